@@ -1,0 +1,74 @@
+"""The contract every model follows.
+
+A model is a frozen dataclass of parameters (it is pickled and sent to workers). Its sampler is
+`init` and `step`, pure to the caller: they return a new state and never change the one passed
+in. All randomness comes from the :class:`Stream`, so that numbers do not depend on threads,
+workers or the cutting of a chain into segments. `State` and `Data` are NamedTuples of arrays and
+scalars, never holding parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+from unikat._typing import Float64, Int32
+from unikat.data.table import CellTable
+
+State = TypeVar("State")
+Data = TypeVar("Data")
+
+
+class Stream(NamedTuple):
+    """Address of the random numbers of one sweep of one chain."""
+
+    seed: int
+    chain: int
+    sweep: int
+
+
+class Info(NamedTuple):
+    """Scalars of one sweep, stored with the draws under these names."""
+
+    values: dict[str, float]
+
+
+class Model(Protocol[State, Data]):
+    """A probability model of one individual's cell, with its sampler."""
+
+    name: ClassVar[str]
+
+    def prepare(self, table: CellTable) -> Data:
+        """Lay the table out as the arrays the kernels read."""
+        ...
+
+    def init(self, stream: Stream, data: Data) -> State:
+        """Draw a start; starts of different chains are dispersed."""
+        ...
+
+    def step(
+        self, stream: Stream, state: State, data: Data, n_threads: int
+    ) -> tuple[State, Info]:
+        """Make one sweep."""
+        ...
+
+    def cell_probabilities(self, stream: Stream, state: State, data: Data, cells: Int32) -> Float64:
+        """Probability that a new individual falls in each cell.
+
+        `cells` has shape (n, n_keys); -1 means the key is left out (any level). Returns (n,).
+        """
+        ...
+
+    def impute(self, stream: Stream, state: State, data: Data) -> Int32:
+        """Draw the missing keys of the incomplete records.
+
+        Returns (n_incomplete_records, n_keys) complete cells, the records in the order of their
+        pattern in the table (pattern by pattern, each repeated by its count).
+        """
+        ...
+
+    def cost(self, data: Data) -> tuple[float, float]:
+        """Counted work of one sweep and of one cell probability, in the same unit."""
+        ...
+
+
+AnyModel = Model[Any, Any]
