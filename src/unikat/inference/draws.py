@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from unikat._typing import Float64
+from unikat.errors import OutputError
 from unikat.models.base import AnyModel, Stream
+
+if TYPE_CHECKING:
+    from xarray import DataTree
 
 
 class Observer(Protocol):
@@ -28,6 +36,10 @@ class Observer(Protocol):
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: Any
     ) -> Mapping[str, float]:
         """Add one kept state to `totals` (in place) and return its scalars."""
+        ...
+
+    def cost(self, model: AnyModel, data: Any) -> float:
+        """Return the counted work of observing one state, in the unit of the model's cost."""
         ...
 
 
@@ -68,3 +80,68 @@ class Draws:
     def retained(self, name: str) -> Float64:
         """Draws of a scalar that are used, (n_chains, n_retained)."""
         return self.scalars[name][:, self.n_discarded :]
+
+    def to_datatree(self) -> DataTree:
+        """Return the draws as an ArviZ data tree.
+
+        Group `posterior` holds the retained draws of every scalar, dimensions chain and draw, and
+        `warmup_posterior` the discarded ones.
+        """
+        from arviz_base import from_dict
+
+        from unikat import __version__
+
+        first = self.n_discarded
+        groups = {"posterior": {name: draws[:, first:] for name, draws in self.scalars.items()}}
+        if first:
+            groups["warmup_posterior"] = {
+                name: draws[:, :first] for name, draws in self.scalars.items()
+            }
+        tree: DataTree = from_dict(groups, save_warmup=True)
+        for group in groups:
+            attributes = tree[group].attrs
+            # The same run gives the same file.
+            attributes.pop("created_at", None)
+            attributes |= {
+                "inference_library": "unikat",
+                "inference_library_version": __version__,
+                "model": self.model.name,
+                "seed": self.seed,
+                "thin": self.thin,
+                "n_sweeps": self.n_sweeps,
+                "stop_reason": self.stop_reason,
+            }
+        return tree
+
+    def to_netcdf(self) -> bytes:
+        """Return the bytes of a netCDF file for ArviZ, or for `xarray.open_datatree`."""
+        tree = self.to_datatree()
+        with tempfile.TemporaryDirectory(prefix="unikat-") as folder:
+            path = Path(folder) / "draws.nc"
+            tree.to_netcdf(path, engine="h5netcdf")
+            return path.read_bytes()
+
+    def write_netcdf(self, path: str | os.PathLike[str]) -> None:
+        """Write the draws as a netCDF file; a file that is there is replaced as a whole.
+
+        Raises
+        ------
+        OutputError
+            When the file cannot be written.
+        """
+        path = Path(path)
+        try:
+            content = self.to_netcdf()
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                os.replace(name, path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(name)
+                raise
+        except OSError as error:
+            raise OutputError(
+                f"The draws cannot be written to {path}: {error.strerror or error}."
+            ) from error

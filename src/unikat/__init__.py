@@ -1,0 +1,70 @@
+"""Disclosure risk of categorical microdata.
+
+The whole of an assessment::
+
+    microdata = read(path, keys, Design(population_size=N))
+    table = microdata.tabulate()
+    draws = sample(HDP(), table, RiskMeasures.of(table), seed=1)
+    estimate = assess(draws, table)
+    write(estimate, folder)
+
+The names below are loaded when first used, so that ``import unikat`` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unikat.data import CellTable, Design, Key, Microdata, read
+    from unikat.errors import UnikatError
+    from unikat.inference.chains import sample
+    from unikat.models.mixed_membership import HDP
+    from unikat.report.results import write
+    from unikat.risk.estimate import RiskEstimate, assess
+    from unikat.risk.measures import RiskMeasures
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "HDP",
+    "CellTable",
+    "Design",
+    "Key",
+    "Microdata",
+    "RiskEstimate",
+    "RiskMeasures",
+    "UnikatError",
+    "__version__",
+    "assess",
+    "read",
+    "sample",
+    "write",
+]
+
+_MODULES = {
+    "HDP": "unikat.models.mixed_membership",
+    "CellTable": "unikat.data",
+    "Design": "unikat.data",
+    "Key": "unikat.data",
+    "Microdata": "unikat.data",
+    "RiskEstimate": "unikat.risk.estimate",
+    "RiskMeasures": "unikat.risk.measures",
+    "UnikatError": "unikat.errors",
+    "assess": "unikat.risk.estimate",
+    "read": "unikat.data",
+    "sample": "unikat.inference.chains",
+    "write": "unikat.report.results",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the module that defines it."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,94 @@
+"""Progress on standard error: a live line on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from unikat.inference.progress import ProgressEvent
+
+PLAIN_EVERY = 20.0
+"""Seconds between two plain lines."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watcher:
+    """The two functions that a run reports to."""
+
+    progress: Callable[[ProgressEvent], None]
+    stage: Callable[[str], None]
+
+
+@contextlib.contextmanager
+def watching(*, quiet: bool) -> Iterator[Watcher | None]:
+    """Watch a run; None if nothing is to be shown."""
+    if quiet:
+        yield None
+    elif sys.stderr.isatty():
+        with _live() as watcher:
+            yield watcher
+    else:
+        yield _plain()
+
+
+@contextlib.contextmanager
+def _live() -> Iterator[Watcher]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
+
+    spinner = Spinner("dots", text=Text("Starting"))
+    with Live(spinner, console=Console(stderr=True), refresh_per_second=8, transient=True):
+
+        def progress(event: ProgressEvent) -> None:
+            spinner.update(text=Text(describe(event)))
+
+        def stage(words: str) -> None:
+            spinner.update(text=Text(words))
+
+        yield Watcher(progress=progress, stage=stage)
+
+
+def _plain() -> Watcher:
+    last = time.monotonic()
+
+    def progress(event: ProgressEvent) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PLAIN_EVERY:
+            last = time.monotonic()
+            click.echo(describe(event), err=True)
+
+    def stage(words: str) -> None:
+        """Stages are shown on a terminal only."""
+
+    return Watcher(progress=progress, stage=stage)
+
+
+def describe(event: ProgressEvent) -> str:
+    """Put an event in one line."""
+    if not event.sweeps:
+        return "Sampling: compiling and starting"
+    parts = [f"Sampling: {event.sweeps:,} sweeps", _clock(event.seconds)]
+    if event.seconds_left is not None:
+        parts.append(f"about {_clock(event.seconds_left)} left")
+    if "tau1" in event.means:
+        parts.append(f"τ1 {event.means['tau1']:,.1f}")
+    if event.rhat is not None:
+        parts.append(f"R-hat {event.rhat:.3f}")
+    if event.ess is not None:
+        parts.append(f"ESS {event.ess:,.0f}")
+    return "  ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,37 @@
+"""`unikat demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from unikat.cli._output import ending, say, show
+from unikat.cli._progress import watching
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), default=Path("unikat-demo"),
+              show_default=True, metavar="DIR", help="Folder of the demo.")  # fmt: skip
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**31),
+              help="Seed of the town, the sample and the chains.")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace the demo in DIR.")
+@click.option("--quiet", is_flag=True, help="Print the comparison alone.")
+def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
+    """Simulate a town, sample it, assess the sample, and compare with the truth."""
+    from unikat.report.demo import compare, run_demo
+    from unikat.report.results import load
+
+    with watching(quiet=quiet) as watcher:
+        truth = run_demo(
+            out,
+            seed=seed,
+            overwrite=overwrite,
+            progress=None if watcher is None else watcher.progress,
+            stage=None if watcher is None else watcher.stage,
+        )
+    result = load(out).result
+    if not quiet:
+        show(result, out)
+    say(compare(result, truth))
+    return ending(result, out, allow_unconverged=False)

@@ -1,0 +1,192 @@
+"""Key specifications such as ``AGE:width(5)``: parsing, edges, and the SQL of a bin's number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+from typing import Literal, TypeAlias
+
+from unikat.errors import DataError, SpecError, suggest
+
+RuleName: TypeAlias = Literal["quantile", "width", "cut"]
+
+_SPEC = re.compile(r"(?P<name>.+):\s*(?P<rule>\w+)\s*\((?P<arguments>[^()]*)\)\s*", re.DOTALL)
+_EXAMPLES = "NAME:quantile(10), NAME:width(5) or NAME:cut(0,1000,5000)"
+MOST_BINS = 10_000
+"""Most edges of a rule; more would not be a coarsening."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How numbers are grouped. Bins hold their lower edge and not their upper one.
+
+    ``width(w)``: [k w, (k+1) w). ``cut(a,b,...)``: (-inf, a), [a, b), ..., [last, inf).
+    ``quantile(q)``: about equally many records in each of q bins; ties make fewer bins.
+    """
+
+    rule: RuleName
+    arguments: tuple[float, ...]
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeySpec:
+    """A key as asked for: column and binning rule."""
+
+    name: str
+    rule: Rule | None = None
+
+
+def parse_keys(keys: str | Sequence[str], columns: Sequence[str], source: str) -> list[KeySpec]:
+    """Parse key specifications and check them against the columns of the data.
+
+    Raises
+    ------
+    SpecError
+        For no keys, a single key, a key listed twice, a malformed or unknown binning rule.
+    DataError
+        If a key is not a column.
+    """
+    if isinstance(keys, str):
+        items = _split(keys)
+    else:
+        items = list(keys)
+        if not all(isinstance(item, str) for item in items):
+            raise SpecError("keys must be names of columns (strings), such as ['AGE', 'SEX'].")
+    specs = [_parse(item.strip(), columns, source) for item in items if item.strip()]
+    if not specs:
+        raise SpecError(
+            "There are no keys. Name the key variables, those an intruder may know, such as "
+            "AGE,SEX,REGION."
+        )
+    names = [spec.name for spec in specs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SpecError(
+            f"Key {twice[0]!r} is listed more than once; list each key variable once, with one "
+            "binning rule at most."
+        )
+    if len(specs) == 1:
+        raise SpecError(
+            f"Only one key ({names[0]!r}) is given. The risk comes from combinations of keys; "
+            "give at least two key variables."
+        )
+    return specs
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas, those within parentheses excepted."""
+    items, depth, start = [], 0, 0
+    for i, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth <= 0:
+            items.append(text[start:i])
+            start = i + 1
+    return [*items, text[start:]]
+
+
+def _parse(item: str, columns: Sequence[str], source: str) -> KeySpec:
+    if item in columns:
+        return KeySpec(name=item)
+    match = _SPEC.fullmatch(item)
+    name = match["name"].strip() if match else item
+    if match is None and ":" in item and item.rpartition(":")[0].strip() in columns:
+        raise SpecError(f"The binning rule in {item!r} is malformed; write {_EXAMPLES}.")
+    if name not in columns:
+        raise DataError(
+            f"{source} has no column {name!r}.{suggest(name, columns)} "
+            f"It has {len(columns)} column(s){_listing(columns)}."
+        )
+    return KeySpec(name=name, rule=_rule(match, item) if match else None)
+
+
+def _listing(columns: Sequence[str]) -> str:
+    shown = ", ".join(columns[:20])
+    return f": {shown}{', ...' if len(columns) > 20 else ''}" if columns else ""
+
+
+def _rule(match: re.Match[str], item: str) -> Rule:
+    name = match["rule"].lower()
+    arguments = [part.strip() for part in match["arguments"].split(",")]
+    try:
+        numbers = tuple(float(part) for part in arguments)
+    except ValueError:
+        numbers = ()
+    if not numbers or not all(map(isfinite, numbers)):
+        raise SpecError(
+            f"The binning rule in {item!r} is malformed: numbers are expected between the "
+            f"parentheses; write {_EXAMPLES}."
+        )
+    rule: RuleName
+    if name == "quantile":
+        rule = "quantile"
+        if len(numbers) != 1 or not numbers[0].is_integer() or not 2 <= numbers[0] <= MOST_BINS:
+            raise SpecError(
+                f"{item!r}: quantile takes one whole number of bins from 2 to {MOST_BINS:,}, "
+                "such as quantile(10)."
+            )
+    elif name == "width":
+        rule = "width"
+        if len(numbers) != 1 or numbers[0] <= 0:
+            raise SpecError(f"{item!r}: width takes one number above 0, such as width(5).")
+    elif name == "cut":
+        rule = "cut"
+        if len(numbers) > MOST_BINS or any(a >= b for a, b in pairwise(numbers)):
+            raise SpecError(
+                f"{item!r}: the edges of cut must increase from left to right (and be at most "
+                f"{MOST_BINS:,}), such as cut(0,1000,5000)."
+            )
+    else:
+        raise SpecError(
+            f"{item!r}: the binning rule {name!r} is not known; write {_EXAMPLES}."
+            + suggest(name, ("quantile", "width", "cut"))
+        )
+    return Rule(rule=rule, arguments=numbers, text=f"{name}({','.join(arguments)})")
+
+
+def width_sql(number: str, width: float) -> str:
+    """SQL of the bin k such that the number lies in [k width, (k+1) width)."""
+    return f"CAST(floor(({number}) / {width!r}) AS BIGINT)"
+
+
+def edges_sql(column: str, edges: Sequence[float]) -> str:
+    """SQL of how many edges are at or below the number in `column`, by bisection; not for NULL."""
+
+    def bisect(low: int, high: int) -> str:
+        if low == high:
+            return str(low)
+        middle = (low + high) // 2
+        return (
+            f"CASE WHEN {column} < {edges[middle]!r}::DOUBLE THEN {bisect(low, middle)} "
+            f"ELSE {bisect(middle + 1, high)} END"
+        )
+
+    return bisect(0, len(edges))
+
+
+def bin_label(
+    code: int,
+    *,
+    edges: Sequence[float] | None,
+    width: float | None,
+    whole: bool,
+    show: Callable[[float], str],
+) -> str:
+    """Name of a bin: ``20-24`` where only whole numbers occur, else ``[20, 25)``."""
+    low: float | None
+    high: float | None
+    if width is not None:
+        low, high = code * width, (code + 1) * width
+    else:
+        bounds = [None, *(edges or ()), None]
+        low, high = bounds[code], bounds[code + 1]
+    if low is None:
+        return f"< {show(high)}" if high is not None else "all"
+    if high is None:
+        return f">= {show(low)}"
+    if whole and float(low).is_integer() and float(high).is_integer():
+        return show(low) if high - low == 1 else f"{show(low)}-{show(high - 1)}"
+    return f"[{show(low)}, {show(high)})"

@@ -1,0 +1,142 @@
+"""Codebooks: declared levels, labels and missing codes of variables."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from unikat.errors import DataError, SpecError, suggest
+
+_FIELDS = ("levels", "labels", "missing")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What a codebook says of one variable; `labels` is keyed by the level as text."""
+
+    levels: tuple[object, ...] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[object, ...] = ()
+
+
+def load_codebook(source: str | PathLike[str] | Mapping[str, Any] | None) -> dict[str, Entry]:
+    """Read a codebook.
+
+    Two shapes are understood, and may be mixed. The full one declares which levels there are, in
+    what order, what they are called and which codes mean "missing"; every part may be left out::
+
+        {"SEX": {"levels": [1, 2], "labels": ["male", "female"], "missing": [9]},
+         "MAR": {"labels": {"1": "married", "2": "widowed"}}}
+
+    The simple one gives labels only and declares no levels::
+
+        {"SEX": {"1": "male", "2": "female"}, "AGE": "age in years"}
+
+    Text instead of a table is a description and is passed over, as are names that begin with
+    ``_``, and ``_`` and ``description`` within a variable. The same in TOML::
+
+        [SEX]
+        levels = [1, 2]
+        labels = ["male", "female"]
+        missing = [9]
+
+    Parameters
+    ----------
+    source
+        Path of a ``.json`` or ``.toml`` file, the same as a dictionary, or None.
+
+    Returns
+    -------
+    dict
+        An `Entry` per variable of which something is said.
+
+    Raises
+    ------
+    DataError
+        If the file is not there or is not JSON or TOML.
+    SpecError
+        If a part does not have its shape; a level is listed twice, or is also a missing code.
+    """
+    if source is None:
+        return {}
+    if isinstance(source, Mapping):
+        tree, name = source, "The codebook"
+    else:
+        tree, name = _load(Path(source)), f"The codebook {Path(source).name}"
+    if not isinstance(tree, Mapping):
+        raise SpecError(f"{name} must be a table of variables, such as {{'SEX': {{...}}}}.")
+    return {
+        variable: _entry(f"{name}, {variable!r}", said)
+        for variable, said in tree.items()
+        if isinstance(said, Mapping) and not variable.startswith("_")
+    }
+
+
+def _load(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(
+            f"The codebook {path} cannot be opened ({error.strerror}); check its path."
+        ) from None
+    except UnicodeDecodeError:
+        raise DataError(f"The codebook {path.name} is not UTF-8 text; save it as UTF-8.") from None
+    try:
+        return tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"The codebook {path.name} is not valid JSON (line {error.lineno}: {error.msg})."
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"The codebook {path.name} is not valid TOML ({error}).") from None
+
+
+def _entry(where: str, said: Mapping[str, Any]) -> Entry:
+    said = {part: value for part, value in said.items() if part not in ("_", "description")}
+    if not any(part in said for part in _FIELDS):
+        return Entry(labels=_labels(where, said, None))
+    strange = next((part for part in said if part not in _FIELDS), None)
+    if strange is not None:
+        raise SpecError(
+            f"{where}: {strange!r} is not known beside {', '.join(_FIELDS)}."
+            + suggest(strange, _FIELDS)
+        )
+    levels = _values(where, "levels", said["levels"]) if "levels" in said else None
+    missing = _values(where, "missing", said.get("missing", ()))
+    if levels is not None:
+        texts = [str(level) for level in levels]
+        if len(set(texts)) != len(texts):
+            raise SpecError(f"{where}: a level is listed more than once; list each once.")
+        if set(texts) & {str(code) for code in missing}:
+            raise SpecError(
+                f"{where}: a code stands both in levels and in missing; leave it in one of them."
+            )
+    return Entry(levels=levels, labels=_labels(where, said.get("labels"), levels), missing=missing)
+
+
+def _values(where: str, part: str, value: object) -> tuple[object, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise SpecError(f"{where}: {part} must be a list, such as [1, 2, 9].")
+    if not all(isinstance(item, (str, int, float)) for item in value):
+        raise SpecError(f"{where}: {part} must hold numbers, strings or true/false only.")
+    return tuple(value)
+
+
+def _labels(where: str, said: object, levels: tuple[object, ...] | None) -> dict[str, str]:
+    if said is None:
+        return {}
+    if isinstance(said, Mapping):
+        return {str(level): str(label) for level, label in said.items()}
+    if isinstance(said, str) or not isinstance(said, Sequence):
+        raise SpecError(f"{where}: labels must be a table from level to label, or a list.")
+    if levels is None or len(said) != len(levels):
+        raise SpecError(
+            f"{where}: labels given as a list go with levels, one label per level; there are "
+            f"{len(said)} labels and {0 if levels is None else len(levels)} levels."
+        )
+    return {str(level): str(label) for level, label in zip(levels, said, strict=True)}

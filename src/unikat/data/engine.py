@@ -1,0 +1,140 @@
+"""DuckDB sessions that are bounded in memory, private on disk, and cut off from everything else."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unikat.errors import DataError, SpecError
+
+if TYPE_CHECKING:
+    import duckdb
+
+DEFAULT_MEMORY = "1GB"
+
+
+def quoted(text: str) -> str:
+    """SQL string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def literals(texts: Sequence[str]) -> str:
+    """SQL list of string literals."""
+    return "[" + ", ".join(map(quoted, texts)) + "]"
+
+
+@contextmanager
+def session(
+    files: Sequence[Path],
+    *,
+    name: str,
+    memory_limit: str = DEFAULT_MEMORY,
+    threads: int | None = None,
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a DuckDB connection that may read `files` and write to its own scratch folder only.
+
+    The scratch folder is readable by its owner alone, lies where `tempfile` puts it (set TMPDIR
+    to choose the disk), and is deleted at the end. DuckDB's errors leave as DataError without
+    the values they quote.
+
+    Parameters
+    ----------
+    files
+        Files that may be read.
+    name
+        What the data are called in messages.
+    memory_limit
+        DuckDB's own limit, such as ``"1GB"``; beyond it, it spills to the scratch folder.
+    threads
+        Number of threads; None takes all processors.
+    """
+    import duckdb
+
+    if threads is not None and threads < 1:
+        raise SpecError(f"threads must be at least 1; got {threads}.")
+    with tempfile.TemporaryDirectory(prefix="unikat-", ignore_cleanup_errors=True) as scratch:
+        connection = duckdb.connect(
+            str(Path(scratch) / "work.duckdb"),
+            # Extensions would be fetched from the internet.
+            config={
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "temp_directory": str(Path(scratch) / "spill"),
+                "preserve_insertion_order": True,
+            },
+        )
+        try:
+            try:
+                connection.execute(f"SET memory_limit = {quoted(str(memory_limit))}")
+            except duckdb.Error:
+                raise SpecError(
+                    f"memory_limit={memory_limit!r} is not a size; write a number and a unit, "
+                    "such as '500MB' or '2GB'."
+                ) from None
+            if threads is not None:
+                connection.execute(f"SET threads = {int(threads)}")
+            connection.execute("SET enable_progress_bar = false")
+            # The order matters: what is allowed must be named before access is closed.
+            connection.execute(f"SET allowed_directories = {literals([scratch])}")
+            connection.execute(f"SET allowed_paths = {literals([str(file) for file in files])}")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            with translated(name):
+                yield connection
+        finally:
+            connection.close()
+
+
+@contextmanager
+def translated(name: str) -> Iterator[None]:
+    """Turn DuckDB's errors, which quote lines of the file, into messages without values."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise DataError(
+            f"{name} needs more memory than allowed, even with spilling to disk. Raise the memory "
+            "limit (memory_limit='4GB'), use fewer threads or fewer levels, or set TMPDIR to a "
+            "disk with more room."
+        ) from None
+    except duckdb.Error as error:
+        raise DataError(_explain(name, str(error), type(error).__name__)) from None
+
+
+def _explain(name: str, message: str, kind: str) -> str:
+    line = re.search(r"Line: (\d+)", message)
+    where = f"{name}, line {line[1]}" if line else name
+    if re.search(r"utf-?8|unicode", message, re.IGNORECASE):
+        return (
+            f"{where}: the text is not UTF-8. Say how it is encoded, for example "
+            "encoding='latin-1' or encoding='cp1252', or save it as UTF-8."
+        )
+    found = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
+    if found:
+        return (
+            f"{where}: the header names {found[1]} columns but the line has {found[2]} fields. "
+            "Check the line, or give the delimiter if another one is used (delimiter=';')."
+        )
+    if "unterminated quote" in message:
+        return (
+            f"{where}: a quotation mark opens and does not close. Double the quotation marks "
+            "inside quoted fields, or remove the stray one."
+        )
+    if "maximum line size" in message.lower():
+        return f"{where}: a line is too long for a data file; is a quotation mark left open?"
+    if re.search(r"no space left|failed to offload|could not write", message, re.IGNORECASE):
+        return (
+            f"{name}: the disk that holds temporary files is full; free some room or set TMPDIR "
+            "to another disk."
+        )
+    if "column with name" in message.lower() or "schema mismatch" in message.lower():
+        return f"{name}: its files do not all have the same columns; read them one at a time."
+    return (
+        f"{where} cannot be read ({kind}). The file may be damaged or not of the format its name "
+        "says; write it again from its source, or name the format with format='csv', 'parquet', ..."
+    )

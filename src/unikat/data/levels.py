@@ -1,0 +1,470 @@
+"""The first pass over the data: what each key's values are, how many, and what is wrong with them.
+
+A key goes through four SQL expressions: its column c0, c1, ...; the *clean* value k0, k1, ...,
+NULL where missing; the *value*, which is the clean value or its bin; and the *digit*, the value's
+code plus one, zero where missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from unikat.data.binning import KeySpec, bin_label, edges_sql, width_sql
+from unikat.data.codebook import Entry
+from unikat.data.engine import quoted
+from unikat.data.keys import MISSING_LABEL, Key
+from unikat.data.sources import Declared, Source
+from unikat.data.table import Missing
+from unikat.errors import DataError, SpecError
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_LEVELS = 100_000
+"""Most levels of a key: more than this is a measurement or an identifier."""
+_FEW_RECORDS = 10
+"""Up to so many records, levels that are all different do not make an identifier."""
+_DENSE = 4_096
+"""Widest range of whole numbers coded through an array; else through their text."""
+
+_Kind: TypeAlias = Literal["integer", "text", "boolean", "number", "date"]
+
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_NUMBERS = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
+_NUMERIC_TEXT = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodedKey:
+    """A key, and how to code its column."""
+
+    key: Key
+    clean_sql: str
+    value_sql: str
+    codes: Mapping[object, int]
+    """Code of each value that `value_sql` gives."""
+    n_missing: int
+    dense: bool
+    """Values are whole numbers in a narrow range."""
+
+
+def describe(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Types of the columns of the view ``source``, as DuckDB names them."""
+    return [row[1] for row in connection.execute("DESCRIBE SELECT * FROM source").fetchall()]
+
+
+def survey(
+    connection: duckdb.DuckDBPyConnection,
+    source: Source,
+    specs: Sequence[KeySpec],
+    *,
+    codebook: Mapping[str, Entry],
+    missing_values: Mapping[str, tuple[object, ...]],
+    missing: Missing,
+) -> tuple[int, list[CodedKey]]:
+    """Find the levels of every key; return the number of records and the coded keys.
+
+    Raises
+    ------
+    DataError
+        For no rows; a key whose type, values or number of levels cannot be used; rows without
+        any key.
+    SpecError
+        For declared levels that do not fit the column or do not cover its values.
+    """
+    n_records = _scalar(connection, "SELECT count(*) FROM source")
+    if n_records == 0:
+        raise DataError(f"{source.name} has columns but no rows; give a file with records.")
+    columns = [
+        _Column(connection, source, spec, j, type_name, codebook, missing_values, n_records)
+        for j, (spec, type_name) in enumerate(zip(specs, describe(connection), strict=True))
+    ]
+    for column in columns:
+        column.prepare()
+    estimates = connection.execute(
+        f"SELECT {', '.join(f'approx_count_distinct({c.value_sql})' for c in columns)} "
+        f"FROM {clean_rows([c.clean_sql for c in columns])}"
+    ).fetchall()
+    for column, estimate in zip(columns, estimates[0], strict=True):
+        # The count is good to a few per cent; the exact one follows where it is affordable.
+        if estimate > 1.3 * MOST_LEVELS:
+            column.refuse_levels(f"about {estimate:,}")
+    coded = [column.code(missing) for column in columns]
+    if missing != "level" and all(key.n_missing for key in coded):
+        _refuse_empty_rows(connection, source, coded)
+    return n_records, coded
+
+
+def clean_rows(clean_sql: Sequence[str]) -> str:
+    """SQL relation of the clean values k0, k1, ..."""
+    listed = ", ".join(f"{sql} AS k{j}" for j, sql in enumerate(clean_sql))
+    return f"(SELECT {listed} FROM source)"
+
+
+def _scalar(connection: duckdb.DuckDBPyConnection, query: str) -> int:
+    # All rows are fetched, although there is one: an unread result blocks the connection.
+    return int(connection.execute(query).fetchall()[0][0])
+
+
+def _refuse_empty_rows(
+    connection: duckdb.DuckDBPyConnection, source: Source, coded: Sequence[CodedKey]
+) -> None:
+    nothing = " AND ".join(f"k{j} IS NULL" for j in range(len(coded)))
+    rows = clean_rows([key.clean_sql for key in coded])
+    n = _scalar(connection, f"SELECT count(*) FROM {rows} WHERE {nothing}")
+    if not n:
+        return
+    first = connection.execute(
+        f"SELECT row FROM (SELECT *, row_number() OVER () AS row FROM {rows}) "
+        f"WHERE {nothing} ORDER BY row LIMIT 5"
+    ).fetchall()
+    shown = ", ".join(str(row[0]) for row in first)
+    raise DataError(
+        f"{source.name}: {n:,} row(s) have all {len(coded)} keys missing (data rows "
+        f"{shown}{', ...' if n > len(first) else ''}, counted from 1). Such rows say nothing of "
+        "their risk; remove them, add keys, or treat missing values as a level (missing='level')."
+    )
+
+
+class _Column:
+    """One key on its way from a column to codes; lives during the survey only."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        source: Source,
+        spec: KeySpec,
+        position: int,
+        type_name: str,
+        codebook: Mapping[str, Entry],
+        missing_values: Mapping[str, tuple[object, ...]],
+        n_records: int,
+    ) -> None:
+        self.connection = connection
+        self.spec = spec
+        self.position = position
+        self.type_name = type_name
+        self.n_records = n_records
+        self.entry = codebook.get(spec.name, Entry())
+        self.declared: Declared = source.declared(spec.name)
+        self.missing_codes = (
+            *self.declared.missing,
+            *self.entry.missing,
+            *missing_values.get(spec.name, ()),
+        )
+        self.where = f"{source.name}, key {spec.name!r}"
+        self.whole = False
+        self.edges: list[float] | None = None
+        self.width: float | None = None
+        self.kind = self._kind()
+        self.clean_sql = ""
+        self.value_sql = f"k{position}"
+
+    def prepare(self) -> None:
+        """Settle the type, the missing values and the bins."""
+        column = f"c{self.position}"
+        if self.kind == "text":
+            clean = self._without_codes(f"nullif({column}::VARCHAR, '')")
+        elif self.kind == "boolean":
+            clean = f"{column}::BIGINT"
+        elif self.kind == "date":
+            clean = f"epoch({column})"
+        elif self.kind == "integer":
+            clean = self._without_codes(f"{column}::BIGINT")
+        else:
+            double = f"{column}::DOUBLE"
+            clean = self._without_codes(f"CASE WHEN isnan({double}) THEN NULL ELSE {double} END")
+        self.clean_sql = clean
+        if self.spec.rule is not None:
+            self._bin()
+        elif self.kind == "number":
+            broken = self._count(f"{clean} <> floor({clean}) OR abs({clean}) >= 2^53")
+            if broken:
+                raise DataError(
+                    f"{self.where}: the column holds decimal numbers ({broken:,} values are not "
+                    "whole), which are not levels. Group them, for example "
+                    f"{self.spec.name}:quantile(10), {self.spec.name}:width(5) or "
+                    f"{self.spec.name}:cut(0,1000,5000), or round them beforehand."
+                )
+            self.clean_sql = f"({clean})::BIGINT"
+            self.kind = "integer"
+
+    def refuse_levels(self, number: str) -> None:
+        """Refuse a key with too many levels."""
+        name = self.spec.name
+        raise DataError(
+            f"{self.where} has {number} levels in {self.n_records:,} rows; a key may have at most "
+            f"{MOST_LEVELS:,}. If it identifies units, leave it out of the keys; if it is a "
+            f"measurement, group it, for example {name}:quantile(10) or {name}:width(5); if it is "
+            "a detailed classification, use a coarser one."
+        )
+
+    def code(self, missing: Missing) -> CodedKey:
+        """Find the levels and give each value its code."""
+        counted = self.connection.execute(
+            f"SELECT {self.value_sql} AS v, count(*) FROM "
+            f"(SELECT {self.clean_sql} AS k{self.position} FROM source) GROUP BY v"
+        ).fetchall()
+        counts = {value: int(n) for value, n in counted}
+        n_missing = counts.pop(None, 0)
+        self._check_levels(counts, n_missing)
+        values = self._ordered(counts)
+        dense = self.kind != "text" or self.spec.rule is not None
+        if dense:
+            numbers = [_number_of(value) for value in values]
+            dense = max(numbers) - min(numbers) < _DENSE
+        levels, labels = self._named(values)
+        if len(levels) == 1 and not (missing == "level" and n_missing):
+            raise DataError(
+                f"{self.where} has the same level in every row"
+                f"{' once it is binned' if self.spec.rule else ''}; it carries no information. "
+                "Remove it from the keys."
+            )
+        if missing == "level" and n_missing:
+            levels, labels = [*levels, None], [*labels, MISSING_LABEL]
+        rule = self.spec.rule
+        return CodedKey(
+            key=Key(
+                name=self.spec.name,
+                levels=tuple(levels),
+                labels=tuple(labels),
+                binning=rule.text if rule else None,
+            ),
+            clean_sql=self.clean_sql,
+            value_sql=self.value_sql,
+            codes={value: code for code, value in enumerate(values)},
+            n_missing=n_missing,
+            dense=dense,
+        )
+
+    def _kind(self) -> _Kind:
+        type_name = self.type_name.partition("(")[0]
+        if type_name in _INTEGERS:
+            return "integer"
+        if type_name in ("VARCHAR", "ENUM"):
+            return "text"
+        if type_name == "BOOLEAN":
+            if self.spec.rule is None:
+                return "boolean"
+            raise SpecError(f"{self.where} holds true and false, which cannot be binned.")
+        if type_name in _NUMBERS or type_name == "DECIMAL":
+            return "number"
+        if type_name == '"NULL"':
+            self._refuse_all_missing()
+        if type_name == "DATE" or type_name.startswith("TIMESTAMP"):
+            if self.spec.rule is None or self.spec.rule.rule != "quantile":
+                raise DataError(
+                    f"{self.where} holds dates or times, which are not levels. Convert them to "
+                    f"the year, or group them with {self.spec.name}:quantile(10)."
+                )
+            return "date"
+        raise DataError(
+            f"{self.where} has the type {type_name}, which cannot be a key; convert it to a "
+            "number or a string."
+        )
+
+    def _without_codes(self, sql: str) -> str:
+        """Clean SQL with the missing codes as NULL."""
+        conditions = []
+        if self.kind == "text":
+            texts = sorted({str(code) for code in self.missing_codes})
+            if texts:
+                conditions.append(f"{sql} IN ({', '.join(map(quoted, texts))})")
+            numbers = f"TRY_CAST({sql} AS DOUBLE)"
+        else:
+            wanted = {
+                number for code in self.missing_codes if (number := _number(code)) is not None
+            }
+            if wanted:
+                conditions.append(f"{sql} IN ({', '.join(map(repr, sorted(wanted)))})")
+            numbers = sql
+        for low, high in self.declared.missing_ranges:
+            conditions.append(f"{numbers} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE")
+        return (
+            f"CASE WHEN {' OR '.join(conditions)} THEN NULL ELSE {sql} END" if conditions else sql
+        )
+
+    def _bin(self) -> None:
+        rule = self.spec.rule
+        assert rule is not None
+        raw = self.clean_sql
+        number = f"TRY_CAST({raw} AS DOUBLE)" if self.kind == "text" else f"({raw})::DOUBLE"
+        broken = self._count(
+            f"({raw}) IS NOT NULL AND ({number} IS NULL OR NOT isfinite({number}))"
+        )
+        if broken:
+            raise DataError(
+                f"{self.where}: {broken:,} value(s) are not finite numbers, so {rule.text} cannot "
+                "group them. Correct them, or name their codes as missing values "
+                f"(missing_values={{{self.spec.name!r}: [...]}})."
+            )
+        self.whole = self.kind != "date" and not self._count(f"{number} <> floor({number})")
+        self.clean_sql = number
+        name = f"k{self.position}"
+        if rule.rule == "width":
+            self.width = rule.arguments[0]
+            largest = self._count_of(f"max(abs({number}))") or 0.0
+            if largest / self.width > 2**53:
+                raise SpecError(
+                    f"{self.where}: the width of {rule.text} is too small for the size of the "
+                    "numbers; take a larger one."
+                )
+            self.value_sql = width_sql(name, self.width)
+            return
+        self.edges = list(rule.arguments)
+        if rule.rule == "quantile":
+            self.edges = self._quantile_edges(int(rule.arguments[0]))
+        self.value_sql = (
+            f"CASE WHEN {name} IS NULL THEN NULL ELSE {edges_sql(name, self.edges)} END"
+        )
+
+    def _quantile_edges(self, n_bins: int) -> list[float]:
+        """Lower edges of the bins but the first: the values at the ranks i n / n_bins.
+
+        Repeated edges, which come from ties, are taken once, and so is an edge at the smallest
+        value, below which there is nothing.
+        """
+        counted = self.connection.sql(
+            f"SELECT v, count(*) AS n FROM (SELECT {self.clean_sql} AS v FROM source) "
+            "WHERE v IS NOT NULL GROUP BY v ORDER BY v"
+        )
+        n_present = self._count(f"({self.clean_sql}) IS NOT NULL")
+        ranks = [i * n_present // n_bins for i in range(1, n_bins)]
+        edges: list[float] = []
+        below, smallest = 0, None
+        for batch in counted.to_arrow_reader(1 << 16):
+            for value, n in zip(batch["v"].to_pylist(), batch["n"].to_pylist(), strict=True):
+                smallest = value if smallest is None else smallest
+                below += n
+                while len(edges) < len(ranks) and ranks[len(edges)] < below:
+                    edges.append(value)
+        return sorted(set(edges) - {smallest})
+
+    def _check_levels(self, counts: Mapping[object, int], n_missing: int) -> None:
+        if not counts:
+            self._refuse_all_missing()
+        if len(counts) > MOST_LEVELS:
+            self.refuse_levels(f"{len(counts):,}")
+        n_present = self.n_records - n_missing
+        if self.spec.rule is None and len(counts) == n_present > _FEW_RECORDS:
+            raise DataError(
+                f"{self.where} is different in every one of its {n_present:,} rows: it identifies "
+                "them (a name, number or address), and every record would be unique. Remove it "
+                f"from the keys, or group it if it is a number, for example "
+                f"{self.spec.name}:quantile(10)."
+            )
+
+    def _ordered(self, counts: Mapping[object, int]) -> list[object]:
+        """Values in the order of their codes, declared ones that do not occur included."""
+        if self.spec.rule is not None or self.kind == "boolean":
+            return sorted(counts, key=_number_of)
+        if self.entry.levels is not None:
+            declared = [self._as_value(level) for level in self.entry.levels]
+            known = set(declared)
+            outside = [value for value in counts if value not in known]
+            if outside:
+                rows = sum(counts[value] for value in outside)
+                raise SpecError(
+                    f"{self.where}: the codebook declares {len(declared)} levels, but {rows:,} "
+                    f"row(s) have one of {len(outside):,} other value(s). Add them to the "
+                    "codebook's levels or missing codes, or correct the rows."
+                )
+            return declared
+        if self.declared.order is not None:
+            place = {str(value): i for i, value in enumerate(self.declared.order)}
+            return sorted(counts, key=lambda value: place.get(str(value), len(place)))
+        if self.kind == "text":
+            texts = [str(value) for value in counts]
+            if all(map(_NUMERIC_TEXT.fullmatch, texts)):
+                return sorted(counts, key=lambda value: (float(str(value)), str(value)))
+            return list[object](sorted(texts))
+        return sorted(counts, key=_number_of)
+
+    def _as_value(self, level: object) -> object:
+        """A level of the codebook as a value of the column."""
+        if self.kind == "text":
+            return str(level)
+        number = _number(level)
+        if number is None or number != int(number):
+            raise SpecError(
+                f"{self.where} holds whole numbers, but a level declared in the codebook is none; "
+                "declare the levels as the codes that stand in the data."
+            )
+        return int(number)
+
+    def _named(self, values: Sequence[object]) -> tuple[list[object], list[str]]:
+        """Levels and labels of the values."""
+        if self.spec.rule is not None:
+            bins = self._bin_labels(values, _date if self.kind == "date" else _shown)
+            if self.spec.rule.rule == "quantile" and self.kind != "date":
+                # The edges are values of records, which a report should not spell out.
+                rounded = self._bin_labels(values, _rounded)
+                bins = rounded if len(set(rounded)) == len(rounded) else bins
+            return list(bins), bins
+        levels = [bool(v) for v in values] if self.kind == "boolean" else list(values)
+        said = {**self.declared.labels, **self.entry.labels}
+        return list(levels), [said.get(str(level), str(level)) for level in levels]
+
+    def _bin_labels(self, values: Sequence[object], show: Callable[[float], str]) -> list[str]:
+        return [
+            bin_label(
+                int(_number_of(value)),
+                edges=self.edges,
+                width=self.width,
+                whole=self.whole,
+                show=show,
+            )
+            for value in values
+        ]
+
+    def _refuse_all_missing(self) -> None:
+        raise DataError(
+            f"{self.where} is missing in every row; it carries no information. Remove it from the "
+            "keys, or check the codes named as missing values."
+        )
+
+    def _count(self, condition: str) -> int:
+        return int(self._count_of(f"count(*) FILTER (WHERE {condition})") or 0)
+
+    def _count_of(self, aggregate: str) -> float | None:
+        rows = self.connection.execute(f"SELECT {aggregate} FROM source").fetchall()
+        value: float | None = rows[0][0]
+        return value
+
+
+def _number(code: object) -> float | None:
+    """A missing code or declared level as a number, None if it is none."""
+    if isinstance(code, (int, float)):
+        return code
+    try:
+        return int(str(code))
+    except ValueError:
+        pass
+    try:
+        return float(str(code))
+    except ValueError:
+        return None
+
+
+def _number_of(value: object) -> float:
+    assert isinstance(value, (int, float))
+    return value
+
+
+def _shown(number: float) -> str:
+    # Fifteen digits hide the noise of binary fractions such as 3 * 0.1.
+    return str(int(number)) if float(number).is_integer() else f"{number:.15g}"
+
+
+def _rounded(number: float) -> str:
+    return _shown(float(f"{number:.3g}"))
+
+
+def _date(seconds: float) -> str:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
+    return moment.strftime("%Y-%m-%d" if midnight else "%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,286 @@
+"""Microdata: rows with chosen keys, not yet counted; and their tabulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unikat._typing import Int32, Int64
+from unikat.data.design import Design
+from unikat.data.engine import DEFAULT_MEMORY, quoted, session
+from unikat.data.keys import Key
+from unikat.data.levels import CodedKey, clean_rows
+from unikat.data.sources import Source
+from unikat.data.table import CellTable, Missing
+from unikat.errors import DataError
+
+if TYPE_CHECKING:
+    import duckdb
+
+_WORD_BITS = 62
+"""Bits of a packed word that hold codes; the sign stays clear, so order is that of integers."""
+_BATCH = 1 << 18
+"""Rows taken from DuckDB at a time."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Microdata:
+    """A sample's rows with their key variables; made by :func:`unikat.data.read`.
+
+    Parameters
+    ----------
+    name
+        What the data are called in messages: the file's name, or "The data frame".
+    keys
+        The key variables.
+    n_records
+        Number of rows, n.
+    n_missing
+        Number of rows with each key missing.
+    design
+        How the sample was drawn.
+    missing
+        What a missing key is.
+    """
+
+    name: str
+    keys: tuple[Key, ...]
+    n_records: int
+    n_missing: tuple[int, ...]
+    design: Design
+    missing: Missing
+    _source: Source = field(repr=False)
+    _coded: tuple[CodedKey, ...] = field(repr=False)
+
+    def tabulate(self, memory_limit: str = DEFAULT_MEMORY, threads: int | None = None) -> CellTable:
+        """Count the occupied patterns of the keys.
+
+        Rows are coded and packed into 64-bit words by DuckDB in a temporary file (8 bytes a row
+        for up to about ten keys), grouped there with spilling to disk, and matched to their
+        pattern in batches. Beyond `memory_limit` the process holds the table, 4 bytes per record
+        and key and pattern.
+
+        Parameters
+        ----------
+        memory_limit
+            Memory that DuckDB may use, such as ``"1GB"``.
+        threads
+            Number of threads; None takes all processors.
+
+        Raises
+        ------
+        DataError
+            If the file has changed since it was read, or memory or disk do not suffice.
+        SpecError
+            If `memory_limit` or `threads` cannot be understood.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from unikat.data import Design, read
+        >>> frame = pd.DataFrame({"SEX": [1, 2, 2, 1], "AGE": [30, 41, 41, 30]})
+        >>> table = read(frame, ["SEX", "AGE"], Design(population_size=100)).tabulate()
+        >>> table.cells.tolist(), table.counts.tolist()
+        ([[0, 0], [1, 1]], [2, 2])
+        """
+        self._source.check_unchanged()
+        words = _words([key.n_levels for key in self.keys])
+        with session(
+            self._source.files, name=self.name, memory_limit=memory_limit, threads=threads
+        ) as connection:
+            self._source.attach(connection, [key.name for key in self.keys])
+            self._pack(connection, words)
+            cells_packed, counts = _group(connection, len(words))
+            record_cell = self._match(connection, cells_packed)
+        table = CellTable(
+            keys=self.keys,
+            cells=_unpack(cells_packed, words, len(self.keys)),
+            counts=counts,
+            record_cell=record_cell,
+            population_size=self.design.population_size,
+            missing=self.missing,
+        )
+        if table.n_missing != self.n_missing or int(counts.sum()) != self.n_records:
+            raise DataError(f"{self.name} has changed since it was read; read it again.")
+        return table
+
+    def to_frame(self) -> Any:
+        """Give the rows with all their columns, as the kind of frame that was read.
+
+        pandas, polars (lazy stays lazy), pyarrow and DuckDB relations come back as such, the
+        relation on DuckDB's default connection; files come as a pyarrow table, CSV columns as
+        strings.
+        """
+        return self._source.native()
+
+    def with_columns(self, columns: Mapping[str, ArrayLike]) -> Any:
+        """Give the rows of `to_frame` with further columns.
+
+        Parameters
+        ----------
+        columns
+            New columns by name, each (n_records,) in the order of the input.
+
+        Raises
+        ------
+        DataError
+            If a name is taken or a column has another length.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from unikat.data import Design, read
+        >>> frame = pd.DataFrame({"SEX": [1, 2, 2], "AGE": [30, 41, 41]})
+        >>> microdata = read(frame, ["SEX", "AGE"], Design(population_size=100))
+        >>> list(microdata.with_columns({"risk": [0.5, 0.0, 0.0]}).columns)
+        ['SEX', 'AGE', 'risk']
+        """
+        added = {name: np.asarray(values) for name, values in columns.items()}
+        for name, values in added.items():
+            if name in self._source.columns:
+                raise DataError(
+                    f"{self.name} already has a column {name!r}; choose another name for the new "
+                    "one."
+                )
+            if values.shape != (self.n_records,):
+                raise DataError(
+                    f"The new column {name!r} has shape {values.shape}; it must have one value "
+                    f"per row, ({self.n_records},)."
+                )
+        return self._source.native_with(added)
+
+    def _pack(
+        self, connection: duckdb.DuckDBPyConnection, words: Sequence[Sequence[_Digit]]
+    ) -> None:
+        """Make the table ``packed`` of one row per record, in order."""
+        digits = [_digit_sql(connection, j, coded) for j, coded in enumerate(self._coded)]
+        columns = []
+        for w, word in enumerate(words):
+            parts = [f"({digits[d.key]} << {d.shift})" for d in word]
+            columns.append(f"{' | '.join(parts)} AS w{w}")
+        rows = clean_rows([coded.clean_sql for coded in self._coded])
+        connection.execute(f"CREATE TABLE packed AS SELECT {', '.join(columns)} FROM {rows}")
+
+    def _match(self, connection: duckdb.DuckDBPyConnection, cells_packed: list[Int64]) -> Int32:
+        """Row of the sorted cells that each record falls in, (n_records,)."""
+        ranker = _Ranker(cells_packed)
+        record_cell = np.empty(self.n_records, dtype=np.int32)
+        start = 0
+        for batch in _batches(connection, "SELECT * FROM packed"):
+            stop = start + len(batch[0])
+            # A file that grew behind our back must not end in an obscure message.
+            if stop > self.n_records:
+                raise DataError(f"{self.name} has changed since it was read; read it again.")
+            record_cell[start:stop] = ranker.rank(batch)
+            start = stop
+        return record_cell[:start]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Digit:
+    """Where a key's digit (code + 1, 0 for missing) stands in its word."""
+
+    key: int
+    shift: int
+    bits: int
+
+
+class _Ranker:
+    """Finds packed patterns among the sorted ones, word by word."""
+
+    def __init__(self, words: list[Int64]) -> None:
+        self._values: list[Int64] = []
+        self._prefixes: list[Int64] = []
+        self._first = np.unique(words[0])
+        rank = np.searchsorted(self._first, words[0])
+        for word in words[1:]:
+            values = np.unique(word)
+            joined = rank * len(values) + np.searchsorted(values, word)
+            prefixes = np.unique(joined)
+            rank = np.searchsorted(prefixes, joined)
+            self._values.append(values)
+            self._prefixes.append(prefixes)
+
+    def rank(self, words: list[Int64]) -> Int64:
+        """Rank of each pattern, all of which must occur among the sorted ones."""
+        rank = _places(self._first, words[0])
+        for word, values, prefixes in zip(words[1:], self._values, self._prefixes, strict=True):
+            rank = _places(prefixes, rank * len(values) + _places(values, word))
+        return rank
+
+
+def _places(values: Int64, wanted: Int64) -> Int64:
+    """`np.searchsorted`, sorting what is looked for first: neighbours then share cache lines."""
+    order = np.argsort(wanted)
+    places = np.empty(len(wanted), dtype=np.int64)
+    places[order] = np.searchsorted(values, wanted[order])
+    return places
+
+
+def _words(n_levels: Sequence[int]) -> list[list[_Digit]]:
+    """Lay the keys out over words, the first key highest, so that words sort like patterns."""
+    sizes = [levels.bit_length() for levels in n_levels]
+    groups: list[list[int]] = [[]]
+    for key, bits in enumerate(sizes):
+        if sum(sizes[k] for k in groups[-1]) + bits > _WORD_BITS:
+            groups.append([])
+        groups[-1].append(key)
+    words = []
+    for group in groups:
+        shift, word = sum(sizes[k] for k in group), []
+        for key in group:
+            shift -= sizes[key]
+            word.append(_Digit(key=key, shift=shift, bits=sizes[key]))
+        words.append(word)
+    return words
+
+
+def _digit_sql(connection: duckdb.DuckDBPyConnection, position: int, coded: CodedKey) -> str:
+    """SQL of a key's code + 1 as BIGINT; a missing value has 0, or its level's where it is one."""
+    missing_level = coded.key.missing_level
+    empty = 0 if missing_level is None else missing_level + 1
+    if coded.dense:
+        numbers = [int(value) for value in coded.codes]  # type: ignore[call-overload]  # integers
+        low, high = min(numbers), max(numbers)
+        digits = ["NULL"] * (high - low + 1)
+        for number, code in zip(numbers, coded.codes.values(), strict=True):
+            digits[number - low] = str(code + 1)
+        array = f"[{', '.join(digits)}]::BIGINT[]"
+        digit = f"list_extract({array}, {coded.value_sql} - ({low}) + 1)"
+    else:
+        listed = ", ".join(quoted(str(value)) for value in coded.codes)
+        connection.execute(f"CREATE TYPE level{position} AS ENUM ({listed})")
+        text = f"TRY_CAST(({coded.value_sql})::VARCHAR AS level{position})"
+        digit = f"enum_code({text})::BIGINT + 1"
+    return f"coalesce({digit}, {empty})"
+
+
+def _group(connection: duckdb.DuckDBPyConnection, n_words: int) -> tuple[list[Int64], Int64]:
+    """Sorted distinct rows of ``packed``, word by word, and their counts."""
+    words = ", ".join(f"w{w}" for w in range(n_words))
+    batches = list(
+        _batches(
+            connection,
+            f"SELECT {words}, count(*)::BIGINT AS n FROM packed GROUP BY {words} ORDER BY {words}",
+        )
+    )
+    columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    return columns[:-1], columns[-1]
+
+
+def _batches(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[list[Int64]]:
+    """Columns of a query's result, all BIGINT without NULL, batch after batch."""
+    for batch in connection.sql(query).to_arrow_reader(_BATCH):
+        yield [column.to_numpy() for column in batch.columns]
+
+
+def _unpack(packed: list[Int64], words: list[list[_Digit]], n_keys: int) -> Int32:
+    cells = np.empty((len(packed[0]), n_keys), dtype=np.int32)
+    for column, word in zip(packed, words, strict=True):
+        for digit in word:
+            cells[:, digit.key] = ((column >> digit.shift) & ((1 << digit.bits) - 1)) - 1
+    return cells

@@ -1,0 +1,326 @@
+"""Where rows come from: each source gives DuckDB its key columns in order, and itself back.
+
+A source is opened once. Its key columns are seen by DuckDB as a view ``source`` with columns c0,
+c1, ... (positions in the list of keys), so that no column name ever needs quoting and names that
+differ in case only do not clash.
+"""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unikat._typing import AnyArray
+from unikat.data.engine import literals, quoted, session
+from unikat.errors import DataError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What the source itself says of a column, as statistical packages and categoricals do."""
+
+    order: tuple[object, ...] | None = None
+    """Order of the levels (categories), of which not all need occur."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[object, ...] = ()
+    missing_ranges: tuple[tuple[float, float], ...] = ()
+
+
+class Source(ABC):
+    """Rows in a fixed order, with named columns."""
+
+    name: str
+    """What it is called in messages."""
+    columns: tuple[str, ...]
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that DuckDB must be allowed to read."""
+        return []
+
+    @abstractmethod
+    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
+        """Make the view ``source`` of the named columns, renamed c0, c1, ..."""
+
+    @abstractmethod
+    def native(self) -> Any:
+        """Give the rows with all columns, as the kind of frame that was given."""
+
+    def native_with(self, added: Mapping[str, AnyArray]) -> Any:
+        """Give the rows with further columns (files: a pyarrow table)."""
+        table: pa.Table = self.native()
+        for name, values in added.items():
+            table = table.append_column(name, [values])
+        return table
+
+    def declared(self, name: str) -> Declared:
+        """Tell what the source itself says of a column."""
+        return Declared()
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on if the source is no longer what was read; frames stay as they are."""
+        return
+
+
+def check_columns(columns: Sequence[str], name: str) -> tuple[str, ...]:
+    """Refuse columns without names of their own (DataError)."""
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        shown = ", ".join(repr(column) for column in twice[:5])
+        raise DataError(
+            f"{name} has {len(twice)} column name(s) that occur more than once ({shown}); rename "
+            "the columns so that each has a name of its own."
+        )
+    if not columns:
+        raise DataError(f"{name} has no columns; there is nothing to read.")
+    return tuple(columns)
+
+
+class FileSource(Source):
+    """Files read by DuckDB itself; remembers what they looked like when they were opened."""
+
+    def __init__(self, paths: Sequence[Path], name: str) -> None:
+        self.paths = [path.resolve() for path in paths]
+        self.name = name
+        self._stamp = self._look()
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that DuckDB must be allowed to read."""
+        return self.paths
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on if a file has another size or time than when it was opened."""
+        try:
+            same = self._look() == self._stamp
+        except OSError:
+            same = False
+        if not same:
+            raise DataError(f"{self.name} has changed since it was read; read it again.")
+
+    def _look(self) -> list[tuple[int, int]]:
+        return [(s.st_size, s.st_mtime_ns) for s in (path.stat() for path in self.paths)]
+
+
+class ParquetSource(FileSource):
+    """One or several Parquet files, their rows one after the other in order of file name."""
+
+    def __init__(self, paths: Sequence[Path], name: str) -> None:
+        super().__init__(paths, name)
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            names = pq.read_schema(self.paths[0]).names
+        except (pa.ArrowException, OSError, ValueError):
+            raise DataError(
+                f"{name} cannot be read as Parquet. The file may be damaged or not of the format "
+                "its name says; write it again from its source."
+            ) from None
+        check_columns(names, name)
+        with session(self.files, name=name) as connection:
+            described = connection.execute(f"DESCRIBE SELECT * FROM {self._relation}").fetchall()
+        # DuckDB renames columns that differ in case only and appends those of folder names
+        # (YEAR=2020/...), both behind the order of the file, which stays.
+        self._sql_names = [row[0] for row in described]
+        self.columns = check_columns([*names, *self._sql_names[len(names) :]], name)
+
+    @property
+    def _relation(self) -> str:
+        paths = literals([str(path) for path in self.paths])
+        return f"read_parquet({paths}, hive_types_autocast = false)"
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
+        """Make the view ``source`` of the named columns."""
+        columns = [_identifier(self._sql_names[self.columns.index(name)]) for name in names]
+        listed = ", ".join(f"{column} AS c{j}" for j, column in enumerate(columns))
+        connection.execute(f"CREATE TEMP VIEW source AS SELECT {listed} FROM {self._relation}")
+
+    def native(self) -> Any:
+        """Give the rows with all columns."""
+        with session(self.files, name=self.name) as connection:
+            table = connection.sql(f"SELECT * FROM {self._relation}").to_arrow_table()
+        return table.rename_columns(list(self.columns))
+
+
+class CsvSource(FileSource):
+    """A delimited text file. Its key columns are put aside as Parquet, so it is parsed once."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        text: Path,
+        columns: Sequence[str],
+        delimiter: str,
+        scratch: Path,
+    ) -> None:
+        """Describe the file.
+
+        Parameters
+        ----------
+        path, text
+            The file, and the UTF-8 file to parse: the same or a transcoded copy.
+        columns, delimiter
+            Names in the header and the character between fields.
+        scratch
+            Temporary folder that from now on belongs to this source and goes when it goes.
+        """
+        super().__init__([path], path.name)
+        self.columns = check_columns(columns, path.name)
+        self._text = text.resolve()
+        self._delimiter = delimiter
+        self._aside = scratch.resolve() / "keys.parquet"
+        self._kept: tuple[str, ...] | None = None
+        weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that DuckDB must be allowed to read."""
+        return [self._text, self._aside]
+
+    @property
+    def _relation(self) -> str:
+        # Everything is declared, because a guess made from the first rows can be wrong below.
+        columns = ", ".join(f"'f{j}': 'VARCHAR'" for j in range(len(self.columns)))
+        packed = "gzip" if self._text.suffix == ".gz" else "none"
+        return (
+            f"read_csv({quoted(str(self._text))}, auto_detect = false, header = true, "
+            f"delim = {quoted(self._delimiter)}, quote = '\"', escape = '\"', "
+            f"compression = '{packed}', columns = {{{columns}}})"
+        )
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
+        """Make the view ``source`` of the named columns."""
+        if self._kept != tuple(names):
+            listed = ", ".join(
+                f"f{self.columns.index(name)} AS c{j}" for j, name in enumerate(names)
+            )
+            connection.execute(
+                f"COPY (SELECT {listed} FROM {self._relation}) TO {quoted(str(self._aside))} "
+                "(FORMAT parquet)"
+            )
+            self._kept = tuple(names)
+        connection.execute(
+            f"CREATE TEMP VIEW source AS SELECT * FROM read_parquet({quoted(str(self._aside))})"
+        )
+
+    def native(self) -> Any:
+        """Give the rows with all columns."""
+        self.check_unchanged()
+        with session(self.files, name=self.name) as connection:
+            table = connection.sql(f"SELECT * FROM {self._relation}").to_arrow_table()
+        return table.rename_columns(list(self.columns))
+
+
+class ArrowSource(Source):
+    """Base of sources that hand over their key columns as an Arrow table."""
+
+    @abstractmethod
+    def columns_of(self, names: Sequence[str]) -> pa.Table:
+        """Give the named columns."""
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
+        """Make the view ``source`` of the named columns."""
+        table = self.columns_of(names).rename_columns([f"c{j}" for j in range(len(names))])
+        connection.register("source", table)
+
+    def declared(self, name: str) -> Declared:
+        """Tell what the source itself says of a column."""
+        import pyarrow as pa
+
+        column = self.columns_of([name]).column(0)
+        if not pa.types.is_dictionary(column.type) or not column.num_chunks:
+            return Declared()
+        column = column.unify_dictionaries()
+        return Declared(order=tuple(column.chunk(0).dictionary.to_pylist()))
+
+
+class FrameSource(ArrowSource):
+    """A frame in memory: pandas, polars, pyarrow, or a DuckDB relation brought into memory."""
+
+    def __init__(self, frame: Any, *, kind: str, name: str = "The data frame") -> None:
+        """Wrap a narwhals eager frame.
+
+        `kind` is ``"eager"``, ``"lazy"`` (polars, given back lazy) or ``"relation"`` (DuckDB,
+        given back as a relation on DuckDB's default connection).
+        """
+        self._frame = frame
+        self._kind = kind
+        self.name = name
+        self.columns = check_columns(list(frame.columns), name)
+
+    def columns_of(self, names: Sequence[str]) -> pa.Table:
+        """Give the named columns."""
+        import pyarrow as pa
+
+        taken = {}
+        for name in names:
+            try:
+                taken[name] = self._frame.select(name).to_arrow().column(0)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+                raise DataError(
+                    f"{self.name}, column {name!r}: its values are of several types. Convert the "
+                    "column to one type, for example to strings."
+                ) from None
+        return pa.table(taken)
+
+    def declared(self, name: str) -> Declared:
+        """Tell what the source itself says of a column."""
+        import narwhals.stable.v2 as nw
+
+        # The categories of a polars Categorical are in order of appearance, which says nothing.
+        if self._frame.implementation.is_polars() and self._frame.schema[name] == nw.Categorical:
+            return Declared()
+        return super().declared(name)
+
+    def native(self) -> Any:
+        """Give the rows with all columns."""
+        return self._given_back(self._frame)
+
+    def native_with(self, added: Mapping[str, AnyArray]) -> Any:
+        """Give the rows with further columns."""
+        import narwhals.stable.v2 as nw
+
+        backend = self._frame.implementation
+        series = [nw.new_series(name, values, backend=backend) for name, values in added.items()]
+        return self._given_back(self._frame.with_columns(*series))
+
+    def _given_back(self, frame: Any) -> Any:
+        if self._kind == "lazy":
+            return frame.lazy().to_native()
+        if self._kind == "relation":
+            import duckdb
+
+            return duckdb.from_arrow(frame.to_native())
+        return frame.to_native()
+
+
+class IpcSource(ArrowSource, FileSource):
+    """An Arrow / Feather / IPC file, mapped rather than read where it is not compressed."""
+
+    def __init__(self, path: Path, table: pa.Table) -> None:
+        FileSource.__init__(self, [path], path.name)
+        self._table = table
+        self.columns = check_columns(table.column_names, path.name)
+
+    def columns_of(self, names: Sequence[str]) -> pa.Table:
+        """Give the named columns."""
+        return self._table.select(list(names))
+
+    def native(self) -> Any:
+        """Give the rows with all columns."""
+        return self._table
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

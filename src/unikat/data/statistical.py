@@ -1,0 +1,116 @@
+"""SPSS, Stata and SAS files, with their value labels and user-missing codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unikat.data.sources import ArrowSource, Declared, FileSource, check_columns
+from unikat.errors import DataError, SpecError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+READERS = {
+    "sav": ("SPSS", "read_sav"),
+    "zsav": ("SPSS", "read_sav"),
+    "dta": ("Stata", "read_dta"),
+    "sas7bdat": ("SAS", "read_sas7bdat"),
+    "xpt": ("SAS transport", "read_xport"),
+}
+
+
+class StatisticalSource(ArrowSource, FileSource):
+    """A file of a statistical package, read with pyreadstat.
+
+    Codes that the file itself declares missing (SPSS ranges; letters such as .a in Stata and SAS)
+    are asked for and then treated as missing, with their numbers counted. Left to itself
+    pyreadstat turns them into empty values without a word.
+    """
+
+    def __init__(self, path: Path, format: str, encoding: str | None) -> None:
+        FileSource.__init__(self, [path], path.name)
+        try:
+            import pyreadstat
+        except ImportError:
+            raise SpecError(
+                f"{path.name} is a {READERS[format][0]} file, which needs the package pyreadstat: "
+                "install it with  pip install 'unikat[stat]',  or save the file as CSV or Parquet."
+            ) from None
+        self._reader = getattr(pyreadstat, READERS[format][1])
+        self._errors = (pyreadstat.ReadstatError, pyreadstat.PyreadstatError)
+        self._format = format
+        self._options: dict[str, Any] = {"encoding": encoding} if encoding else {}
+        # The transport format has no way to say which of its codes are missing.
+        if format != "xpt":
+            self._options["user_missing"] = True
+        _, self._meta = self._read(metadataonly=True)
+        self.columns = check_columns(list(self._meta.column_names), self.name)
+        self._cache: tuple[tuple[str, ...], Any] | None = None
+
+    def columns_of(self, names: Sequence[str]) -> pa.Table:
+        """Give the named columns."""
+        wanted = tuple(names)
+        # The keys are read together once; what is asked of single columns comes from there.
+        if self._cache is None or not set(wanted) <= set(self._cache[0]):
+            self._cache = (wanted, self._table(wanted))
+        return self._cache[1].select(list(wanted))
+
+    def native(self) -> Any:
+        """Give the rows with all columns."""
+        return self._table(self.columns)
+
+    def declared(self, name: str) -> Declared:
+        """Tell what the source itself says of a column."""
+        labels: Mapping[Any, str] = self._meta.variable_value_labels.get(name, {})
+        codes, ranges = [], []
+        for part in getattr(self._meta, "missing_ranges", {}).get(name, []):
+            low, high = part["lo"], part["hi"]
+            if low == high:
+                codes.append(_plain(low))
+            else:
+                ranges.append((float(low), float(high)))
+        return Declared(
+            labels={str(_plain(code)): label for code, label in labels.items()},
+            missing=tuple(codes),
+            missing_ranges=tuple(ranges),
+        )
+
+    def _table(self, names: Sequence[str]) -> pa.Table:
+        import pyarrow as pa
+
+        columns, meta = self._read(usecols=list(names), output_format="dict")
+        arrays = {}
+        for name in names:
+            values = columns[name]
+            # Stata's and SAS's extended missing values arrive as letters among the numbers.
+            if name in meta.missing_user_values:
+                values = [None if isinstance(value, str) else value for value in values]
+            try:
+                arrays[name] = pa.array(values, from_pandas=True)
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                raise DataError(
+                    f"{self.name}, column {name!r}: its values are of several types; convert the "
+                    "column to one type in the program that wrote the file."
+                ) from None
+        return pa.table(arrays)
+
+    def _read(self, **options: Any) -> tuple[Any, Any]:
+        try:
+            return self._reader(str(self.paths[0]), **options, **self._options)  # type: ignore[no-any-return]
+        except UnicodeDecodeError:
+            raise DataError(
+                f"{self.name}: its text is not in the encoding the file states. Say how it is "
+                "encoded, for example encoding='latin-1' or encoding='cp1252'."
+            ) from None
+        except self._errors:
+            raise DataError(
+                f"{self.name} cannot be read as {READERS[self._format][0]}. The file may be "
+                "damaged, encrypted or not of the format its name says, or its text needs an "
+                "encoding (encoding='latin-1'); or write it again, for example as CSV."
+            ) from None
+
+
+def _plain(code: Any) -> Any:
+    return int(code) if isinstance(code, float) and code.is_integer() else code

@@ -1,0 +1,270 @@
+"""The table of occupied patterns: what is known of the sample once keys are coded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unikat._typing import AnyArray, Bool, Int32, Int64
+from unikat.data.design import Design
+from unikat.data.keys import MISSING, Key
+from unikat.errors import DataError, SpecError, suggest
+
+Missing: TypeAlias = Literal["integrate", "level", "wildcard"]
+"""What a missing key is: unknown and integrated over, a level of its own, or matching any."""
+
+_ROOM = 2**62
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CellTable:
+    """Occupied patterns of the sample and their counts.
+
+    A pattern is a record's codes over the keys, -1 where the key is missing; a pattern without
+    -1 is a cell of the contingency table. Tables are compared by their `fingerprint`.
+
+    Parameters
+    ----------
+    keys
+        The key variables, n_keys of them.
+    cells
+        Occupied patterns, (n_cells, n_keys) codes, sorted lexicographically (so -1 comes first),
+        each once.
+    counts
+        Number of records of each pattern, (n_cells,), at least 1.
+    record_cell
+        Row of `cells` that each record falls in, (n_records,), in the order of the input.
+    population_size
+        N, number of units in the population.
+    missing
+        What -1 means: ``"integrate"`` (unknown) or ``"wildcard"`` (matches any level). Under
+        ``"level"`` missing values are a level of their own and no -1 occurs.
+
+    Examples
+    --------
+    >>> keys = [Key.of_size("SEX", 2), Key.of_size("AGE", 3)]
+    >>> table = CellTable.from_codes([[0, 2], [1, 1], [0, 2]], keys, population_size=100)
+    >>> table.counts.tolist(), table.record_cell.tolist(), table.n_uniques
+    ([2, 1], [0, 1, 0], 1)
+    """
+
+    keys: tuple[Key, ...]
+    cells: Int32
+    counts: Int64
+    record_cell: Int32
+    population_size: int
+    missing: Missing = "integrate"
+
+    @classmethod
+    def from_codes(
+        cls,
+        codes: ArrayLike,
+        keys: Sequence[Key],
+        population_size: int,
+        missing: Missing = "integrate",
+    ) -> CellTable:
+        """Tabulate records that are already coded.
+
+        Parameters
+        ----------
+        codes
+            Integer codes, (n_records, n_keys), -1 where missing.
+        keys
+            The key variables; a code is a position in `Key.levels`.
+        population_size
+            N, at least n_records.
+        missing
+            What -1 means.
+
+        Raises
+        ------
+        DataError
+            If the codes are not such an array, or a code is no level of its key.
+        SpecError
+            If the population size or `missing` is not allowed.
+        """
+        check_missing(missing)
+        array = _checked_codes(codes, keys, missing)
+        design = Design(population_size=population_size)
+        design.check(len(array))
+        ids = pattern_ids(array, [key.n_levels for key in keys])
+        _, first, record_cell, counts = np.unique(
+            ids, return_index=True, return_inverse=True, return_counts=True
+        )
+        return cls(
+            keys=tuple(keys),
+            cells=np.ascontiguousarray(array[first], dtype=np.int32),
+            counts=counts.astype(np.int64),
+            record_cell=record_cell.astype(np.int32),
+            population_size=design.population_size,
+            missing=missing,
+        )
+
+    @property
+    def n_records(self) -> int:
+        """Number of records, n."""
+        return len(self.record_cell)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of occupied patterns."""
+        return len(self.cells)
+
+    @property
+    def n_keys(self) -> int:
+        """Number of key variables."""
+        return len(self.keys)
+
+    @property
+    def n_levels(self) -> tuple[int, ...]:
+        """Number of levels of each key."""
+        return tuple(key.n_levels for key in self.keys)
+
+    @cached_property
+    def incomplete(self) -> Bool:
+        """Patterns with a missing key, (n_cells,)."""
+        mask: Bool = (self.cells == MISSING).any(axis=1)
+        return mask
+
+    @cached_property
+    def n_missing(self) -> tuple[int, ...]:
+        """Number of records with each key missing, also where missing is a level of its own."""
+        counts = []
+        for column, key in zip(self.cells.T, self.keys, strict=True):
+            code = MISSING if key.missing_level is None else key.missing_level
+            counts.append(int(self.counts[column == code].sum()))
+        return tuple(counts)
+
+    @cached_property
+    def matches(self) -> Int64:
+        """Records compatible with each pattern when a missing key matches any level, (n_cells,).
+
+        A record counts for a pattern if the two agree on every key that both have. Equal to
+        `counts` where nothing is missing.
+        """
+        return _count_matches(self.cells, self.counts, self.n_levels)
+
+    @cached_property
+    def unique(self) -> Bool:
+        """Sample uniques, (n_cells,).
+
+        The complete patterns with one record; under ``"wildcard"`` those patterns, complete or
+        not, that match one record only, their own.
+        """
+        mask: Bool = self.matches == 1 if self.missing == "wildcard" else self.counts == 1
+        return mask if self.missing == "wildcard" else mask & ~self.incomplete
+
+    @property
+    def n_uniques(self) -> int:
+        """Number of sample uniques (see `unique`)."""
+        return int(np.count_nonzero(self.unique))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of names and numbers of levels, patterns, counts and population size."""
+        head = {
+            "keys": [key.name for key in self.keys],
+            "n_levels": self.n_levels,
+            "population_size": self.population_size,
+        }
+        digest = hashlib.sha256(json.dumps(head).encode())
+        # Fixed byte order and layout, so that the same table has one fingerprint on any machine.
+        digest.update(np.ascontiguousarray(self.cells, dtype="<i4").data)
+        digest.update(np.ascontiguousarray(self.counts, dtype="<i8").data)
+        return digest.hexdigest()
+
+
+def check_missing(missing: str) -> None:
+    """Refuse an unknown treatment of missing values (SpecError)."""
+    choices = get_args(Missing)
+    if missing not in choices:
+        raise SpecError(
+            f"missing={missing!r} is not known; use one of {', '.join(map(repr, choices))}."
+            + suggest(str(missing), choices)
+        )
+
+
+def pattern_ids(codes: AnyArray, n_levels: Sequence[int]) -> Int64:
+    """Integers that order and distinguish the rows of `codes` as a lexicographic sort would.
+
+    Parameters
+    ----------
+    codes
+        (n, n_keys), -1 to n_levels-1.
+    n_levels
+        Levels of each key; any number of keys, since the running number is replaced by its rank
+        whenever the next key would not fit in 62 bits.
+
+    Returns
+    -------
+    Int64
+        (n,), below 2**62. Comparable only within one call.
+    """
+    ids = np.zeros(len(codes), dtype=np.int64)
+    size = 1
+    for j, levels in enumerate(n_levels):
+        if size * (levels + 1) > _ROOM:
+            values, ids = np.unique(ids, return_inverse=True)
+            size = max(1, len(values))
+        ids = ids * (levels + 1) + codes[:, j] + 1
+        size *= levels + 1
+    return ids
+
+
+def _checked_codes(codes: ArrayLike, keys: Sequence[Key], missing: Missing) -> AnyArray:
+    array = np.asarray(codes)
+    if array.ndim != 2 or array.shape[1] != len(keys):
+        raise DataError(
+            f"Codes must have shape (n_records, {len(keys)}), a column per key; "
+            f"got shape {array.shape}."
+        )
+    if not len(keys):
+        raise DataError("There are no keys; name the key variables.")
+    if not len(array):
+        raise DataError("There are no records; give at least one.")
+    if array.dtype.kind not in "iu":
+        raise DataError(f"Codes must be integers; got an array of {array.dtype}.")
+    lowest = 0 if missing == "level" else MISSING
+    for column, key in zip(array.T, keys, strict=True):
+        outside = int(np.count_nonzero((column < lowest) | (column >= key.n_levels)))
+        if outside:
+            raise DataError(
+                f"Key {key.name!r}: {outside:,} codes lie outside {lowest} to {key.n_levels - 1}; "
+                "a code is the position of a level, or -1 for missing where missing values are "
+                "not a level."
+            )
+    return array.astype(np.int32, copy=False)
+
+
+def _count_matches(cells: Int32, counts: Int64, n_levels: tuple[int, ...]) -> Int64:
+    present = cells != MISSING
+    if present.all():
+        return counts.copy()
+    masks, mask_of = np.unique(present, axis=0, return_inverse=True)
+    mask_of = mask_of.ravel()
+    members = [np.flatnonzero(mask_of == m) for m in range(len(masks))]
+    matches = np.zeros(len(cells), dtype=np.int64)
+    for asking, mask in zip(members, masks, strict=True):
+        # What two patterns must agree on are the keys both have. Masks that share the same keys
+        # with this one are answered together by one lookup of the projected patterns.
+        shared, group_of = np.unique(masks & mask, axis=0, return_inverse=True)
+        group_of = group_of.ravel()
+        for g, common in enumerate(shared):
+            answering = np.concatenate([members[m] for m in np.flatnonzero(group_of == g)])
+            columns = np.flatnonzero(common)
+            rows = np.concatenate([asking, answering])
+            ids = pattern_ids(cells[np.ix_(rows, columns)], [n_levels[j] for j in columns])
+            wanted, offered = ids[: len(asking)], ids[len(asking) :]
+            values, where = np.unique(offered, return_inverse=True)
+            totals = np.zeros(len(values), dtype=np.int64)
+            np.add.at(totals, where, counts[answering])
+            place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+            matches[asking] += np.where(values[place] == wanted, totals[place], 0)
+    return matches

@@ -1,0 +1,449 @@
+"""Run the chains of a model until its risk measures have converged.
+
+Rounds: every chain advances one segment; when all have, the parent looks at the draws, saves a
+checkpoint, tells the progress, and goes on or stops.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from concurrent.futures import FIRST_EXCEPTION, BrokenExecutor, Future, wait
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float64
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.inference import checkpoint as checkpoints
+from unikat.inference import diagnostics as convergence
+from unikat.inference import schedule
+from unikat.inference.backends import Backend, Workers, open_backend
+from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.draws import Diagnostics, Draws, Observer
+from unikat.inference.identity import run_identity
+from unikat.inference.progress import Outlook, Progress, ProgressEvent, seconds_left
+from unikat.inference.segments import Job, Segment, SegmentResult, add_totals
+from unikat.models.base import AnyModel
+from unikat.rng import check_seed
+
+MIN_RETAINED = 50
+"""Retained draws of every chain below which convergence is not judged."""
+POLL_SECONDS = 0.5
+"""Waiting is cut in pieces, since Windows delivers Ctrl-C only between them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopRule:
+    """When to stop: at convergence of all monitored scalars, or at a limit."""
+
+    rhat: float = 1.01
+    """Largest rank-normalised split R-hat."""
+    ess: float = 400.0
+    """Smallest effective sample size, bulk and tail, over all chains."""
+    max_sweeps: int = 200_000
+    """Of every chain; lowered to a multiple of the thinning."""
+    max_seconds: float | None = None
+    """Of this call, an earlier part of a resumed run not counted. With a time limit that is
+    reached, and only then, the number of draws depends on the machine."""
+
+    def __post_init__(self) -> None:
+        if not self.rhat > 1.0:
+            raise SpecError(f"rhat is {self.rhat}; it must be above 1, such as 1.01.")
+        for name in ("ess", "max_sweeps", "max_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise SpecError(f"{name} is {value}; it must be positive.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Everything, beside model and seed, on which the draws depend."""
+
+    n_chains: int = 4
+    thin: int | None = None
+    """Sweeps per kept draw; by default so that observing costs at most half of sweeping."""
+    stop: StopRule = StopRule()
+
+    def __post_init__(self) -> None:
+        if self.n_chains < 1:
+            raise SpecError(f"n_chains is {self.n_chains}; it must be at least 1.")
+        if self.thin is not None and not 1 <= self.thin <= self.stop.max_sweeps:
+            raise SpecError(
+                f"thin is {self.thin}; it must be at least 1 and at most max_sweeps "
+                f"({self.stop.max_sweeps})."
+            )
+
+
+class _Chains(NamedTuple):
+    """All chains after a round; replaced as a whole, so that an interrupt finds it complete."""
+
+    n_sweeps: int
+    states: list[Any]
+    previous: list[Any] | None
+    """Totals of the last complete epoch, per chain; None in epoch 0."""
+    current: list[Any]
+    """Totals of the running epoch, per chain."""
+    scalars: dict[str, Float64]
+    next_check: int
+    """Sweeps before which convergence is not worth a look."""
+    seconds: float
+
+
+_START = _Chains(
+    n_sweeps=0, states=[], previous=None, current=[], scalars={}, next_check=0, seconds=0.0
+)
+
+
+def sample(
+    model: AnyModel,
+    table: CellTable,
+    observer: Observer,
+    *,
+    seed: int,
+    plan: Plan | None = None,
+    workers: Workers | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+) -> Draws:
+    """Draw from the posterior of a model until the monitored scalars have converged.
+
+    The draws depend on `model`, `table`, `observer`, `seed` and `plan`. They do not depend on
+    `workers`, nor on whether the run was interrupted and resumed.
+
+    Parameters
+    ----------
+    model, table
+        What is fitted to what.
+    observer
+        What is computed from every kept state.
+    seed
+        Not negative.
+    plan
+        Number of chains, thinning, and when to stop.
+    workers
+        Where the chains run: by default local processes, at most one per core.
+    checkpoint
+        Where the run is saved, and whether a saved run is continued.
+    progress
+        Told how the run goes.
+
+    Returns
+    -------
+    Draws
+        With `stop_reason` 'converged', 'sweep limit', 'time limit', or 'interrupted' (Ctrl-C).
+
+    Raises
+    ------
+    SpecError
+        When an argument is out of range.
+    OutputError
+        When the checkpoint cannot be written or read.
+    UnikatError
+        When a worker is lost.
+    KeyboardInterrupt
+        On Ctrl-C before the first round is complete, and on a second Ctrl-C.
+    """
+    seed = check_seed(seed)
+    plan, workers = plan or Plan(), workers or Workers()
+    started = time.monotonic()
+    convergence.start_import()
+    job = Job(model=model, data=model.prepare(table), observer=observer)
+    sweep_cost = model.cost(job.data)[0]
+    observe_cost = observer.cost(model, job.data)
+    thin = plan.thin or schedule.default_thin(sweep_cost, observe_cost)
+    thin = min(thin, plan.stop.max_sweeps)
+    run = _Run(
+        job=job,
+        seed=seed,
+        plan=plan,
+        thin=thin,
+        shortest=schedule.shortest_round(sweep_cost, observe_cost, thin),
+        saving=_Saving(checkpoint, run_identity(job, table, seed, plan.n_chains, thin))
+        if checkpoint
+        else None,
+        progress=progress,
+        started=started,
+    )
+    chains = run.resumed()
+    with open_backend(job, workers, plan.n_chains, sweep_cost + observe_cost / thin) as backend:
+        run.tell(chains)
+        # Before the workers meet them: they then read compiled kernels from the cache, and do not
+        # all write it at once.
+        for part in (model, observer):
+            hook = getattr(part, "compile", None)
+            if hook is not None:
+                hook()
+        chains, reason = run.until_stop(chains, backend)
+    return run.draws(chains, reason)
+
+
+class _Saving:
+    """Writes checkpoints, not too often."""
+
+    def __init__(self, checkpoint: Checkpoint, identity: Mapping[str, str]) -> None:
+        self._checkpoint = checkpoint
+        self._identity = identity
+        self._due = time.monotonic() + checkpoint.every
+        self._saved: _Chains | None = None
+
+    def load(self) -> _Chains | None:
+        if not self._checkpoint.resume:
+            return None
+        content = checkpoints.load(self._checkpoint.path, self._identity)
+        return None if content is None else _Chains(**content)
+
+    def save(self, chains: _Chains, *, now: bool = False) -> None:
+        begin = time.monotonic()
+        if chains is self._saved or not chains.n_sweeps or not (now or begin >= self._due):
+            return
+        checkpoints.save(self._checkpoint.path, self._identity, chains._asdict())
+        self._saved = chains
+        end = time.monotonic()
+        # Large states on slow disks: spend at most a tenth of the run on writing.
+        self._due = end + max(self._checkpoint.every, 10.0 * (end - begin))
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One call of `sample`."""
+
+    job: Job
+    seed: int
+    plan: Plan
+    thin: int
+    shortest: int
+    saving: _Saving | None
+    progress: Progress | None
+    started: float
+    seconds_before: float = 0.0
+    """Spent by the earlier parts of a resumed run."""
+    seconds_per_sweep: float = 0.0
+    checked: Mapping[str, Diagnostics] = field(default_factory=dict)
+    checked_at: int = 0
+
+    @property
+    def max_sweeps(self) -> int:
+        return self.plan.stop.max_sweeps // self.thin * self.thin
+
+    def resumed(self) -> _Chains:
+        """Chains to start from: those of the checkpoint, or new ones."""
+        chains = self.saving.load() if self.saving else None
+        if chains is None:
+            return _START
+        self.seconds_before = chains.seconds
+        self.seconds_per_sweep = chains.seconds / chains.n_sweeps
+        return chains
+
+    def until_stop(self, chains: _Chains, backend: Backend) -> tuple[_Chains, str]:
+        """Make rounds until a reason to stop is found."""
+        try:
+            while True:
+                chains, reason = self._judged(chains)
+                if self.saving:
+                    self.saving.save(chains, now=reason is not None)
+                if chains.n_sweeps:
+                    self.tell(chains)
+                if reason is not None:
+                    return chains, reason
+                chains = self._round(chains, self._end_of_round(chains), backend)
+        except KeyboardInterrupt:
+            backend.abandon()
+            if not chains.n_sweeps:
+                raise
+            if self.saving:
+                self.saving.save(chains, now=True)
+            return chains, "interrupted"
+        except BrokenExecutor as error:
+            if self.saving:
+                self.saving.save(chains, now=True)
+            raise backend.broken(error) from error
+
+    def _judged(self, chains: _Chains) -> tuple[_Chains, str | None]:
+        """Whether to stop, and why; decided from the draws, or by a limit."""
+        if not chains.n_sweeps:
+            return chains, None
+        limit = None
+        if chains.n_sweeps >= self.max_sweeps:
+            limit = "sweep limit"
+        elif self._affordable_sweeps() < self.thin:
+            limit = "time limit"
+        # A limit may have cut a round short. Whether such a place is looked at must not change
+        # where the same run stops without that limit.
+        place = schedule.next_cut(chains.n_sweeps - 1, self.thin, self.shortest)
+        regular = chains.n_sweeps == place and chains.n_sweeps >= chains.next_check
+        if not self._long_enough(chains) or not (regular or limit):
+            return chains, limit
+        self._diagnose(chains)
+        if self._converged(chains):
+            return chains, "converged"
+        if regular:
+            ess = convergence.worst_ess(self.checked)
+            lacking = self.plan.stop.ess / ess if ess > 0.0 else 1.0
+            pause = min(max(0.8 * lacking, 1.0), 1.5)
+            chains = chains._replace(next_check=int(chains.n_sweeps * pause))
+        return chains, limit
+
+    def _diagnose(self, chains: _Chains) -> None:
+        first = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin) // self.thin
+        self.checked = {
+            name: convergence.diagnose(chains.scalars[name][:, first:])
+            for name in self.job.observer.monitored
+        }
+        self.checked_at = chains.n_sweeps
+
+    def _long_enough(self, chains: _Chains) -> bool:
+        discarded = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin)
+        return discarded > 0 and (chains.n_sweeps - discarded) // self.thin >= MIN_RETAINED
+
+    def _converged(self, chains: _Chains) -> bool:
+        return (
+            self._long_enough(chains)
+            and convergence.worst_rhat(self.checked) <= self.plan.stop.rhat
+            and convergence.worst_ess(self.checked) >= self.plan.stop.ess
+        )
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def _affordable_sweeps(self) -> float:
+        """Sweeps that the time limit leaves, going by the speed of the last round."""
+        if self.plan.stop.max_seconds is None:
+            return math.inf
+        left = self.plan.stop.max_seconds - self._elapsed()
+        if left <= 0.0:
+            return 0.0
+        return left / self.seconds_per_sweep if self.seconds_per_sweep > 0.0 else math.inf
+
+    def _end_of_round(self, chains: _Chains) -> int:
+        end = min(
+            schedule.next_cut(chains.n_sweeps, self.thin, self.shortest),
+            self.max_sweeps,
+        )
+        affordable = self._affordable_sweeps()
+        if chains.n_sweeps and affordable < end - chains.n_sweeps:
+            end = chains.n_sweeps + max(int(affordable) // self.thin, 1) * self.thin
+        return end
+
+    def _round(self, chains: _Chains, end: int, backend: Backend) -> _Chains:
+        """Advance all chains to sweep `end`."""
+        begin = time.monotonic()
+        first = chains.n_sweeps + 1
+        same_epoch = chains.n_sweeps > 0 and schedule.epoch(first, self.thin) == schedule.epoch(
+            chains.n_sweeps, self.thin
+        )
+        futures = [
+            backend.submit(
+                Segment(
+                    job=None,
+                    chain=chain,
+                    seed=self.seed,
+                    first_sweep=first,
+                    n_sweeps=end - chains.n_sweeps,
+                    thin=self.thin,
+                    n_threads=backend.n_threads,
+                    state=chains.states[chain] if chains.states else None,
+                    totals=chains.current[chain] if same_epoch else None,
+                )
+            )
+            for chain in range(self.plan.n_chains)
+        ]
+        results = _results(futures)
+        if chains.n_sweeps:  # the first round is slow, since workers are still starting
+            self.seconds_per_sweep = (time.monotonic() - begin) / (end - chains.n_sweeps)
+        new = {
+            name: np.stack([result.scalars[name] for result in results])
+            for name in results[0].scalars
+        }
+        return chains._replace(
+            n_sweeps=end,
+            states=[result.state for result in results],
+            previous=chains.previous if same_epoch else chains.current or None,
+            current=[result.totals for result in results],
+            scalars={
+                name: np.concatenate([chains.scalars[name], draws], axis=1)
+                if chains.scalars
+                else draws
+                for name, draws in new.items()
+            },
+            seconds=self.seconds_before + self._elapsed(),
+        )
+
+    def tell(self, chains: _Chains) -> None:
+        """Report to whoever watches."""
+        if self.progress is None:
+            return
+        first = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin) // self.thin
+        rhat, ess = convergence.worst_rhat(self.checked), convergence.worst_ess(self.checked)
+        limit = self.plan.stop.max_seconds
+        outlook = Outlook(
+            sweeps=chains.n_sweeps,
+            checked_at=self.checked_at,
+            rhat=rhat,
+            ess=ess,
+            target_rhat=self.plan.stop.rhat,
+            target_ess=self.plan.stop.ess,
+            max_sweeps=self.max_sweeps,
+            seconds_per_sweep=self.seconds_per_sweep,
+            seconds_to_limit=None if limit is None else max(limit - self._elapsed(), 0.0),
+        )
+        self.progress(
+            ProgressEvent(
+                sweeps=chains.n_sweeps,
+                max_sweeps=self.max_sweeps,
+                seconds=self.seconds_before + self._elapsed(),
+                seconds_left=seconds_left(outlook),
+                means={
+                    name: float(chains.scalars[name][:, first:].mean())
+                    for name in self.job.observer.monitored
+                    if name in chains.scalars
+                },
+                rhat=None if math.isnan(rhat) else rhat,
+                ess=None if math.isnan(ess) else ess,
+            )
+        )
+
+    def draws(self, chains: _Chains, reason: str) -> Draws:
+        """Draw up the result."""
+        if self.checked_at != chains.n_sweeps:
+            self._diagnose(chains)
+        per_chain = chains.current
+        if chains.previous is not None:
+            per_chain = [
+                add_totals(before, now)
+                for before, now in zip(chains.previous, chains.current, strict=True)
+            ]
+        discarded = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin)
+        return Draws(
+            scalars=chains.scalars,
+            n_discarded=discarded // self.thin,
+            totals=reduce(add_totals, per_chain),
+            thin=self.thin,
+            n_sweeps=chains.n_sweeps,
+            n_chains=self.plan.n_chains,
+            seed=self.seed,
+            seconds=chains.seconds,
+            converged=self._converged(chains),
+            stop_reason=reason,
+            diagnostics=self.checked,
+            model=self.job.model,
+            observer=self.job.observer,
+        )
+
+
+def _results(futures: list[Future[SegmentResult]]) -> list[SegmentResult]:
+    """Wait for a round; the first error is raised at once."""
+    pending = set(futures)
+    try:
+        while pending:
+            done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+    finally:
+        for future in pending:
+            future.cancel()
+    return [future.result() for future in futures]

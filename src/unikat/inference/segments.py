@@ -1,0 +1,111 @@
+"""A piece of one chain: the unit of work that is sent to a worker, wherever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unikat._typing import Float64
+from unikat.inference.draws import Observer
+from unikat.models.base import AnyModel, Stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What all segments of a run share."""
+
+    model: AnyModel
+    data: Any
+    """What `model.prepare` made of the table."""
+    observer: Observer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """Sweeps `first_sweep` to `first_sweep + n_sweeps - 1` of one chain."""
+
+    job: Job | None
+    """None where the worker was given the job when it started."""
+    chain: int
+    seed: int
+    first_sweep: int
+    """Counted from 1; the start of the chain is drawn as sweep 0."""
+    n_sweeps: int
+    thin: int
+    """A state is observed after every sweep that is a multiple of this."""
+    n_threads: int
+    state: Any
+    """The chain's state before `first_sweep`; None at sweep 1."""
+    totals: Any
+    """The observer's totals of the epoch so far; None where the epoch begins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentResult:
+    """What a segment leaves behind."""
+
+    state: Any
+    scalars: Mapping[str, Float64]
+    """Each (n_kept,)."""
+    totals: Any
+
+
+class AbandonedError(Exception):
+    """The run was stopped while this segment was running; its result is not wanted."""
+
+
+def run_segment(segment: Segment, stopped: Callable[[], bool] | None = None) -> SegmentResult:
+    """Run a segment; a pure function of the segment.
+
+    Parameters
+    ----------
+    segment
+        Must carry its job.
+    stopped
+        Asked between sweeps.
+
+    Raises
+    ------
+    AbandonedError
+        When `stopped` says so.
+    """
+    job = segment.job
+    if job is None:
+        raise ValueError("the segment has no job, and its worker was not given one")
+    model, data, observer = job.model, job.data, job.observer
+    state = segment.state
+    if state is None:
+        state = model.init(Stream(segment.seed, segment.chain, 0), data)
+    # Copied, since the observer adds in place and the round may yet be abandoned.
+    totals = observer.start() if segment.totals is None else map_totals(np.copy, segment.totals)
+    kept: list[dict[str, float]] = []
+    for sweep in range(segment.first_sweep, segment.first_sweep + segment.n_sweeps):
+        if stopped is not None and stopped():
+            raise AbandonedError
+        stream = Stream(segment.seed, segment.chain, sweep)
+        state, info = model.step(stream, state, data, segment.n_threads)
+        if sweep % segment.thin == 0:
+            kept.append({**info.values, **observer.observe(stream, model, state, data, totals)})
+    names = kept[0] if kept else {}
+    return SegmentResult(
+        state=state,
+        scalars={name: np.array([draw[name] for draw in kept], np.float64) for name in names},
+        totals=totals,
+    )
+
+
+def map_totals(function: Callable[..., Any], first: Any, *others: Any) -> Any:
+    """Apply a function to the arrays of one or more totals, field by field."""
+    if hasattr(first, "_fields"):
+        return type(first)._make(
+            map_totals(function, *fields) for fields in zip(first, *others, strict=True)
+        )
+    return function(first, *others)
+
+
+def add_totals(first: Any, second: Any) -> Any:
+    """Totals of two disjoint sets of draws together."""
+    return map_totals(lambda one, other: np.asarray(one + other), first, second)

@@ -1,0 +1,529 @@
+"""Kernels of the mixed-membership sampler: one record's components, and the global update.
+
+Symbols (models.md §2): token = one known key of one record; z = its component; row r = (key,
+level); theta[r, k] = P(level | key, component k); g0[k] = component weight; alpha = concentration
+of a record's own weights around g0; n_tok = known keys of a record.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from unikat.kernels.jit import device, kernel
+from unikat.kernels.random import (
+    GENERATOR_SIZE,
+    PURPOSE_ASSIGN,
+    PURPOSE_CONCENTRATION,
+    PURPOSE_MOVES,
+    PURPOSE_PROFILES,
+    PURPOSE_START,
+    PURPOSE_TABLES,
+    PURPOSE_WEIGHTS,
+    binomial,
+    gamma,
+    log_beta_variate,
+    log_gamma_variate,
+    next_bits,
+    philox,
+    seek,
+    uniform,
+)
+
+_INV32 = 1.0 / 4294967296.0
+_INV53 = 1.0 / 9007199254740992.0
+
+
+@kernel
+def start(key, first, last, rows, record_cell, n_start, spread, z):
+    """Draw starting components of records [first, last) into `z`.
+
+    Every record gets a main component among `n_start` by its cell; a token leaves it with
+    probability `spread`. Records of one cell start together, so starts are coherent clusters.
+    """
+    n_keys = rows.shape[1]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for i in range(first, last):
+        c = record_cell[i]
+        seek(generator, key, c, 0, PURPOSE_START)
+        main = int(uniform(generator) * n_start)
+        seek(generator, key, i, 1, PURPOSE_START)
+        for j in range(n_keys):
+            z[i, j] = -1
+            if rows[c, j] >= 0:
+                z[i, j] = main
+                if uniform(generator) < spread:
+                    z[i, j] = int(uniform(generator) * n_start)
+
+
+@kernel
+def count(first, last, rows, record_cell, z, counts, stacks):
+    """Add the tokens of records [first, last) to `counts` and `stacks` (see `assign`)."""
+    n_keys = rows.shape[1]
+    for i in range(first, last):
+        c = record_cell[i]
+        for j in range(n_keys):
+            if rows[c, j] >= 0:
+                k = z[i, j]
+                counts[rows[c, j], k] += 1
+                before = 0
+                for l in range(j):
+                    before += int(z[i, l] == k)
+                stacks[before, k] += 1
+
+
+@device
+def block_mass(rows, c, z, i, k, size, alpha, rising, weights, theta, mass, group):
+    """Weights of moving the block `k` of record `i` to each component, into mass (n_slots,).
+
+    prod_{l < size} (alpha g0_s + l) prod_{j in block} theta[r_j, s], zero where another block of
+    the record sits. `rising` (n_keys + 1, n_slots) holds the first product if alpha is shared,
+    else it has no rows. group (8,) gets the sums over every eighth slot; returns the total.
+    """
+    n_slots = mass.shape[0]
+    n_keys = rows.shape[1]
+    if rising.shape[0] > 0:
+        for s in range(n_slots):
+            mass[s] = rising[size, s]
+    else:
+        for s in range(n_slots):
+            mass[s] = alpha * weights[s]
+        for l in range(1, size):
+            for s in range(n_slots):
+                mass[s] *= alpha * weights[s] + l
+    for j in range(n_keys):
+        if z[i, j] == k:
+            r = rows[c, j]
+            for s in range(n_slots):
+                mass[s] *= theta[r, s]
+    for j in range(n_keys):
+        if z[i, j] >= 0 and z[i, j] != k:
+            mass[z[i, j]] = 0.0
+    for g in range(8):
+        group[g] = 0.0
+    for b in range(n_slots // 8):
+        for g in range(8):
+            group[g] += mass[8 * b + g]
+    total = 0.0
+    for g in range(8):
+        total += group[g]
+    return total
+
+
+@device
+def pick(mass, group, mark):
+    """Find the slot at `mark` in [0, total) of the order: group by group, slots within."""
+    g = 0
+    while g < 7 and mark >= group[g]:
+        mark -= group[g]
+        g += 1
+    chosen = g
+    for s in range(g, mass.shape[0], 8):
+        if mass[s] > 0.0:
+            # The last slot with mass stands in where rounding runs past the end.
+            chosen = s
+            if mark < mass[s]:
+                break
+            mark -= mass[s]
+    return chosen
+
+
+@kernel
+def assign(
+    key, sweep, first, last, rows, record_cell, z, alpha, weights, rising,
+    theta, base, cut, alias, counts, stacks,
+):
+    """Redraw the components of the tokens of records [first, last), in place in `z`.
+
+    rows (n_cells, n_keys) int32, -1 for a missing key; record_cell (n,) int32; z (n, n_keys)
+    int16, -1 where missing; alpha (n,) or (1,) float64; weights (n_slots,) = g0; rising: see
+    `block_mass`; theta (n_rows, n_slots) float32; base (n_rows,) float32 = sum_k g0_k theta_rk,
+    with the alias tables of that sum: cut float32 and alias int16, (n_rows, n_slots). Adds to
+    counts (n_rows, n_slots) int32 and to stacks (n_keys, n_slots) int64:
+    stacks[l, k] = tokens that are the (l+1)-th of k in their record.
+
+    Two Gibbs steps for each record. Blocks: all tokens that share a component move as one to a
+    component the record does not otherwise have; token by token such a move passes through states
+    of probability about alpha, so for small alpha it would never happen. Tokens: the conditional
+    (n_ik^-ij + alpha g0_k) theta_rk either copies one of the record's other tokens (weight
+    theta[r, z_l]) or draws afresh from the base part. While all tokens share a component, the
+    chance that all are copied is one product: most records need one uniform for all their tokens.
+    """
+    n_keys = rows.shape[1]
+    n_slots = theta.shape[1]
+    k0 = np.uint64(key[0])
+    k1 = np.uint64(key[1])
+    shared = alpha.shape[0] == 1
+    concentration = alpha[0]
+    cumulative = np.empty(n_keys, np.float32)
+    bits = np.empty((n_keys + 3) // 4 * 4, np.uint64)
+    token_row = np.empty(n_keys, np.int64)
+    token_key = np.empty(n_keys, np.int64)
+    component = np.empty(n_keys, np.int64)
+    occupancy = np.zeros(n_slots, np.int64)
+    mass = np.empty(n_slots)
+    group = np.empty(8)
+    cell_mass = np.empty(n_slots)
+    cell_group = np.empty(8)
+    cell_total = 0.0
+    cell_ready = False
+    cell_count = np.zeros(n_slots, np.int64)
+    touched = np.empty(n_slots, np.int64)
+    n_touched = 0
+    n_tok = 0
+    previous = -1
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for i in range(first, last):
+        c = record_cell[i]
+        if c != previous:
+            previous = c
+            cell_ready = False
+            n_tok = 0
+            for j in range(n_keys):
+                if rows[c, j] >= 0:
+                    token_row[n_tok] = rows[c, j]
+                    token_key[n_tok] = j
+                    n_tok += 1
+        if not shared:
+            concentration = alpha[i]
+        k = np.int64(z[i, token_key[0]])
+        together = True
+        for t in range(1, n_tok):
+            together = together and z[i, token_key[t]] == k
+        w0, w1, w2, w3 = philox(
+            np.uint64(0), np.uint64(i), np.uint64(sweep), np.uint64(PURPOSE_ASSIGN), k0, k1
+        )
+        # Blocks.
+        if together:
+            point = (float(w0 >> np.uint64(6)) * 134217728.0 + float(w1 >> np.uint64(5))) * _INV53
+            if shared:
+                if not cell_ready:
+                    cell_total = block_mass(
+                        rows, c, z, i, k, n_tok, concentration, rising, weights, theta,
+                        cell_mass, cell_group,
+                    )
+                    cell_ready = True
+                k = pick(cell_mass, cell_group, point * cell_total)
+            else:
+                total_mass = block_mass(
+                    rows, c, z, i, k, n_tok, concentration, rising, weights, theta, mass, group
+                )
+                k = pick(mass, group, point * total_mass)
+            for t in range(n_tok):
+                component[t] = k
+                z[i, token_key[t]] = k
+            # Tokens, as long as all copy.
+            mark = float(w2) * _INV32
+            survival = 1.0
+            mover = n_tok
+            for t in range(n_tok):
+                r = token_row[t]
+                copies = (n_tok - 1) * theta[r, k]
+                survival *= copies / (copies + concentration * base[r])
+                mover = min(mover, t + n_tok * int(survival > mark))
+        else:
+            seek(generator, key, i, sweep, PURPOSE_MOVES)
+            for t in range(n_tok):
+                k = np.int64(z[i, token_key[t]])
+                seen = False
+                for l in range(t):
+                    seen = seen or z[i, token_key[l]] == k
+                if seen:
+                    continue
+                size = 0
+                for l in range(t, n_tok):
+                    size += int(z[i, token_key[l]] == k)
+                total_mass = block_mass(
+                    rows, c, z, i, k, size, concentration, rising, weights, theta, mass, group
+                )
+                chosen = pick(mass, group, uniform(generator) * total_mass)
+                for l in range(t, n_tok):
+                    if z[i, token_key[l]] == k:
+                        z[i, token_key[l]] = chosen
+            for t in range(n_tok):
+                component[t] = z[i, token_key[t]]
+            mover = -1
+        if mover < n_tok:
+            for b in range((n_tok + 3) // 4):
+                w0, w1, w2, w3 = philox(
+                    np.uint64(b + 1), np.uint64(i), np.uint64(sweep), np.uint64(PURPOSE_ASSIGN),
+                    k0, k1,
+                )
+                bits[4 * b] = w0
+                bits[4 * b + 1] = w1
+                bits[4 * b + 2] = w2
+                bits[4 * b + 3] = w3
+            for t in range(max(mover, 0), n_tok):
+                r = token_row[t]
+                fresh = concentration * base[r]
+                total = np.float32(fresh)
+                for l in range(t):
+                    total += theta[r, component[l]]
+                    cumulative[l] = total
+                for l in range(t + 1, n_tok):
+                    total += theta[r, component[l]]
+                    cumulative[l - 1] = total
+                # 32 bits serve both choices; float64 keeps what is left for the alias table.
+                fraction = float(bits[t]) * _INV32
+                if t == mover:
+                    fraction *= fresh / total
+                point = fraction * total
+                if point < fresh or n_tok == 1 or t == mover:
+                    position = min(point / fresh, 1.0) * n_slots
+                    k = min(int(position), n_slots - 1)
+                    if position - k >= cut[r, k]:
+                        k = np.int64(alias[r, k])
+                else:
+                    at = np.float32(point)
+                    l = 0
+                    for m in range(n_tok - 2):
+                        l += int(cumulative[m] <= at)
+                    l += int(l >= t)
+                    k = component[l]
+                component[t] = k
+            for t in range(n_tok):
+                k = component[t]
+                z[i, token_key[t]] = k
+                counts[token_row[t], k] += 1
+                stacks[occupancy[k], k] += 1
+                occupancy[k] += 1
+            for t in range(n_tok):
+                occupancy[component[t]] = 0
+        else:
+            if cell_count[k] == 0:
+                touched[n_touched] = k
+                n_touched += 1
+            cell_count[k] += 1
+        if i == last - 1 or record_cell[i + 1] != c:
+            for a in range(n_touched):
+                k = touched[a]
+                for t in range(n_tok):
+                    counts[token_row[t], k] += cell_count[k]
+                    stacks[t, k] += cell_count[k]
+                cell_count[k] = 0
+            n_touched = 0
+
+
+@kernel
+def base_tables(theta, weights, base, cut, alias):
+    """Fill `base` (n_rows,) and the alias tables of weights[k] * theta[r, k] (Walker; Vose)."""
+    n_rows, n_slots = theta.shape
+    scaled = np.empty(n_slots)
+    small = np.empty(n_slots, np.int64)
+    large = np.empty(n_slots, np.int64)
+    for r in range(n_rows):
+        total = 0.0
+        for k in range(n_slots):
+            scaled[k] = weights[k] * theta[r, k]
+            total += scaled[k]
+        base[r] = total
+        n_small = 0
+        n_large = 0
+        for k in range(n_slots):
+            scaled[k] *= n_slots / total
+            if scaled[k] < 1.0:
+                small[n_small] = k
+                n_small += 1
+            else:
+                large[n_large] = k
+                n_large += 1
+        while n_small > 0 and n_large > 0:
+            n_small -= 1
+            low = small[n_small]
+            high = large[n_large - 1]
+            cut[r, low] = scaled[low]
+            alias[r, low] = high
+            scaled[high] -= 1.0 - scaled[low]
+            if scaled[high] < 1.0:
+                n_large -= 1
+                small[n_small] = high
+                n_small += 1
+        for s in range(n_small):
+            cut[r, small[s]] = 2.0
+            alias[r, small[s]] = small[s]
+        for s in range(n_large):
+            cut[r, large[s]] = 2.0
+            alias[r, large[s]] = large[s]
+
+
+@device
+def log_density_alpha(eta, shape, rate, stacks, weights, at_least):
+    """Log density of eta = log alpha given the tokens' components and g0, tables summed out.
+
+    prod_i [Gamma(a) / Gamma(a + J_i) prod_k Gamma(a g0_k + n_ik) / Gamma(a g0_k)] times the
+    Gamma(shape, rate) prior and the Jacobian; at_least[l] = records with more than l tokens.
+    """
+    alpha = math.exp(eta)
+    value = shape * eta - rate * alpha
+    for l in range(stacks.shape[0]):
+        value -= at_least[l] * math.log(alpha + l)
+        for k in range(stacks.shape[1]):
+            if stacks[l, k] > 0:
+                value += stacks[l, k] * math.log(alpha * weights[k] + l)
+    return value
+
+
+@kernel
+def draw_alpha(key, sweep, alpha, shape, rate, stacks, weights, at_least):
+    """Draw the shared alpha by slice sampling on the log scale (Neal 2003), two updates."""
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    seek(generator, key, 0, sweep, PURPOSE_CONCENTRATION)
+    eta = math.log(alpha)
+    width = 0.3
+    for _ in range(2):
+        level = log_density_alpha(eta, shape, rate, stacks, weights, at_least)
+        level += math.log(uniform(generator))
+        low = eta - width * uniform(generator)
+        high = low + width
+        while log_density_alpha(low, shape, rate, stacks, weights, at_least) > level:
+            low -= width
+        while log_density_alpha(high, shape, rate, stacks, weights, at_least) > level:
+            high += width
+        while True:
+            proposal = low + (high - low) * uniform(generator)
+            if log_density_alpha(proposal, shape, rate, stacks, weights, at_least) > level:
+                eta = proposal
+                break
+            if proposal < eta:
+                low = proposal
+            else:
+                high = proposal
+    return math.exp(eta)
+
+
+@kernel
+def draw_tables(key, sweep, alpha, stacks, weights, tables):
+    """Draw the number of tables of every component under a shared alpha into `tables` (n_slots,).
+
+    The (l+1)-th token of k in a record opens a table with probability a g_k / (a g_k + l),
+    independently (Antoniak 1974); only the number of such tokens matters.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for k in range(stacks.shape[1]):
+        tables[k] = stacks[0, k]
+        if tables[k] > 0:
+            seek(generator, key, k, sweep, PURPOSE_TABLES)
+            mass = alpha * weights[k]
+            for l in range(1, stacks.shape[0]):
+                if stacks[l, k] > 0:
+                    tables[k] += binomial(generator, float(stacks[l, k]), mass / (mass + l))
+
+
+@kernel
+def draw_tables_and_alphas(key, sweep, first, last, z, weights, grid, cut, alias, alpha, tables):
+    """Per-record alpha: draw the tables of records [first, last), then each record's alpha.
+
+    grid (n_grid,) values of alpha; cut, alias (n_keys + 1, n_keys + 1, n_grid): alias tables of
+    alpha given (tokens, tables). Adds to `tables` (n_slots,), overwrites alpha[first:last].
+    """
+    n_keys = z.shape[1]
+    n_grid = grid.shape[0]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for i in range(first, last):
+        seek(generator, key, i, sweep, PURPOSE_CONCENTRATION)
+        n_tok = 0
+        n_tables = 0
+        for j in range(n_keys):
+            k = z[i, j]
+            if k < 0:
+                continue
+            n_tok += 1
+            before = 0
+            for l in range(j):
+                before += int(z[i, l] == k)
+            mass = alpha[i] * weights[k]
+            if before == 0 or float(next_bits(generator)) * _INV32 * (mass + before) < mass:
+                n_tables += 1
+                tables[k] += 1
+        position = float(next_bits(generator)) * _INV32 * n_grid
+        g = int(position)
+        if position - g >= cut[n_tok, n_tables, g]:
+            g = alias[n_tok, n_tables, g]
+        alpha[i] = grid[g]
+
+
+@kernel
+def draw_weights(key, sweep, top, shape, rate, tables, weights):
+    """Draw the top-level concentration and the component weights given the tables.
+
+    top | tables: Escobar & West (1995). Then g0 ~ Dirichlet(tables of occupied slots, top); the
+    part of the unseen is broken by Beta(1, top) sticks over the empty slots, the last of which
+    takes the remainder. Returns (top, remainder given to the last stick, occupied slots).
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    n_slots = tables.shape[0]
+    occupied = 0
+    total = 0
+    for k in range(n_slots):
+        total += tables[k]
+        occupied += int(tables[k] > 0)
+    seek(generator, key, 0, sweep, PURPOSE_WEIGHTS)
+    if total > 0:
+        log_eta = log_beta_variate(generator, top + 1.0, float(total))
+        odds = total * (rate - log_eta)
+        less = int(uniform(generator) * (odds + occupied + shape - 1.0) < odds)
+        top = math.exp(log_gamma_variate(generator, shape + occupied - less)) / (rate - log_eta)
+    else:
+        top = math.exp(log_gamma_variate(generator, shape)) / rate
+    largest = log_gamma_variate(generator, top)
+    unseen = largest
+    for k in range(n_slots):
+        if tables[k] > 0:
+            seek(generator, key, k + 1, sweep, PURPOSE_WEIGHTS)
+            weights[k] = math.log(gamma(generator, float(tables[k])))
+            largest = max(largest, weights[k])
+    scale = math.exp(unseen - largest)
+    for k in range(n_slots):
+        if tables[k] > 0:
+            scale += math.exp(weights[k] - largest)
+    remainder = math.exp(unseen - largest) / scale
+    last = -1
+    for k in range(n_slots):
+        if tables[k] > 0:
+            weights[k] = math.exp(weights[k] - largest) / scale
+        else:
+            seek(generator, key, k + 1, sweep, PURPOSE_WEIGHTS)
+            # Beta(1, top): 1 - U^(1/top); the stick keeps U^(1/top) of what was left.
+            kept = math.exp(math.log(uniform(generator)) / top)
+            weights[k] = remainder * (1.0 - kept)
+            remainder *= kept
+            last = k
+    if last >= 0:
+        weights[last] += remainder
+    return top, remainder, occupied
+
+
+@kernel
+def draw_profiles(key, sweep, offsets, concentration, counts, theta):
+    """Draw theta[rows of key j, k] ~ Dirichlet(concentration + counts) for every key and slot.
+
+    offsets (n_keys + 1,): first row of each key; concentration (n_rows,); counts and theta
+    (n_rows, n_slots). Empty slots get draws from the base measure.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    n_slots = counts.shape[1]
+    draw = np.empty(counts.shape[0])
+    for k in range(n_slots):
+        seek(generator, key, k, sweep, PURPOSE_PROFILES)
+        for j in range(offsets.shape[0] - 1):
+            # On the linear scale where a draw cannot underflow: the logarithm is not free.
+            linear = True
+            for r in range(offsets[j], offsets[j + 1]):
+                linear = linear and concentration[r] >= 1.0
+            largest = -np.inf
+            for r in range(offsets[j], offsets[j + 1]):
+                shape = concentration[r] + counts[r, k]
+                if linear:
+                    draw[r] = gamma(generator, shape)
+                else:
+                    draw[r] = log_gamma_variate(generator, shape)
+                    largest = max(largest, draw[r])
+            total = 0.0
+            for r in range(offsets[j], offsets[j + 1]):
+                if not linear:
+                    draw[r] = math.exp(draw[r] - largest)
+                total += draw[r]
+            for r in range(offsets[j], offsets[j + 1]):
+                theta[r, k] = draw[r] / total
+

@@ -1,0 +1,199 @@
+"""The main job: from a specification to the folder of a run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from unikat.data import CellTable, Design, read
+from unikat.errors import DataError, OutputError, SpecError, suggest
+from unikat.inference.backends import Workers
+from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
+from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.progress import Progress
+from unikat.models.base import AnyModel
+from unikat.models.mixed_membership import HDP
+from unikat.provenance import AssessmentSpec, ModelSpec, Provenance
+from unikat.report import results
+from unikat.risk.estimate import RiskEstimate, assess, known_exactly
+from unikat.risk.measures import RiskMeasures
+
+MODELS: dict[str, type[Any]] = {"hdp": HDP}
+"""Models by the name they have in specifications and on the command line."""
+
+
+def run(
+    spec: AssessmentSpec,
+    folder: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    stage: Callable[[str], None] | None = None,
+) -> RiskEstimate:
+    """Assess a file and write the results into a folder.
+
+    Parameters
+    ----------
+    spec
+        What to do.
+    folder
+        Where the results go. While the run lasts it holds the checkpoint, which stays if the
+        chains have not converged.
+    resume
+        Go on from the checkpoint in the folder.
+    overwrite
+        Replace the run that is in the folder, once the new results are complete.
+    progress
+        Told how sampling goes.
+    stage
+        Told, in words, what is done now.
+
+    Returns
+    -------
+    RiskEstimate
+        What was written. `converged` and `draws.stop_reason` tell how it ended.
+
+    Raises
+    ------
+    SpecError, DataError
+        If anything asked for is wrong. Nothing was written.
+    OutputError
+        If the folder holds a run and neither `resume` nor `overwrite` is set, or it cannot be
+        written to: noticed before the work begins. Results are written as a whole or not at all.
+    """
+    tell = stage if stage is not None else _ignore
+    started = datetime.now(UTC)
+    model = build_model(spec.model)
+    design = Design(population_size=spec.population_size)  # type: ignore[arg-type]  # checked there
+    plan, workers = _plan(spec), _workers(spec)
+    check_folder(folder, resume=resume, overwrite=overwrite)
+    tell("Reading")
+    table = _table(spec, design)
+    made = results.make_folder(folder)
+    checkpoint = Checkpoint(folder=folder, resume=resume)
+    try:
+        draws = None
+        if not known_exactly(table):
+            tell("Sampling")
+            draws = sample(
+                model,
+                table,
+                RiskMeasures.of(table),
+                seed=spec.sampling.seed,
+                plan=plan,
+                workers=workers,
+                checkpoint=checkpoint,
+                progress=progress,
+            )
+        tell("Writing")
+        estimate = assess(draws, table, level=spec.report.level)
+        record = Provenance.now(
+            seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
+        )
+        results.write(estimate, folder, spec, record)
+    finally:
+        if made:
+            # Succeeds only if nothing was kept in it.
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+    if estimate.converged:
+        checkpoint.remove()
+    return estimate
+
+
+def build_model(spec: ModelSpec) -> AnyModel:
+    """Make the model that a specification names, with its options.
+
+    Raises
+    ------
+    SpecError
+        If there is no such model or option, or the model refuses a value.
+    """
+    kind = MODELS.get(spec.name)
+    if kind is None:
+        raise SpecError(
+            f"There is no model {spec.name!r}.{suggest(spec.name, MODELS)} "
+            f"Models: {', '.join(MODELS)}."
+        )
+    options = [field.name for field in fields(kind)]
+    for name in spec.options:
+        if name not in options:
+            raise SpecError(
+                f"The model {spec.name!r} has no option {name!r}.{suggest(name, options)} "
+                f"Options: {', '.join(options)}."
+            )
+    model: AnyModel = kind(**spec.options)
+    return model
+
+
+def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    """Refuse a folder that holds another run, before any work is done.
+
+    Raises
+    ------
+    OutputError
+        With what to do.
+    """
+    if resume and overwrite:
+        raise SpecError("--resume and --overwrite exclude each other; give one of them.")
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
+    unfinished = (folder / CHECKPOINT).exists()
+    found = [name for name in results.FILES if (folder / name).exists()]
+    if resume and found and not unfinished:
+        raise OutputError(
+            f"The run in {folder} is finished: there is nothing to resume. Read its "
+            f"{results.REPORT}, or repeat the run with --overwrite."
+        )
+    if resume or overwrite or not (found or unfinished):
+        return
+    what = "an unfinished run" if unfinished else f"a run ({', '.join(found)})"
+    remedy = "--resume to go on with it, " if unfinished else ""
+    raise OutputError(
+        f"The folder {folder} already holds {what}. Give {remedy}--overwrite to replace it, or "
+        "another --out. Nothing was written."
+    )
+
+
+def _table(spec: AssessmentSpec, design: Design) -> CellTable:
+    data = spec.data
+    if data.path is None:
+        raise DataError("No data file is named; give its path as data.path or on the command line.")
+    microdata = read(
+        data.path,
+        list(spec.keys),
+        design,
+        codebook=data.codebook,
+        missing=data.missing,
+        missing_values=data.missing_values,
+        delimiter=data.delimiter,
+        encoding=data.encoding,
+        format=data.format,
+    )
+    return microdata.tabulate()
+
+
+def _plan(spec: AssessmentSpec) -> Plan:
+    sampling = spec.sampling
+    limits = {} if sampling.max_sweeps is None else {"max_sweeps": sampling.max_sweeps}
+    return Plan(
+        n_chains=sampling.chains,
+        thin=sampling.thin,
+        stop=StopRule(
+            rhat=sampling.rhat, ess=sampling.ess, max_seconds=sampling.max_seconds, **limits
+        ),
+    )
+
+
+def _workers(spec: AssessmentSpec) -> Workers:
+    return Workers(n_workers=spec.sampling.workers, n_threads=spec.sampling.threads)
+
+
+def _ignore(_: str) -> None:
+    """Tell nobody."""

@@ -1,0 +1,79 @@
+"""The report: one HTML file that opens anywhere, without a network and without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from unikat._typing import Float64
+from unikat.report import figures, wording
+from unikat.report.summary import Result
+
+CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def render(result: Result, traces: Mapping[str, Float64]) -> str:
+    """Render the report.
+
+    Parameters
+    ----------
+    result
+        What the report says.
+    traces
+        Draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones included; empty
+        where nothing was sampled.
+
+    Returns
+    -------
+    str
+        A complete HTML document.
+    """
+    return _template().render(
+        policy=CONTENT_POLICY,
+        result=result,
+        said=result.sentences,
+        figures=_figures(result, traces),
+        share=wording.share(result),
+        limits=wording.limits(result),
+        number=wording.number,
+        percent=wording.percent,
+        interval=wording.interval,
+        level=wording.level(result.tau1),
+        duration=wording.duration,
+        command="unikat assess assessment.toml --out NEW_FOLDER",
+    )
+
+
+def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]:
+    drawn = {}
+    sampling = result.sampling
+    if sampling is not None and "tau1" in traces:
+        first = sampling.n_discarded
+        tau1, tau2 = traces["tau1"], traces["tau2"]
+        drawn["tau1"] = figures.posterior(
+            tau1[:, first:], result.tau1, "τ1", "τ1, unique records that are population unique"
+        )
+        drawn["tau2"] = figures.posterior(
+            tau2[:, first:], result.tau2, "τ2", "τ2, correct links an intruder would make"
+        )
+        drawn["trace"] = figures.trace(traces["tau1_expected"], first, "Expected τ1")
+    if not result.known_exactly and result.records.n_judged:
+        drawn["records"] = figures.record_risks(result.records.histogram)
+        total = sum((key.drop or 0.0) + (key.tau1_without or 0.0) for key in result.keys[:1])
+        drawn["keys"] = figures.key_drops(result.keys, total)
+    return {name: Markup(svg) for name, svg in drawn.items()}
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("unikat.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")

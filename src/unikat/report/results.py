@@ -1,0 +1,406 @@
+"""The folder of a run: written as a whole or not at all, and read back only if it is unchanged.
+
+| file | what it is |
+|---|---|
+| `result.json` | summaries, diagnostics, warnings, and a sentence for every number |
+| `records.parquet` | one row per record in the order of the input |
+| `draws.nc` | the draws, for ArviZ; absent where the risk is known exactly |
+| `assessment.toml` | the run as run |
+| `report.html` | the report |
+| `manifest.json` | SHA-256 of the first four, so that a later change is noticed |
+
+Files are written to a hidden folder inside the run's folder (the same file system, whatever is
+mounted where), forced to disk, and moved into place one by one; the manifest goes first and comes
+last, so a folder with a manifest is complete. All are readable by their owner alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
+
+from unikat._typing import Float64
+from unikat.errors import OutputError
+from unikat.provenance import AssessmentSpec, Provenance
+from unikat.report.html import render
+from unikat.report.summary import (
+    N_REASONS,
+    RESULT_SCHEMA,
+    Result,
+    reasons,
+    spec_of,
+    summarise,
+)
+from unikat.risk.estimate import RiskEstimate
+
+RESULT, RECORDS, DRAWS = "result.json", "records.parquet", "draws.nc"
+SPEC, REPORT, MANIFEST = "assessment.toml", "report.html", "manifest.json"
+FILES = (RESULT, RECORDS, DRAWS, SPEC, REPORT, MANIFEST)
+_SCRATCH = ".unikat-writing-"
+_MANIFEST_SCHEMA = "unikat.manifest/1"
+_CHUNK = 1 << 18
+SCALARS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """What lies in the folder of a run."""
+
+    folder: Path
+    result: Result
+    spec: AssessmentSpec
+    traces: dict[str, Float64]
+    """Draws of τ1 and τ2 by name, each (n_chains, n_draws), discarded ones included."""
+
+
+def write(
+    estimate: RiskEstimate,
+    folder: str | os.PathLike[str],
+    spec: AssessmentSpec | None = None,
+    provenance: Provenance | None = None,
+) -> Result:
+    """Write the results of a run into a folder, replacing the results that are there.
+
+    Parameters
+    ----------
+    estimate
+        What was found.
+    folder
+        Where to write; made if it does not exist.
+    spec
+        What was asked; completed with what the estimate tells, which is all but the file.
+    provenance
+        What ran; by default this machine, now.
+
+    Returns
+    -------
+    Result
+        The content of `result.json`.
+
+    Raises
+    ------
+    OutputError
+        If anything cannot be written; what was in the folder is then still there.
+    """
+    folder = Path(folder)
+    spec = spec_of(estimate, spec)
+    if provenance is None:
+        provenance = Provenance.now(
+            seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint
+        )
+    result = summarise(estimate, spec, provenance)
+    with _all_or_nothing(folder) as scratch:
+        _write_text(scratch / RESULT, _json(asdict(result)))
+        _write_text(scratch / SPEC, spec.to_toml(folder, _note(result)))
+        _write_records(estimate, scratch / RECORDS)
+        traces: dict[str, Float64] = {}
+        if estimate.draws is not None:
+            _write_bytes(scratch / DRAWS, estimate.draws.to_netcdf())
+            traces = {name: estimate.draws.scalars[name] for name in SCALARS}
+        digests = {
+            path.name: _digest(path) for path in sorted(scratch.iterdir()) if path.name != REPORT
+        }
+        _write_text(scratch / REPORT, render(result, traces))
+        _write_text(scratch / MANIFEST, _json({"schema": _MANIFEST_SCHEMA, "sha256": digests}))
+    return result
+
+
+def load(folder: str | os.PathLike[str]) -> Results:
+    """Read the results of a run and check that they are what was written.
+
+    Parameters
+    ----------
+    folder
+        The folder of the run.
+
+    Raises
+    ------
+    OutputError
+        If there is no complete run, or a file was changed since it was written.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise OutputError(f"{folder} is not a folder; name the folder of a run (its --out).")
+    present = [name for name in FILES if (folder / name).exists()]
+    if MANIFEST not in present:
+        why = (
+            f"its {MANIFEST} is missing, so the results may be incomplete or mixed; run again "
+            "with --resume or --overwrite"
+            if present
+            else "there are no results in it; name the folder of a run (its --out)"
+        )
+        raise OutputError(f"{folder} does not hold a complete run: {why}.")
+    for name, expected in _manifest(folder).items():
+        try:
+            found = _digest(folder / name)
+        except OSError as error:
+            raise OutputError(f"Cannot read {folder / name}: {_why(error)}.") from None
+        if found != expected:
+            raise OutputError(
+                f"{folder / name} does not match {MANIFEST}: it was changed after the run wrote "
+                "it, so a report would not show what was computed. Restore the file, or run the "
+                "assessment again."
+            )
+    return Results(
+        folder=folder,
+        result=_read_result(folder / RESULT),
+        spec=AssessmentSpec.read(folder / SPEC),
+        traces=_read_traces(folder / DRAWS),
+    )
+
+
+def write_report(results: Results) -> Path:
+    """Render the report of a run anew and put it in place of the old one.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written; the old report is then still there.
+    """
+    target = results.folder / REPORT
+    text = render(results.result, results.traces)
+    scratch: str | None = None
+    try:
+        handle, scratch = tempfile.mkstemp(dir=results.folder, prefix=_SCRATCH)
+        with os.fdopen(handle, "wb") as file:
+            _finish(file, text.encode())
+        os.replace(scratch, target)
+    except OSError as error:
+        if scratch is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(scratch)
+        raise OutputError(f"Cannot write {target}: {_why(error)}. Nothing was changed.") from None
+    return target
+
+
+def make_folder(folder: Path) -> bool:
+    """Make the folder of a run, or prove that one can write to the one that is there.
+
+    Returns
+    -------
+    bool
+        Whether it was made.
+
+    Raises
+    ------
+    OutputError
+        If it is not a folder or cannot be written to.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
+    try:
+        made = not folder.is_dir()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"unikat")
+    except OSError as error:
+        raise OutputError(
+            f"Cannot write to the folder {folder}: {_why(error)}. Choose another --out."
+        ) from None
+    return made
+
+
+@contextlib.contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[Path]:
+    """Collect files in a scratch folder, and move them into `folder` when all are on disk."""
+    made = make_folder(folder)
+    scratch = None
+    try:
+        for left in folder.glob(f"{_SCRATCH}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH, dir=folder))
+        yield scratch
+        (folder / MANIFEST).unlink(missing_ok=True)
+        if not (scratch / DRAWS).exists():
+            (folder / DRAWS).unlink(missing_ok=True)
+        for name in FILES:
+            if (scratch / name).exists():
+                os.replace(scratch / name, folder / name)
+        _sync_folder(folder)
+    except OSError as error:
+        raise OutputError(
+            f"Cannot write the results to {folder}: {_why(error)}. Make room or choose another "
+            "--out, and run again; with --resume if a checkpoint was kept."
+        ) from None
+    finally:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _note(result: Result) -> str:
+    if result.stop_reason not in ("time limit", "interrupted"):
+        return ""
+    return (
+        f"Sampling ended early ({result.stop_reason}); max_sweeps is what was reached, so that a "
+        "repetition gives the same numbers. Raise it to go further."
+    )
+
+
+def _why(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+        return "the disk is full"
+    return error.strerror or str(error)
+
+
+def _json(values: Any) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, float) and not np.isfinite(value):
+            return None
+        if isinstance(value, dict):
+            return {name: plain(item) for name, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(item) for item in value]
+        return value
+
+    return json.dumps(plain(values), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _create(path: Path) -> Any:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def _finish(file: Any, content: bytes = b"") -> None:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    with _create(path) as file:
+        _finish(file, content)
+
+
+def _write_text(path: Path, text: str) -> None:
+    _write_bytes(path, text.encode())
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_records(estimate: RiskEstimate, path: Path) -> None:
+    """Write one row per record, a chunk of records at a time."""
+    table, records = estimate.table, estimate.records
+    with _create(path) as file:
+        names = pa.array([key.name for key in table.keys], pa.string())
+        schema = _records_schema()
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            for start in range(0, table.n_records, _CHUNK):
+                cells = table.record_cell[start : start + _CHUNK].astype(np.int64)
+                columns: dict[str, Any] = {
+                    "row": np.arange(start + 1, start + 1 + len(cells)),
+                    "f": table.matches[cells]
+                    if table.missing == "wildcard"
+                    else table.counts[cells],
+                    "sample_unique": table.unique[cells],
+                }
+                for name in ("r1", "r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper"):
+                    values = getattr(records, name)[cells]
+                    columns[name] = pa.array(values, mask=np.isnan(values))
+                keys, drops = reasons(records, cells)
+                for rank in range(N_REASONS):
+                    absent = np.ones(len(cells), bool)
+                    key, drop = np.zeros(len(cells), np.int16), np.zeros(len(cells))
+                    if rank < keys.shape[1]:
+                        absent = keys[:, rank] < 0
+                        key, drop = keys[:, rank].astype(np.int16), drops[:, rank]
+                    indices = pa.array(np.where(absent, 0, key).astype(np.int16), mask=absent)
+                    columns[f"key_{rank + 1}"] = pa.DictionaryArray.from_arrays(indices, names)
+                    columns[f"drop_{rank + 1}"] = pa.array(drop, mask=absent)
+                arrays = [pa.array(columns[field.name]) for field in schema]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+        _finish(file)
+
+
+def _records_schema() -> pa.Schema:
+    risks = [
+        (name, pa.float64())
+        for name in ("r1", "r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper")
+    ]
+    fields = [("row", pa.int64()), ("f", pa.int64()), ("sample_unique", pa.bool_()), *risks]
+    for rank in range(1, N_REASONS + 1):
+        fields += [
+            (f"key_{rank}", pa.dictionary(pa.int16(), pa.string())),
+            (f"drop_{rank}", pa.float64()),
+        ]
+    return pa.schema(fields)
+
+
+def _manifest(folder: Path) -> dict[str, str]:
+    path = folder / MANIFEST
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        digests = content["sha256"]
+        if content["schema"] != _MANIFEST_SCHEMA or not {RESULT, RECORDS, SPEC} <= set(digests):
+            raise ValueError
+        if not set(digests) <= set(FILES):
+            raise ValueError
+    except OSError as error:
+        raise OutputError(f"Cannot read {path}: {_why(error)}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise OutputError(
+            f"{path} is damaged or of another version of unikat; run the assessment again."
+        ) from None
+    return dict(digests)
+
+
+def _read_result(path: Path) -> Result:
+    try:
+        text = path.read_text(encoding="utf-8")
+        schema = json.loads(text).get("schema")
+        if schema != RESULT_SCHEMA:
+            raise OutputError(
+                f"{path} has schema {schema!r}; this version of unikat reads {RESULT_SCHEMA!r}. "
+                "Use the version that wrote it."
+            )
+        return TypeAdapter(Result).validate_json(text)
+    except (OSError, ValidationError, ValueError) as error:
+        raise OutputError(f"{path} cannot be understood: {type(error).__name__}.") from None
+
+
+def _read_traces(path: Path) -> dict[str, Float64]:
+    if not path.exists():
+        return {}
+    import h5py
+
+    traces = {}
+    try:
+        with h5py.File(path, "r") as file:
+            for name in SCALARS:
+                parts = [
+                    np.asarray(file[group][name], dtype=np.float64)
+                    for group in ("warmup_posterior", "posterior")
+                    if group in file and name in file[group]
+                ]
+                traces[name] = np.concatenate(parts, axis=1)
+    except (OSError, KeyError, ValueError) as error:
+        raise OutputError(f"{path} cannot be understood: {type(error).__name__}.") from None
+    return traces

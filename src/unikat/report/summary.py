@@ -1,0 +1,345 @@
+"""What `result.json` holds: every number of a run that the report shows, and nothing of a record.
+
+A record is named by its row number alone; its values appear only if the specification asks for
+small cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from unikat._typing import Float64, Int64
+from unikat.provenance import AssessmentSpec, Provenance
+from unikat.report import wording
+from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
+
+RESULT_SCHEMA = "unikat.result/1"
+THRESHOLDS = (0.05, 0.1, 0.2, 0.5, 0.9)
+"""Record risks from which records are counted."""
+N_BINS = 20
+"""Bins of the histogram of record risks, of equal width from 0 to 1."""
+N_TOP = 15
+"""Records listed by row number."""
+N_REASONS = 3
+"""Keys named for a record."""
+REASON_FLOOR = 0.005
+"""Fall in r1 below which a key is not named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleFacts:
+    """Size of the problem."""
+
+    n_records: int
+    n_keys: int
+    n_cells: int
+    """Different combinations of key values that occur, a missing value being a value."""
+    n_uniques: int
+    population_size: int
+    n_incomplete: int
+    """Records with a missing key."""
+    missing: str
+    """How missing keys were treated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyFacts:
+    """One key variable."""
+
+    name: str
+    n_levels: int
+    n_missing: int
+    binning: str | None
+    tau1_without: float | None
+    """Expected τ1 if this key were left out; None where it was not computed."""
+    drop: float | None
+    """Fall in expected τ1 if this key were left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """A key that makes a record rare."""
+
+    key: str
+    drop: float
+    """Fall in the record's r1 if the key is left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopRecord:
+    """A record at great risk, by its row number in the file (the first is 1)."""
+
+    row: int
+    r1: float
+    r1_lower: float
+    r1_upper: float
+    r2: float
+    reasons: tuple[Reason, ...]
+    values: dict[str, str] | None = None
+    """Label of every key; only if small cells were asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtLeast:
+    """Number of records whose r1 is at least a threshold."""
+
+    r1: float
+    records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFacts:
+    """Record risks in numbers that name no cell."""
+
+    n_judged: int
+    """Records that have an r1: the sample uniques, and incomplete records that may be."""
+    at_least: tuple[AtLeast, ...]
+    histogram: tuple[int, ...]
+    """Records by r1, in bins of equal width from 0 to 1, the last including 1."""
+    top: tuple[TopRecord, ...]
+    values_shown: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingFacts:
+    """How the posterior was sampled."""
+
+    n_chains: int
+    n_sweeps: int
+    """Sweeps of each chain, the discarded first part included."""
+    thin: int
+    n_draws: int
+    """Draws used, all chains together."""
+    n_discarded: int
+    """Draws at the start of each chain that are not used."""
+    rhat_target: float
+    ess_target: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The content of `result.json`."""
+
+    schema: str
+    model: str
+    model_options: dict[str, Any]
+    seed: int
+    seconds: float
+    converged: bool
+    stop_reason: str
+    known_exactly: bool
+    """The file itself tells τ1 and τ2, so nothing was sampled."""
+    data: str | None
+    """Name of the file, without its folder."""
+    sample: SampleFacts
+    tau1: Summary
+    tau2: Summary
+    tau1_expected: Summary
+    tau2_expected: Summary
+    keys: tuple[KeyFacts, ...]
+    records: RecordFacts
+    sampling: SamplingFacts | None
+    warnings: tuple[str, ...]
+    sentences: dict[str, str]
+    provenance: Provenance
+
+
+def summarise(estimate: RiskEstimate, spec: AssessmentSpec, provenance: Provenance) -> Result:
+    """Bring an estimate into the form of `result.json`.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    spec
+        What was asked.
+    provenance
+        What ran.
+
+    Returns
+    -------
+    Result
+        Numbers, warnings, and a sentence for every number.
+    """
+    table, draws = estimate.table, estimate.draws
+    judged = np.flatnonzero(~np.isnan(estimate.records.r1))
+    sampling = None
+    if draws is not None:
+        n_draws = next(iter(draws.scalars.values())).shape[1] - draws.n_discarded
+        sampling = SamplingFacts(
+            n_chains=draws.n_chains,
+            n_sweeps=draws.n_sweeps,
+            thin=draws.thin,
+            n_draws=n_draws * draws.n_chains,
+            n_discarded=draws.n_discarded,
+            rhat_target=spec.sampling.rhat,
+            ess_target=spec.sampling.ess,
+        )
+    facts = SampleFacts(
+        n_records=table.n_records,
+        n_keys=table.n_keys,
+        n_cells=table.n_cells,
+        n_uniques=table.n_uniques,
+        population_size=table.population_size,
+        n_incomplete=int(table.counts[table.incomplete].sum()),
+        missing=table.missing,
+    )
+    result = Result(
+        schema=RESULT_SCHEMA,
+        model=spec.model.name,
+        model_options=spec.model.options,
+        seed=provenance.seed,
+        seconds=0.0 if draws is None else round(draws.seconds, 3),
+        converged=estimate.converged,
+        stop_reason="known exactly" if draws is None else draws.stop_reason,
+        known_exactly=draws is None,
+        data=None if spec.data.path is None else spec.data.path.name,
+        sample=facts,
+        tau1=estimate.tau1,
+        tau2=estimate.tau2,
+        tau1_expected=estimate.tau1_expected,
+        tau2_expected=estimate.tau2_expected,
+        keys=_key_facts(estimate, judged),
+        records=_record_facts(estimate, judged, spec.report.show_small_cells),
+        sampling=sampling,
+        warnings=estimate.warnings,
+        sentences={},
+        provenance=provenance,
+    )
+    result.sentences.update(wording.sentences(result))
+    return result
+
+
+def spec_of(estimate: RiskEstimate, base: AssessmentSpec | None = None) -> AssessmentSpec:
+    """Write down in full what an estimate was made with.
+
+    A run that ended by the clock or by hand gets the limit of sweeps that it reached, so that
+    repeating it gives the same numbers.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    base
+        What was asked; it is completed with what was left to be decided.
+
+    Returns
+    -------
+    AssessmentSpec
+        Without a file if there is no base.
+    """
+    table, draws = estimate.table, estimate.draws
+    values: dict[str, Any] = {} if base is None else base.model_dump(by_alias=True)
+    if base is None:
+        values["keys"] = [
+            key.name if key.binning is None else f"{key.name}:{key.binning}" for key in table.keys
+        ]
+        values["population_size"] = table.population_size
+        values["data"] = {"missing": table.missing}
+        values["report"] = {"level": estimate.tau1.level}
+    if draws is not None:
+        model: Any = draws.model
+        values["model"] = {"name": model.name, **asdict(model)}
+        sampling = values.setdefault("sampling", {})
+        sampling |= {"chains": draws.n_chains, "seed": draws.seed, "thin": draws.thin}
+        if draws.stop_reason in ("time limit", "interrupted"):
+            sampling |= {"max_sweeps": draws.n_sweeps, "max_seconds": None}
+    return AssessmentSpec.parse(values)
+
+
+def reasons(records: RecordRisk, cells: Int64) -> tuple[Int64, Float64]:
+    """Keys that do most to make patterns rare.
+
+    Parameters
+    ----------
+    records
+        The record risks.
+    cells
+        Rows of the table's patterns, (n,).
+
+    Returns
+    -------
+    keys, drops
+        Each (n, N_REASONS or the number of keys if smaller): positions of the keys, the worst
+        first, -1 where there is no further key that matters; and the falls in r1.
+    """
+    drop = np.nan_to_num(records.key_drop[cells], nan=0.0)
+    order = np.argsort(-drop, axis=1, kind="stable")[:, :N_REASONS]
+    drops = np.take_along_axis(drop, order, axis=1)
+    return np.where(drops >= REASON_FLOOR, order, -1), drops
+
+
+def _key_facts(estimate: RiskEstimate, judged: Int64) -> tuple[KeyFacts, ...]:
+    table, records = estimate.table, estimate.records
+    weight = table.counts[judged].astype(float)
+    drops = np.nan_to_num(records.key_drop[judged], nan=0.0)
+    total = float(weight @ records.r1[judged])
+    falls = weight @ drops
+    known = estimate.draws is not None
+    return tuple(
+        KeyFacts(
+            name=key.name,
+            n_levels=key.n_levels,
+            n_missing=n_missing,
+            binning=key.binning,
+            tau1_without=max(total - float(fall), 0.0) if known else None,
+            drop=float(fall) if known else None,
+        )
+        for key, n_missing, fall in zip(table.keys, table.n_missing, falls, strict=True)
+    )
+
+
+def _record_facts(estimate: RiskEstimate, judged: Int64, show_values: bool) -> RecordFacts:
+    table, records = estimate.table, estimate.records
+    r1, weight = records.r1[judged], table.counts[judged]
+    bins = np.minimum((r1 * N_BINS).astype(np.int64), N_BINS - 1)
+    histogram = np.bincount(bins, weights=weight, minlength=N_BINS).astype(np.int64)
+    return RecordFacts(
+        n_judged=int(weight.sum()),
+        at_least=tuple(
+            AtLeast(r1=threshold, records=int(weight[r1 >= threshold].sum()))
+            for threshold in THRESHOLDS
+        ),
+        histogram=tuple(histogram.tolist()),
+        top=_top(estimate, judged, show_values),
+        values_shown=show_values,
+    )
+
+
+def _top(estimate: RiskEstimate, judged: Int64, show_values: bool) -> tuple[TopRecord, ...]:
+    table, records = estimate.table, estimate.records
+    if estimate.draws is None:
+        # Where the risk is known, all sample uniques have the same: no order to show.
+        return ()
+    highest = judged[np.argsort(-records.r1[judged], kind="stable")][:N_TOP]
+    rows = np.flatnonzero(np.isin(table.record_cell, highest))
+    rows = rows[np.argsort(-records.r1[table.record_cell[rows]], kind="stable")][:N_TOP]
+    cells = table.record_cell[rows].astype(np.int64)
+    columns, drops = reasons(records, cells)
+    found = []
+    for row, cell, keys, falls in zip(rows, cells, columns, drops, strict=True):
+        values = None
+        if show_values:
+            values = {
+                key.name: "missing" if code < 0 else key.labels[code]
+                for key, code in zip(table.keys, table.cells[cell], strict=True)
+            }
+        found.append(
+            TopRecord(
+                row=int(row) + 1,
+                r1=float(records.r1[cell]),
+                r1_lower=float(records.r1_lower[cell]),
+                r1_upper=float(records.r1_upper[cell]),
+                r2=float(records.r2[cell]),
+                reasons=tuple(
+                    Reason(key=table.keys[j].name, drop=float(fall))
+                    for j, fall in zip(keys, falls, strict=True)
+                    if j >= 0
+                ),
+                values=values,
+            )
+        )
+    return tuple(found)

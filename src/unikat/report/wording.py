@@ -1,0 +1,264 @@
+"""The sentences that say what each number means, for the report, the JSON and the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unikat.report.summary import Result
+    from unikat.risk.estimate import Summary
+
+
+def number(value: float) -> str:
+    """Write a number as a reader wants it: whole from 10 on, one digit below.
+
+    Examples
+    --------
+    >>> number(1292.0), number(51.7), number(3.62), number(0.0)
+    ('1,292', '52', '3.6', '0')
+    """
+    if value != value:
+        return "not known"
+    if value == round(value) or abs(value) >= 10:
+        return f"{round(value):,}"
+    return "less than 0.1" if 0 < value < 0.05 else f"{value:.1f}"
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage with about two digits.
+
+    Examples
+    --------
+    >>> percent(0.0387), percent(0.5), percent(0.0004), percent(0.0)
+    ('3.9%', '50%', '0.04%', '0%')
+    """
+    value = 100 * share
+    if value != value:
+        return "not known"
+    if value == 0 or value >= 10:
+        return f"{value:.0f}%"
+    if value >= 0.095:
+        return f"{value:.1f}%"
+    return f"{value:.2f}%" if value >= 0.0095 else "less than 0.01%"
+
+
+def duration(seconds: float) -> str:
+    """Write a length of time.
+
+    Examples
+    --------
+    >>> duration(12.34), duration(0.2), duration(75), duration(7322)
+    ('12 s', '0.2 s', '1 min 15 s', '2 h 2 min')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def interval(summary: Summary) -> str:
+    """Write the interval of a summary."""
+    return f"{number(summary.lower)} to {number(summary.upper)}"
+
+
+def level(summary: Summary) -> str:
+    """Write the probability of a summary's interval."""
+    return f"{100 * summary.level:g}%"
+
+
+def answer(result: Result) -> str:
+    """Say the result in one sentence."""
+    sample, tau1 = result.sample, result.tau1
+    n_uniques = number(sample.n_uniques)
+    if result.known_exactly and sample.population_size == sample.n_records:
+        return (
+            f"The file holds the whole population, so each of the {n_uniques} records that are "
+            "unique in the file is unique in the population, without any doubt."
+        )
+    if result.known_exactly:
+        return (
+            "No record is unique in this file on these keys, so no record is both unique in the "
+            "file and unique in the population, without any doubt."
+        )
+    if sample.n_uniques:
+        among = f"Of the {n_uniques} records that are unique in this file,"
+    else:
+        among = f"Of the {number(result.records.n_judged)} incomplete records that may be unique,"
+    return (
+        f"{among} about {number(tau1.median)} are also unique in the population; with "
+        f"{level(tau1)} probability between {number(tau1.lower)} and {number(tau1.upper)}."
+    )
+
+
+def share(result: Result) -> str:
+    """Say which part of the file the answer is."""
+    sample, tau1 = result.sample, result.tau1
+    whole = f"{percent(tau1.median / sample.n_records)} of all {number(sample.n_records)} records"
+    if not sample.n_uniques:
+        return f"That is {whole}."
+    parts = [percent(value / sample.n_uniques) for value in (tau1.median, tau1.lower, tau1.upper)]
+    return f"That is {parts[0]} of the unique records ({parts[1]} to {parts[2]}) and {whole}."
+
+
+def matches(result: Result) -> str:
+    """Say what τ2 means."""
+    tau2, sample = result.tau2, result.sample
+    if result.known_exactly:
+        return (
+            f"An intruder who links every unique record to a unit of the population that agrees "
+            f"with it on all keys would be right {number(tau2.mean)} times."
+        )
+    return (
+        f"An intruder who links each of the {number(sample.n_uniques)} unique records to a unit "
+        "of the population that agrees with it on all keys, at random if several do, would be "
+        f"right about {number(tau2.median)} times ({level(tau2)} interval "
+        f"{number(tau2.lower)} to {number(tau2.upper)})."
+    )
+
+
+def verdict(result: Result) -> str:
+    """Say whether the numbers can be relied on as a computation."""
+    if result.known_exactly:
+        return "Nothing had to be estimated: the file itself tells the answer."
+    sampling = result.sampling
+    assert sampling is not None
+    found = [result.tau1, result.tau2, result.tau1_expected, result.tau2_expected]
+    rhats = [s.rhat for s in found if s.rhat is not None]
+    sizes = [e for s in found for e in (s.ess_bulk, s.ess_tail) if e is not None]
+    worst = f"R-hat at most {max(rhats):.3f}" if rhats else "R-hat not known"
+    size = f"effective sample size at least {number(min(sizes))}" if sizes else "no effective size"
+    asked = f"asked for: {sampling.rhat_target:g} and {number(sampling.ess_target)}"
+    state = "The chains agree" if result.converged else "The chains have not converged"
+    ends = {
+        "sweep limit": " Sampling stopped at the limit of sweeps.",
+        "time limit": " Sampling stopped at the limit of time.",
+        "interrupted": " Sampling was interrupted.",
+    }
+    advice = (
+        ""
+        if result.converged
+        else (" The numbers are provisional: let it run longer (--resume) before relying on them.")
+    )
+    return f"{state}: {worst}, {size} ({asked}).{ends.get(result.stop_reason, '')}{advice}"
+
+
+def sentences(result: Result) -> dict[str, str]:
+    """Return what each number of the result means, by its path in `result.json`."""
+    sample = result.sample
+    said = {
+        "answer": answer(result),
+        "tau1": f"{answer(result)} {share(result)}".strip(),
+        "tau2": matches(result),
+        "tau1_expected": (
+            "The number of unique records that are also unique in the population, averaged over "
+            "the populations that one set of model parameters allows: "
+            f"{number(result.tau1_expected.median)} ({interval(result.tau1_expected)}). Its "
+            "interval leaves out the chance in the population itself; compare τ1 with the truth, "
+            "not this."
+        ),
+        "tau2_expected": (
+            "The number of correct links, averaged in the same way: "
+            f"{number(result.tau2_expected.median)} ({interval(result.tau2_expected)})."
+        ),
+        "converged": verdict(result),
+        "stop_reason": "Why sampling ended.",
+        "seconds": "Time spent sampling, in seconds; earlier parts of a resumed run included.",
+        "seed": "With the same file, specification, seed and version the numbers come out again.",
+        "model": "The statistical model of how key values occur together in the population.",
+        "sample.n_records": f"The file has {sample.n_records:,} records.",
+        "sample.n_keys": (
+            f"An intruder is taken to know {sample.n_keys} variables of a person: the keys."
+        ),
+        "sample.n_cells": f"{sample.n_cells:,} combinations of key values occur in the file.",
+        "sample.n_uniques": (
+            f"{sample.n_uniques:,} records are the only ones in the file with their combination."
+        ),
+        "sample.population_size": (
+            f"The population has {sample.population_size:,} units, as stated by the user; the "
+            f"file holds {percent(sample.n_records / sample.population_size)} of them."
+        ),
+        "sample.n_incomplete": _incomplete(result),
+        "mean, median": "Centre of the posterior distribution.",
+        "lower, upper, level": "The number lies between them with this probability.",
+        "rhat": "Agreement of the chains; 1 is perfect, above 1.01 the run is too short.",
+        "ess_bulk, ess_tail": (
+            "Number of independent draws that would tell the centre, and the interval's ends, as "
+            "precisely."
+        ),
+        "keys.drop": "Fall in expected τ1 if this key alone were left out of the keys.",
+        "keys.tau1_without": "Expected τ1 if this key alone were left out of the keys.",
+        "keys.n_missing": "Records in which this key is missing.",
+        "records.n_judged": "Records that are unique in the file, or may be.",
+        "records.at_least": "Records whose r1 is at least the threshold.",
+        "records.histogram": "Records by r1, in 20 bins of equal width from 0 to 1.",
+        "records.top": (
+            "The records at greatest risk by row number, the first record being 1, with the keys "
+            "whose removal lowers r1 most."
+        ),
+        "r1": "Probability that the record is unique in the population.",
+        "r2": "Probability that a link of the record to a unit that agrees with it is correct.",
+    }
+    return said
+
+
+def _incomplete(result: Result) -> str:
+    sample = result.sample
+    if not sample.n_incomplete and sample.missing != "level":
+        return "No record has a missing key."
+    how = {
+        "integrate": "the model fills them in anew in every draw, so that the doubt is counted",
+        "wildcard": "a missing value is taken to agree with every value",
+        "level": "a missing value is taken to be a value of its own",
+    }
+    n_missing = sum(key.n_missing for key in result.keys)
+    return (
+        f"{sample.n_incomplete:,} records have a missing key ({n_missing:,} values); "
+        f"{how.get(sample.missing, sample.missing)}."
+        if sample.missing != "level"
+        else f"{n_missing:,} values are missing; {how['level']}."
+    )
+
+
+def limits(result: Result) -> list[tuple[str, str]]:
+    """Return what the numbers assume and leave out: a title and a text for each point."""
+    sample = result.sample
+    points = [
+        (
+            "The file is a simple random sample",
+            f"The {sample.n_records:,} records are taken to be drawn from the "
+            f"{sample.population_size:,} units of the population with equal chances and without "
+            "repetition. Weights, strata and households are not used. If some groups were sampled "
+            "more densely, their records are safer or more exposed than shown.",
+        ),
+        (
+            "Keys are known without error",
+            "The intruder is taken to know every key of every record exactly as it stands in the "
+            "file. Errors, changes over time and different codings in the intruder's source make "
+            "correct links rarer than shown.",
+        ),
+        (
+            "The keys are the right ones",
+            "Variables that an intruder could know but that are not among the keys are not "
+            "counted. With more keys more records are unique.",
+        ),
+        ("Missing values", _incomplete(result)),
+        (
+            "Impossible combinations are not declared",
+            "Combinations of values that cannot occur keep a little probability, which makes the "
+            "possible ones seem slightly rarer than they are.",
+        ),
+        (
+            "The answer depends on the model",
+            "The interval covers the doubt about the parameters of one model, not the doubt about "
+            "the model. On census files whose keys have many levels, this kind of model with "
+            "fixed priors put τ1 20 to 40% too high, and the intervals then missed the truth. "
+            "Where much depends on the number, see whether it holds with coarser keys.",
+        ),
+    ]
+    if result.known_exactly:
+        return [point for point in points[1:4] if "Missing" not in point[0]]
+    return points

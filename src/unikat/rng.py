@@ -1,0 +1,26 @@
+"""Seeds: one user seed, resolved once, spawned per chain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unikat._typing import UInt32
+from unikat.errors import SpecError
+
+
+def check_seed(seed: int) -> int:
+    """Return the seed if it is a whole number that is not negative.
+
+    Raises
+    ------
+    SpecError
+        If it is anything else: a run must be repeatable, so it has no default from the clock.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise SpecError(f"seed must be a whole number, 0 or above, not {seed!r}.")
+    return int(seed)
+
+
+def chain_key(seed: int, chain: int) -> UInt32:
+    """Key of a chain's counter-based generator, (2,) uint32."""
+    return np.random.SeedSequence(seed, spawn_key=(chain,)).generate_state(2)

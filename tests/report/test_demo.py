@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from report.estimates import estimate, provenance, spec
+from unikat.report.demo import KEYS, Truth, compare, draw_sample, simulate_town, truth
+from unikat.report.summary import summarise
+
+
+@pytest.fixture(scope="module")
+def town() -> pa.Table:
+    return simulate_town(20_000, seed=4)
+
+
+def rows(table: pa.Table) -> list[tuple[str, ...]]:
+    return list(zip(*(table[name].to_pylist() for name in KEYS), strict=True))
+
+
+def test_the_same_seed_gives_the_same_town(town: pa.Table) -> None:
+    assert simulate_town(20_000, seed=4).equals(town)
+    assert not simulate_town(20_000, seed=5).equals(town)
+    assert draw_sample(town, seed=1).equals(draw_sample(town, seed=1))
+    assert town.num_rows == 20_000
+    assert set(KEYS) < set(town.column_names)
+    assert all(column.type == pa.string() and not column.null_count for column in town.columns)
+
+
+def test_the_town_makes_sense(town: pa.Table) -> None:
+    people = town.to_pylist()
+    children = [person for person in people if person["age"] == "0-9"]
+    assert {person["marital_status"] for person in children} == {"never married"}
+    assert {person["occupation"] for person in children} == {"not in work"}
+    assert {person["education"] for person in children} == {"primary or none"}
+    assert 0.08 < len(children) / len(people) < 0.2
+    sexes = Counter(person["sex"] for person in people)
+    assert abs(sexes["female"] - sexes["male"]) < 0.05 * len(people)
+    farmers = Counter(p["sex"] for p in people if p["occupation"] == "farming and fishing")
+    assert farmers["male"] > farmers["female"]
+
+
+def test_a_sample_is_without_repetition(town: pa.Table) -> None:
+    everyone = draw_sample(town, 1.0, seed=2)
+    assert Counter(rows(everyone)) == Counter(rows(town))
+    assert draw_sample(town, 0.02).num_rows == 400
+
+
+def test_the_truth_is_counted(town: pa.Table) -> None:
+    sample = draw_sample(town, 0.05, seed=3)
+    in_town, in_sample = Counter(rows(town)), Counter(rows(sample))
+    uniques = [cell for cell, count in in_sample.items() if count == 1]
+    found = truth(town, sample)
+    assert found.n_uniques == len(uniques)
+    assert found.tau1 == sum(in_town[cell] == 1 for cell in uniques)
+    assert found.tau2 == pytest.approx(sum(1 / in_town[cell] for cell in uniques))
+    assert 0 < found.tau1 < found.tau2 < found.n_uniques
+
+
+def known(tau1: int, tau2: float) -> Truth:
+    return Truth(n_records=1, population_size=1, n_uniques=1, tau1=tau1, tau2=tau2)
+
+
+def test_a_missed_truth_is_told() -> None:
+    result = summarise(estimate(), spec(), provenance())
+    hit = compare(result, known(round(result.tau1.median), result.tau2.median))
+    assert hit.count("holds the truth") == 2
+    assert "misses" not in hit
+    miss = compare(result, known(100_000, result.tau2.median))
+    assert "The interval of τ1 misses the truth in this town." in miss

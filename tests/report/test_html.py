@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from report.estimates import estimate, provenance, spec, table
+from unikat.report import figures
+from unikat.report.html import CONTENT_POLICY, render
+from unikat.report.summary import summarise
+
+
+class Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "br", "rect", "line", "path"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            assert self.open.pop() == tag, f"<{tag}> is closed out of order"
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def page(**choices: Any) -> Page:
+    found = estimate(**choices)
+    result = summarise(found, spec(), provenance())
+    return Page(render(result, {} if found.draws is None else dict(found.draws.scalars)))
+
+
+@pytest.fixture(scope="module")
+def report() -> Page:
+    return page()
+
+
+def test_the_page_is_well_formed(report: Page) -> None:
+    assert report.open == []
+
+
+def test_the_page_allows_nothing_to_be_loaded(report: Page) -> None:
+    policies = [
+        attributes["content"]
+        for tag, attributes in report.tags
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policies == [CONTENT_POLICY]
+    assert CONTENT_POLICY == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def test_the_page_has_no_script_and_loads_nothing(report: Page) -> None:
+    for tag, attributes in report.tags:
+        assert tag not in ("script", "link", "iframe", "object", "embed", "base", "form", "img")
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            assert name not in ("src", "href", "srcset", "action", "style"), (tag, name)
+            if name != "xmlns":
+                assert "://" not in (value or ""), (tag, name)
+    assert "url(" not in report.text
+    assert "@import" not in report.text
+
+
+def test_key_names_are_escaped(report: Page) -> None:
+    assert "OCCUPATION <b>" in report.text
+    assert "b" not in {tag for tag, _ in report.tags}
+
+
+def test_the_answer_stands_first(report: Page) -> None:
+    result = summarise(estimate(), spec(), provenance())
+    assert result.sentences["answer"] in report.text
+    assert f"{result.sample.n_uniques:,} records that are unique in this file" in report.text
+    for words in ("Converged.", "simple random sample", "20 to 40% too high", "ab" * 32, "R-hat"):
+        assert words in report.text, words
+
+
+def test_an_unconverged_run_says_so(report: Page) -> None:
+    bad = page(converged=False)
+    assert "Not converged." in bad.text
+    assert "provisional" in bad.text
+    assert "The chains have not converged." in bad.text
+    assert "Not converged." not in report.text
+
+
+def test_a_known_risk_is_not_called_an_estimate() -> None:
+    known = page(cells=table(population_size=3000), known=True)
+    assert "without any doubt" in known.text
+    assert "svg" not in {tag for tag, _ in known.tags}
+
+
+def test_figures_are_for_everyone(report: Page) -> None:
+    drawn = [attributes for tag, attributes in report.tags if tag == "svg"]
+    assert len(drawn) == 5
+    for attributes in drawn:
+        assert attributes["role"] == "img"
+        assert attributes["aria-label"]
+
+
+def numbers_are_finite(svg: str) -> None:
+    assert "nan" not in svg.lower().replace("nance", "")
+    assert "inf" not in svg.lower()
+    ElementTree.fromstring(svg)
+
+
+@pytest.mark.parametrize(
+    "draws",
+    [
+        np.zeros((4, 10)),
+        np.full((1, 1), 5.0),
+        np.arange(8.0).reshape(2, 4) * 1e9,
+        np.linspace(0.1, 0.2, 40).reshape(4, 10),
+        np.r_[np.zeros(999), 1e6].reshape(1, -1),
+    ],
+)
+def test_figures_hold_for_odd_draws(draws: Any) -> None:
+    from report.estimates import summary
+
+    numbers_are_finite(figures.posterior(draws, summary(draws), "τ1", "τ1 & more"))
+    numbers_are_finite(figures.trace(draws, draws.shape[1] // 2, "τ1"))
+    numbers_are_finite(figures.trace(draws, draws.shape[1], "τ1"))
+
+
+def test_figures_hold_for_no_records() -> None:
+    numbers_are_finite(figures.record_risks([0] * 20))
+    result = summarise(estimate(), spec(), provenance())
+    numbers_are_finite(figures.key_drops(result.keys, 0.0))
+    numbers_are_finite(figures.key_drops((), 1.0))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [(0, 10, [0, 2, 4, 6, 8, 10]), (0.6, 4.2, [1, 2, 3, 4]), (95, 131, [100, 110, 120, 130])],
+)
+def test_ticks_are_round(low: float, high: float, ticks: list[float]) -> None:
+    assert figures._ticks(low, high, 6) == ticks
+
+
+def test_the_histogram_holds_all_but_the_last_tails() -> None:
+    values = np.random.default_rng(1).poisson(50, 4000).astype(float)
+    edges = figures._edges(values)
+    inside = (values >= edges[0]) & (values < edges[-1])
+    assert inside.mean() > 0.998
+    assert len(edges) <= 46

@@ -1,0 +1,228 @@
+"""The house: what may import what, no network, short modules, and an import that costs nothing."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "unikat"
+
+# A package may import itself and what stands to its left.
+ORDER = (
+    "data",
+    "zeros",
+    "models",
+    "inference",
+    "risk",
+    "synthesis",
+    "protect",
+    "report",
+    "web",
+    "cli",
+)
+BASE = {"_typing", "errors", "provenance", "rng"}
+DOORS = {"cli", "web"}
+"""They parse, call and render, so they need none of these."""
+COMPUTING = {"numba", "numpy", "pandas", "polars", "scipy", "xarray", "arviz_base", "arviz_stats"}
+KERNELS_MAY = {"numpy", "numba", "math", "typing", "collections", "__future__"}
+NETWORK = {
+    "aiohttp",
+    "ftplib",
+    "http",
+    "httpx",
+    "imaplib",
+    "poplib",
+    "requests",
+    "smtplib",
+    "socket",
+    "socketserver",
+    "ssl",
+    "starlette",
+    "telnetlib",
+    "urllib",
+    "urllib3",
+    "uvicorn",
+    "webbrowser",
+    "websockets",
+    "wsgiref",
+    "xmlrpc",
+}
+LONGEST = 500
+
+
+def imports(tree: ast.Module, package: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the full dotted name of everything a module imports, at any depth."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            start = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1])
+            module = node.module or ""
+            full = module if not node.level else f"{start}.{module}".rstrip(".")
+            for alias in node.names:
+                yield node.lineno, f"{full}.{alias.name}"
+        elif isinstance(node, ast.Call):
+            function = node.func
+            name = function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
+            if name in {"import_module", "__import__"} and node.args:
+                argument = node.args[0]
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                    yield node.lineno, argument.value
+
+
+def broken_rules(package: Path) -> list[str]:
+    """Return one line per broken rule of the package tree whose root folder is given."""
+    broken = []
+    for path in sorted(package.rglob("*.py")):
+        where = path.relative_to(package)
+        text = path.read_text(encoding="utf-8")
+        n_lines = len(text.splitlines())
+        if n_lines > LONGEST:
+            broken.append(f"{where} has {n_lines} lines, more than {LONGEST}")
+        room = where.parts[0].removesuffix(".py")
+        if room not in {*ORDER, *BASE, "kernels", "__init__", "__main__"}:
+            broken.append(f"{where} stands in no room of the house")
+            continue
+        dotted = ".".join(("unikat", *where.parts[:-1]))
+        for line, name in imports(ast.parse(text), dotted):
+            if reason := refused(room, where, name):
+                broken.append(f"{where}:{line} imports {name}: {reason}")
+    return broken
+
+
+def refused(room: str, where: Path, name: str) -> str:
+    """Return why a module of a room may not import a name, or an empty string."""
+    top, _, rest = name.partition(".")
+    if top in NETWORK and room != "web" and not name.startswith("urllib.parse"):
+        return "no network outside web"
+    if top == "unikat":
+        return "" if room == "__init__" else refused_room(room, rest.partition(".")[0])
+    if room in DOORS and top in COMPUTING:
+        return "cli and web compute nothing"
+    if room == "kernels" and top not in KERNELS_MAY and where.name != "jit.py":
+        return "kernels import NumPy, Numba and themselves"
+    return ""
+
+
+def refused_room(room: str, target: str) -> str:
+    """Return why one room of the house may not import another, or an empty string."""
+    if target in {"", "__version__", room}:
+        return ""
+    if target not in {*ORDER, *BASE, "kernels"}:
+        return "inside the package, import from the module that defines a name"
+    if room == "kernels":
+        return "kernels import NumPy, Numba and themselves"
+    if room in BASE:
+        return "" if target in BASE else "base modules import no package of unikat"
+    if target == "kernels":
+        return "cli and web compute nothing" if room in DOORS else ""
+    if target in BASE or room == "__main__":
+        return ""
+    return "" if ORDER.index(target) < ORDER.index(room) else "later may import earlier, never back"
+
+
+def test_rules_hold_in_the_package():
+    assert broken_rules(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("data/table.py", "from unikat.models.base import Model"),
+        ("data/table.py", "from unikat.models import base"),
+        ("data/table.py", "from ..risk import measures"),
+        ("data/table.py", "from unikat import HDP"),
+        ("data/table.py", "import unikat.report.html"),
+        ("data/table.py", "def f():\n    from unikat.risk import estimate"),
+        ("data/table.py", "import importlib\nimportlib.import_module('unikat.cli.main')"),
+        ("models/base.py", "from unikat.inference.draws import Draws"),
+        ("inference/chains.py", "from unikat.risk.measures import RiskMeasures"),
+        ("risk/measures.py", "if True:\n    import unikat.report.results"),
+        ("kernels/cells.py", "import pandas"),
+        ("kernels/cells.py", "from unikat.errors import SpecError"),
+        ("kernels/cells.py", "from unikat.data.table import CellTable"),
+        ("errors.py", "from unikat.data import Key"),
+        ("provenance.py", "import unikat.kernels.jit"),
+        ("cli/main.py", "import numpy as np"),
+        ("cli/main.py", "from numba import njit"),
+        ("cli/main.py", "from unikat.kernels import cells"),
+        ("report/html.py", "import socket"),
+        ("report/html.py", "from urllib.request import urlopen"),
+        ("report/html.py", "from http import server"),
+        ("cli/main.py", "import webbrowser"),
+        ("extra/thing.py", "import math"),
+        ("misc.py", "import math"),
+        ("data/table.py", "\n" * LONGEST + "x = 1"),
+    ],
+)
+def test_a_planted_violation_is_found(tmp_path, module, line):
+    path = tmp_path / module
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(line)
+    assert len(broken_rules(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("data/table.py", "from unikat.errors import DataError\nfrom unikat.kernels import cells"),
+        ("data/table.py", "from unikat.data.keys import Key\nfrom .keys import MISSING"),
+        ("report/results.py", "from unikat.risk.estimate import RiskEstimate"),
+        ("report/results.py", "from urllib.parse import quote\nfrom unikat import __version__"),
+        ("kernels/cells.py", "import math\nimport numpy as np\nfrom unikat.kernels.jit import f"),
+        ("provenance.py", "from unikat.errors import SpecError\nimport unikat"),
+        ("cli/main.py", "import click\nfrom unikat.report.assessment import run"),
+        ("web/app.py", "import socket"),
+        ("__init__.py", "from unikat.data import read"),
+    ],
+)
+def test_what_is_allowed_is_not_reported(tmp_path, module, line):
+    path = tmp_path / module
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(line)
+    assert broken_rules(tmp_path) == []
+
+
+HEAVY = (
+    "arviz_base",
+    "arviz_stats",
+    "duckdb",
+    "numba",
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "scipy",
+    "xarray",
+)
+
+
+def loaded_by(code: str) -> set[str]:
+    """Return which heavy packages a fresh Python has loaded after running the code."""
+    ask = f"import sys; print('LOADED', *(set({HEAVY}) & set(sys.modules)))"
+    program = f"try:\n    {code}\nexcept SystemExit as end:\n    assert not end.code\n{ask}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+def test_import_loads_nothing_heavy():
+    assert loaded_by("import unikat") == set()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["assess", "--help"]])
+def test_help_loads_nothing_heavy(arguments):
+    code = f"import sys; sys.argv = {['unikat', *arguments]}; "
+    assert loaded_by(code + "from unikat.cli.main import main; sys.exit(main())") == set()
+
+
+def test_heavy_packages_would_be_noticed():
+    assert "numpy" in loaded_by("import unikat._typing")

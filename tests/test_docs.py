@@ -1,0 +1,44 @@
+"""The documentation names everything that a run writes, and every public name."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+from pathlib import Path
+
+import pytest
+
+import unikat
+from unikat.report import results, summary
+
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS = (DOCS / "results.md").read_text(encoding="utf-8")
+
+
+def fields(kind: type) -> set[str]:
+    """Return the names of a dataclass's fields, and of the dataclasses in it."""
+    names = set()
+    for name, hint in typing.get_type_hints(kind).items():
+        names.add(name)
+        for part in (hint, *typing.get_args(hint)):
+            if dataclasses.is_dataclass(part):
+                names |= fields(part)
+    return names
+
+
+def test_every_key_of_the_result_is_documented():
+    names = fields(summary.Result)
+    assert {"tau1_expected", "ess_tail", "rhat_target", "r1_upper", "data_fingerprint"} <= names
+    assert sorted(name for name in names if f"`{name}`" not in RESULTS) == []
+
+
+def test_every_file_is_documented():
+    assert [name for name in results.FILES if f"`{name}`" not in RESULTS] == []
+
+
+@pytest.mark.parametrize("name", sorted(set(unikat.__all__) - {"__version__"}))
+def test_every_public_name_is_documented(name):
+    reference = (DOCS / "reference.md").read_text(encoding="utf-8")
+    assert re.search(rf"unikat\.{name}$", reference, flags=re.MULTILINE)
+    assert getattr(unikat, name).__doc__

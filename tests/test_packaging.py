@@ -1,0 +1,91 @@
+"""What is declared is what is used: dependencies, pins, versions, public names."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import unikat
+from test_architecture import PACKAGE, imports
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+PINS = [
+    Requirement(line)
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {canonicalize_name(Requirement(line).name) for line in requirements}
+
+
+def test_every_import_is_declared():
+    declared = names(PROJECT["dependencies"] + EXTRAS["stat"] + EXTRAS["polars"])
+    used = {
+        name.partition(".")[0]
+        for path in PACKAGE.rglob("*.py")
+        for _, name in imports(ast.parse(path.read_text(encoding="utf-8")), "unikat")
+    }
+    outside = {canonicalize_name(name) for name in used - sys.stdlib_module_names - {"unikat"}}
+    assert outside - declared == set()
+
+
+def test_every_requirement_is_pinned_within_its_range():
+    for line in PROJECT["dependencies"] + [line for extra in EXTRAS.values() for line in extra]:
+        wanted = Requirement(line)
+        pins = [pin for pin in PINS if canonicalize_name(pin.name) == wanted.name]
+        assert pins, f"{wanted.name} has no pin in constraints.txt"
+        for pin in pins:
+            (version,) = pin.specifier
+            assert version.operator == "=="
+            assert wanted.specifier.contains(version.version), f"{pin} is outside of {wanted}"
+
+
+def test_every_dependency_of_a_dependency_is_pinned():
+    pinned = {canonicalize_name(pin.name) for pin in PINS}
+    open_, seen = [("unikat", frozenset(EXTRAS))], set()
+    while open_:
+        name, extras = open_.pop()
+        for line in metadata.requires(name) or []:
+            needed = Requirement(line)
+            marker = needed.marker
+            if marker and not any(marker.evaluate({"extra": e}) for e in extras | {""}):
+                continue
+            step = (canonicalize_name(needed.name), frozenset(needed.extras))
+            if step not in seen:
+                seen.add(step)
+                open_.append(step)
+    assert {name for name, _ in seen} - pinned == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["constraints.txt", "pyproject.toml", "Makefile", ".ci/run", "README.md"]
+)
+def test_no_package_registry_is_named(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert not re.search(r"(index-url|find-links .*/|--hash|pypi|://)", text)
+
+
+def test_version_is_the_same_everywhere():
+    assert metadata.version("unikat") == unikat.__version__
+    assert f"\nversion: {unikat.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\n## [{unikat.__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_public_names_are_there_and_no_others():
+    for name in unikat.__all__:
+        assert getattr(unikat, name) is not None
+    assert dir(unikat) == sorted(unikat.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = unikat.nothing
