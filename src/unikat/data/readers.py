@@ -6,9 +6,9 @@ import codecs
 import csv
 import glob
 import gzip
-import io
 import shutil
 import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -298,7 +298,7 @@ def _head(path: Path) -> bytes:
         if path.suffix.lower() == ".gz":
             with gzip.open(path) as file:
                 head = file.read(_HEAD)
-    except (gzip.BadGzipFile, EOFError):
+    except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"{path.name} is not a complete gzip file, as its name says.") from None
     except OSError as error:
         raise DataError(f"{path.name} cannot be opened ({error.strerror}).") from None
@@ -365,14 +365,20 @@ def _mark(head: bytes) -> str:
     return "utf-8"
 
 
-def _opened(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+def _text_of(path: Path, encoding: str) -> IO[str]:
+    """Open a text file, gzipped or not, with its line ends as they are."""
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding=encoding, newline="")
+    return path.open(encoding=encoding, newline="")
 
 
 def _transcode(path: Path, target: Path, encoding: str) -> None:
     try:
-        with _opened(path) as raw, target.open("w", encoding="utf-8", newline="") as out:
-            shutil.copyfileobj(io.TextIOWrapper(raw, encoding=encoding, newline=""), out, 1 << 20)
+        with (
+            _text_of(path, encoding) as lines,
+            target.open("w", encoding="utf-8", newline="") as out,
+        ):
+            shutil.copyfileobj(lines, out, 1 << 20)
     except UnicodeError:
         raise DataError(
             f"{path.name} is not in the encoding {encoding}; give the one it was saved in, for "
@@ -382,10 +388,9 @@ def _transcode(path: Path, target: Path, encoding: str) -> None:
 
 def _header(text: Path, name: str, delimiter: str | None) -> tuple[list[str], str]:
     """Names of the columns, and the delimiter: the one that splits the header most."""
+    rows: dict[str, list[str]] = {}
     try:
-        with _opened(text) as raw:
-            lines = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-            rows: dict[str, list[str]] = {}
+        with _text_of(text, "utf-8-sig") as lines:
             for char in delimiter or _DELIMITERS:
                 lines.seek(0)
                 rows[char] = next(csv.reader(lines, delimiter=char), [])

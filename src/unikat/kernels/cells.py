@@ -199,21 +199,22 @@ def draw_population(key, sweep, unobserved, probability):
         others = binomial(generator, left, min(1.0, p / elsewhere))
         left -= others
         elsewhere = max(elsewhere - p, 1e-300)
-        uniques += float(others == 0.0)
+        uniques += 1.0 if others == 0.0 else 0.0
         matches += 1.0 / (1.0 + others)
     return uniques, matches
 
 
 @kernel
-def add_records(r1, r2, which, sum_r1, sum_r2, histogram_r1, histogram_r2):
-    """Add one draw of the risks of cells `which` to sums and histograms, in place.
+def add_records(r1, r2, pattern, weight, sum_r1, sum_r2, histogram_r1, histogram_r2):
+    """Add one draw of risks, item i credited to `pattern[i]`, to sums and histograms, in place.
 
-    Histograms (n_cells, n_bins) uint16 are over the square root of the risk, which gives small
+    Histograms (n_cells, n_bins) int32 are over the square root of the risk, which gives small
     risks their resolution.
     """
     n_bins = histogram_r1.shape[1]
-    for i in range(which.shape[0]):
-        c = which[i]
+    for i in range(pattern.shape[0]):
+        c = pattern[i]
+        weight[c] += 1.0
         sum_r1[c] += r1[i]
         sum_r2[c] += r2[i]
         histogram_r1[c, min(int(math.sqrt(r1[i]) * n_bins), n_bins - 1)] += 1

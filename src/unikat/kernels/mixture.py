@@ -16,6 +16,7 @@ from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_ASSIGN,
     PURPOSE_CONCENTRATION,
+    PURPOSE_IMPUTE,
     PURPOSE_MOVES,
     PURPOSE_PROFILES,
     PURPOSE_START,
@@ -345,6 +346,53 @@ def base_tables(theta, weights, base, cut, alias):
         for s in range(n_large):
             cut[r, large[s]] = 2.0
             alias[r, large[s]] = large[s]
+
+
+@kernel
+def impute(key, sweep, rows, z, alpha, weights, theta, offsets):
+    """Draw the missing keys of records into `rows` (n, n_keys), and their components into `z`.
+
+    A new token copies the component of one of the record's tokens, or draws from g0 with weight
+    alpha; then its level comes from that component's profile.
+    """
+    n, n_keys = rows.shape
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for i in range(n):
+        seek(generator, key, i, sweep, PURPOSE_IMPUTE)
+        concentration = alpha[0] if alpha.shape[0] == 1 else alpha[i]
+        n_tok = 0
+        for j in range(n_keys):
+            n_tok += int(z[i, j] >= 0)
+        for j in range(n_keys):
+            if rows[i, j] >= 0:
+                continue
+            mark = uniform(generator) * (n_tok + concentration)
+            chosen = -1
+            if mark < n_tok:
+                for l in range(n_keys):
+                    if z[i, l] >= 0:
+                        chosen = z[i, l]
+                        mark -= 1.0
+                        if mark < 0.0:
+                            break
+            else:
+                mark = uniform(generator)
+                for k in range(weights.shape[0]):
+                    if weights[k] > 0.0:
+                        chosen = k
+                        mark -= weights[k]
+                        if mark < 0.0:
+                            break
+            z[i, j] = chosen
+            n_tok += 1
+            mark = uniform(generator)
+            row = offsets[j]
+            while row < offsets[j + 1] - 1:
+                mark -= theta[row, chosen]
+                if mark < 0.0:
+                    break
+                row += 1
+            rows[i, j] = row
 
 
 @device

@@ -253,6 +253,24 @@ class HDP:
         result[sorting] = out
         return result
 
+    def impute(self, stream: Stream, state: HDPState, data: MixtureData) -> Int32:
+        """Draw the missing keys of the incomplete records, in the order of the records."""
+        records = np.flatnonzero((data.rows < 0).any(axis=1)[data.record_cell])
+        rows = data.rows[data.record_cell[records]]
+        z = state.z[records].astype(np.int64)
+        alpha = state.alpha if len(state.alpha) == 1 else state.alpha[records]
+        mixture.impute(
+            chain_key(stream.seed, stream.chain), stream.sweep, rows, z, alpha, state.weights,
+            state.theta, data.offsets,
+        )
+        return (rows - data.offsets[:-1]).astype(np.int32)
+
+    def cost(self, data: MixtureData) -> tuple[float, float]:
+        """Nanoseconds, roughly, of a sweep and of one cell probability."""
+        n_keys = data.rows.shape[1]
+        subsets = min(n_keys, _EXACT_KEYS)
+        return len(data.record_cell) * (30.0 + 12.0 * n_keys), 7.0 * 2**subsets + 3.0 ** (subsets - 2)
+
     def _new_record_alpha(self, state: HDPState) -> tuple[Float64, Float64]:
         """Return the concentration of an unobserved individual: values and their probabilities."""
         if self.alpha == "shared":

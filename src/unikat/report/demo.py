@@ -63,6 +63,7 @@ REGIONS = (
 )
 TENURES = ("owned", "private rent", "social rent", "institution")
 NEIGHBOURHOODS = ("Old Town", "Harbour", "Riverside", "Northfield", "Southgate", "Hillcrest")
+SAMPLE, TRUTH = "town-sample.csv", "truth.json"
 AGE_WIDTH, OLDEST = 10, 90
 
 # Household types, by neighbourhood in the columns; rows need not sum to one.
@@ -221,16 +222,22 @@ def run_demo(
         To hold the estimate against.
     """
     check_folder(folder, overwrite=overwrite)
+    for name in (SAMPLE, TRUTH):
+        if (folder / name).exists() and not overwrite:
+            raise OutputError(
+                f"{folder / name} is already there; give --overwrite to replace it, or another "
+                "--out. Nothing was written."
+            )
     if stage is not None:
         stage("Simulating a town")
     town = simulate_town(seed=seed)
     sample = draw_sample(town, seed=seed)
     known = truth(town, sample)
     make_folder(folder)
-    path = folder / "town-sample.csv"
+    path = folder / SAMPLE
     _write_private(path, lambda file: csv.write_csv(sample, file))
     content = json.dumps(asdict(known), indent=2) + "\n"
-    _write_private(folder / "truth.json", lambda file: file.write(content.encode()))
+    _write_private(folder / TRUTH, lambda file: file.write(content.encode()))
     spec = AssessmentSpec.parse(
         {
             "data": {"path": str(path)},

@@ -62,8 +62,8 @@ def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]
         drawn["trace"] = figures.trace(traces["tau1_expected"], first, "Expected τ1")
     if not result.known_exactly and result.records.n_judged:
         drawn["records"] = figures.record_risks(result.records.histogram)
-        total = sum((key.drop or 0.0) + (key.tau1_without or 0.0) for key in result.keys[:1])
-        drawn["keys"] = figures.key_drops(result.keys, total)
+    if any(key.drop is not None for key in result.keys):
+        drawn["keys"] = figures.key_drops(result.keys, result.tau1_expected.mean)
     return {name: Markup(svg) for name, svg in drawn.items()}
 
 

@@ -202,7 +202,7 @@ def summarise(estimate: RiskEstimate, spec: AssessmentSpec, provenance: Provenan
         tau2=estimate.tau2,
         tau1_expected=estimate.tau1_expected,
         tau2_expected=estimate.tau2_expected,
-        keys=_key_facts(estimate, judged),
+        keys=_key_facts(estimate),
         records=_record_facts(estimate, judged, spec.report.show_small_cells),
         sampling=sampling,
         warnings=estimate.warnings,
@@ -272,23 +272,23 @@ def reasons(records: RecordRisk, cells: Int64) -> tuple[Int64, Float64]:
     return np.where(drops >= REASON_FLOOR, order, -1), drops
 
 
-def _key_facts(estimate: RiskEstimate, judged: Int64) -> tuple[KeyFacts, ...]:
+def _key_facts(estimate: RiskEstimate) -> tuple[KeyFacts, ...]:
+    """Describe the keys; the part of τ1 that goes with each is that of the complete uniques."""
     table, records = estimate.table, estimate.records
-    weight = table.counts[judged].astype(float)
-    drops = np.nan_to_num(records.key_drop[judged], nan=0.0)
-    total = float(weight @ records.r1[judged])
-    falls = weight @ drops
-    known = estimate.draws is not None
+    known = np.flatnonzero(table.unique & ~np.isnan(records.key_drop).any(axis=1))
+    total = float(records.r1[known].sum())
+    parts = np.clip(records.key_drop[known].sum(axis=0) / total, 0.0, 1.0) if total > 0 else None
+    tau1 = estimate.tau1_expected.mean
     return tuple(
         KeyFacts(
             name=key.name,
             n_levels=key.n_levels,
             n_missing=n_missing,
             binning=key.binning,
-            tau1_without=max(total - float(fall), 0.0) if known else None,
-            drop=float(fall) if known else None,
+            tau1_without=None if parts is None else float((1.0 - parts[j]) * tau1),
+            drop=None if parts is None else float(parts[j] * tau1),
         )
-        for key, n_missing, fall in zip(table.keys, table.n_missing, falls, strict=True)
+        for j, (key, n_missing) in enumerate(zip(table.keys, table.n_missing, strict=True))
     )
 
 

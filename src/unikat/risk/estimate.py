@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unikat._typing import Bool, Float64
+import numpy as np
+
+from unikat._typing import Bool, Float64, Int32
 from unikat.data.table import CellTable
-from unikat.inference.draws import Draws
+from unikat.errors import SpecError
+from unikat.inference.draws import Diagnostics, Draws
+from unikat.risk.measures import RiskTotals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,3 +62,161 @@ class RiskEstimate:
     records: RecordRisk
     converged: bool
     warnings: tuple[str, ...]
+
+
+def known_exactly(table: CellTable) -> bool:
+    """Return whether the risk is known without a model.
+
+    With N = n every sample unique is population unique and a record's risk is 1/f; without
+    sample uniques tau1 = tau2 = 0 whatever the population. A record whose missing key is
+    integrated over may be unique or not, so neither holds where there is one.
+    """
+    if table.missing == "integrate" and bool(table.incomplete.any()):
+        return False
+    return table.population_size == table.n_records or table.n_uniques == 0
+
+
+def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> RiskEstimate:
+    """Summarise draws of the risk measures.
+
+    Parameters
+    ----------
+    draws
+        From `sample` with :class:`unikat.risk.measures.RiskMeasures` as observer; None where the
+        risk is :func:`known_exactly`.
+    table
+        The table that was sampled.
+    level
+        Probability of the equal-tailed intervals, between 0 and 1.
+
+    Raises
+    ------
+    SpecError
+        If the level is not between 0 and 1, or there are no draws and the risk is not known.
+
+    Examples
+    --------
+    >>> from unikat.data.keys import Key
+    >>> keys = [Key.of_size("SEX", 2), Key.of_size("AGE", 3)]
+    >>> table = CellTable.from_codes([[0, 2], [1, 1], [0, 2]], keys, population_size=3)
+    >>> assess(None, table).tau1.mean
+    1.0
+    """
+    if not 0.0 < level < 1.0:
+        raise SpecError(f"level must be between 0 and 1, such as 0.95, not {level!r}.")
+    if draws is None:
+        return _exact(table, level)
+    summaries = {
+        name: _summary(draws.retained(name), level, draws.diagnostics.get(name))
+        for name in ("tau1", "tau2", "tau1_expected", "tau2_expected")
+    }
+    warnings = []
+    if not draws.converged:
+        worst = max(
+            (d.rhat for d in draws.diagnostics.values() if np.isfinite(d.rhat)), default=np.nan
+        )
+        warnings.append(
+            f"Sampling stopped at the {draws.stop_reason} before it converged (largest R-hat "
+            f"{worst:.3f}): the numbers are preliminary; do not decide on them."
+        )
+    if table.population_size - table.n_records > 2**53:
+        warnings.append("The population is too large for exact counts; they are rounded.")
+    return RiskEstimate(
+        table=table,
+        draws=draws,
+        **summaries,
+        records=_record_risk(draws.totals, table, level),
+        converged=draws.converged,
+        warnings=tuple(warnings),
+    )
+
+
+def _exact(table: CellTable, level: float) -> RiskEstimate:
+    """Return the risk where no model is needed; r2 is NaN where only tau is known."""
+    if not known_exactly(table):
+        raise SpecError(
+            "There are no draws, and the risk is known without them only if the sample is the "
+            "whole population or has no sample uniques (and no missing key is integrated over)."
+        )
+    census = table.population_size == table.n_records
+    count = float(table.n_uniques)
+    known = Summary(
+        mean=count, median=count, lower=count, upper=count, level=level,
+        rhat=None, ess_bulk=None, ess_tail=None,
+    )  # fmt: skip
+    r1 = np.where(table.unique, 1.0, np.nan)
+    r2 = 1.0 / table.matches if census else np.full(table.n_cells, np.nan)
+    drop = np.full(table.cells.shape, np.nan)
+    if census:
+        for j in range(table.n_keys):
+            rest = np.delete(table.cells, j, axis=1)
+            _, where = np.unique(rest, axis=0, return_inverse=True)
+            alone = np.bincount(where.ravel(), table.counts)[where.ravel()] == 1
+            drop[table.unique, j] = 1.0 - alone[table.unique]
+    records = RecordRisk(
+        unique=table.unique, r1=r1, r1_lower=r1, r1_upper=r1, r2=r2, r2_lower=r2, r2_upper=r2,
+        key_drop=drop,
+    )  # fmt: skip
+    return RiskEstimate(
+        table=table, draws=None, tau1=known, tau2=known, tau1_expected=known, tau2_expected=known,
+        records=records, converged=True, warnings=(),
+    )  # fmt: skip
+
+
+def _summary(draws: Float64, level: float, diagnostics: Diagnostics | None) -> Summary:
+    tail = (1.0 - level) / 2.0
+    # Inverted cumulative distribution: the interval of a count is made of counts.
+    lower, median, upper = np.quantile(
+        draws, (tail, 0.5, 1.0 - tail), method="inverted_cdf"
+    )
+    return Summary(
+        mean=float(draws.mean()), median=float(median), lower=float(lower), upper=float(upper),
+        level=level,
+        rhat=None if diagnostics is None else diagnostics.rhat,
+        ess_bulk=None if diagnostics is None else diagnostics.ess_bulk,
+        ess_tail=None if diagnostics is None else diagnostics.ess_tail,
+    )  # fmt: skip
+
+
+def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRisk:
+    tail = (1.0 - level) / 2.0
+    weight = np.maximum(totals.weight, 1.0)
+    possible = table.unique | (table.incomplete if table.missing == "integrate" else False)
+    r1_lower, r1_upper = _histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
+    r2_lower, r2_upper = _histogram_quantiles(totals.histogram_r2, (tail, 1.0 - tail))
+    r1, r2 = totals.r1 / weight, totals.r2 / weight
+    n_uniques = len(totals.key_drop)
+    n_parts = len(totals.key_draws)
+    part = np.empty(n_uniques, np.int64)
+    for p in range(n_parts):
+        part[n_uniques * p // n_parts : n_uniques * (p + 1) // n_parts] = p
+    key_drop = np.full(table.cells.shape, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        key_drop[table.unique] = totals.key_drop / totals.key_draws[part][:, None]
+    return RecordRisk(
+        unique=table.unique,
+        r1=np.where(possible, r1, np.nan),
+        r1_lower=np.where(possible, np.minimum(r1_lower, r1), np.nan),
+        r1_upper=np.where(possible, np.maximum(r1_upper, r1), np.nan),
+        r2=r2,
+        r2_lower=np.minimum(r2_lower, r2),
+        r2_upper=np.maximum(r2_upper, r2),
+        key_drop=key_drop,
+    )
+
+
+def _histogram_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple[Float64, ...]:
+    """Quantiles of risks from histograms over their square root, linear within a bin."""
+    n_bins = histogram.shape[1]
+    cumulative = np.cumsum(histogram, axis=1)
+    total = cumulative[:, -1]
+    quantiles = []
+    for level in levels:
+        mark = level * total
+        bin_ = np.minimum((cumulative < mark[:, None]).sum(axis=1), n_bins - 1)
+        rows = np.arange(len(histogram))
+        inside = np.maximum(histogram[rows, bin_], 1)
+        before = cumulative[rows, bin_] - histogram[rows, bin_]
+        position = (bin_ + np.clip((mark - before) / inside, 0.0, 1.0)) / n_bins
+        quantiles.append(position**2)
+    return tuple(quantiles)

@@ -1,0 +1,81 @@
+"""SPSS, Stata and SAS files: labels stay labels, and declared missing codes are missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from data.decoding import decoded
+from unikat.data import Design, read
+from unikat.errors import UnikatError
+
+pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'stat' is not installed")
+
+DESIGN = Design(population_size=1000)
+
+
+def test_spss(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "SEX": [1.0, 2, 9, None, 1, 98],
+            "TOWN": ["01", "", "02", "zz", "01", "02"],
+            "AGE": [30.0, 41, 30, 41, 30, 41],
+            "WEIGHT": [0.5] * 6,
+        }
+    )
+    for suffix, compress in (("sav", False), ("zsav", True)):
+        path = tmp_path / f"x.{suffix}"
+        pyreadstat.write_sav(
+            frame,
+            path,
+            row_compress=False,
+            compress=compress,
+            missing_ranges={"SEX": [9, {"lo": 97, "hi": 99}], "TOWN": ["zz"]},
+            variable_value_labels={"SEX": {1: "male", 2: "female", 3: "other", 9: "refused"}},
+        )
+        microdata = read(path, "SEX,TOWN,AGE", DESIGN)
+        assert microdata.n_missing == (3, 2, 0)
+        assert microdata.keys[0].levels == (1, 2)
+        assert microdata.keys[0].labels == ("male", "female")
+        rows = decoded(microdata.tabulate())
+        assert rows["SEX"].tolist() == [1, 2, None, None, 1, None]
+        assert rows["TOWN"].tolist() == ["01", None, "02", None, "01", "02"]
+        added = microdata.with_columns({"risk": [0.0] * 6})
+        assert isinstance(added, pa.Table)
+        assert added["SEX"].to_pylist() == [1, 2, 9, None, 1, 98]
+        assert added.column_names == ["SEX", "TOWN", "AGE", "WEIGHT", "risk"]
+        with pytest.raises(UnikatError, match=r"no column 'WIEGHT'.* Did you mean 'WEIGHT'"):
+            read(path, "WIEGHT,SEX", DESIGN)
+
+
+def test_stata(tmp_path: Path) -> None:
+    path = tmp_path / "x.dta"
+    frame = pd.DataFrame(
+        {"A": pd.Series([1, 2, "a", "b", 1], dtype=object), "B": ["x", "y", "x", "y", "y"]}
+    )
+    pyreadstat.write_dta(frame, path, missing_user_values={"A": ["a", "b"]})
+    microdata = read(path, "A,B", DESIGN)
+    assert microdata.n_missing == (2, 0)
+    assert decoded(microdata.tabulate())["A"].tolist() == [1, 2, None, None, 1]
+    assert microdata.to_frame()["A"].to_pylist() == [1, 2, None, None, 1]
+
+
+def test_stata_labels(tmp_path: Path) -> None:
+    path = tmp_path / "x.dta"
+    frame = pd.DataFrame({"A": pd.Categorical(["low", "high", None, "low"]), "B": [1, 2, 1, 2]})
+    frame.to_stata(path, write_index=False)
+    microdata = read(path, "A,B", DESIGN)
+    assert microdata.keys[0].labels == ("high", "low")
+    assert microdata.n_missing == (1, 0)
+
+
+def test_sas_transport(tmp_path: Path) -> None:
+    path = tmp_path / "x.xpt"
+    frame = pd.DataFrame({"A": [1.0, 2, None, 1], "B": ["x", "y", "", "y"], "C": [1.0, 2, 3, 1]})
+    pyreadstat.write_xport(frame, path)
+    microdata = read(path, "A,B,C", DESIGN)
+    assert microdata.n_missing == (1, 1, 0)
+    assert decoded(microdata.tabulate())["A"].tolist() == [1, 2, None, 1]
