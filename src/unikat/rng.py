@@ -23,4 +23,4 @@ def check_seed(seed: int) -> int:
 
 def chain_key(seed: int, chain: int) -> UInt32:
     """Key of a chain's counter-based generator, (2,) uint32."""
-    return np.random.SeedSequence(seed, spawn_key=(chain,)).generate_state(2)
+    return np.random.SeedSequence(seed, spawn_key=(chain,)).generate_state(2).astype(np.uint32)

@@ -67,7 +67,7 @@ def by_hand(model, n_sweeps, thin):
                 epoch = schedule.epoch(sweep, thin)
                 if epoch not in parts:
                     parts[epoch] = observer.start()
-                seen = observer.observe(None or Stream(7, chain, 0), model, state, data, parts[epoch])
+                seen = observer.observe(Stream(7, chain, sweep), model, state, data, parts[epoch])
                 first.append(seen["first"])
         values.append(first)
         kept = [part for epoch, part in sorted(parts.items())][-2:]

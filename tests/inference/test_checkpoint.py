@@ -69,14 +69,12 @@ def test_no_bit_may_change(tmp_path):
     path = write(tmp_path)
     whole = path.read_bytes()
     for position in range(0, len(whole), 37):
-        path.write_bytes(
-            whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :]
-        )
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
         with pytest.raises(OutputError, match="delete it or run without --resume"):
             load(path, RUN)
     for length in [0, 3, 8, 20, 40, 50, 200, len(whole) - 1]:
         path.write_bytes(whole[:length])
-        with pytest.raises(OutputError, match="cut off|beginning is lost"):
+        with pytest.raises(OutputError, match=r"cut off|beginning is lost"):
             load(path, RUN)
 
 
@@ -160,7 +158,7 @@ def test_full_disk_leaves_the_old_one_whole(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("unikat.inference.checkpoint.os.fsync", full)
-    with pytest.raises(OutputError, match="disk is full.*still whole"):
+    with pytest.raises(OutputError, match=r"disk is full.*still whole"):
         save(path, RUN, {})
     monkeypatch.undo()
     assert [file.name for file in tmp_path.iterdir()] == [FILE_NAME]

@@ -87,7 +87,7 @@ def ends(session, seconds=10.0):
 def test_ctrl_c_in_a_terminal_keeps_what_is_complete(tmp_path):
     """Ctrl-C reaches every process of the terminal, the workers too."""
     process = start(tmp_path, START + SAMPLE, pause=0.01, max_sweeps=10**6)
-    wait_for(process, "at 40")
+    wait_for(process, "at 48")
     time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=20)

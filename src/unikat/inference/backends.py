@@ -30,8 +30,9 @@ from typing import Any, Protocol
 from unikat.errors import SpecError, UnikatError
 from unikat.inference.segments import Job, Segment, SegmentResult, run_segment
 
-TINY_SWEEP = 1e4
-"""Counted work of a sweep below which a run ends before worker processes have started."""
+TINY_SWEEP = 4e5
+"""Counted work of a sweep (nanoseconds, roughly) below which worker processes, which take seconds
+to start, do not pay: four chains of some thousand sweeps are then a matter of seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +184,7 @@ class _Pool:
                 self._submit(os.getpid)
         except BrokenExecutor as error:
             raise self.broken(error) from error
-        except RuntimeError as error:
+        except RuntimeError:
             # Raised in a worker that runs the user's script from the top, to this very place.
             raise UnikatError(_GUARD) from None
 

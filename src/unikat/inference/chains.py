@@ -151,7 +151,6 @@ def sample(
     seed = check_seed(seed)
     plan, workers = plan or Plan(), workers or Workers()
     started = time.monotonic()
-    convergence.start_import()
     job = Job(model=model, data=model.prepare(table), observer=observer)
     sweep_cost = model.cost(job.data)[0]
     observe_cost = observer.cost(model, job.data)
@@ -178,6 +177,8 @@ def sample(
             hook = getattr(part, "compile", None)
             if hook is not None:
                 hook()
+        # Not earlier: it would slow the compiling, for which the workers wait.
+        convergence.start_import()
         chains, reason = run.until_stop(chains, backend)
     return run.draws(chains, reason)
 

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from unikat._typing import Float64
 from unikat.errors import OutputError
@@ -25,7 +25,7 @@ class Observer(Protocol):
     the arrays, so their size does not grow with the number of draws.
     """
 
-    monitored: tuple[str, ...]
+    monitored: ClassVar[tuple[str, ...]]
     """Names of the scalars on which convergence is judged."""
 
     def start(self) -> Any:

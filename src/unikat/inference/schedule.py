@@ -16,8 +16,8 @@ FIRST_EPOCH = 8
 """Kept draws in epoch 0."""
 CUTS_PER_EPOCH = 8
 """Rounds per doubling of the run: at most an eighth of the run is made after convergence."""
-ROUND_WORK = 4e6
-"""Counted work worth a round of its own: some tenths of a second."""
+ROUND_WORK = 2e8
+"""Counted work (nanoseconds, roughly) of a chain that is worth a round of its own."""
 MAX_FIRST_ROUND = 16
 """Kept draws in the shortest rounds, however cheap they are."""
 

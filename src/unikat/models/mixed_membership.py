@@ -33,6 +33,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import cells as cell_kernels
 from unikat.kernels import mixture
+from unikat.kernels import weights as weight_kernels
 from unikat.models.base import Info, Stream
 from unikat.rng import chain_key
 
@@ -42,7 +43,7 @@ _STICK_TOLERANCE = 1e-6
 _GRID = 1024
 _NODES = 16
 _EXACT_KEYS = 11
-_STARTS = ((8, 0.3), (1, 0.0), (24, 0.1), (3, 0.5))
+_START_CLASSES = (64, 128, 96, 192)
 
 
 class MixtureData(NamedTuple):
@@ -138,19 +139,19 @@ class HDP:
         key = chain_key(stream.seed, stream.chain)
         n, n_keys = len(data.record_cell), len(data.offsets) - 1
         n_rows = int(data.offsets[-1])
-        n_start, spread = _STARTS[stream.chain % len(_STARTS)]
-        z = np.empty((n, n_keys), np.int16)
-        mixture.start(key, 0, n, data.rows, data.record_cell, n_start, spread, z)
+        n_slots = max(_FIRST_SLOTS, 2 * _START_CLASSES[stream.chain % len(_START_CLASSES)])
+        z = np.where(data.rows >= 0, _start_classes(data, stream)[:, None], -1)
+        z = z.astype(np.int16)[data.record_cell]
         alpha = np.full(1 if self.alpha == "shared" else n, self.alpha_shape / self.alpha_rate)
         empty = HDPState(
             z=z,
-            theta=np.full((n_rows, _FIRST_SLOTS), 1.0, np.float32),
-            weights=np.full(_FIRST_SLOTS, 1.0 / _FIRST_SLOTS),
+            theta=np.full((n_rows, n_slots), 1.0, np.float32),
+            weights=np.full(n_slots, 1.0 / n_slots),
             alpha=alpha,
             top=np.array([self.top_shape / self.top_rate]),
         )
-        counts = np.zeros((n_rows, _FIRST_SLOTS), np.int32)
-        stacks = np.zeros((n_keys, _FIRST_SLOTS), np.int64)
+        counts = np.zeros((n_rows, n_slots), np.int32)
+        stacks = np.zeros((n_keys, n_slots), np.int64)
         mixture.count(0, n, data.rows, data.record_cell, z, counts, stacks)
         state, _ = self._refresh(key, stream.sweep, empty, data, counts, stacks)
         return state
@@ -165,7 +166,7 @@ class HDP:
         base = np.empty(n_rows, np.float32)
         cut = np.empty((n_rows, n_slots), np.float32)
         alias = np.empty((n_rows, n_slots), np.int16)
-        mixture.base_tables(state.theta, state.weights, base, cut, alias)
+        weight_kernels.base_tables(state.theta, state.weights, base, cut, alias)
         z = state.z.copy()
         counts = np.zeros((n_threads, n_rows, n_slots), np.int32)
         stacks = np.zeros((n_threads, n_keys, n_slots), np.int64)
@@ -196,26 +197,27 @@ class HDP:
         stacks: Int64,
     ) -> tuple[HDPState, Info]:
         """Draw alpha, tables, alpha_0, g0 and theta given the tokens' components."""
+        state, counts, stacks = _compact(state, counts, stacks)
         n_slots = counts.shape[1]
         tables = np.zeros(n_slots, np.int64)
         if self.alpha == "shared":
-            value = mixture.draw_alpha(
+            value = weight_kernels.draw_alpha(
                 key, sweep, float(state.alpha[0]), self.alpha_shape, self.alpha_rate,
                 stacks, state.weights, data.at_least,
             )
             alpha = np.array([value])
-            mixture.draw_tables(key, sweep, float(alpha[0]), stacks, state.weights, tables)
+            weight_kernels.draw_tables(key, sweep, float(alpha[0]), stacks, state.weights, tables)
         else:
             alpha = state.alpha.copy()
             grid, cut, alias = _alpha_tables(
                 self.alpha_shape, self.alpha_rate, len(data.offsets) - 1
             )
-            mixture.draw_tables_and_alphas(
+            weight_kernels.draw_tables_and_alphas(
                 key, sweep, 0, len(state.z), state.z, state.weights, grid, cut, alias, alpha, tables
             )
         while True:
             weights = np.empty(n_slots)
-            top, remainder, occupied = mixture.draw_weights(
+            top, remainder, occupied = weight_kernels.draw_weights(
                 key, sweep, float(state.top[0]), self.top_shape, self.top_rate, tables, weights
             )
             if remainder < _STICK_TOLERANCE or n_slots >= _MOST_SLOTS:
@@ -226,7 +228,7 @@ class HDP:
             n_slots *= 2
         theta = np.empty(counts.shape, np.float32)
         concentration = np.full(len(counts), self.profile_concentration)
-        mixture.draw_profiles(key, sweep, data.offsets, concentration, counts, theta)
+        weight_kernels.draw_profiles(key, sweep, data.offsets, concentration, counts, theta)
         info = Info({"alpha": float(alpha.mean()), "top": top, "n_components": float(occupied)})
         return HDPState(state.z, theta, weights, alpha, np.array([top])), info
 
@@ -255,7 +257,7 @@ class HDP:
 
     def impute(self, stream: Stream, state: HDPState, data: MixtureData) -> Int32:
         """Draw the missing keys of the incomplete records, in the order of the records."""
-        records = np.flatnonzero((data.rows < 0).any(axis=1)[data.record_cell])
+        records = np.flatnonzero(np.any(data.rows < 0, axis=1)[data.record_cell])
         rows = data.rows[data.record_cell[records]]
         z = state.z[records].astype(np.int64)
         alpha = state.alpha if len(state.alpha) == 1 else state.alpha[records]
@@ -299,7 +301,7 @@ def _alpha_tables(shape: float, rate: float, n_keys: int) -> tuple[Float64, Floa
     mass = np.exp(log_mass - log_mass.max(axis=2, keepdims=True)).reshape(-1, _GRID)
     cut = np.empty(mass.shape, np.float32)
     alias = np.empty(mass.shape, np.int16)
-    mixture.base_tables(
+    weight_kernels.base_tables(
         mass.astype(np.float32), np.ones(_GRID), np.empty(len(mass), np.float32), cut, alias
     )
     shape3 = (n_keys + 1, n_keys + 1, _GRID)
@@ -313,6 +315,41 @@ def _gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
 
     nodes, node_weights = roots_genlaguerre(_NODES, shape - 1.0)
     return nodes / rate, node_weights / node_weights.sum()
+
+
+def _compact(
+    state: HDPState, counts: Any, stacks: Int64
+) -> tuple[HDPState, Any, Int64]:
+    """Move the occupied slots to the front when most slots are empty, and drop half of them."""
+    n_slots = counts.shape[1]
+    occupied = np.flatnonzero(stacks[0])
+    keep = n_slots // 2
+    if keep < _FIRST_SLOTS or 2 * len(occupied) > keep:
+        return state, counts, stacks
+    slots = np.concatenate((occupied, np.setdiff1d(np.arange(n_slots), occupied)))[:keep]
+    place = np.full(n_slots + 1, -1, np.int16)
+    place[occupied] = np.arange(len(occupied))
+    # z = -1 (missing) reads the last entry, which stays -1.
+    moved = state._replace(z=place[state.z], weights=state.weights[slots])
+    return moved, counts[:, slots], stacks[:, slots]
+
+
+def _start_classes(data: MixtureData, stream: Stream) -> Int64:
+    """Start class of each cell, (n_cells,): classes of a few keys drawn at random.
+
+    Many pure classes merge within some tens of sweeps; a start from few has to split them again,
+    which takes thousands. Chains differ in the keys and in the number of classes.
+    """
+    n_classes = _START_CLASSES[stream.chain % len(_START_CLASSES)]
+    rng = np.random.Generator(np.random.Philox(key=chain_key(stream.seed, stream.chain)))
+    classes = np.zeros(len(data.rows), np.int64)
+    for j in rng.permutation(data.rows.shape[1]):
+        _, classes = np.unique(
+            classes * (len(data.rows) + data.offsets[-1] + 2) + data.rows[:, j] + 1, return_inverse=True
+        )
+        if classes.max() + 1 >= n_classes:
+            break
+    return rng.permutation(classes.max() + 1)[classes] % n_classes
 
 
 def _in_parts(work: Callable[[int, int, int], None], n: int, n_parts: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class RiskMeasures:
     """(n_margins,): the key left out."""
     n_bins: int
 
-    monitored = ("tau1", "tau2", "tau1_expected", "tau2_expected")
+    monitored: ClassVar[tuple[str, ...]] = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 
     @classmethod
     def of(cls, table: CellTable) -> RiskMeasures:
@@ -96,6 +96,18 @@ class RiskMeasures:
             # Coarser where there are many patterns, so that the totals stay near 100 MB.
             n_bins=64 if table.n_cells <= 100_000 else 16,
         )
+
+    def compile(self) -> None:
+        """Compile the kernels (or load them from the cache)."""
+        r1, r2 = np.empty(1), np.empty(1)
+        p = np.full(1, 0.5)
+        kernels.cell_risk(1.0, p, np.ones(1), r1, r2)
+        totals = self.start()
+        kernels.add_records(
+            r1, r2, np.zeros(1, np.int64), totals.weight, totals.r1, totals.r2,
+            totals.histogram_r1, totals.histogram_r2,
+        )  # fmt: skip
+        kernels.draw_population(chain_key(0, 0), 0, 1.0, p)
 
     def start(self) -> RiskTotals:
         """Empty totals."""
@@ -167,7 +179,7 @@ class RiskMeasures:
             pattern_ids(everybody, self.n_levels), return_index=True, return_inverse=True
         )
         records = np.concatenate((self.counts[complete], np.ones(len(imputed))))
-        count = np.bincount(where, records)
+        count = np.bincount(where, records).astype(np.float64)
         p = model.cell_probabilities(stream, state, data, everybody[first])
         # A pattern that many records share is one item; each imputed record is its own.
         item_pattern = np.concatenate((complete, owner))

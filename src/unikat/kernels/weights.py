@@ -1,0 +1,252 @@
+"""Kernels of the mixed-membership sampler above the records.
+
+Given the tokens' components: concentrations, tables, component weights and profiles. Symbols as
+in `kernels.mixture`; stacks[l, k] = tokens that are the (l+1)-th of component k in their record.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from unikat.kernels.jit import device, kernel
+from unikat.kernels.random import (
+    GENERATOR_SIZE,
+    PURPOSE_CONCENTRATION,
+    PURPOSE_PROFILES,
+    PURPOSE_TABLES,
+    PURPOSE_WEIGHTS,
+    binomial,
+    gamma,
+    log_beta_variate,
+    log_gamma_variate,
+    next_bits,
+    seek,
+    uniform,
+)
+
+_INV32 = 1.0 / 4294967296.0
+
+
+@kernel
+def base_tables(theta, weights, base, cut, alias):
+    """Fill `base` (n_rows,) and the alias tables of weights[k] * theta[r, k] (Walker; Vose)."""
+    n_rows, n_slots = theta.shape
+    scaled = np.empty(n_slots)
+    small = np.empty(n_slots, np.int64)
+    large = np.empty(n_slots, np.int64)
+    for r in range(n_rows):
+        total = 0.0
+        for k in range(n_slots):
+            scaled[k] = weights[k] * theta[r, k]
+            total += scaled[k]
+        base[r] = total
+        n_small = 0
+        n_large = 0
+        for k in range(n_slots):
+            scaled[k] *= n_slots / total
+            if scaled[k] < 1.0:
+                small[n_small] = k
+                n_small += 1
+            else:
+                large[n_large] = k
+                n_large += 1
+        while n_small > 0 and n_large > 0:
+            n_small -= 1
+            low = small[n_small]
+            high = large[n_large - 1]
+            cut[r, low] = scaled[low]
+            alias[r, low] = high
+            scaled[high] -= 1.0 - scaled[low]
+            if scaled[high] < 1.0:
+                n_large -= 1
+                small[n_small] = high
+                n_small += 1
+        for s in range(n_small):
+            cut[r, small[s]] = 2.0
+            alias[r, small[s]] = small[s]
+        for s in range(n_large):
+            cut[r, large[s]] = 2.0
+            alias[r, large[s]] = large[s]
+
+
+@device
+def log_density_alpha(eta, shape, rate, stacks, weights, at_least):
+    """Log density of eta = log alpha given the tokens' components and g0, tables summed out.
+
+    prod_i [Gamma(a) / Gamma(a + J_i) prod_k Gamma(a g0_k + n_ik) / Gamma(a g0_k)] times the
+    Gamma(shape, rate) prior and the Jacobian; at_least[l] = records with more than l tokens.
+    """
+    alpha = math.exp(eta)
+    value = shape * eta - rate * alpha
+    for l in range(stacks.shape[0]):
+        value -= at_least[l] * math.log(alpha + l)
+        for k in range(stacks.shape[1]):
+            if stacks[l, k] > 0:
+                value += stacks[l, k] * math.log(alpha * weights[k] + l)
+    return value
+
+
+@kernel
+def draw_alpha(key, sweep, alpha, shape, rate, stacks, weights, at_least):
+    """Draw the shared alpha by slice sampling on the log scale (Neal 2003), two updates."""
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    seek(generator, key, 0, sweep, PURPOSE_CONCENTRATION)
+    eta = math.log(alpha)
+    width = 0.3
+    for _ in range(2):
+        level = log_density_alpha(eta, shape, rate, stacks, weights, at_least)
+        level += math.log(uniform(generator))
+        low = eta - width * uniform(generator)
+        high = low + width
+        while log_density_alpha(low, shape, rate, stacks, weights, at_least) > level:
+            low -= width
+        while log_density_alpha(high, shape, rate, stacks, weights, at_least) > level:
+            high += width
+        while True:
+            proposal = low + (high - low) * uniform(generator)
+            if log_density_alpha(proposal, shape, rate, stacks, weights, at_least) > level:
+                eta = proposal
+                break
+            if proposal < eta:
+                low = proposal
+            else:
+                high = proposal
+    return math.exp(eta)
+
+
+@kernel
+def draw_tables(key, sweep, alpha, stacks, weights, tables):
+    """Draw the number of tables of every component under a shared alpha into `tables` (n_slots,).
+
+    The (l+1)-th token of k in a record opens a table with probability a g_k / (a g_k + l),
+    independently (Antoniak 1974); only the number of such tokens matters.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for k in range(stacks.shape[1]):
+        tables[k] = stacks[0, k]
+        if tables[k] > 0:
+            seek(generator, key, k, sweep, PURPOSE_TABLES)
+            mass = alpha * weights[k]
+            for l in range(1, stacks.shape[0]):
+                if stacks[l, k] > 0:
+                    tables[k] += binomial(generator, float(stacks[l, k]), mass / (mass + l))
+
+
+@kernel
+def draw_tables_and_alphas(key, sweep, first, last, z, weights, grid, cut, alias, alpha, tables):
+    """Per-record alpha: draw the tables of records [first, last), then each record's alpha.
+
+    grid (n_grid,) values of alpha; cut, alias (n_keys + 1, n_keys + 1, n_grid): alias tables of
+    alpha given (tokens, tables). Adds to `tables` (n_slots,), overwrites alpha[first:last].
+    """
+    n_keys = z.shape[1]
+    n_grid = grid.shape[0]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for i in range(first, last):
+        seek(generator, key, i, sweep, PURPOSE_CONCENTRATION)
+        n_tok = 0
+        n_tables = 0
+        for j in range(n_keys):
+            k = z[i, j]
+            if k < 0:
+                continue
+            n_tok += 1
+            before = 0
+            for l in range(j):
+                before += int(z[i, l] == k)
+            mass = alpha[i] * weights[k]
+            if before == 0 or float(next_bits(generator)) * _INV32 * (mass + before) < mass:
+                n_tables += 1
+                tables[k] += 1
+        position = float(next_bits(generator)) * _INV32 * n_grid
+        g = int(position)
+        if position - g >= cut[n_tok, n_tables, g]:
+            g = alias[n_tok, n_tables, g]
+        alpha[i] = grid[g]
+
+
+@kernel
+def draw_weights(key, sweep, top, shape, rate, tables, weights):
+    """Draw the top-level concentration and the component weights given the tables.
+
+    top | tables: Escobar & West (1995). Then g0 ~ Dirichlet(tables of occupied slots, top); the
+    part of the unseen is broken by Beta(1, top) sticks over the empty slots, the last of which
+    takes the remainder. Returns (top, remainder given to the last stick, occupied slots).
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    n_slots = tables.shape[0]
+    occupied = 0
+    total = 0
+    for k in range(n_slots):
+        total += tables[k]
+        occupied += int(tables[k] > 0)
+    seek(generator, key, 0, sweep, PURPOSE_WEIGHTS)
+    if total > 0:
+        log_eta = log_beta_variate(generator, top + 1.0, float(total))
+        odds = total * (rate - log_eta)
+        less = int(uniform(generator) * (odds + occupied + shape - 1.0) < odds)
+        top = math.exp(log_gamma_variate(generator, shape + occupied - less)) / (rate - log_eta)
+    else:
+        top = math.exp(log_gamma_variate(generator, shape)) / rate
+    largest = log_gamma_variate(generator, top)
+    unseen = largest
+    for k in range(n_slots):
+        if tables[k] > 0:
+            seek(generator, key, k + 1, sweep, PURPOSE_WEIGHTS)
+            weights[k] = math.log(gamma(generator, float(tables[k])))
+            largest = max(largest, weights[k])
+    scale = math.exp(unseen - largest)
+    for k in range(n_slots):
+        if tables[k] > 0:
+            scale += math.exp(weights[k] - largest)
+    remainder = math.exp(unseen - largest) / scale
+    last = -1
+    for k in range(n_slots):
+        if tables[k] > 0:
+            weights[k] = math.exp(weights[k] - largest) / scale
+        else:
+            seek(generator, key, k + 1, sweep, PURPOSE_WEIGHTS)
+            # Beta(1, top): 1 - U^(1/top); the stick keeps U^(1/top) of what was left.
+            kept = math.exp(math.log(uniform(generator)) / top)
+            weights[k] = remainder * (1.0 - kept)
+            remainder *= kept
+            last = k
+    if last >= 0:
+        weights[last] += remainder
+    return top, remainder, occupied
+
+
+@kernel
+def draw_profiles(key, sweep, offsets, concentration, counts, theta):
+    """Draw theta[rows of key j, k] ~ Dirichlet(concentration + counts) for every key and slot.
+
+    offsets (n_keys + 1,): first row of each key; concentration (n_rows,); counts and theta
+    (n_rows, n_slots). Empty slots get draws from the base measure.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    n_slots = counts.shape[1]
+    draw = np.empty(counts.shape[0])
+    for k in range(n_slots):
+        seek(generator, key, k, sweep, PURPOSE_PROFILES)
+        for j in range(offsets.shape[0] - 1):
+            # On the linear scale where a draw cannot underflow: the logarithm is not free.
+            linear = True
+            for r in range(offsets[j], offsets[j + 1]):
+                linear = linear and concentration[r] >= 1.0
+            largest = -np.inf
+            for r in range(offsets[j], offsets[j + 1]):
+                shape = concentration[r] + counts[r, k]
+                if linear:
+                    draw[r] = gamma(generator, shape)
+                else:
+                    draw[r] = log_gamma_variate(generator, shape)
+                    largest = max(largest, draw[r])
+            total = 0.0
+            for r in range(offsets[j], offsets[j + 1]):
+                if not linear:
+                    draw[r] = math.exp(draw[r] - largest)
+                total += draw[r]
+            for r in range(offsets[j], offsets[j + 1]):
+                theta[r, k] = draw[r] / total

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from unikat.cli.main import main
+
+KEYS = "AGE,SEX,WORK,PLACE"
+COMMON = ("--keys", KEYS, "--workers", "1", "--threads", "1", "--chains", "2", "--quiet")
+FEW = ("--max-sweeps", "40")
+RELAXED = {"rhat": 3.0, "ess": 4, "max_sweeps": 4000}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def people(here: Path) -> Path:
+    return write_people(here / "people.csv")
+
+
+def write_people(path: Path, n: int = 400, *, missing: bool = False) -> Path:
+    rng = np.random.default_rng(1)
+    columns = [rng.integers(20, 60, n), rng.integers(1, 3, n), *rng.geometric(0.4, (2, n))]
+    rows = [[str(value) for value in row] for row in zip(*columns, strict=True)]
+    if missing:
+        for row in rows[::9]:
+            row[2] = ""
+    path.write_text(KEYS + "\n" + "".join(",".join(row) + "\n" for row in rows))
+    return path
+
+
+def specify(here: Path, **sampling: Any) -> Path:
+    lines = [
+        "population_size = 20_000",
+        f"keys = {json.dumps(KEYS.split(','))}",
+        "[data]",
+        'path = "people.csv"',
+        "[sampling]",
+        "chains = 2",
+        "workers = 1",
+        "threads = 1",
+        *(f"{name} = {value}" for name, value in sampling.items()),
+    ]
+    path = here / "spec.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def refused(arguments: list[str], capsys: Any, *words: str) -> None:
+    """Run, and assert exit code 1, one message that says the words, and nothing written."""
+    before = everything(Path())
+    assert main(arguments) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "Traceback" not in told.err
+    assert told.err.strip().count("Error:") == 1
+    said = " ".join(told.err.split())
+    for word in words:
+        assert word in said
+    assert everything(Path()) == before
+
+
+def numbers(folder: Path) -> dict[str, Any]:
+    result = json.loads((folder / "result.json").read_text())
+    for name in ("seconds", "provenance", "sentences"):
+        result.pop(name)
+    return dict(result)
+
+
+def test_the_main_job(people: Path, here: Path, capsys: Any) -> None:
+    spec = specify(here, **RELAXED)
+    assert main(["assess", str(spec)]) == 0
+    told = capsys.readouterr()
+    assert "records that are unique in this file" in told.out
+    assert "Report: people-unikat/report.html" in told.out
+    folder = here / "people-unikat"
+    names = {"result.json", "records.parquet", "draws.nc", "assessment.toml"}
+    assert {path.name for path in folder.iterdir()} == names | {"report.html", "manifest.json"}
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in folder.iterdir())
+    assert pq.read_table(folder / "records.parquet").num_rows == 400
+    result = numbers(folder)
+    assert result["converged"]
+    assert result["sample"]["population_size"] == 20_000
+    assert 0 <= result["tau1"]["lower"] <= result["tau1"]["median"] <= result["tau1"]["upper"]
+
+
+def test_the_written_specification_gives_the_same_numbers(people: Path, here: Path) -> None:
+    spec = specify(here, seed=7, **RELAXED)
+    assert main(["assess", str(spec), "--quiet", "--set", "alpha_shape=1.5", "--out", "a"]) == 0
+    again = ["assess", "a/assessment.toml", "--out", "deep/b", "--workers", "2", "--quiet"]
+    assert main(again) == 0
+    assert numbers(here / "deep" / "b") == numbers(here / "a")
+    assert numbers(here / "a")["model_options"]["alpha_shape"] == 1.5
+    a, b = (pq.read_table(here / name / "records.parquet") for name in ("a", "deep/b"))
+    assert a.equals(b)
+
+
+def test_an_unconverged_run_is_written_marked_and_resumed(
+    people: Path, here: Path, capsys: Any
+) -> None:
+    specify(here, **RELAXED)
+    run = ["assess", "spec.toml", "--out", "out"]
+    assert main([*run, *FEW, "--quiet"]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert (here / "out" / "sampling.checkpoint").exists()
+    assert not numbers(here / "out")["converged"]
+    assert "Not converged." in (here / "out" / "report.html").read_text()
+    refused(run, capsys, "already holds an unfinished run", "--resume", "--overwrite", "--out")
+    assert main([*run, *FEW, "--resume", "--allow-unconverged"]) == 0
+    assert "NOT CONVERGED" in capsys.readouterr().out
+    assert main([*run, "--resume", "--quiet"]) == 0
+    assert not (here / "out" / "sampling.checkpoint").exists()
+    refused([*run, "--resume"], capsys, "is finished", "nothing to resume")
+    assert main(["assess", "spec.toml", "--out", "straight", "--quiet"]) == 0
+    assert numbers(here / "out") == numbers(here / "straight")
+
+
+def test_json_goes_to_standard_output(people: Path, here: Path, capsys: Any) -> None:
+    specify(here, **RELAXED)
+    assert main(["assess", "spec.toml", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out) == json.loads((here / "people-unikat/result.json").read_text())
+    assert told.err == ""
+
+
+def test_overwriting_is_asked_for(people: Path, here: Path, capsys: Any) -> None:
+    specify(here, **RELAXED)
+    (here / "out").mkdir()
+    (here / "out" / "result.json").write_text("somebody's")
+    run = ["assess", "spec.toml", "--out", "out"]
+    refused(run, capsys, "already holds a run (result.json)", "--overwrite", "Nothing was written")
+    refused([*run, "--resume"], capsys, "nothing to resume")
+    refused([*run, "--resume", "--overwrite"], capsys, "exclude each other")
+    assert main([*run, "--overwrite", "--quiet"]) == 0
+    assert numbers(here / "out")["converged"]
+
+
+def test_a_refused_overwrite_keeps_the_old_run(people: Path, here: Path, capsys: Any) -> None:
+    specify(here, **RELAXED)
+    assert main(["assess", "spec.toml", "--out", "out", "--quiet"]) == 0
+    bad = ["assess", "spec.toml", "--out", "out", "--overwrite", "--keys", "AGE,NONE"]
+    refused(bad, capsys, "no column 'NONE'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["none.csv", "--keys", KEYS, "--population-size", "9000"], ["none.csv"]),
+        (["none.toml"], ["Cannot read none.toml", "No such file"]),
+        (["people.csv", "--population-size", "9000"], ["no keys"]),
+        (["people.csv", "--keys", KEYS], ["population size is needed", "--population-size"]),
+        (["people.csv", "--keys", KEYS, "--population-size", "399"], ["399", "400 records"]),
+        (["people.csv", "--keys", KEYS, "--population-size", "many"], ["population_size"]),
+        (["people.csv", "--keys", KEYS, "--population-size", "0"], ["at least 1"]),
+        (["people.csv", "--keys", "AGE,SEXX", "--population-size", "9e3"], ["'SEXX'", "'SEX'"]),
+        (["people.csv", "--keys", "AGE,SEX:cut(5", "--population-size", "9e3"], ["cut(5"]),
+        (["people.csv", *COMMON, "--population-size", "9e3", "--model", "hpd"], ["'hpd'", "'hdp'"]),
+        (
+            ["people.csv", *COMMON, "--population-size", "9e3", "--set", "alpha_shap=1"],
+            ["no option 'alpha_shap'", "'alpha_shape'"],
+        ),
+        (["people.csv", *COMMON, "--population-size", "9e3", "--set", "alpha"], ["NAME=VALUE"]),
+        (
+            ["people.csv", *COMMON, "--population-size", "9e3", "--set", "alpha_shape=-1"],
+            ["alpha_shape", "positive"],
+        ),
+        (
+            ["people.csv", *COMMON, "--population-size", "9e3", "--level", "95", "--seed", "-1"],
+            ["in 2 places", "report.level", "sampling.seed"],
+        ),
+        (["people.csv", *COMMON, "--population-size", "9e3", "--missing", "drop"], ["wildcard"]),
+        (["people.csv", *COMMON, "--population-size", "9e3", "--encoding", "utf-99"], ["utf-99"]),
+        (["people.csv", *COMMON, "--population-size", "9e3", "--codebook", "no.json"], ["no.json"]),
+        (["people.csv", *COMMON, "--population-size", "9e3", "--out", "people.csv"], ["is a file"]),
+        (
+            ["people.csv", *COMMON, "--population-size", "9e3", "--out", "people.csv/x"],
+            ["Not a directory"],
+        ),
+        (["people.csv", "--no-such-option"], ["--no-such-option"]),
+        ([], ["Missing argument"]),
+    ],
+)
+def test_bad_input(people: Path, capsys: Any, arguments: list[str], words: list[str]) -> None:
+    refused(["assess", *arguments], capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("keys = [", ["is not a TOML file"]),
+        ("keys = 3\npopulaton_size = 5", ["in 2 places", "'population_size'"]),
+        ("data = 5", ["data"]),
+        ("[model]\nname = 5", ["model.name"]),
+        ('keys = ["AGE", "SEX"]\npopulation_size = 5000', ["No data file is named"]),
+        ('schema = "unikat.assessment/9"', ["schema", "unikat.assessment/1"]),
+    ],
+)
+def test_bad_specifications(here: Path, capsys: Any, text: str, words: list[str]) -> None:
+    (here / "bad.toml").write_text(text)
+    refused(["assess", "bad.toml"], capsys, *words)
+
+
+def test_no_value_of_a_record_is_told(here: Path, capsys: Any) -> None:
+    text = KEYS + "\n" + "SECRET,1,2,3\n" * 3 + "SECRET,1\n"
+    (here / "ragged.csv").write_text(text)
+    assert main(["assess", "ragged.csv", "--keys", KEYS, "--population-size", "99"]) == 1
+    assert "SECRET" not in capsys.readouterr().err
+
+
+def test_a_census_is_known_exactly(people: Path, here: Path, capsys: Any) -> None:
+    assert main(["assess", "people.csv", *COMMON[:-1], "--population-size", "400"]) == 0
+    assert "without any doubt" in capsys.readouterr().out
+    result = numbers(here / "people-unikat")
+    assert result["known_exactly"]
+    assert result["tau1"]["mean"] == result["sample"]["n_uniques"] > 0
+    assert not (here / "people-unikat" / "draws.nc").exists()
+
+
+def test_no_sample_uniques(here: Path, capsys: Any) -> None:
+    (here / "twins.csv").write_text("A,B\n" + "1,1\n2,2\n" * 20)
+    assert main(["assess", "twins.csv", "--keys", "A,B", "--population-size", "4000"]) == 0
+    assert "No record is unique in this file" in capsys.readouterr().out
+    assert numbers(here / "twins-unikat")["tau2"]["upper"] == 0
+    assert "No record is unique" in (here / "twins-unikat" / "report.html").read_text()
+
+
+def test_a_very_large_population(people: Path, here: Path) -> None:
+    run = ["assess", "people.csv", *COMMON, *FEW, "--population-size", "1_000_000_000_000"]
+    assert main([*run, "--allow-unconverged"]) == 0
+    assert numbers(here / "people-unikat")["tau1_expected"]["mean"] < 1
+
+
+@pytest.mark.parametrize("how", ["integrate", "level", "wildcard"])
+def test_missing_values_are_counted(here: Path, how: str) -> None:
+    write_people(here / "gaps.csv", missing=True)
+    run = ["assess", "gaps.csv", *COMMON, *FEW, "--population-size", "9,000", "--missing", how]
+    assert main([*run, "--allow-unconverged"]) == 0
+    result = numbers(here / "gaps-unikat")
+    assert {key["name"]: key["n_missing"] for key in result["keys"]}["WORK"] == 45
+    assert result["sample"]["missing"] == how
+
+
+@pytest.mark.parametrize("nth", [1, 2, 4, 7])
+def test_a_full_disk(
+    people: Path, here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    real, calls = os.fsync, 0
+
+    def full(handle: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls >= nth:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert main(["assess", "people.csv", *COMMON, *FEW, "--population-size", "9000"]) == 1
+    told = capsys.readouterr().err
+    assert "the disk is full" in told
+    assert "Traceback" not in told
+    left = {path.name for path in (here / "people-unikat").glob("*")}
+    assert left <= {"sampling.checkpoint"}
+
+
+def test_a_damaged_checkpoint(people: Path, here: Path, capsys: Any) -> None:
+    run = ["assess", "people.csv", *COMMON, *FEW, "--population-size", "9000"]
+    assert main(run) == 2
+    path = here / "people-unikat" / "sampling.checkpoint"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    capsys.readouterr()
+    refused([*run, "--resume"], capsys, "damaged", "checksum")
+
+
+def test_a_checkpoint_of_another_run(people: Path, here: Path, capsys: Any) -> None:
+    run = ["assess", "people.csv", *COMMON, *FEW, "--population-size", "9000"]
+    assert main(run) == 2
+    capsys.readouterr()
+    refused([*run, "--resume", "--seed", "2"], capsys, "belongs to another run")
+
+
+def test_an_interrupt_before_anything_is_done(
+    people: Path, here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unikat.report.assessment.sample", interrupted)
+    assert main(["assess", "people.csv", *COMMON, "--population-size", "9000"]) == 130
+    assert "Interrupted" in capsys.readouterr().err
+    assert not (here / "people-unikat").exists()

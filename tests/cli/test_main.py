@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.test_assess import specify, write_people
+from report.estimates import estimate, provenance, spec
+from unikat import __version__
+from unikat.cli._progress import describe, watching
+from unikat.cli.main import main
+from unikat.inference.progress import ProgressEvent
+from unikat.report.results import write
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-c", "import sys; from unikat.cli.main import main; sys.exit(main())"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+
+def test_version(capsys: Any) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"unikat, version {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["assess", "--help"], ["demo", "-h"]])
+def test_help(arguments: list[str], capsys: Any) -> None:
+    assert main(arguments) == 0
+    assert "Usage: unikat" in capsys.readouterr().out
+
+
+def test_an_unknown_command_is_an_error(capsys: Any) -> None:
+    assert main(["asess"]) == 1
+    assert "asess" in capsys.readouterr().err
+
+
+def test_help_loads_click_alone() -> None:
+    program = (
+        "import sys; from unikat.cli.main import main; main(['--help']);"
+        "heavy = {'numpy', 'numba', 'pydantic', 'rich', 'pyarrow', 'jinja2', 'duckdb'};"
+        "sys.exit(','.join(heavy & set(sys.modules)) or 0)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_report_renders_again(tmp_path: Path, capsys: Any) -> None:
+    write(estimate(), tmp_path / "out", spec(), provenance())
+    path = tmp_path / "out" / "report.html"
+    before = path.read_bytes()
+    path.write_text("lost")
+    assert main(["report", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    assert path.read_bytes() == before
+
+
+def test_an_edited_result_is_not_reported(tmp_path: Path, capsys: Any) -> None:
+    write(estimate(), tmp_path / "out", spec(), provenance())
+    path = tmp_path / "out" / "result.json"
+    path.write_text(path.read_text().replace('"converged": true', '"converged": false'))
+    report = (tmp_path / "out" / "report.html").read_bytes()
+    assert main(["report", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("Error: ")
+    assert "result.json does not match manifest.json" in told
+    assert (tmp_path / "out" / "report.html").read_bytes() == report
+
+
+def test_a_folder_without_a_run_is_not_reported(tmp_path: Path, capsys: Any) -> None:
+    assert main(["report", str(tmp_path)]) == 1
+    assert "there are no results in it" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    write(estimate(), tmp_path / "out", spec(), provenance())
+    process = subprocess.Popen(
+        [*COMMAND, "report", str(tmp_path / "out")],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    with process.stderr:
+        told = process.stderr.read()
+    assert process.wait(60) == 0, told
+    assert told == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a POSIX signal")
+def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(tmp_path: Path) -> None:
+    write_people(tmp_path / "people.csv")
+    specify(tmp_path, rhat=1.0000001, ess=1e9, max_sweeps=10**9)
+    out = tmp_path / "people-unikat"
+    process = subprocess.Popen(
+        [*COMMAND, "assess", "spec.toml"],
+        env=ENVIRONMENT,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 120
+    while not (out / "sampling.checkpoint").exists() and time.monotonic() < end:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    shown, told = process.communicate(timeout=60)
+    assert process.returncode == 2, told
+    assert "Traceback" not in told
+    assert "--resume" in told
+    assert "NOT CONVERGED" in shown
+    result = json.loads((out / "result.json").read_text())
+    assert result["stop_reason"] == "interrupted"
+    reached = result["sampling"]["n_sweeps"]
+    assert f"max_sweeps = {reached}\n" in (out / "assessment.toml").read_text()
+    specify(tmp_path, rhat=3.0, ess=4)
+    run = subprocess.run(
+        [*COMMAND, "assess", "spec.toml", "--resume", "--quiet"],
+        env=ENVIRONMENT,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    result = json.loads((out / "result.json").read_text())
+    assert result["converged"]
+    assert result["sampling"]["n_sweeps"] >= reached
+
+
+def event(**changes: Any) -> ProgressEvent:
+    values: dict[str, Any] = {
+        "sweeps": 1234,
+        "max_sweeps": 200_000,
+        "seconds": 75.0,
+        "seconds_left": 3700.0,
+        "means": {"tau1": 51.26},
+        "rhat": 1.012,
+        "ess": 310.0,
+    }
+    return ProgressEvent(**{**values, **changes})
+
+
+def test_progress_in_one_line() -> None:
+    assert describe(event()) == (
+        "Sampling: 1,234 sweeps  1:15  about 1:01:40 left  τ1 51.3  R-hat 1.012  ESS 310"
+    )
+    early = event(seconds_left=None, means={}, rhat=None, ess=None)
+    assert describe(early) == "Sampling: 1,234 sweeps  1:15"
+    assert "compiling" in describe(event(sweeps=0))
+
+
+def test_progress_is_plain_and_rare_when_piped(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("unikat.cli._progress.time.monotonic", lambda: now)
+    with watching(quiet=False) as watcher:
+        assert watcher is not None
+        watcher.stage("Reading")
+        for now in (1.0, 19.0, 21.0, 22.0, 45.0):  # noqa: B007  # read by the clock above
+            watcher.progress(event())
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 2
+    assert "\x1b" not in told.err
+    with watching(quiet=True) as watcher:
+        assert watcher is None
+
+
+def test_progress_is_live_on_a_terminal(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with watching(quiet=False) as watcher:
+        assert watcher is not None
+        watcher.stage("Reading [bold]people[/]")
+        watcher.progress(event())
+    assert "Traceback" not in capsys.readouterr().err

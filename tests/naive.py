@@ -1,0 +1,325 @@
+"""Slow twins: every formula once more, from the equations, in plain Python and NumPy.
+
+Nothing here imports a kernel. Symbols are those of `docs` and of models.md: theta is a list of
+(n_levels, n_components) arrays, one per key; a record's tokens are its known keys.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, ...]:
+    """Philox4x32-10 of Salmon, Moraes, Dror & Shaw (2011)."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(b >> 32) ^ c[1] ^ k[0], b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k[1], a & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return tuple(c)
+
+
+def set_partitions(items: Sequence[Any]) -> Iterator[list[list[Any]]]:
+    """Yield every partition of `items` into blocks."""
+    if not items:
+        yield []
+        return
+    for partition in set_partitions(items[1:]):
+        yield [[items[0]], *partition]
+        for b, block in enumerate(partition):
+            yield [*partition[:b], [items[0], *block], *partition[b + 1 :]]
+
+
+def rising(a: Any, n: int) -> Any:
+    """a (a + 1) ... (a + n - 1), of a number or an array."""
+    return math.prod((a + l for l in range(n)), start=a * 0.0 + 1.0)
+
+
+# --- probabilities of cells, and risks -------------------------------------------------------
+
+
+def cell_probability(
+    theta: list[Array], weights: Array, alpha: float, cell: Sequence[int]
+) -> float:
+    """E prod_j sum_k g_k theta_j,c_j,k over g ~ DP(alpha, weights), partition by partition."""
+    known = [j for j, level in enumerate(cell) if level >= 0]
+    total = 0.0
+    for partition in set_partitions(known):
+        term = alpha ** len(partition) / rising(alpha, len(known))
+        for block in partition:
+            joint = weights * np.prod([theta[j][cell[j]] for j in block], axis=0)
+            term *= math.factorial(len(block) - 1) * float(joint.sum())
+        total += term
+    return total
+
+
+def cell_probability_draws(
+    rng: np.random.Generator, theta: list[Array], weights: Array, alpha: float,
+    cell: Sequence[int], n: int,
+) -> Array:
+    """The same expectation's integrand at `n` draws of g ~ Dirichlet(alpha weights)."""
+    g = rng.dirichlet(alpha * weights, n)
+    return np.prod([g @ theta[j][level] for j, level in enumerate(cell) if level >= 0], axis=0)
+
+
+def binomial_support(trials: int, p: float) -> tuple[Array, Array]:
+    """Values and probabilities of Binomial(trials, p), by ratios from the mode outwards."""
+    mode = min(math.floor((trials + 1) * p), trials)
+    reach = math.ceil(14 * math.sqrt(trials * p * (1 - p))) + 80
+    up = np.arange(mode + 1, min(trials, mode + reach) + 1, dtype=float)
+    down = np.arange(mode, max(0, mode - reach), -1, dtype=float)
+    odds = p / (1 - p)
+    above = np.cumprod((trials - up + 1) / up * odds)
+    below = np.cumprod(down / (trials - down + 1) / odds)
+    x = np.concatenate((down[::-1] - 1, [mode], up))
+    mass = np.concatenate((below[::-1], [1.0], above))
+    return x, mass / math.fsum(mass)
+
+
+def match_risk(trials: int, p: float, count: int) -> float:
+    """E[1 / (count + X)], X ~ Binomial(trials, p), as a sum."""
+    x, mass = binomial_support(trials, p)
+    return math.fsum(mass / (count + x))
+
+
+def simulate_population(
+    rng: np.random.Generator, unobserved: int, all_cells: Array, sample_unique: Array
+) -> tuple[int, float]:
+    """Simulate each unobserved individual over all cells; count what is left of the uniques."""
+    people = rng.choice(len(all_cells), size=unobserved, p=all_cells)
+    others = np.bincount(people, minlength=len(all_cells))[sample_unique]
+    return int((others == 0).sum()), float((1.0 / (1 + others)).sum())
+
+
+# --- the HDP by enumeration ------------------------------------------------------------------
+
+
+class Franchise:
+    """The exact posterior of the HDP on a tiny table, as a Chinese restaurant franchise.
+
+    Every partition of every record's tokens into tables and of all tables into dishes is listed;
+    g, g0 and theta are integrated out in closed form, the concentrations by quadrature.
+    """
+
+    def __init__(
+        self, records: Sequence[Sequence[int]], n_levels: Sequence[int], *, shared: bool,
+        alpha: tuple[float, float], top: tuple[float, float], profile: float,
+    ) -> None:
+        self.n_levels, self.shared, self.profile = n_levels, shared, profile
+        self.alpha, self.top = alpha, top
+        self.tokens = [
+            (i, j, level)
+            for i, record in enumerate(records)
+            for j, level in enumerate(record)
+            if level >= 0
+        ]
+        self.sizes = [sum(level >= 0 for level in record) for record in records]
+        self._top: dict[tuple[int, int, int], float] = {}
+        self._alpha: dict[tuple[Any, int, int], float] = {}
+        self._dish: dict[tuple[int, ...], float] = {}
+        self.evidence = 0.0
+        pairs = len(self.tokens)
+        self.together = np.zeros((pairs, pairs))
+        self.n_components = self.alpha_mean = self.top_mean = 0.0
+        per_record = [
+            list(set_partitions([t for t, token in enumerate(self.tokens) if token[0] == i]))
+            for i in range(len(records))
+        ]
+        for seating in itertools.product(*per_record):
+            tables = [table for record in seating for table in record]
+            ways = math.prod(math.factorial(len(table) - 1) for table in tables)
+            n_tables = [len(record) for record in seating]
+            a0, a1 = self._alpha_factor(n_tables, 0), self._alpha_factor(n_tables, 1)
+            for menu in set_partitions(tables):
+                dishes = [[t for table in dish for t in table] for dish in menu]
+                weight = ways * math.prod(math.factorial(len(dish) - 1) for dish in menu)
+                weight *= math.prod(self._likelihood(dish) for dish in dishes)
+                b0 = self._top_factor(len(menu), len(tables), 0)
+                mass = weight * a0 * b0
+                self.evidence += mass
+                self.n_components += mass * len(menu)
+                self.alpha_mean += weight * a1 * b0
+                self.top_mean += weight * a0 * self._top_factor(len(menu), len(tables), 1)
+                for dish in dishes:
+                    for t in dish:
+                        self.together[t, dish] += mass
+        for name in ("together", "n_components", "alpha_mean", "top_mean"):
+            setattr(self, name, getattr(self, name) / self.evidence)
+
+    def _likelihood(self, dish: list[int]) -> float:
+        where = tuple(sorted(dish))
+        if where in self._dish:
+            return self._dish[where]
+        value = 1.0
+        for j, levels in enumerate(self.n_levels):
+            count = np.bincount(
+                [self.tokens[t][2] for t in dish if self.tokens[t][1] == j], minlength=levels
+            )
+            value *= math.prod(rising(self.profile, int(c)) for c in count)
+            value /= rising(levels * self.profile, int(count.sum()))
+        self._dish[where] = value
+        return value
+
+    def _top_factor(self, dishes: int, tables: int, power: int) -> float:
+        """E[top^(power + dishes) Gamma(top) / Gamma(top + tables)] under the prior."""
+        where = dishes, tables, power
+        if where not in self._top:
+            self._top[where] = gamma_mean(
+                lambda a: a ** (dishes + power) / rising(a, tables), *self.top
+            )
+        return self._top[where]
+
+    def _alpha_factor(self, n_tables: list[int], power: int) -> float:
+        """E[alpha^power prod_i alpha^tables_i Gamma(alpha) / Gamma(alpha + tokens_i)].
+
+        With one alpha per record, `power` is that of record 0's.
+        """
+        if self.shared:
+            where: tuple[Any, int, int] = ("all", sum(n_tables), power)
+            if where not in self._alpha:
+                self._alpha[where] = gamma_mean(
+                    lambda a: a ** (sum(n_tables) + power)
+                    / math.prod(rising(a, size) for size in self.sizes),
+                    *self.alpha,
+                )
+            return self._alpha[where]
+        value = 1.0
+        for i, (tables, size) in enumerate(zip(n_tables, self.sizes, strict=True)):
+            where = (tables, size, power if i == 0 else 0)
+            if where not in self._alpha:
+                self._alpha[where] = gamma_mean(
+                    lambda a, w=where: a ** (w[0] + w[2]) / rising(a, w[1]), *self.alpha
+                )
+            value *= self._alpha[where]
+        return value
+
+
+def gamma_mean(function: Callable[[Array], Array], shape: float, rate: float) -> float:
+    """E f(a), a ~ Gamma(shape, rate), for f smooth: the trapezium rule in log a."""
+    a = np.exp(np.arange(-60.0 / shape, math.log(700.0 / rate), 0.05))
+    mass = np.exp(shape * np.log(a) - rate * a)
+    return float((function(a) * mass).sum() / mass.sum())
+
+
+# --- conditionals of the HDP's tokens --------------------------------------------------------
+
+
+def block_weights(
+    z: Sequence[int], t: int, likelihood: Array, weights: Array, alpha: float,
+    *, ignore: bool = False,
+) -> Array:
+    """Unnormalised law of the component of token t's block, the other blocks staying put.
+
+    P(z) = prod_k Gamma(alpha g_k + n_k) / Gamma(alpha g_k) prod_t likelihood[t, z_t], restricted
+    to states with the same blocks. likelihood (n_tokens, n_components). `ignore` is a bug to plant:
+    the block may join another.
+    """
+    block = [l for l in range(len(z)) if z[l] == z[t]]
+    mass = rising(alpha * weights, len(block)) * likelihood[block].prod(axis=0)
+    if not ignore:
+        mass[[k for k in z if k != z[t]]] = 0.0
+    return mass
+
+
+def token_weights(
+    z: Sequence[int], t: int, likelihood: Array, weights: Array, alpha: float
+) -> Array:
+    """Unnormalised law of token t's component: (n_k without t + alpha g_k) likelihood."""
+    count = np.bincount([z[l] for l in range(len(z)) if l != t], minlength=len(weights))
+    return (count + alpha * weights) * likelihood[t]
+
+
+def sweep_matrix(likelihood: Array, weights: Array, alpha: float) -> tuple[Array, Array]:
+    """Transition matrix of one sweep of one record, and the law it has to leave alone.
+
+    States are all (z_1, ..., z_T) in lexicographic order. For t = 1, ..., T the block that t is
+    the first of moves; then for t = 1, ..., T the token moves.
+    """
+    n_tokens, n_components = likelihood.shape
+    states = list(itertools.product(range(n_components), repeat=n_tokens))
+    place = {state: s for s, state in enumerate(states)}
+    matrix = np.eye(len(states))
+    for t in range(n_tokens):
+        step = np.zeros_like(matrix)
+        for s, z in enumerate(states):
+            if z[t] in z[:t]:
+                step[s, s] = 1.0
+                continue
+            mass = block_weights(z, t, likelihood, weights, alpha)
+            for k in np.flatnonzero(mass):
+                moved = tuple(int(k) if c == z[t] else c for c in z)
+                step[s, place[moved]] += mass[k] / mass.sum()
+        matrix = matrix @ step
+    for t in range(n_tokens):
+        step = np.zeros_like(matrix)
+        for s, z in enumerate(states):
+            mass = token_weights(z, t, likelihood, weights, alpha)
+            for k in range(n_components):
+                step[s, place[(*z[:t], k, *z[t + 1 :])]] = mass[k] / mass.sum()
+        matrix = matrix @ step
+    law = np.array(
+        [
+            math.prod(rising(alpha * weights[k], z.count(k)) for k in set(z))
+            * math.prod(float(likelihood[t, k]) for t, k in enumerate(z))
+            for z in states
+        ]
+    )
+    return matrix, law / law.sum()
+
+
+def alias_masses(total: Array, cut: Array, alias: Array) -> Array:
+    """Masses that alias tables stand for, (n_rows, n_slots); `total` (n_rows,)."""
+    n_rows, n_slots = cut.shape
+    mass = np.zeros((n_rows, n_slots))
+    for r in range(n_rows):
+        for s in range(n_slots):
+            kept = min(float(cut[r, s]), 1.0)
+            mass[r, s] += kept
+            mass[r, alias[r, s]] += 1.0 - kept
+    return mass * (np.asarray(total, float) / n_slots)[:, None]
+
+
+def stirling(n: int) -> list[int]:
+    """Unsigned Stirling numbers of the first kind c(n, 0), ..., c(n, n)."""
+    row = [1]
+    for m in range(n):
+        row = [
+            (row[k - 1] if k else 0) + m * (row[k] if k < len(row) else 0) for k in range(m + 2)
+        ]
+    return row
+
+
+def table_law(n: int, mass: float) -> Array:
+    """P(number of tables = 0, ..., n) of n customers with concentration `mass`."""
+    return np.array([c * mass**m for m, c in enumerate(stirling(n))]) / rising(mass, n)
+
+
+def impute_law(
+    record: Sequence[int], z: Sequence[int], theta: list[Array], weights: Array, alpha: float
+) -> dict[tuple[int, ...], float]:
+    """Law of the completed record, its missing tokens following the urn in order of keys."""
+    law = {(tuple(record), tuple(z)): 1.0}
+    for j, level in enumerate(record):
+        if level >= 0:
+            continue
+        grown: dict[Any, float] = {}
+        for (cell, at), mass in law.items():
+            known = [k for k in at if k >= 0]
+            for k in range(len(weights)):
+                p = (known.count(k) + alpha * weights[k]) / (len(known) + alpha)
+                for x in range(len(theta[j])):
+                    where = ((*cell[:j], x, *cell[j + 1 :]), (*at[:j], k, *at[j + 1 :]))
+                    grown[where] = grown.get(where, 0.0) + mass * p * float(theta[j][x, k])
+        law = grown
+    cells: dict[tuple[int, ...], float] = {}
+    for (cell, _), mass in law.items():
+        cells[cell] = cells.get(cell, 0.0) + mass
+    return cells
