@@ -67,7 +67,8 @@ def cell_probability_draws(
 ) -> Array:
     """The same expectation's integrand at `n` draws of g ~ Dirichlet(alpha weights)."""
     g = rng.dirichlet(alpha * weights, n)
-    return np.prod([g @ theta[j][level] for j, level in enumerate(cell) if level >= 0], axis=0)
+    factors = [g @ theta[j][level] for j, level in enumerate(cell) if level >= 0]
+    return np.prod([np.ones(n), *factors], axis=0)
 
 
 def binomial_support(trials: int, p: float) -> tuple[Array, Array]:

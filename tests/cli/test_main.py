@@ -20,7 +20,13 @@ from unikat.inference.progress import ProgressEvent
 from unikat.report.results import write
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "import sys; from unikat.cli.main import main; sys.exit(main())"]
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
+from unikat.cli.main import main
+sys.exit(main())
+"""
+COMMAND = [sys.executable, "-c", PROGRAM]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
@@ -111,12 +117,15 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    end = time.monotonic() + 120
-    while not (out / "sampling.checkpoint").exists() and time.monotonic() < end:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    shown, told = process.communicate(timeout=60)
+    try:
+        end = time.monotonic() + 120
+        while not (out / "sampling.checkpoint").exists() and time.monotonic() < end:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        shown, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 2, told
     assert "Traceback" not in told
     assert "--resume" in told

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-import naive
 import numpy as np
 import pytest
 from scipy import stats
 
+import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream

@@ -65,20 +65,22 @@ def show(result: Result, folder: Path) -> None:
     say("\n".join(lines))
 
 
-def ending(result: Result, folder: Path, *, allow_unconverged: bool) -> int:
+def ending(
+    result: Result,
+    folder: Path,
+    *,
+    allow_unconverged: bool = False,
+    remedy: str = "give the same command with --resume",
+) -> int:
     """Say how to go on with a run that is not finished, and give the exit code."""
     if result.converged:
         return DONE
     if result.stop_reason == "interrupted":
-        click.echo(
-            f"Interrupted. What was done is kept in {folder}; give the same command with --resume "
-            "to go on.",
-            err=True,
-        )
+        click.echo(f"Interrupted. What was done is in {folder}; to go on, {remedy}.", err=True)
         return UNCONVERGED
     click.echo(
-        f"Not converged ({result.stop_reason}). The results in {folder} are marked so; give the "
-        "same command with --resume and a higher limit to go on.",
+        f"Not converged ({result.stop_reason}). The results in {folder} are marked so; to go on, "
+        f"{remedy} and a higher limit.",
         err=True,
     )
     return DONE if allow_unconverged else UNCONVERGED

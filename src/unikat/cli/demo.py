@@ -34,4 +34,4 @@ def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
     if not quiet:
         show(result, out)
     say(compare(result, truth))
-    return ending(result, out, allow_unconverged=False)
+    return ending(result, out, remedy="start again with --overwrite")

@@ -149,7 +149,7 @@ def match_risk(unobserved, p, count):
         if x < 1e-8:
             return 1.0 - 0.5 * mean
         return -math.expm1((unobserved + 1.0) * math.log1p(-p)) / x
-    if mean > 60.0:
+    if mean > 60.0 or p > 0.999:
         centre = count + mean
         q = 1.0 - p
         variance = mean * q
@@ -177,8 +177,10 @@ def match_risk(unobserved, p, count):
 def cell_risk(unobserved, probability, counts, r1, r2):
     """Expected risk of each cell: r1 (for any count: P(no other in the population)) and r2."""
     for i in range(probability.shape[0]):
-        r1[i] = unique_risk(unobserved, probability[i])
-        r2[i] = match_risk(unobserved, probability[i], counts[i])
+        # A certain cell has p = 1 up to rounding, and log1p must not see 1 or more.
+        p = min(probability[i], 1.0 - 1.2e-16)
+        r1[i] = unique_risk(unobserved, p)
+        r2[i] = match_risk(unobserved, p, counts[i])
 
 
 @kernel

@@ -176,6 +176,8 @@ def assign(
                     token_row[n_tok] = rows[c, j]
                     token_key[n_tok] = j
                     n_tok += 1
+        if n_tok == 0:
+            continue
         if not shared:
             concentration = alpha[i]
         k = np.int64(z[i, token_key[0]])
@@ -257,11 +259,10 @@ def assign(
                     cumulative[l - 1] = total
                 # 32 bits serve both choices; float64 keeps what is left for the alias table.
                 fraction = float(bits[t]) * _INV32
-                if t == mover:
-                    fraction *= fresh / total
                 point = fraction * total
-                if point < fresh or n_tok == 1 or t == mover:
-                    position = min(point / fresh, 1.0) * n_slots
+                if point < fresh or t == mover:
+                    share = fraction if t == mover else min(point / fresh, 1.0)
+                    position = share * n_slots
                     k = min(int(position), n_slots - 1)
                     if position - k >= cut[r, k]:
                         k = np.int64(alias[r, k])

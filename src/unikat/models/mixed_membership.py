@@ -196,25 +196,22 @@ class HDP:
         counts: Any,
         stacks: Int64,
     ) -> tuple[HDPState, Info]:
-        """Draw alpha, tables, alpha_0, g0 and theta given the tokens' components."""
+        """Draw tables, alpha_0, g0, theta and alpha given the tokens' components."""
         state, counts, stacks = _compact(state, counts, stacks)
         n_slots = counts.shape[1]
         tables = np.zeros(n_slots, np.int64)
+        alpha = state.alpha
         if self.alpha == "shared":
-            value = weight_kernels.draw_alpha(
-                key, sweep, float(state.alpha[0]), self.alpha_shape, self.alpha_rate,
-                stacks, state.weights, data.at_least,
-            )
-            alpha = np.array([value])
             weight_kernels.draw_tables(key, sweep, float(alpha[0]), stacks, state.weights, tables)
         else:
-            alpha = state.alpha.copy()
+            alpha = alpha.copy()
             grid, cut, alias = _alpha_tables(
                 self.alpha_shape, self.alpha_rate, len(data.offsets) - 1
             )
             weight_kernels.draw_tables_and_alphas(
                 key, sweep, 0, len(state.z), state.z, state.weights, grid, cut, alias, alpha, tables
             )
+        concentration = np.full(len(counts), self.profile_concentration)
         while True:
             weights = np.empty(n_slots)
             top, remainder, occupied = weight_kernels.draw_weights(
@@ -224,11 +221,17 @@ class HDP:
                 break
             # Too few empty slots for the unseen part: the same draw again, with more of them.
             counts = np.concatenate((counts, np.zeros_like(counts)), axis=1)
+            stacks = np.concatenate((stacks, np.zeros_like(stacks)), axis=1)
             tables = np.concatenate((tables, np.zeros_like(tables)))
             n_slots *= 2
         theta = np.empty(counts.shape, np.float32)
-        concentration = np.full(len(counts), self.profile_concentration)
         weight_kernels.draw_profiles(key, sweep, data.offsets, concentration, counts, theta)
+        if self.alpha == "shared":
+            value = weight_kernels.draw_alpha(
+                key, sweep, float(alpha[0]), self.alpha_shape, self.alpha_rate,
+                stacks, weights, data.at_least,
+            )
+            alpha = np.array([value])
         info = Info({"alpha": float(alpha.mean()), "top": top, "n_components": float(occupied)})
         return HDPState(state.z, theta, weights, alpha, np.array([top])), info
 

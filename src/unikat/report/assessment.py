@@ -96,7 +96,7 @@ def run(
         record = Provenance.now(
             seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
         )
-        results.write(estimate, folder, spec, record)
+        results.write(estimate, folder, _completed(spec, plan), record)
     finally:
         if made:
             # Succeeds only if nothing was kept in it.
@@ -189,6 +189,12 @@ def _plan(spec: AssessmentSpec) -> Plan:
             rhat=sampling.rhat, ess=sampling.ess, max_seconds=sampling.max_seconds, **limits
         ),
     )
+
+
+def _completed(spec: AssessmentSpec, plan: Plan) -> AssessmentSpec:
+    """Write down the limit that was left to the sampler; the estimate tells the rest."""
+    sampling = spec.sampling.model_copy(update={"max_sweeps": plan.stop.max_sweeps})
+    return spec.model_copy(update={"sampling": sampling})
 
 
 def _workers(spec: AssessmentSpec) -> Workers:

@@ -174,18 +174,26 @@ def record_risks(histogram: Sequence[int]) -> str:
         Records in each bin.
     """
     n_bins = len(histogram)
+    # Most records are safe, and one tall bar of them would flatten all that matters.
+    first = int(histogram[0] > 3 * max(histogram[1:]) > 0)
+    drawn = histogram[first:]
     canvas = _Canvas(height=216, left=46, right=14, top=18, bottom=46)
-    canvas.y_range = (0.0, float(max(max(histogram), 1)) * 1.04)
-    canvas.y_axis(_ticks(*canvas.y_range, 4))
-    for i, count in enumerate(histogram):
+    canvas.x_range = (first / n_bins, 1.0)
+    canvas.y_range = (0.0, float(max(*drawn, 1)) * 1.08)
+    canvas.y_axis([tick for tick in _ticks(*canvas.y_range, 4) if tick == round(tick)])
+    for i, count in enumerate(drawn, start=first):
         x, y = canvas.x(i / n_bins), canvas.y(count)
         box = (x + 1, y, canvas.x((i + 1) / n_bins) - x - 2, canvas.bottom - y)
         tip = f"r1 from {i / n_bins:.2f} to {(i + 1) / n_bins:.2f}: {count:,} records"
         canvas.rect(box, "bar" if i * 2 >= n_bins else "bar-mid", tip)
         if count:
             canvas.text(x + box[2] / 2 + 1, y - 4, f"{count:,}", kind="tiny")
+    if first:
+        words = f"{histogram[0]:,} records with r1 below {1 / n_bins:g} are not drawn"
+        canvas.text(canvas.right, canvas.top + 4, words, "end", "caption")
     canvas.x_axis(
-        [0, 0.2, 0.4, 0.6, 0.8, 1.0], "r1, probability that the record is unique in the population"
+        [0, 0.2, 0.4, 0.6, 0.8, 1.0][first:],
+        "r1, probability that the record is unique in the population",
     )
     return canvas.svg(f"Records by risk r1 in {n_bins} bins of equal width: {list(histogram)}.")
 

@@ -74,7 +74,7 @@ class RiskMeasures:
     """(n_margins,): the key left out."""
     n_bins: int
 
-    monitored: ClassVar[tuple[str, ...]] = ("tau1", "tau2", "tau1_expected", "tau2_expected")
+    monitored: ClassVar[tuple[str, ...]] = ("tau1", "tau2")
 
     @classmethod
     def of(cls, table: CellTable) -> RiskMeasures:

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unikat.cli.main import main
+from unikat.report import demo
+
+
+@pytest.fixture
+def village(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A population small enough to be sampled as a whole, so that nothing is estimated."""
+    town, sample = demo.simulate_town, demo.draw_sample
+    monkeypatch.setattr(demo, "simulate_town", lambda seed: town(900, seed=seed))
+    monkeypatch.setattr(demo, "draw_sample", lambda town, seed: sample(town, 1.0, seed=seed))
+
+
+def test_the_demo_shows_estimate_beside_truth(village: None, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "out"
+    assert main(["demo", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    truth = json.loads((out / "truth.json").read_text())
+    assert f"τ1  true {truth['tau1']}, estimated {truth['tau1']}" in told
+    assert told.count("the interval holds the truth") == 2
+    result = json.loads((out / "result.json").read_text())
+    assert result["tau1"]["mean"] == truth["tau1"] == truth["n_uniques"]
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in out.iterdir())
+
+
+def test_the_demo_asks_before_it_overwrites(village: None, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "truth.json").write_text("mine")
+    assert main(["demo", "--out", str(out)]) == 1
+    assert "truth.json is already there" in capsys.readouterr().err
+    assert [path.name for path in out.iterdir()] == ["truth.json"]
+    assert main(["demo", "--out", str(out), "--overwrite", "--quiet"]) == 0
+    assert main(["demo", "--out", str(out)]) == 1
+    assert "already holds a run" in capsys.readouterr().err

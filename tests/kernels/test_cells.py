@@ -1,0 +1,220 @@
+"""Cell probabilities and risks against sums, products and simulated populations."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import naive
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.kernels import cells as kernels
+from unikat.models.base import Stream
+from unikat.models.mixed_membership import HDP, HDPState
+from unikat.rng import chain_key
+
+ORACLE = Path(__file__).parents[3] / "shared" / "oracles" / "risk_extreme_values.json"
+
+def random_state(n_levels: tuple[int, ...], n_slots: int, *, shared: bool) -> tuple:
+    """Return a model, its data and a random state, with theta as a list of arrays by key."""
+    rng = np.random.default_rng(len(n_levels) * 10 + n_slots)
+    keys = [Key.of_size(f"K{j}", n) for j, n in enumerate(n_levels)]
+    table = CellTable.from_codes([[0] * len(n_levels)], keys, population_size=10)
+    profiles = [rng.dirichlet(np.full(n, 0.6), n_slots).T.astype(np.float32) for n in n_levels]
+    model = HDP(
+        alpha="shared" if shared else "per-record", alpha_shape=1.5, alpha_rate=0.8
+    )
+    state = HDPState(
+        z=np.zeros((1, len(n_levels)), np.int16),
+        theta=np.concatenate(profiles),
+        weights=rng.dirichlet(np.full(n_slots, 0.5)),
+        alpha=np.array([0.9]),
+        top=np.ones(1),
+    )
+    return model, model.prepare(table), state, [p.astype(float) for p in profiles]
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "per-record"])
+@pytest.mark.parametrize("n_levels", [(3,), (2, 3), (4, 2, 3), (2, 3, 2, 2), (2, 2, 3, 2, 2),
+                                      (2, 2, 2, 2, 2, 3), (2, 2, 2, 2, 3, 2, 2)])  # fmt: skip
+def test_probabilities_are_sums_over_partitions(n_levels, shared):
+    """Every cell, keys left out included, for 1 to 7 keys; all cells add to 1.
+
+    Relative error 2e-6 per key; with one alpha per record, where the model has the mean over
+    alpha's prior by 16 nodes and the twin by the trapezium rule, 5e-5.
+    """
+    model, data, state, theta = random_state(n_levels, 5, shared=shared)
+    rng = np.random.default_rng(1)
+    cells = np.array(list(itertools.product(*(range(-1, n) for n in n_levels))), np.int32)
+    p = model.cell_probabilities(Stream(0, 0, 0), state, data, cells)
+    whole = (cells >= 0).all(axis=1)
+    np.testing.assert_allclose(p[whole].sum(), 1.0, rtol=2e-6 * len(n_levels))
+    chosen = rng.choice(len(cells), min(len(cells), 12 if len(n_levels) < 7 else 3), replace=False)
+    for c in chosen:
+        cell = cells[c].tolist()
+        if shared:
+            expected = naive.cell_probability(theta, state.weights, 0.9, cell)
+        else:
+            expected = naive.gamma_mean(
+                np.vectorize(
+                    lambda a, cell=cell: naive.cell_probability(theta, state.weights, a, cell)
+                )
+                if len(n_levels) < 5
+                else by_moments(theta, state.weights, cell),
+                1.5, 0.8,
+            )  # fmt: skip
+        tolerance = 2e-6 * len(n_levels) if shared else 5e-5
+        np.testing.assert_allclose(p[c], expected, rtol=tolerance)
+    # Neither order nor repetition of the cells matters.
+    order = rng.permutation(np.repeat(np.arange(len(cells)), 2))
+    np.testing.assert_array_equal(
+        model.cell_probabilities(Stream(0, 0, 0), state, data, cells[order]), p[order]
+    )
+
+
+def by_moments(theta: list, weights: np.ndarray, cell: list[int]):
+    """Return the probability as a function of alpha: partitions grouped by their size."""
+    known = [j for j, level in enumerate(cell) if level >= 0]
+    term = np.zeros(len(known) + 1)
+    for partition in naive.set_partitions(known):
+        term[len(partition)] += math.prod(
+            math.factorial(len(block) - 1)
+            * float(weights @ np.prod([theta[j][cell[j]] for j in block], axis=0))
+            for block in partition
+        )
+    return lambda a: sum(t * a**m for m, t in enumerate(term)) / naive.rising(a, len(known))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("n_levels", [(2, 3), (3, 2, 2, 3), (2,) * 7])
+def test_probabilities_are_means_over_weights(n_levels):
+    """Against g ~ Dirichlet(alpha g0): 6 cells, z tests, false alarm 1e-6 in total."""
+    model, data, state, theta = random_state(n_levels, 5, shared=True)
+    rng = np.random.default_rng(2)
+    cells = np.column_stack([rng.integers(-1, n, size=6) for n in n_levels]).astype(np.int32)
+    p = model.cell_probabilities(Stream(0, 0, 0), state, data, cells)
+    for cell, value in zip(cells, p, strict=True):
+        draws = naive.cell_probability_draws(rng, theta, state.weights, 0.9, cell.tolist(), 40_000)
+        error = max(draws.std() / math.sqrt(len(draws)), 1e-7)
+        assert abs(draws.mean() - value) < stats.norm.isf(1e-6 / 12) * error
+
+
+def test_no_cells_and_no_known_keys():
+    model, data, state, _ = random_state((2, 3), 5, shared=False)
+    assert model.cell_probabilities(Stream(0, 0, 0), state, data, np.empty((0, 2), np.int32)).shape
+    free = model.cell_probabilities(Stream(0, 0, 0), state, data, np.full((2, 2), -1, np.int32))
+    np.testing.assert_allclose(free, 1.0, rtol=1e-12)
+
+
+GRID_P = [1e-300, 1e-15, 1e-9, 1e-6, 1e-4, 0.01, 0.3, 0.999]
+GRID_M = [0, 1, 5, 300, 10**6, 10**9, 10**12]
+
+
+@pytest.mark.parametrize("trials", GRID_M)
+@pytest.mark.parametrize("p", GRID_P)
+def test_risks_are_sums_over_the_binomial(p, trials):
+    """r1 to 1e-12 (of its logarithm), r2 of a unique to 1e-11; larger counts to 2e-6 relative."""
+    expected = math.exp(trials * math.log1p(-p))
+    assert math.isclose(kernels.unique_risk(float(trials), p), expected, rel_tol=1e-12)
+    for count in (1, 2, 3, 10, 77, 500):
+        if trials * p * (1 - p) > 1e9:
+            # Too many terms: there E[1/X] is 1/E[X] within the relative variance.
+            twin, tolerance = 1.0 / (count + trials * p), 1e-8
+        else:
+            twin, tolerance = naive.match_risk(trials, p, count), 1e-11 if count == 1 else 2e-6
+        ours = kernels.match_risk(float(trials), p, float(count))
+        assert math.isclose(ours, twin, rel_tol=tolerance), (count, ours, twin)
+
+
+@pytest.mark.parametrize("count", [1.0, 2.0, 9.0, 500.0])
+@pytest.mark.parametrize("mean", [1e-9, 0.5, 20.0, 59.9, 60.1, 100.0, 1e4])
+@pytest.mark.parametrize("p", [1e-9, 1e-3, 0.05, 0.5, 0.9])
+def test_risks_around_the_switch_of_formulas(mean, p, count):
+    """On both sides of a mean of 60, relative error below 2e-6."""
+    trials = round(mean / p)
+    ours = kernels.match_risk(float(trials), p, count)
+    assert math.isclose(ours, naive.match_risk(trials, p, int(count)), rel_tol=2e-6)
+
+
+def test_risks_of_extreme_probabilities():
+    """The mpmath oracle: every value to 1e-12 relative (below 1e-300: absolute)."""
+    if not ORACLE.exists():
+        pytest.skip(f"{ORACLE} is not here: the oracle values are kept beside the checkout")
+    cases = json.loads(ORACLE.read_text())["plug_in"]
+    assert len(cases) > 20
+    for case in cases:
+        p, trials = float(case["p"]), float(case["N"] - case["n"])
+        expected = float(case["r1_binomial"])
+        # The exponent itself is rounded, by 1e-16 of its size.
+        tolerance = 1e-12 + 4e-16 * trials * p
+        ours = kernels.unique_risk(trials, p)
+        assert math.isclose(ours, expected, rel_tol=tolerance, abs_tol=1e-300), case
+        ours = kernels.match_risk(trials, p, 1.0)
+        assert math.isclose(ours, float(case["r2_binomial"]), rel_tol=1e-12), case
+
+
+@pytest.mark.parametrize("trials", [0.0, 1.0, 30.0, 1e4])
+def test_risks_of_a_certain_cell(trials):
+    """Everybody is in the cell (p is 1, within rounding): E[1/F] = 1/(f + M), r1 = (M == 0)."""
+    for p in (1.0 - 1e-13, 1.0, 1.0 + 2.3e-16):
+        r1, r2 = np.empty(2), np.empty(2)
+        kernels.cell_risk(trials, np.full(2, p), np.array([1.0, 4.0]), r1, r2)
+        np.testing.assert_allclose(r1, float(trials == 0.0), atol=1e-12)
+        np.testing.assert_allclose(r2, 1.0 / (np.array([1.0, 4.0]) + trials), rtol=1e-6)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("unobserved", [1, 7, 40])
+def test_population_has_the_law_of_simulated_individuals(unobserved):
+    """(tau1, tau2) by binomials and by simulating everybody: chi-square, false alarm 1e-6."""
+    rng = np.random.default_rng(unobserved)
+    everywhere = rng.dirichlet(np.full(9, 0.7))
+    unique = np.array([0, 3, 4, 8])
+    n = 20_000
+    ours = [
+        kernels.draw_population(chain_key(2, 0), draw, float(unobserved), everywhere[unique])
+        for draw in range(n)
+    ]
+    theirs = [naive.simulate_population(rng, unobserved, everywhere, unique) for _ in range(n)]
+    both = [(int(a), round(b, 9)) for a, b in ours], [(int(a), round(b, 9)) for a, b in theirs]
+    values = sorted(set(both[0]) | set(both[1]))
+    place = {value: v for v, value in enumerate(values)}
+    counts = np.array([np.bincount([place[d] for d in draws], minlength=len(values))
+                       for draws in both])  # fmt: skip
+    common = counts.sum(axis=0) >= 20
+    table = np.column_stack((counts[:, common], counts[:, ~common].sum(axis=1)))
+    table = table[:, table.sum(axis=0) > 0]
+    assert stats.chi2_contingency(table).pvalue > 1e-6
+
+
+def test_population_of_nobody():
+    assert kernels.draw_population(chain_key(0, 0), 0, 0.0, np.full(3, 0.1)) == (3.0, 3.0)
+
+
+def test_population_when_the_uniques_are_all_there_is():
+    """With nothing elsewhere, the counts add to everybody."""
+    p = np.array([0.25, 0.25, 0.5])
+    for draw in range(200):
+        uniques, matches = kernels.draw_population(chain_key(1, 0), draw, 2.0, p)
+        assert (uniques, round(matches, 6)) in {(2.0, 2.333333), (1.0, 2.0)}
+
+
+def test_records_are_added_to_sums_and_histograms():
+    """Items of one pattern add up; the histograms are over the square root of the risk."""
+    r1 = np.array([0.0, 1.0, 0.25, 0.2499])
+    r2 = np.array([1.0, 0.01, 0.5, 0.5])
+    pattern = np.array([1, 0, 1, 1])
+    weight, sum1, sum2 = np.zeros(2), np.zeros(2), np.zeros(2)
+    h1, h2 = np.zeros((2, 4), np.int32), np.zeros((2, 4), np.int32)
+    kernels.add_records(r1, r2, pattern, weight, sum1, sum2, h1, h2)
+    np.testing.assert_allclose(weight, [1, 3])
+    np.testing.assert_allclose(sum1, [1.0, 0.4999])
+    np.testing.assert_allclose(sum2, [0.01, 2.0])
+    np.testing.assert_array_equal(h1, [[0, 0, 0, 1], [1, 1, 1, 0]])
+    np.testing.assert_array_equal(h2, [[1, 0, 0, 0], [0, 0, 2, 1]])

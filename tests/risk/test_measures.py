@@ -1,0 +1,231 @@
+"""Streaming risk measures against the same numbers recomputed from stored draws."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import naive
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.models.base import Stream
+from unikat.risk.measures import RiskMeasures
+
+LEVELS = (2, 3, 2)
+KEYS = [Key.of_size(f"K{j}", n) for j, n in enumerate(LEVELS)]
+N_DRAWS = 60
+
+
+class Independence:
+    """A model whose cells are products of margins; its state is (theta by key, imputed cells)."""
+
+    name = "independence"
+
+    def cell_probabilities(self, stream: Any, state: Any, data: Any, cells: Any) -> Any:
+        """Multiply the margins of the known keys."""
+        factors = [
+            np.where(cells[:, j] >= 0, state[0][j][cells[:, j]], 1.0) for j in range(len(LEVELS))
+        ]
+        return np.prod(factors, axis=0)
+
+    def impute(self, stream: Any, state: Any, data: Any) -> Any:
+        """Return what the state holds."""
+        return state[1].copy()
+
+    def cost(self, data: Any) -> tuple[float, float]:
+        """Any numbers."""
+        return 1.0, 1.0
+
+
+def probability(state: Any, cell: Any) -> float:
+    return math.prod(state[0][j][x] for j, x in enumerate(cell) if x >= 0)
+
+
+def states(table: CellTable) -> list[Any]:
+    rng = np.random.default_rng(1)
+    drawn = []
+    for _ in range(N_DRAWS):
+        theta = [rng.dirichlet(np.ones(n)) for n in LEVELS]
+        records = np.repeat(table.cells, table.counts, axis=0)
+        imputed = records[(records < 0).any(axis=1)]
+        for j, n in enumerate(LEVELS):
+            gap = imputed[:, j] < 0
+            imputed[gap, j] = rng.integers(n, size=gap.sum())
+        drawn.append((theta, imputed))
+    return drawn
+
+
+def observe(table: CellTable) -> tuple[RiskMeasures, Any, list[Any], list[Any]]:
+    """Observe the states of a table; return the measures, totals, scalars and states."""
+    measures = RiskMeasures.of(table)
+    totals = measures.start()
+    drawn = states(table)
+    scalars = [
+        measures.observe(Stream(5, 0, sweep), Independence(), state, None, totals)
+        for sweep, state in enumerate(drawn, start=1)
+    ]
+    return measures, totals, scalars, drawn
+
+
+COMPLETE = [[0, 0, 0], [0, 0, 0], [0, 1, 1], [1, 2, 0], [1, 2, 1], [0, 2, 1]]
+GAPS = [*COMPLETE, [0, -1, 1], [0, -1, 1], [-1, -1, 0], [1, 2, -1]]
+POPULATION = 60
+
+
+def risks(p: float, unobserved: int, count: int) -> tuple[float, float]:
+    return math.exp(unobserved * math.log1p(-p)), naive.match_risk(unobserved, p, count)
+
+
+def test_complete_records():
+    """Sums, histograms and expected tau are those of the records taken one by one."""
+    table = CellTable.from_codes(COMPLETE, KEYS, POPULATION)
+    measures, totals, scalars, drawn = observe(table)
+    unobserved = POPULATION - len(COMPLETE)
+    r = np.array(
+        [
+            [risks(probability(s, c), unobserved, int(f))
+             for c, f in zip(table.cells, table.counts, strict=True)]
+            for s in drawn
+        ]
+    )  # fmt: skip
+    r[:, ~table.unique, 0] = 0.0
+    assert totals.n_draws[0] == N_DRAWS
+    np.testing.assert_allclose(totals.weight, N_DRAWS)
+    np.testing.assert_allclose(totals.r1, r[:, :, 0].sum(axis=0))
+    np.testing.assert_allclose(totals.r2, r[:, :, 1].sum(axis=0), rtol=1e-6)
+    for scalar, (r1, r2) in zip(scalars, r.transpose(0, 2, 1), strict=True):
+        np.testing.assert_allclose(scalar["tau1_expected"], r1[table.unique].sum())
+        np.testing.assert_allclose(scalar["tau2_expected"], r2[table.unique].sum(), rtol=1e-6)
+        assert 0 <= scalar["tau1"] <= scalar["tau2"] <= table.n_uniques
+    for histogram, column in ((totals.histogram_r1, 0), (totals.histogram_r2, 1)):
+        n_bins = histogram.shape[1]
+        for c in range(table.n_cells):
+            bins = np.minimum((np.sqrt(r[:, c, column]) * n_bins).astype(int), n_bins - 1)
+            np.testing.assert_array_equal(histogram[c], np.bincount(bins, minlength=n_bins))
+
+
+@pytest.mark.statistical
+def test_predictive_draws_scatter_around_the_expected_risk():
+    """Over 60 draws, z tests of tau - E tau; false alarm 1e-6."""
+    _, _, scalars, _ = observe(CellTable.from_codes(COMPLETE, KEYS, POPULATION))
+    for tau in ("tau1", "tau2"):
+        gap = np.array([s[tau] - s[f"{tau}_expected"] for s in scalars])
+        assert abs(gap.mean()) < 5.0 * max(gap.std(), 0.02) / math.sqrt(N_DRAWS)
+
+
+def test_incomplete_records_are_imputed_and_counted_afresh():
+    """Every draw completes the sample; risks follow the completed counts, record by record."""
+    table = CellTable.from_codes(GAPS, KEYS, POPULATION)
+    _, totals, scalars, drawn = observe(table)
+    unobserved = POPULATION - len(GAPS)
+    r1, r2, weight = (np.zeros(table.n_cells) for _ in range(3))
+    records = np.repeat(np.arange(table.n_cells), table.counts)
+    gaps = [i for i, c in enumerate(records) if table.incomplete[c]]
+    for scalar, state in zip(scalars, drawn, strict=True):
+        completed = [tuple(table.cells[c].tolist()) for c in records]
+        for i, cell in zip(gaps, state[1].tolist(), strict=True):
+            completed[i] = tuple(cell)
+        tau = np.zeros(2)
+        patterns_done = set()
+        for i, cell in enumerate(completed):
+            count = completed.count(cell)
+            risk = risks(probability(state, cell), unobserved, count)
+            if count == 1:
+                tau += risk
+            c = records[i]
+            # A complete pattern counts once a draw, an incomplete record each on its own.
+            if table.incomplete[c] or c not in patterns_done:
+                patterns_done.add(c)
+                weight[c] += 1
+                r1[c] += risk[0] * (count == 1)
+                r2[c] += risk[1]
+        np.testing.assert_allclose(scalar["tau1_expected"], tau[0])
+        np.testing.assert_allclose(scalar["tau2_expected"], tau[1], rtol=1e-6)
+    np.testing.assert_allclose(totals.weight, weight)
+    np.testing.assert_allclose(totals.r1, r1)
+    np.testing.assert_allclose(totals.r2, r2, rtol=1e-6)
+
+
+def test_wildcards_match_any_level():
+    """A pattern's count is of all compatible records, its probability that of its margin."""
+    table = CellTable.from_codes(GAPS, KEYS, POPULATION, missing="wildcard")
+    _, totals, scalars, drawn = observe(table)
+    records = np.array(GAPS)
+    unobserved = POPULATION - len(GAPS)
+    r1, r2 = np.zeros(table.n_cells), np.zeros(table.n_cells)
+    for scalar, state in zip(scalars, drawn, strict=True):
+        tau = np.zeros(2)
+        for c, cell in enumerate(table.cells):
+            agree = (records == cell) | (records < 0) | (cell < 0)
+            count = int(agree.all(axis=1).sum())
+            risk = risks(probability(state, cell.tolist()), unobserved, count)
+            r1[c] += risk[0] * (count == 1)
+            r2[c] += risk[1]
+            tau += np.array(risk) * (count == 1)
+        np.testing.assert_allclose(scalar["tau1_expected"], tau[0], atol=1e-15)
+        np.testing.assert_allclose(scalar["tau2_expected"], tau[1], rtol=1e-6)
+    np.testing.assert_allclose(totals.r1, r1)
+    np.testing.assert_allclose(totals.r2, r2, rtol=1e-6)
+
+
+def test_a_wildcard_for_every_key_is_everybody():
+    """A record with nothing known matches the whole population, however small."""
+    table = CellTable.from_codes([[-1, -1, -1], [0, 0, 0]], KEYS, 20, missing="wildcard")
+    _, totals, _, _ = observe(table)
+    np.testing.assert_allclose(totals.r2[0] / N_DRAWS, 1.0 / 20.0, rtol=1e-6)
+    np.testing.assert_allclose(totals.r1, 0.0)
+
+
+@pytest.mark.parametrize("thin", [1, 3, 50, 100, 256, 1000, 2048])
+def test_leaving_keys_out_gets_its_turn_at_any_thinning(thin):
+    """Within 200 kept draws every part of the uniques is looked at."""
+    table = CellTable.from_codes(COMPLETE, KEYS, POPULATION)
+    measures = RiskMeasures.of(table)
+    totals = measures.start()
+    state = states(table)[0]
+    for draw in range(1, 201):
+        measures.observe(Stream(5, 0, draw * thin), Independence(), state, None, totals)
+    n, parts = table.n_uniques, len(totals.key_draws)
+    filled = [part for part in range(parts) if n * part // parts < n * (part + 1) // parts]
+    assert (totals.key_draws[filled] > 0).all()
+
+
+def test_risk_that_is_lost_with_a_key():
+    """r1 with all keys minus r1 without one, zero where the margin is no longer unique."""
+    table = CellTable.from_codes(COMPLETE, KEYS, POPULATION)
+    measures = RiskMeasures.of(table)
+    totals = measures.start()
+    state = states(table)[0]
+    for sweep in range(1, 101):
+        measures.observe(Stream(5, 0, sweep), Independence(), state, None, totals)
+    unobserved = POPULATION - len(COMPLETE)
+    uniques = table.cells[table.unique]
+    n, parts = len(uniques), len(totals.key_draws)
+    records = np.array(COMPLETE)
+    for u, cell in enumerate(uniques):
+        part = next(p for p in range(parts) if n * p // parts <= u < n * (p + 1) // parts)
+        drop = totals.key_drop[u] / totals.key_draws[part]
+        for j in range(len(LEVELS)):
+            margin = cell.copy()
+            margin[j] = -1
+            alone = ((records == margin) | (margin < 0)).all(axis=1).sum() == 1
+            expected = risks(probability(state, cell), unobserved, 1)[0]
+            if alone:
+                expected -= risks(probability(state, margin), unobserved, 1)[0]
+            np.testing.assert_allclose(drop[j], expected, atol=1e-12)
+
+
+def test_totals_do_not_grow():
+    """Their size depends on the table only, and totals of two halves add to those of the whole."""
+    table = CellTable.from_codes(GAPS, KEYS, POPULATION)
+    measures, whole, _, drawn = observe(table)
+    assert sum(a.nbytes for a in whole) == sum(a.nbytes for a in measures.start())
+    halves = [measures.start(), measures.start()]
+    for sweep, state in enumerate(drawn, start=1):
+        half = halves[int(2 * sweep > N_DRAWS)]
+        measures.observe(Stream(5, 0, sweep), Independence(), state, None, half)
+    for total, a, b in zip(whole, *halves, strict=True):
+        np.testing.assert_allclose(total, a + b, rtol=1e-12)
