@@ -62,8 +62,12 @@ def cell_probability(
 
 
 def cell_probability_draws(
-    rng: np.random.Generator, theta: list[Array], weights: Array, alpha: float,
-    cell: Sequence[int], n: int,
+    rng: np.random.Generator,
+    theta: list[Array],
+    weights: Array,
+    alpha: float,
+    cell: Sequence[int],
+    n: int,
 ) -> Array:
     """The same expectation's integrand at `n` draws of g ~ Dirichlet(alpha weights)."""
     g = rng.dirichlet(alpha * weights, n)
@@ -111,8 +115,14 @@ class Franchise:
     """
 
     def __init__(
-        self, records: Sequence[Sequence[int]], n_levels: Sequence[int], *, shared: bool,
-        alpha: tuple[float, float], top: tuple[float, float], profile: float,
+        self,
+        records: Sequence[Sequence[int]],
+        n_levels: Sequence[int],
+        *,
+        shared: bool,
+        alpha: tuple[float, float],
+        top: tuple[float, float],
+        profile: float,
     ) -> None:
         self.n_levels, self.shared, self.profile = n_levels, shared, profile
         self.alpha, self.top = alpha, top
@@ -187,8 +197,10 @@ class Franchise:
             where: tuple[Any, int, int] = ("all", sum(n_tables), power)
             if where not in self._alpha:
                 self._alpha[where] = gamma_mean(
-                    lambda a: a ** (sum(n_tables) + power)
-                    / math.prod(rising(a, size) for size in self.sizes),
+                    lambda a: (
+                        a ** (sum(n_tables) + power)
+                        / math.prod(rising(a, size) for size in self.sizes)
+                    ),
                     *self.alpha,
                 )
             return self._alpha[where]
@@ -214,8 +226,13 @@ def gamma_mean(function: Callable[[Array], Array], shape: float, rate: float) ->
 
 
 def block_weights(
-    z: Sequence[int], t: int, likelihood: Array, weights: Array, alpha: float,
-    *, ignore: bool = False,
+    z: Sequence[int],
+    t: int,
+    likelihood: Array,
+    weights: Array,
+    alpha: float,
+    *,
+    ignore: bool = False,
 ) -> Array:
     """Unnormalised law of the component of token t's block, the other blocks staying put.
 
@@ -292,9 +309,7 @@ def stirling(n: int) -> list[int]:
     """Unsigned Stirling numbers of the first kind c(n, 0), ..., c(n, n)."""
     row = [1]
     for m in range(n):
-        row = [
-            (row[k - 1] if k else 0) + m * (row[k] if k < len(row) else 0) for k in range(m + 2)
-        ]
+        row = [(row[k - 1] if k else 0) + m * (row[k] if k < len(row) else 0) for k in range(m + 2)]
     return row
 
 

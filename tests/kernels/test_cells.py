@@ -21,15 +21,14 @@ from unikat.rng import chain_key
 
 ORACLE = Path(__file__).parents[3] / "shared" / "oracles" / "risk_extreme_values.json"
 
+
 def random_state(n_levels: tuple[int, ...], n_slots: int, *, shared: bool) -> tuple:
     """Return a model, its data and a random state, with theta as a list of arrays by key."""
     rng = np.random.default_rng(len(n_levels) * 10 + n_slots)
     keys = [Key.of_size(f"K{j}", n) for j, n in enumerate(n_levels)]
     table = CellTable.from_codes([[0] * len(n_levels)], keys, population_size=10)
     profiles = [rng.dirichlet(np.full(n, 0.6), n_slots).T.astype(np.float32) for n in n_levels]
-    model = HDP(
-        alpha="shared" if shared else "per-record", alpha_shape=1.5, alpha_rate=0.8
-    )
+    model = HDP(alpha="shared" if shared else "per-record", alpha_shape=1.5, alpha_rate=0.8)
     state = HDPState(
         z=np.zeros((1, len(n_levels)), np.int16),
         theta=np.concatenate(profiles),

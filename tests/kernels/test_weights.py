@@ -98,7 +98,16 @@ def test_tables_follow_the_stirling_law():
     separate = np.zeros((n_draws, 2), np.int64)
     for draw in range(n_draws):
         kernels.draw_tables_and_alphas(
-            KEY, draw, 0, len(z), z, weights, grid, cut, alias, np.full(len(z), alpha),
+            KEY,
+            draw,
+            0,
+            len(z),
+            z,
+            weights,
+            grid,
+            cut,
+            alias,
+            np.full(len(z), alpha),
             separate[draw],
         )
     for tables in (shared, separate):

@@ -87,7 +87,10 @@ def test_imputed_keys_follow_the_urn(alpha):
     for pattern in range(2):
         cells = np.concatenate([d[pattern * n : (pattern + 1) * n] for d in draws])
         law = naive.impute_law(
-            table.cells[pattern].tolist(), components[pattern].tolist(), theta, weights,
+            table.cells[pattern].tolist(),
+            components[pattern].tolist(),
+            theta,
+            weights,
             alphas[pattern],
         )
         np.testing.assert_allclose(sum(law.values()), 1.0)

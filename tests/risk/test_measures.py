@@ -82,7 +82,7 @@ def risks(p: float, unobserved: int, count: int) -> tuple[float, float]:
 def test_complete_records():
     """Sums, histograms and expected tau are those of the records taken one by one."""
     table = CellTable.from_codes(COMPLETE, KEYS, POPULATION)
-    measures, totals, scalars, drawn = observe(table)
+    _, totals, scalars, drawn = observe(table)
     unobserved = POPULATION - len(COMPLETE)
     r = np.array(
         [

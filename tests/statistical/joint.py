@@ -109,7 +109,12 @@ def functions(prior: twin.Prior, state: Any, codes: Array) -> list[float]:
 
 
 def joint_test(
-    prior: twin.Prior, advance: Advance, *, seed: int, n_runs: int, n_steps: int,
+    prior: twin.Prior,
+    advance: Advance,
+    *,
+    seed: int,
+    n_runs: int,
+    n_steps: int,
     n_prior: int = 600,
 ) -> dict[str, float]:
     """P-values of the sampler's means against the prior's, by function."""

@@ -34,9 +34,9 @@ def gaps() -> np.ndarray:
 WHOLE = np.ones((6, 3), bool)
 FAR_APART = twin.Prior((2, 3, 2), WHOLE, True, (2.0, 4.0), (4.0, 1.0), 1.0)
 """alpha is near 0.5 and alpha_0 near 4, so that one in the other's place shows."""
-MANY_BLOCKS = twin.Prior((2,) * 5, np.ones((3, 5), bool), True, (4.0, 2.0), (4.0, 2.0), 0.3, 16)
-"""Records of several blocks, for bugs in how tokens and blocks move."""
-SHARP = twin.Prior((4,) * 5, np.ones((3, 5), bool), True, (12.0, 3.0), (4.0, 1.0), 0.2, 16)
+MANY_BLOCKS = twin.Prior((2,) * 5, np.ones((3, 5), bool), True, (40.0, 10.0), (20.0, 20.0), 0.5, 16)
+"""Records of several blocks, for bugs in how they move; concentrations nearly known."""
+SHARP = twin.Prior((4,) * 4, np.ones((4, 4), bool), True, (40.0, 10.0), (20.0, 10.0), 0.1, 16)
 """Several blocks, and profiles so different that a wrong component shows."""
 
 
@@ -104,7 +104,7 @@ def test_a_missing_jacobian_is_caught(monkeypatch):
     ("bug", "prior", "n_runs"),
     [
         ("cumulative", SHARP, 120),
-        ("blocks", MANY_BLOCKS, 100),
+        ("blocks", MANY_BLOCKS, 200),
         ("expected tables", FAR_APART, 30),
     ],
 )

@@ -21,9 +21,11 @@ import numpy as np
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.random import (
     GENERATOR_SIZE,
+    PURPOSE_MEMBERSHIP,
     PURPOSE_POPULATION,
     binomial,
     seek,
+    uniform,
 )
 
 
@@ -36,18 +38,20 @@ def partition_probabilities(rows, theta, weights, alpha, alpha_weight, out):
     weights (n_components,) = g0; alpha, alpha_weight (n_nodes,): values of the concentration and
     their probabilities (one value if it is shared).
 
-    The last key needs no subsets at all: the probability is linear in its theta, so cells that
-    differ in the last key only cost one dot product each.
+    The last key needs no recursion: the probability is linear in its blocks, so cells that differ
+    in the last key only cost one pass over the subsets of the others. Subsets are the inner index
+    of every loop: elementwise work vectorises, sums in a fixed order would not.
     """
     n, n_keys = rows.shape
     n_components = weights.shape[0]
     n_nodes = alpha.shape[0]
     n_subsets = 1 << (n_keys - 1)
-    product = np.empty((n_subsets, n_components))
+    product = np.empty((n_components, n_subsets))
     block = np.empty(n_subsets)
-    partial = np.empty((n_subsets, n_nodes))
+    partial = np.empty((n_nodes, n_subsets))
     final = np.empty(n_nodes)
-    slope = np.empty(n_components)
+    rest = np.empty(n_subsets)
+    joined = np.empty(n_subsets)
     factorial = np.ones(n_keys + 1)
     for s in range(1, n_keys + 1):
         factorial[s] = factorial[s - 1] * s
@@ -57,9 +61,9 @@ def partition_probabilities(rows, theta, weights, alpha, alpha_weight, out):
     # tokens[d]: known keys among the first d; a subset of them is a bit mask.
     tokens = np.zeros(n_keys + 1, np.int64)
     for k in range(n_components):
-        product[0, k] = weights[k]
+        product[k, 0] = weights[k]
     for p in range(n_nodes):
-        partial[0, p] = 1.0
+        partial[p, 0] = 1.0
     for i in range(n):
         shared = 0
         if i > 0:
@@ -76,24 +80,25 @@ def partition_probabilities(rows, theta, weights, alpha, alpha_weight, out):
             bit = 1 << tokens[d]
             tokens[d + 1] += 1
             for s in range(bit):
-                total = 0.0
-                for k in range(n_components):
-                    value = product[s, k] * theta[r, k]
-                    product[bit + s, k] = value
-                    total += value
-                block[bit + s] = factorial[size[s]] * total
+                block[bit + s] = 0.0
+            for k in range(n_components):
+                factor = theta[r, k]
+                for s in range(bit):
+                    value = product[k, s] * factor
+                    product[k, bit + s] = value
+                    block[bit + s] += value
             for s in range(bit):
-                for p in range(n_nodes):
-                    partial[bit + s, p] = 0.0
-                b = s
-                while True:
-                    for p in range(n_nodes):
-                        partial[bit + s, p] += block[bit + b] * partial[s - b, p]
-                    if b == 0:
-                        break
-                    b = (b - 1) & s
-                for p in range(n_nodes):
-                    partial[bit + s, p] *= alpha[p]
+                block[bit + s] *= factorial[size[s]]
+            for p in range(n_nodes):
+                for s in range(bit):
+                    total = block[bit + s]
+                    b = (s - 1) & s
+                    while b != s:
+                        total += block[bit + b] * partial[p, s - b]
+                        if b == 0:
+                            break
+                        b = (b - 1) & s
+                    partial[p, bit + s] = total * alpha[p]
         known = tokens[n_keys - 1]
         full = (1 << known) - 1
         r = rows[i, n_keys - 1]
@@ -103,7 +108,7 @@ def partition_probabilities(rows, theta, weights, alpha, alpha_weight, out):
                 denominator = 1.0
                 for l in range(known):
                     denominator *= alpha[p] + l
-                total += alpha_weight[p] * partial[full, p] / denominator
+                total += alpha_weight[p] * partial[p, full] / denominator
             out[i] = total
             continue
         if i == 0 or shared < n_keys - 1 or rows[i - 1, n_keys - 1] < 0:
@@ -112,19 +117,131 @@ def partition_probabilities(rows, theta, weights, alpha, alpha_weight, out):
                 for l in range(1, known + 1):
                     denominator *= alpha[p] + l
                 final[p] = alpha_weight[p] / denominator
-            for k in range(n_components):
-                slope[k] = 0.0
             for s in range(full + 1):
-                rest = 0.0
+                rest[s] = 0.0
                 for p in range(n_nodes):
-                    rest += final[p] * partial[full - s, p]
-                rest *= factorial[size[s]]
-                for k in range(n_components):
-                    slope[k] += rest * product[s, k]
-        total = 0.0
+                    rest[s] += final[p] * partial[p, full - s]
+                rest[s] *= factorial[size[s]]
+        for s in range(full + 1):
+            joined[s] = 0.0
         for k in range(n_components):
-            total += slope[k] * theta[r, k]
+            factor = theta[r, k]
+            for s in range(full + 1):
+                joined[s] += product[k, s] * factor
+        total = 0.0
+        for s in range(full + 1):
+            total += rest[s] * joined[s]
         out[i] = total
+
+
+@kernel
+def sequential_probabilities(
+    key, sweep, rows, theta, weights, base, alpha, alpha_weight, n_repeats, out
+):
+    """Unbiased estimate of the probability of each cell, for any number of keys, into `out` (n,).
+
+    Arguments as in `partition_probabilities`, `base` (n_rows,) = sum_k g0_k theta_rk. The tokens
+    of a new record are seated one after another. That all sit at one table is summed exactly; the
+    rest is split by the token t that opens the second table, and each part is estimated by
+    `n_repeats` sequences whose later tokens choose their table given the earlier ones. So no part
+    is missed, however small alpha is, and the cost is of order n_keys^2 instead of 3^n_keys.
+    """
+    n, n_keys = rows.shape
+    n_components = weights.shape[0]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    token = np.empty(n_keys, np.int64)
+    joint = np.empty(n_components)
+    table_component = np.empty(n_keys, np.int64)
+    table_size = np.empty(n_keys)
+    for i in range(n):
+        n_tok = 0
+        for j in range(n_keys):
+            if rows[i, j] >= 0:
+                token[n_tok] = rows[i, j]
+                n_tok += 1
+        seek(generator, key, i, sweep, PURPOSE_MEMBERSHIP)
+        probability = 0.0
+        for p in range(alpha.shape[0]):
+            a = alpha[p]
+            for k in range(n_components):
+                joint[k] = weights[k]
+            # prior: that the tokens before t all sit at the first table.
+            prior = 1.0
+            estimate = 0.0
+            for t in range(n_tok + 1):
+                first = 0.0
+                for k in range(n_components):
+                    first += joint[k]
+                if t == n_tok:
+                    estimate += prior * first
+                    break
+                if t > 0:
+                    part = 0.0
+                    for _ in range(n_repeats):
+                        table_component[0] = locate(joint, uniform(generator) * first)
+                        table_size[0] = t
+                        table_component[1] = draw_fresh(
+                            theta[token[t]], weights, uniform(generator) * base[token[t]]
+                        )
+                        table_size[1] = 1.0
+                        n_tables = 2
+                        value = 1.0
+                        for s in range(t + 1, n_tok):
+                            r = token[s]
+                            total = a * base[r]
+                            for b in range(n_tables):
+                                total += table_size[b] * theta[r, table_component[b]]
+                            value *= total / (a + s)
+                            mark = uniform(generator) * total - a * base[r]
+                            if mark < 0.0:
+                                table_component[n_tables] = draw_fresh(
+                                    theta[r], weights, uniform(generator) * base[r]
+                                )
+                                table_size[n_tables] = 1.0
+                                n_tables += 1
+                            else:
+                                chosen = 0
+                                for b in range(n_tables):
+                                    chosen = b
+                                    mark -= table_size[b] * theta[r, table_component[b]]
+                                    if mark < 0.0:
+                                        break
+                                table_size[chosen] += 1.0
+                        part += value
+                    opening = prior * a / (a + t)
+                    estimate += opening * first * base[token[t]] * part / n_repeats
+                    prior *= t / (a + t)
+                for k in range(n_components):
+                    joint[k] *= theta[token[t], k]
+            probability += alpha_weight[p] * estimate
+        out[i] = probability
+
+
+@device
+def locate(mass, mark):
+    """Index at `mark` in the running sum of `mass`."""
+    chosen = 0
+    for k in range(mass.shape[0]):
+        if mass[k] > 0.0:
+            chosen = k
+            mark -= mass[k]
+            if mark < 0.0:
+                break
+    return chosen
+
+
+@device
+def draw_fresh(profile, weights, mark):
+    """Index at `mark` in the running sum of weights[k] * profile[k]."""
+    chosen = 0
+    for k in range(weights.shape[0]):
+        mass = weights[k] * profile[k]
+        if mass > 0.0:
+            chosen = k
+            mark -= mass
+            if mark < 0.0:
+                break
+    return chosen
 
 
 @device

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba import njit
+from numba import config, njit
 
 
 def source_hash() -> str:
@@ -34,7 +34,9 @@ def cache_folder() -> str:
     candidates = [
         os.environ.get("UNIKAT_CACHE_DIR"),
         os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "unikat"),
-        os.path.join(tempfile.gettempdir(), f"unikat-{os.getuid() if hasattr(os, 'getuid') else 0}"),
+        os.path.join(
+            tempfile.gettempdir(), f"unikat-{os.getuid() if hasattr(os, 'getuid') else 0}"
+        ),
     ]
     for candidate in candidates:
         if not candidate:
@@ -51,6 +53,8 @@ def cache_folder() -> str:
 
 
 _CACHE_FOLDER = cache_folder()
+# Numba fills its settings at import, out of a type checker's sight.
+settings: Any = config
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -58,12 +62,12 @@ def kernel(function: Callable[..., Any]) -> Any:
 
     `fastmath` stays off: sums must not depend on how a loop was vectorised.
     """
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _CACHE_FOLDER
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = _CACHE_FOLDER
     try:
         return njit(cache=bool(_CACHE_FOLDER), nogil=True, error_model="numpy")(function)
     finally:
-        numba.config.CACHE_DIR = before
+        settings.CACHE_DIR = before
 
 
 def device(function: Callable[..., Any]) -> Any:

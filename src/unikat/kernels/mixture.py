@@ -122,8 +122,22 @@ def pick(mass, group, mark):
 
 @kernel
 def assign(
-    key, sweep, first, last, rows, record_cell, z, alpha, weights, rising,
-    theta, base, cut, alias, counts, stacks,
+    key,
+    sweep,
+    first,
+    last,
+    rows,
+    record_cell,
+    z,
+    alpha,
+    weights,
+    rising,
+    theta,
+    base,
+    cut,
+    alias,
+    counts,
+    stacks,
 ):
     """Redraw the components of the tokens of records [first, last), in place in `z`.
 
@@ -193,8 +207,18 @@ def assign(
             if shared:
                 if not cell_ready:
                     cell_total = block_mass(
-                        rows, c, z, i, k, n_tok, concentration, rising, weights, theta,
-                        cell_mass, cell_group,
+                        rows,
+                        c,
+                        z,
+                        i,
+                        k,
+                        n_tok,
+                        concentration,
+                        rising,
+                        weights,
+                        theta,
+                        cell_mass,
+                        cell_group,
                     )
                     cell_ready = True
                 k = pick(cell_mass, cell_group, point * cell_total)
@@ -240,8 +264,12 @@ def assign(
         if mover < n_tok:
             for b in range((n_tok + 3) // 4):
                 w0, w1, w2, w3 = philox(
-                    np.uint64(b + 1), np.uint64(i), np.uint64(sweep), np.uint64(PURPOSE_ASSIGN),
-                    k0, k1,
+                    np.uint64(b + 1),
+                    np.uint64(i),
+                    np.uint64(sweep),
+                    np.uint64(PURPOSE_ASSIGN),
+                    k0,
+                    k1,
                 )
                 bits[4 * b] = w0
                 bits[4 * b + 1] = w1
@@ -263,7 +291,7 @@ def assign(
                 if point < fresh or t == mover:
                     share = fraction if t == mover else min(point / fresh, 1.0)
                     position = share * n_slots
-                    k = min(int(position), n_slots - 1)
+                    k = np.int64(min(int(position), n_slots - 1))
                     if position - k >= cut[r, k]:
                         k = np.int64(alias[r, k])
                 else:

@@ -109,6 +109,9 @@ def draw_alpha(key, sweep, alpha, shape, rate, stacks, weights, at_least):
             if log_density_alpha(proposal, shape, rate, stacks, weights, at_least) > level:
                 eta = proposal
                 break
+            if high - low < 1e-12:
+                # Only rounding gets here: the interval has shrunk onto the present value.
+                break
             if proposal < eta:
                 low = proposal
             else:

@@ -45,9 +45,7 @@ class Model(Protocol[State, Data]):
         """Draw a start; starts of different chains are dispersed."""
         ...
 
-    def step(
-        self, stream: Stream, state: State, data: Data, n_threads: int
-    ) -> tuple[State, Info]:
+    def step(self, stream: Stream, state: State, data: Data, n_threads: int) -> tuple[State, Info]:
         """Make one sweep."""
         ...
 

@@ -43,6 +43,8 @@ _STICK_TOLERANCE = 1e-6
 _GRID = 1024
 _NODES = 16
 _EXACT_KEYS = 11
+_REPEATS = (4, 32)
+_SMALL_ALPHA = 0.05
 _START_CLASSES = (64, 128, 96, 192)
 
 
@@ -106,7 +108,11 @@ class HDP:
                 f"model option alpha is {self.alpha!r}; choose 'shared' or 'per-record'."
             )
         for field in (
-            "alpha_shape", "alpha_rate", "top_shape", "top_rate", "profile_concentration"
+            "alpha_shape",
+            "alpha_rate",
+            "top_shape",
+            "top_rate",
+            "profile_concentration",
         ):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
@@ -178,8 +184,22 @@ class HDP:
 
         def assign(part: int, first: int, last: int) -> None:
             mixture.assign(
-                key, stream.sweep, first, last, data.rows, data.record_cell, z, alpha, state.weights,
-                rising, state.theta, base, cut, alias, counts[part], stacks[part],
+                key,
+                stream.sweep,
+                first,
+                last,
+                data.rows,
+                data.record_cell,
+                z,
+                alpha,
+                state.weights,
+                rising,
+                state.theta,
+                base,
+                cut,
+                alias,
+                counts[part],
+                stacks[part],
             )
 
         _in_parts(assign, n, n_threads)
@@ -228,8 +248,14 @@ class HDP:
         weight_kernels.draw_profiles(key, sweep, data.offsets, concentration, counts, theta)
         if self.alpha == "shared":
             value = weight_kernels.draw_alpha(
-                key, sweep, float(alpha[0]), self.alpha_shape, self.alpha_rate,
-                stacks, weights, data.at_least,
+                key,
+                sweep,
+                float(alpha[0]),
+                self.alpha_shape,
+                self.alpha_rate,
+                stacks,
+                weights,
+                data.at_least,
             )
             alpha = np.array([value])
         info = Info({"alpha": float(alpha.mean()), "top": top, "n_components": float(occupied)})
@@ -238,7 +264,10 @@ class HDP:
     def cell_probabilities(
         self, stream: Stream, state: HDPState, data: MixtureData, cells: Int32
     ) -> Float64:
-        """Probability of each cell for a new individual, (n,); -1 leaves a key out."""
+        """Probability of each cell for a new individual, (n,); -1 leaves a key out.
+
+        Exact for up to 11 keys, beyond that an unbiased estimate.
+        """
         if len(cells) == 0:
             return np.empty(0)
         # The last key costs one dot product a cell, so it is the one with most levels.
@@ -247,13 +276,31 @@ class HDP:
         sorting = np.lexsort(rows.T[::-1])
         # Components in falling weight, until what is left cannot matter.
         slots = np.argsort(-state.weights, kind="stable")
-        slots = slots[: 1 + np.searchsorted(np.cumsum(state.weights[slots]), 1.0 - _STICK_TOLERANCE)]
+        slots = slots[
+            : 1 + np.searchsorted(np.cumsum(state.weights[slots]), 1.0 - _STICK_TOLERANCE)
+        ]
         theta = np.ascontiguousarray(state.theta[:, slots], np.float64)
         alpha, alpha_weight = self._new_record_alpha(state)
+        rows, weights = np.ascontiguousarray(rows[sorting]), state.weights[slots]
         out = np.empty(len(cells))
-        cell_kernels.partition_probabilities(
-            np.ascontiguousarray(rows[sorting]), theta, state.weights[slots], alpha, alpha_weight, out
-        )
+        if rows.shape[1] <= _EXACT_KEYS:
+            cell_kernels.partition_probabilities(rows, theta, weights, alpha, alpha_weight, out)
+        else:
+            key = chain_key(stream.seed, stream.chain)
+            # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
+            spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
+            cell_kernels.sequential_probabilities(
+                key,
+                stream.sweep,
+                rows,
+                theta,
+                weights,
+                theta @ weights,
+                alpha,
+                alpha_weight,
+                _REPEATS[spread],
+                out,
+            )
         result = np.empty(len(cells))
         result[sorting] = out
         return result
@@ -265,16 +312,24 @@ class HDP:
         z = state.z[records].astype(np.int64)
         alpha = state.alpha if len(state.alpha) == 1 else state.alpha[records]
         mixture.impute(
-            chain_key(stream.seed, stream.chain), stream.sweep, rows, z, alpha, state.weights,
-            state.theta, data.offsets,
+            chain_key(stream.seed, stream.chain),
+            stream.sweep,
+            rows,
+            z,
+            alpha,
+            state.weights,
+            state.theta,
+            data.offsets,
         )
         return (rows - data.offsets[:-1]).astype(np.int32)
 
     def cost(self, data: MixtureData) -> tuple[float, float]:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_keys = data.rows.shape[1]
-        subsets = min(n_keys, _EXACT_KEYS)
-        return len(data.record_cell) * (30.0 + 12.0 * n_keys), 7.0 * 2**subsets + 3.0 ** (subsets - 2)
+        sweep = len(data.record_cell) * (30.0 + 12.0 * n_keys)
+        if n_keys <= _EXACT_KEYS:
+            return sweep, 7.0 * 2.0**n_keys + 3.0 ** (n_keys - 2)
+        return sweep, 200.0 * n_keys**2
 
     def _new_record_alpha(self, state: HDPState) -> tuple[Float64, Float64]:
         """Return the concentration of an unobserved individual: values and their probabilities."""
@@ -285,7 +340,7 @@ class HDP:
 
 @lru_cache(maxsize=8)
 def _alpha_grid(shape: float, rate: float) -> Float64:
-    """Return the prior of a record's alpha as equally likely values: quantiles of Gamma(shape, rate)."""
+    """Return the prior of a record's alpha as equally likely values: its quantiles."""
     from scipy.special import gammaincinv
 
     grid: Float64 = gammaincinv(shape, (np.arange(_GRID) + 0.5) / _GRID) / rate
@@ -320,9 +375,7 @@ def _gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
     return nodes / rate, node_weights / node_weights.sum()
 
 
-def _compact(
-    state: HDPState, counts: Any, stacks: Int64
-) -> tuple[HDPState, Any, Int64]:
+def _compact(state: HDPState, counts: Any, stacks: Int64) -> tuple[HDPState, Any, Int64]:
     """Move the occupied slots to the front when most slots are empty, and drop half of them."""
     n_slots = counts.shape[1]
     occupied = np.flatnonzero(stacks[0])
@@ -348,7 +401,8 @@ def _start_classes(data: MixtureData, stream: Stream) -> Int64:
     classes = np.zeros(len(data.rows), np.int64)
     for j in rng.permutation(data.rows.shape[1]):
         _, classes = np.unique(
-            classes * (len(data.rows) + data.offsets[-1] + 2) + data.rows[:, j] + 1, return_inverse=True
+            classes * (len(data.rows) + data.offsets[-1] + 2) + data.rows[:, j] + 1,
+            return_inverse=True,
         )
         if classes.max() + 1 >= n_classes:
             break

@@ -29,7 +29,7 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordRisk:
-    """Risk per pattern of the table (all arrays (n_cells,) unless said); a record has its pattern's."""
+    """Risk of every pattern of the table, (n_cells,) unless said; a record has its pattern's."""
 
     unique: Bool
     """Sample unique (for incomplete patterns under 'integrate': count 1 and maybe unique)."""
@@ -166,9 +166,7 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
 def _summary(draws: Float64, level: float, diagnostics: Diagnostics | None) -> Summary:
     tail = (1.0 - level) / 2.0
     # Inverted cumulative distribution: the interval of a count is made of counts.
-    lower, median, upper = np.quantile(
-        draws, (tail, 0.5, 1.0 - tail), method="inverted_cdf"
-    )
+    lower, median, upper = np.quantile(draws, (tail, 0.5, 1.0 - tail), method="inverted_cdf")
     return Summary(
         mean=float(draws.mean()), median=float(median), lower=float(lower), upper=float(upper),
         level=level,

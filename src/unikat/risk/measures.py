@@ -183,9 +183,7 @@ class RiskMeasures:
         p = model.cell_probabilities(stream, state, data, everybody[first])
         # A pattern that many records share is one item; each imputed record is its own.
         item_pattern = np.concatenate((complete, owner))
-        tau = self._add(
-            stream, p[where], count[where], count[where] == 1.0, item_pattern, totals
-        )
+        tau = self._add(stream, p[where], count[where], count[where] == 1.0, item_pattern, totals)
         by_pattern = np.zeros(len(self.cells))
         by_pattern[complete] = p[where[: len(complete)]]
         return by_pattern, tau
@@ -201,8 +199,8 @@ class RiskMeasures:
     ) -> None:
         """Leave out each key in turn for one part of the sample uniques."""
         n_uniques = len(totals.key_drop)
-        # Scrambled, so that all parts get their turn whatever the thinning.
-        part = (stream.sweep * 2_654_435_761 >> 7) % _PARTS
+        # Hashed, so that all parts get their turn whatever the thinning.
+        part = int(chain_key(stream.sweep, 0)[0]) % _PARTS
         first, last = n_uniques * part // _PARTS, n_uniques * (part + 1) // _PARTS
         if first == last:
             return
