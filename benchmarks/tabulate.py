@@ -18,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from common import machine
+
 KEYS = ["ST", "AGEP", "SEX", "RAC1P", "HISP", "CIT", "MAR", "SCHL", "IND", "OCC"]
 LEVELS = [9, 94, 2, 9, 24, 5, 5, 25, 20, 27]
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -82,6 +84,7 @@ def main() -> None:
     if options.file:
         tabulate(options.file, options.memory, options.threads)
         return
+    print(machine())
     global SHARED
     SHARED = Path(os.devnull) if options.simulate else SHARED
     with tempfile.TemporaryDirectory(prefix="unikat-benchmark-") as folder:

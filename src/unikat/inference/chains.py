@@ -66,7 +66,7 @@ class Plan:
 
     n_chains: int = 4
     thin: int | None = None
-    """Sweeps per kept draw; by default so that observing costs at most half of sweeping."""
+    """Sweeps per kept draw; by default so that observing costs about a quarter of sweeping."""
     stop: StopRule = StopRule()
 
     def __post_init__(self) -> None:

@@ -287,15 +287,15 @@ def assign(
                     cumulative[l - 1] = total
                 # 32 bits serve both choices; float64 keeps what is left for the alias table.
                 fraction = float(bits[t]) * _INV32
-                point = fraction * total
-                if point < fresh or t == mover:
-                    share = fraction if t == mover else min(point / fresh, 1.0)
+                place = fraction * float(total)
+                if place < fresh or t == mover:
+                    share = fraction if t == mover else min(place / fresh, 1.0)
                     position = share * n_slots
                     k = np.int64(min(int(position), n_slots - 1))
                     if position - k >= cut[r, k]:
                         k = np.int64(alias[r, k])
                 else:
-                    at = np.float32(point)
+                    at = np.float32(place)
                     l = 0
                     for m in range(n_tok - 2):
                         l += int(cumulative[m] <= at)

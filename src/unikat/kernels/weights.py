@@ -79,6 +79,9 @@ def log_density_alpha(eta, shape, rate, stacks, weights, at_least):
     Gamma(shape, rate) prior and the Jacobian; at_least[l] = records with more than l tokens.
     """
     alpha = math.exp(eta)
+    if alpha < 1e-100:
+        # So that products with component weights cannot underflow; no data ask for less.
+        return -np.inf
     value = shape * eta - rate * alpha
     for l in range(stacks.shape[0]):
         value -= at_least[l] * math.log(alpha + l)

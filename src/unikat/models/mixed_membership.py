@@ -39,6 +39,7 @@ from unikat.rng import chain_key
 
 _FIRST_SLOTS = 32
 _MOST_SLOTS = 16_384
+_SPARE_SLOTS = 12
 _STICK_TOLERANCE = 1e-6
 _GRID = 1024
 _NODES = 16
@@ -148,7 +149,15 @@ class HDP:
         n_slots = max(_FIRST_SLOTS, 2 * _START_CLASSES[stream.chain % len(_START_CLASSES)])
         z = np.where(data.rows >= 0, _start_classes(data, stream)[:, None], -1)
         z = z.astype(np.int16)[data.record_cell]
-        alpha = np.full(1 if self.alpha == "shared" else n, self.alpha_shape / self.alpha_rate)
+        # Pure starts hold only the opening of one table per record: about their posterior mean.
+        # From the prior mean the first draw would fall to where alpha * g0 underflows.
+        excess = sum(count / l for l, count in enumerate(data.at_least) if l)
+        shared = self.alpha_shape / (self.alpha_rate + excess)
+        alpha = (
+            np.full(1, shared)
+            if self.alpha == "shared"
+            else np.full(n, self.alpha_shape / self.alpha_rate)
+        )
         empty = HDPState(
             z=z,
             theta=np.full((n_rows, n_slots), 1.0, np.float32),
@@ -376,11 +385,11 @@ def _gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
 
 
 def _compact(state: HDPState, counts: Any, stacks: Int64) -> tuple[HDPState, Any, Int64]:
-    """Move the occupied slots to the front when most slots are empty, and drop half of them."""
+    """Move the occupied slots to the front and drop half of the slots where few are needed."""
     n_slots = counts.shape[1]
     occupied = np.flatnonzero(stacks[0])
     keep = n_slots // 2
-    if keep < _FIRST_SLOTS or 2 * len(occupied) > keep:
+    if keep < _FIRST_SLOTS or len(occupied) + _SPARE_SLOTS > keep:
         return state, counts, stacks
     slots = np.concatenate((occupied, np.setdiff1d(np.arange(n_slots), occupied)))[:keep]
     place = np.full(n_slots + 1, -1, np.int16)

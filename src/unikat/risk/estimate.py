@@ -9,8 +9,12 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int32
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
+from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.risk.measures import RiskTotals
+
+_EXPECTED_RHAT = 1.05
+"""Above this R-hat of an expected measure a converged run carries a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +111,11 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
     if draws is None:
         return _exact(table, level)
     summaries = {
-        name: _summary(draws.retained(name), level, draws.diagnostics.get(name))
+        name: _summary(
+            draws.retained(name),
+            level,
+            draws.diagnostics.get(name) or diagnose(draws.retained(name)),
+        )
         for name in ("tau1", "tau2", "tau1_expected", "tau2_expected")
     }
     warnings = []
@@ -118,6 +126,13 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         warnings.append(
             f"Sampling stopped at the {draws.stop_reason} before it converged (largest R-hat "
             f"{worst:.3f}): the numbers are preliminary; do not decide on them."
+        )
+    rhat = max(summaries[name].rhat or 0.0 for name in ("tau1_expected", "tau2_expected"))
+    if draws.converged and rhat > _EXPECTED_RHAT:
+        warnings.append(
+            "The chains agree on the counts in the population but less well on their expected "
+            f"values (R-hat {rhat:.3f}): they may have found different descriptions of the file. "
+            "Run longer, or with other seeds, if the decision is close."
         )
     if table.population_size - table.n_records > 2**53:
         warnings.append("The population is too large for exact counts; they are rounded.")
@@ -163,16 +178,14 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
     )  # fmt: skip
 
 
-def _summary(draws: Float64, level: float, diagnostics: Diagnostics | None) -> Summary:
+def _summary(draws: Float64, level: float, diagnostics: Diagnostics) -> Summary:
     tail = (1.0 - level) / 2.0
     # Inverted cumulative distribution: the interval of a count is made of counts.
     lower, median, upper = np.quantile(draws, (tail, 0.5, 1.0 - tail), method="inverted_cdf")
     return Summary(
         mean=float(draws.mean()), median=float(median), lower=float(lower), upper=float(upper),
         level=level,
-        rhat=None if diagnostics is None else diagnostics.rhat,
-        ess_bulk=None if diagnostics is None else diagnostics.ess_bulk,
-        ess_tail=None if diagnostics is None else diagnostics.ess_tail,
+        rhat=diagnostics.rhat, ess_bulk=diagnostics.ess_bulk, ess_tail=diagnostics.ess_tail,
     )  # fmt: skip
 
 

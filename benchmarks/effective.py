@@ -1,0 +1,102 @@
+"""Effective draws of tau1 per second, all cores.
+
+    python benchmarks/effective.py --seconds 60
+
+Four chains run until the time is up, whether they have converged or not. Effective draws are
+ArviZ's bulk ESS over the retained draws; they are divided by the time of the whole call (workers
+starting, burn-in and diagnostics included; kernels are compiled before) and by the time in which
+the retained draws were made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from common import cell_table, machine, print_table
+
+FILES = ["ny2000_clean_10000", "hdp_synthetic_10000"]
+
+
+def measure(name: str, *, budget: float, chains: int, seed: int, thin: int | None) -> list[list]:
+    """Rows of the result for one file."""
+    from unikat import HDP, RiskMeasures, sample
+    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.diagnostics import diagnose
+
+    table = cell_table(name)
+    model, measures = HDP(), RiskMeasures.of(table)
+    model.compile()
+    measures.compile()
+    clock: dict[int, float] = {}
+    never = StopRule(ess=1e12, max_sweeps=10**9, max_seconds=budget)
+    started = time.perf_counter()
+    draws = sample(
+        model,
+        table,
+        measures,
+        seed=seed,
+        plan=Plan(n_chains=chains, thin=thin, stop=never),
+        progress=lambda event: clock.setdefault(event.sweeps, time.perf_counter() - started),
+    )
+    total = time.perf_counter() - started
+    # The discarded part ends where a round ends, so the clock was read there.
+    retained = total - clock[draws.n_discarded * draws.thin]
+    rows = []
+    for scalar in ("tau1_expected", "tau1"):
+        kept = draws.retained(scalar)
+        found = diagnose(kept)
+        rows.append(
+            [
+                name,
+                scalar,
+                f"{kept.mean():.1f} ± {kept.std():.1f}",
+                draws.n_sweeps,
+                draws.thin,
+                f"{found.rhat:.3f}",
+                f"{found.ess_bulk:,.0f}",
+                f"{found.ess_bulk / total:.1f}",
+                f"{found.ess_bulk / retained:.1f}",
+            ]
+        )
+    print(f"{name}: {total:.1f} s in all, {retained:.1f} s for the retained draws")
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each file")
+    parser.add_argument("--files", nargs="+", default=FILES)
+    parser.add_argument("--chains", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--thin", type=int, default=None, help="sweeps per kept draw")
+    options = parser.parse_args()
+    print(machine())
+    rows = []
+    for name in options.files:
+        rows += measure(
+            name,
+            budget=options.seconds,
+            chains=options.chains,
+            seed=options.seed,
+            thin=options.thin,
+        )
+    print_table(
+        [
+            "file",
+            "scalar",
+            "mean ± sd",
+            "sweeps",
+            "thin",
+            "R-hat",
+            "ESS",
+            "ESS/s",
+            "retained ESS/s",
+        ],
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    main()

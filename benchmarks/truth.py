@@ -1,0 +1,113 @@
+"""Estimates beside known truths, for several seeds: do they converge, agree, and cover?
+
+    python benchmarks/truth.py
+    python benchmarks/truth.py --files hdp_synthetic_1000 --seeds 1 2 --max-seconds 60
+
+Seeds agree when the squared distances of their means from the common mean, in Monte Carlo
+standard errors (ArviZ), are what chi-square with (seeds - 1) degrees of freedom gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from common import TRUTH, cell_table, machine, markdown_row
+
+if TYPE_CHECKING:
+    from unikat.inference.draws import Draws
+
+HEAD = [
+    "file",
+    "seed",
+    "stopped",
+    "sweeps",
+    "seconds",
+    "R-hat",
+    "ESS",
+    "τ1 [95%]",
+    "expected τ1 [95%]",
+    "true τ1",
+    "inside",
+]
+
+
+def mcse(draws: Draws, name: str) -> float:
+    """Monte Carlo standard error of a scalar's mean."""
+    from arviz_stats.base import array_stats
+
+    return float(array_stats.mcse(draws.retained(name), method="mean"))
+
+
+def agreement(means: Sequence[float], errors: Sequence[float]) -> str:
+    """Chi-square of means about their weighted mean, with its probability."""
+    import numpy as np
+    from scipy.stats import chi2
+
+    mean, error = np.array(means), np.array(errors)
+    common = np.average(mean, weights=error**-2)
+    distance, freedom = float((((mean - common) / error) ** 2).sum()), len(mean) - 1
+    return f"{common:.2f}, χ²({freedom}) = {distance:.1f}, p = {chi2.sf(distance, freedom):.3f}"
+
+
+def run(name: str, seeds: Sequence[int], max_seconds: float | None) -> str:
+    """Print a row per seed and return what the seeds say together."""
+    from unikat import HDP, RiskMeasures, assess, sample
+    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.diagnostics import worst_ess, worst_rhat
+
+    table, true = cell_table(name), TRUTH[name]
+    plan = Plan(stop=StopRule(max_seconds=max_seconds))
+    means: dict[str, list[float]] = {"tau1": [], "tau1_expected": []}
+    errors: dict[str, list[float]] = {"tau1": [], "tau1_expected": []}
+    n_converged = n_inside = 0
+    for seed in seeds:
+        draws = sample(HDP(), table, RiskMeasures.of(table), seed=seed, plan=plan)
+        estimate = assess(draws, table)
+        tau1, expected = estimate.tau1, estimate.tau1_expected
+        inside = tau1.lower <= true <= tau1.upper
+        n_converged += draws.converged
+        n_inside += inside
+        for scalar in means:
+            means[scalar].append(float(draws.retained(scalar).mean()))
+            errors[scalar].append(mcse(draws, scalar))
+        values = [
+            name,
+            seed,
+            draws.stop_reason,
+            draws.n_sweeps,
+            f"{draws.seconds:.1f}",
+            f"{worst_rhat(draws.diagnostics):.3f}",
+            f"{worst_ess(draws.diagnostics):.0f}",
+            f"{tau1.mean:.2f} [{tau1.lower:.0f}, {tau1.upper:.0f}]",
+            f"{expected.mean:.2f} [{expected.lower:.2f}, {expected.upper:.2f}]",
+            true,
+            "yes" if inside else "no",
+        ]
+        print(markdown_row(values), flush=True)
+    parts = [f"{n_converged} of {len(seeds)} converged, {n_inside} of {len(seeds)} hold {true}"]
+    if len(seeds) > 1:
+        parts += [
+            f"{label} {agreement(means[scalar], errors[scalar])}"
+            for scalar, label in (("tau1", "τ1"), ("tau1_expected", "expected τ1"))
+        ]
+    return f"- {name}: {'; '.join(parts)}"
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--files", nargs="+", choices=list(TRUTH), default=list(TRUTH))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--max-seconds", type=float, default=None, help="for each file and seed")
+    options = parser.parse_args()
+    print(machine(), end="\n\n")
+    print(markdown_row(HEAD))
+    print(markdown_row("-" * len(title) for title in HEAD))
+    together = [run(name, options.seeds, options.max_seconds) for name in options.files]
+    print("\n" + "\n".join(together))
+
+
+if __name__ == "__main__":
+    main()
