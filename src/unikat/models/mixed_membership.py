@@ -168,7 +168,8 @@ class HDP:
         counts = np.zeros((n_rows, n_slots), np.int32)
         stacks = np.zeros((n_keys, n_slots), np.int64)
         mixture.count(0, n, data.rows, data.record_cell, z, counts, stacks)
-        state, _ = self._refresh(key, stream.sweep, empty, data, counts, stacks)
+        wide = counts.astype(np.int64)
+        state, _ = self._refresh(key, stream.sweep, empty, data, wide, stacks)
         return state
 
     def step(
@@ -222,7 +223,7 @@ class HDP:
         sweep: int,
         state: HDPState,
         data: MixtureData,
-        counts: Any,
+        counts: Int64,
         stacks: Int64,
     ) -> tuple[HDPState, Info]:
         """Draw tables, alpha_0, g0, theta and alpha given the tokens' components."""
@@ -384,7 +385,7 @@ def _gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
     return nodes / rate, node_weights / node_weights.sum()
 
 
-def _compact(state: HDPState, counts: Any, stacks: Int64) -> tuple[HDPState, Any, Int64]:
+def _compact(state: HDPState, counts: Int64, stacks: Int64) -> tuple[HDPState, Int64, Int64]:
     """Move the occupied slots to the front and drop half of the slots where few are needed."""
     n_slots = counts.shape[1]
     occupied = np.flatnonzero(stacks[0])
