@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from unikat.cli.assess import _whole_number
 from unikat.cli.main import main
+from unikat.errors import SpecError
 
 KEYS = "AGE,SEX,WORK,PLACE"
 COMMON = ("--keys", KEYS, "--workers", "1", "--threads", "1", "--chains", "2", "--quiet")
@@ -170,7 +172,10 @@ def test_a_refused_overwrite_keeps_the_old_run(people: Path, here: Path, capsys:
         (["people.csv", "--population-size", "9000"], ["no keys"]),
         (["people.csv", "--keys", KEYS], ["population size is needed", "--population-size"]),
         (["people.csv", "--keys", KEYS, "--population-size", "399"], ["399", "400 records"]),
-        (["people.csv", "--keys", KEYS, "--population-size", "many"], ["population_size"]),
+        (
+            ["people.csv", "--keys", KEYS, "--population-size", "many"],
+            ["--population-size 'many'", "thousands", "1,000,000"],
+        ),
         (["people.csv", "--keys", KEYS, "--population-size", "0"], ["at least 1"]),
         (["people.csv", "--keys", "AGE,SEXX", "--population-size", "9e3"], ["'SEXX'", "'SEX'"]),
         (["people.csv", "--keys", "AGE,SEX:cut(5", "--population-size", "9e3"], ["cut(5"]),
@@ -218,6 +223,47 @@ def test_bad_input(people: Path, capsys: Any, arguments: list[str], words: list[
 def test_bad_specifications(here: Path, capsys: Any, text: str, words: list[str]) -> None:
     (here / "bad.toml").write_text(text)
     refused(["assess", "bad.toml"], capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("9000", 9000), ("9,000", 9000), ("1,000,000", 10**6), ("1_000_000", 10**6),
+        ("1e6", 10**6), ("2.5E+3", 2500), ("-5", -5), ("1e17", 10**17),
+    ],
+)  # fmt: skip
+def test_numbers_as_people_write_them(text: str, number: int) -> None:
+    assert _whole_number("--max-sweeps", text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1,5", "1,00,000", "10,0000", ",000", "1,000,", "1,000_000", "1_0", "_1", "1.000.000",
+     "9000.0", "1.25e1", "1e-3", "1e999", "1,000e3", "", "1 000", "\u0661"],
+)  # fmt: skip
+def test_commas_only_separate_thousands(text: str) -> None:
+    with pytest.raises(SpecError, match=r"--population-size .*thousands.*1,000,000"):
+        _whole_number("--population-size", text)
+
+
+def test_missing_tokens_have_to_be_named(here: Path, capsys: Any) -> None:
+    text = write_people(here / "gaps.csv", missing=True).read_text()
+    (here / "gaps.csv").write_text(text.replace(",,", ",NA,"))
+    run = ["assess", "gaps.csv", *COMMON, *FEW, "--population-size", "9,000"]
+    refused(run, capsys, "45 record(s) hold NA", "--missing-values NA", "codebook")
+    assert main([*run, "--missing-values", "NA", "--allow-unconverged"]) == 0
+    result = numbers(here / "gaps-unikat")
+    assert {key["name"]: key["n_missing"] for key in result["keys"]}["WORK"] == 45
+
+
+def test_a_census_with_wildcards_is_not_beyond_doubt(here: Path, capsys: Any) -> None:
+    (here / "gaps.csv").write_text("A,B\n1,1\n1,2\n2,1\n2,\n" + "3,3\n" * 4)
+    run = ["assess", "gaps.csv", "--keys", "A,B", "--missing", "wildcard"]
+    assert main([*run, "--population-size", "8"]) == 0
+    told = capsys.readouterr().out
+    assert "unique in the population." in told
+    assert "without any doubt" not in told
+    assert any("(wildcard)" in warning for warning in numbers(here / "gaps-unikat")["warnings"])
 
 
 def test_no_value_of_a_record_is_told(here: Path, capsys: Any) -> None:

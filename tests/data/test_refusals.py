@@ -231,6 +231,56 @@ def test_useless_keys(tmp_path: Path) -> None:
     assert read(most, "A,B", DESIGN).keys[0].n_levels == 100_000
 
 
+@pytest.mark.parametrize(
+    "token", ["NA", "N/A", "n/a", "NaN", "nan", ".", "NULL", "null", "None", "#N/A"]
+)
+def test_tokens_that_mean_missing(tmp_path: Path, token: str) -> None:
+    rows = [f"{token if i < 3 else 'xyz'[i % 3]},{i % 2}\n" for i in range(20)]
+    path = text(tmp_path, "A,B\n" + "".join(rows))
+    table = columns(A=[row.partition(",")[0] for row in rows])
+    pq.write_table(table, tmp_path / "x.parquet")
+    for source in (path, tmp_path / "x.parquet", table, table.to_pandas()):
+        refused(
+            f"key 'A': 3 record(s) hold {token}, which",
+            f"--missing-values {token} (missing_values=['{token}'])",
+            "codebook",
+            source=source,
+        )
+        for missing in ({"missing_values": [token]}, {"codebook": {"A": {"missing": [token]}}}):
+            assert read(source, "A,B", DESIGN, **missing).n_missing == (3, 0)  # type: ignore[arg-type]
+        for said in ({"levels": ["x", "y", "z", token]}, {"labels": {token: "not asked"}}):
+            declared = read(source, "A,B", DESIGN, codebook={"A": said})
+            assert token in declared.keys[0].levels
+            assert declared.n_missing == (0, 0)
+    numeric = columns(A=[1, 2] * 10)
+    assert read(numeric, "A,B", DESIGN, missing_values=[token]).n_missing == (0, 0)
+
+
+def test_tokens_are_counted_together() -> None:
+    source = columns(A=["NA", "null", "x", "y"] * 5)
+    refused("10 record(s) hold NA, null, which", "--missing-values NA,null", source=source)
+    categories = source.to_pandas().astype({"A": "category"})
+    refused("10 record(s) hold NA, null", source=categories)
+    refused("10 record(s)", source=source, codebook={"A": {"levels": ["x", "y"]}})
+    for level in ("?", "none", "na", "nat"):
+        assert read(columns(A=[level, "x"] * 10), "A,B", DESIGN).keys[0].n_levels == 2
+
+
+def test_levels_that_differ_by_blanks(tmp_path: Path) -> None:
+    path = text(tmp_path, "A,B\n" + "x4711,1\ny,2\n" * 8 + "x4711 ,1\n x4711,2\n" * 2)
+    refused("key 'A': 2 level(s), in 4 record(s)", "blanks", "codebook", source=path)
+    padded = {"A": {"levels": ["x4711", "x4711 ", " x4711", "y"]}}
+    assert read(path, "A,B", DESIGN, codebook=padded).keys[0].n_levels == 4
+    refused("2 level(s), in 10 record(s)", source=columns(A=[" ", " NA", "x", "y"] * 5))
+    refused("1 level(s), in 10 record(s)", source=columns(A=["x ", " x"] * 10))
+    refused(
+        "1 level(s), in 5 record(s)",
+        source=columns(A=["9 ", "9", "x", "y"] * 5),
+        missing_values=["9"],
+    )
+    assert read(columns(A=["x ", "y "] * 10), "A,B", DESIGN).keys[0].levels == ("x ", "y ")
+
+
 def test_rows_without_any_key(tmp_path: Path) -> None:
     content = "A,B\n" + "".join(
         ",\n" if i in (3, 8, 9, 11, 15, 19) else f"{i % 3},{i % 2}\n" for i in range(20)

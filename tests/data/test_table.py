@@ -61,6 +61,10 @@ def test_matches_are_those_of_the_naive_count(sizes: list[int], share_missing: f
     table = CellTable.from_codes(codes, keys_of(sizes), 1000, missing="wildcard")
     expected = [naive_matches(codes, cell) for cell in table.cells]
     assert table.matches.tolist() == expected
+    alone = (codes[:, None] == codes).all(axis=2).sum(axis=1) == 1
+    masked = [naive_matches(codes, row) > 1 for row in codes] & alone & (codes >= 0).all(axis=1)
+    assert table.n_masked_uniques == masked.sum()
+    assert CellTable.from_codes(codes, keys_of(sizes), 1000).n_masked_uniques == 0
     assert table.unique.tolist() == [n == 1 for n in expected]
     assert table.n_uniques == expected.count(1)
     if share_missing == 0:

@@ -35,12 +35,30 @@ def test_data_are_laid_out_by_pattern():
         {"alpha_rate": -1.0},
         {"top_shape": float("nan")},
         {"top_rate": True},
+        {"top_shape": float("inf")},
+        {"alpha_shape": 0.049, "alpha": "per-record"},
         {"profile_concentration": "1"},
     ],
 )
 def test_impossible_parameters_are_refused(bad):
     with pytest.raises(SpecError, match=next(iter(bad))):
         HDP(**bad)
+
+
+def test_small_shapes_are_for_a_shared_alpha():
+    assert HDP(alpha_shape=0.01).alpha == "shared"
+    assert HDP(alpha_shape=0.05, alpha="per-record").alpha_shape == 0.05
+
+
+def test_the_cost_of_a_sweep_counts_levels():
+    """Profiles are drawn for every level, also where there are few records."""
+    few, many = (
+        HDP().cost(HDP().prepare(CellTable.from_codes([[0, 0]] * 9, keys, 50)))
+        for keys in ([Key.of_size("A", size), Key.of_size("B", 2)] for size in (2, 5_002))
+    )
+    assert few[0] == 9 * (30 + 12 * 2) + 60 * 4 * 32
+    assert many[0] - few[0] == 60 * 5_000 * 32
+    assert many[1] == few[1]
 
 
 def test_chains_start_apart_and_the_same_chain_starts_the_same():

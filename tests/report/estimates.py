@@ -59,7 +59,7 @@ def estimate(
     judged = (cells.unique | cells.incomplete) & (cells.counts >= 1)
     r1 = np.where(judged, rng.beta(0.25, 2.2, cells.n_cells), np.nan)
     r2 = np.where(judged, np.minimum(r1 * 1.5 + 0.01, 1.0), 1.0 / (1.0 + 20.0 * cells.counts))
-    share = rng.dirichlet([0.5, 0.2, 1.2, 0.8, 0.3], cells.n_cells)
+    share = rng.dirichlet([0.5, 0.2, 1.2, 0.8, 0.3], cells.n_cells)[:, : cells.n_keys]
     records = RecordRisk(
         unique=cells.unique,
         r1=r1,

@@ -87,7 +87,7 @@ def test_the_answer_stands_first(report: Page) -> None:
     result = summarise(estimate(), spec(), provenance())
     assert result.sentences["answer"] in report.text
     assert f"{result.sample.n_uniques:,} records that are unique in this file" in report.text
-    for words in ("Converged.", "simple random sample", "20 to 40% too high", "ab" * 32, "R-hat"):
+    for words in ("Converged.", "simple random sample", "14 of 76", "ab" * 32, "R-hat"):
         assert words in report.text, words
 
 
@@ -97,6 +97,36 @@ def test_an_unconverged_run_says_so(report: Page) -> None:
     assert "provisional" in bad.text
     assert "The chains have not converged." in bad.text
     assert "Not converged." not in report.text
+    assert "Provisional, not converged: of the " in bad.text
+    assert "Provisional" not in report.text
+
+
+def test_what_the_interval_depends_on_stands_below_the_answer(report: Page) -> None:
+    said = summarise(estimate(), spec(), provenance()).sentences
+    assert f"{said['answer']} {said['condition']}" in report.text
+    assert "if the model is right" in said["condition"]
+
+
+def test_the_trace_is_that_of_the_predictive_number(report: Page) -> None:
+    labels = [attributes["aria-label"] or "" for tag, attributes in report.tags if tag == "svg"]
+    assert [label for label in labels if label.startswith("τ1 in 4 chains")]
+    assert "τ1 in the order in which the chains drew it" in report.text
+    assert "Expected τ1 in the order" not in report.text
+    assert "all of this one kind" in report.text
+
+
+def test_what_was_not_computed_is_not_called_no_key(report: Page) -> None:
+    found = estimate()
+    found.records.key_drop[:] = np.nan
+    text = Page(
+        render(summarise(found, spec(), provenance()), dict(found.draws.scalars))
+        if found.draws is not None
+        else ""
+    ).text
+    assert "not computed" in text
+    assert "Not computed: no record" in text
+    assert "no single key" not in text
+    assert "not computed" not in report.text
 
 
 def test_a_known_risk_is_not_called_an_estimate() -> None:

@@ -95,6 +95,16 @@ def test_records_are_in_the_order_of_the_input(folder: Path, monkeypatch: Any) -
     assert frame["r1"].null_count == np.count_nonzero(counts > 1)
 
 
+@pytest.mark.parametrize("converged", [True, False])
+def test_records_say_what_run_they_are_of(tmp_path: Path, converged: bool) -> None:
+    write(estimate(converged=converged), tmp_path / "out", spec(), provenance())
+    metadata = pq.read_schema(tmp_path / "out" / "records.parquet").metadata
+    assert metadata[b"unikat.schema"] == b"unikat.records/1"
+    assert metadata[b"unikat.version"] == b"0.1.0"
+    assert metadata[b"unikat.seed"] == b"1"
+    assert metadata[b"unikat.converged"] == (b"true" if converged else b"false")
+
+
 def test_chunks_leave_no_trace(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(results, "_CHUNK", 700)
     write(estimate(), tmp_path / "out", spec(), provenance())

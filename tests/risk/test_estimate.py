@@ -187,6 +187,17 @@ def test_a_wildcard_census():
     by_cell = dict(zip(map(tuple, table.cells.tolist()), result.records.r2, strict=True))
     assert by_cell == {(-1, 0): 0.5, (0, 0): 0.5, (0, 1): 1.0}
     assert result.tau1.mean == 1.0
+    assert any("1 record(s) with a combination of their own" in w for w in result.warnings)
+    assert not assess(None, table_of([[0, 0], [0, 1]], 2, "wildcard")).warnings
+
+
+def test_records_that_wildcards_mask_are_told_of():
+    codes = [[0, 0], [0, 1], [0, 1], [1, 1], [1, -1]]
+    for missing, told in (("wildcard", True), ("integrate", False)):
+        table = table_of(codes, 50, missing)
+        totals, _ = random_totals(table, 3)
+        result = assess(draws_of(table, some_draws(), totals), table)
+        assert any("(wildcard)" in warning for warning in result.warnings) == told
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 95.0, float("nan")])

@@ -42,7 +42,7 @@ def show(result: Result, folder: Path) -> None:
 
     lines = ["", *_wrapped(wording.answer(result))]
     if not result.known_exactly:
-        lines += _wrapped(wording.share(result))
+        lines += _wrapped(f"{wording.condition(result)} {wording.share(result)}")
     level = wording.level(result.tau1)
     rows = [
         ("", "median", f"{level} interval", "R-hat"),

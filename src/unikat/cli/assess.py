@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -135,13 +137,23 @@ def _meant(name: str, value: Any) -> Any:
     if name == "codebook":
         return str(Path(value).absolute())
     if name in ("population_size", "max_sweeps"):
-        # As people write large numbers: 1,000,000 or 1_000_000 or 1e6.
-        plain = str(value).replace(",", "").replace("_", "")
-        try:
-            return int(float(plain)) if "e" in plain.lower() else int(plain)
-        except (ValueError, OverflowError):
-            return value
+        return _whole_number(f"--{name.replace('_', '-')}", str(value).strip())
     return value
+
+
+def _whole_number(option: str, text: str) -> int:
+    """Read a number as people write large ones: 1000000, 1,000,000, 1_000_000 or 1e6."""
+    if re.fullmatch(r"-?[0-9]+|[0-9]{1,3}(,[0-9]{3})+|[0-9]{1,3}(_[0-9]{3})+", text):
+        return int(text.replace(",", "").replace("_", ""))
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}", text):
+        number = Decimal(text)
+        if number == int(number):
+            return int(number)
+    raise SpecError(
+        f"{option} {text!r} is not a whole number. Commas or underscores may only separate "
+        "thousands, and a point stands only before an exponent: write 1000000, 1,000,000, "
+        "1_000_000 or 1e6."
+    )
 
 
 def _put(values: dict[str, Any], place: tuple[str, ...], value: Any, source: Path) -> None:

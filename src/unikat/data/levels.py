@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from math import isfinite
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from unikat.data.binning import KeySpec, bin_label, edges_sql, width_sql
 from unikat.data.codebook import Entry
 from unikat.data.engine import quoted
 from unikat.data.keys import MISSING_LABEL, Key
+from unikat.data.numbers import date_shown, number_meant, number_of, number_shown, rounded_shown
 from unikat.data.sources import Declared, Source
 from unikat.data.table import Missing
 from unikat.errors import DataError, SpecError
@@ -35,6 +36,8 @@ _Kind: TypeAlias = Literal["integer", "text", "boolean", "number", "date"]
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _NUMBERS = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
+_MISSING_TOKENS = frozenset(("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "."))
+"""What programs write into text where there is no value; never taken as a level unasked."""
 _NUMERIC_TEXT = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -119,7 +122,7 @@ def _refuse_empty_rows(
     if not n:
         return
     first = connection.execute(
-        f"SELECT row FROM (SELECT *, row_number() OVER () AS row FROM {rows}) "
+        f"SELECT row FROM (SELECT *, rownumber_meant() OVER () AS row FROM {rows}) "
         f"WHERE {nothing} ORDER BY row LIMIT 5"
     ).fetchall()
     shown = ", ".join(str(row[0]) for row in first)
@@ -212,10 +215,12 @@ class _Column:
         counts = {value: int(n) for value, n in counted}
         n_missing = counts.pop(None, 0)
         self._check_levels(counts, n_missing)
+        if self.kind == "text" and self.spec.rule is None:
+            self._check_texts(counts)
         values = self._ordered(counts)
         dense = self.kind != "text" or self.spec.rule is not None
         if dense:
-            numbers = [_number_of(value) for value in values]
+            numbers = [number_of(value) for value in values]
             dense = max(numbers) - min(numbers) < _DENSE
         levels, labels = self._named(values)
         if len(levels) == 1 and not (missing == "level" and n_missing):
@@ -276,9 +281,9 @@ class _Column:
                 conditions.append(f"{sql} IN ({', '.join(map(quoted, texts))})")
             numbers = f"TRY_CAST({sql} AS DOUBLE)"
         else:
-            wanted = {
-                number for code in self.missing_codes if (number := _number(code)) is not None
-            }
+            numbers_meant = (number_meant(code) for code in self.missing_codes)
+            # NaN is missing anyway.
+            wanted = {n for n in numbers_meant if n is not None and isfinite(n)}
             if wanted:
                 conditions.append(f"{sql} IN ({', '.join(map(repr, sorted(wanted)))})")
             numbers = sql
@@ -358,10 +363,43 @@ class _Column:
                 f"{self.spec.name}:quantile(10)."
             )
 
+    def _check_texts(self, counts: Mapping[object, int]) -> None:
+        """Refuse texts that are no level of their own by the look of them, unless declared."""
+        declared = {str(level) for level in self.entry.levels or ()}
+        declared |= self.entry.labels.keys() | self.declared.labels.keys()
+        texts = {str(value): n for value, n in counts.items() if str(value) not in declared}
+        tokens = sorted(texts.keys() & _MISSING_TOKENS)
+        if tokens:
+            # The tokens are conventions, not values of records, so the message may tell them.
+            rows = sum(texts[token] for token in tokens)
+            raise DataError(
+                f"{self.where}: {rows:,} record(s) hold {', '.join(tokens)}, which usually means "
+                "missing. If it does, say so with --missing-values "
+                f"{','.join(tokens)} (missing_values={tokens!r}); if it is a category of its own, "
+                f"name it among the levels or labels of {self.spec.name} in the codebook."
+            )
+        known = {str(value) for value in counts} | {str(code) for code in self.missing_codes}
+        known |= declared | _MISSING_TOKENS | {""}
+        once = set[str]()
+        padded = []
+        for text in sorted(texts, key=len):
+            bare = text.strip()
+            if bare in once or (bare != text and bare in known):
+                padded.append(text)
+            once.add(bare)
+        if padded:
+            rows = sum(texts[text] for text in padded)
+            raise DataError(
+                f"{self.where}: {len(padded):,} level(s), in {rows:,} record(s), differ from "
+                "another level or from a missing value only by blanks before or after the text, "
+                "and would be taken as levels of their own. Remove the blanks from the column, or "
+                "name these levels as they stand in the codebook."
+            )
+
     def _ordered(self, counts: Mapping[object, int]) -> list[object]:
         """Values in the order of their codes, declared ones that do not occur included."""
         if self.spec.rule is not None or self.kind == "boolean":
-            return sorted(counts, key=_number_of)
+            return sorted(counts, key=number_of)
         if self.entry.levels is not None:
             declared = [self._as_value(level) for level in self.entry.levels]
             known = set(declared)
@@ -382,13 +420,13 @@ class _Column:
             if all(map(_NUMERIC_TEXT.fullmatch, texts)):
                 return sorted(counts, key=lambda value: (float(str(value)), str(value)))
             return list[object](sorted(texts))
-        return sorted(counts, key=_number_of)
+        return sorted(counts, key=number_of)
 
     def _as_value(self, level: object) -> object:
         """A level of the codebook as a value of the column."""
         if self.kind == "text":
             return str(level)
-        number = _number(level)
+        number = number_meant(level)
         if number is None or number != int(number):
             raise SpecError(
                 f"{self.where} holds whole numbers, but a level declared in the codebook is none; "
@@ -399,10 +437,10 @@ class _Column:
     def _named(self, values: Sequence[object]) -> tuple[list[object], list[str]]:
         """Levels and labels of the values."""
         if self.spec.rule is not None:
-            bins = self._bin_labels(values, _date if self.kind == "date" else _shown)
+            bins = self._bin_labels(values, date_shown if self.kind == "date" else number_shown)
             if self.spec.rule.rule == "quantile" and self.kind != "date":
                 # The edges are values of records, which a report should not spell out.
-                rounded = self._bin_labels(values, _rounded)
+                rounded = self._bin_labels(values, rounded_shown)
                 bins = rounded if len(set(rounded)) == len(rounded) else bins
             return list(bins), bins
         levels = [bool(v) for v in values] if self.kind == "boolean" else list(values)
@@ -412,7 +450,7 @@ class _Column:
     def _bin_labels(self, values: Sequence[object], show: Callable[[float], str]) -> list[str]:
         return [
             bin_label(
-                int(_number_of(value)),
+                int(number_of(value)),
                 edges=self.edges,
                 width=self.width,
                 whole=self.whole,
@@ -434,37 +472,3 @@ class _Column:
         rows = self.connection.execute(f"SELECT {aggregate} FROM source").fetchall()
         value: float | None = rows[0][0]
         return value
-
-
-def _number(code: object) -> float | None:
-    """A missing code or declared level as a number, None if it is none."""
-    if isinstance(code, (int, float)):
-        return code
-    try:
-        return int(str(code))
-    except ValueError:
-        pass
-    try:
-        return float(str(code))
-    except ValueError:
-        return None
-
-
-def _number_of(value: object) -> float:
-    assert isinstance(value, (int, float))
-    return value
-
-
-def _shown(number: float) -> str:
-    # Fifteen digits hide the noise of binary fractions such as 3 * 0.1.
-    return str(int(number)) if float(number).is_integer() else f"{number:.15g}"
-
-
-def _rounded(number: float) -> str:
-    return _shown(float(f"{number:.3g}"))
-
-
-def _date(seconds: float) -> str:
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
-    return moment.strftime("%Y-%m-%d" if midnight else "%Y-%m-%d %H:%M:%S")

@@ -75,10 +75,12 @@ def read(
     """Read microdata and find the levels of their keys.
 
     Values are taken as they are: codes in text keep their leading zeros, an empty string is
-    missing, and a key's levels are the values that occur and those the codebook declares. Levels
-    are in the order of the codebook if it declares them, of the categories if the column is
-    categorical, else sorted (by number where all look like numbers). Neither categories nor value
-    labels declare levels, since both often outlive the records that had them.
+    missing, text such as ``NA`` or ``null`` is refused until it is named as a missing value or in
+    the codebook, and so is text that differs from other text by surrounding blanks only, and a
+    key's levels are the values that occur and those the codebook declares. Levels are in the order
+    of the codebook if it declares them, of the categories if the column is categorical, else sorted
+    (by number where all look like numbers). Neither categories nor value labels declare levels,
+    since both often outlive the records that had them.
 
     Parameters
     ----------

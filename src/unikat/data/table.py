@@ -166,6 +166,17 @@ class CellTable:
         """Number of sample uniques (see `unique`)."""
         return int(np.count_nonzero(self.unique))
 
+    @property
+    def n_masked_uniques(self) -> int:
+        """Complete records with a pattern of their own that an incomplete one may match.
+
+        They are no sample uniques under ``"wildcard"``; 0 under the other treatments.
+        """
+        if self.missing != "wildcard":
+            return 0
+        masked = (self.counts == 1) & (self.matches > 1) & ~self.incomplete
+        return int(np.count_nonzero(masked))
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of names and numbers of levels, patterns, counts and population size."""

@@ -16,7 +16,6 @@ from unikat.kernels.random import (
     PURPOSE_ASSIGN,
     PURPOSE_IMPUTE,
     PURPOSE_MOVES,
-    PURPOSE_START,
     philox,
     seek,
     uniform,
@@ -24,28 +23,6 @@ from unikat.kernels.random import (
 
 _INV32 = 1.0 / 4294967296.0
 _INV53 = 1.0 / 9007199254740992.0
-
-
-@kernel
-def start(key, first, last, rows, record_cell, n_start, spread, z):
-    """Draw starting components of records [first, last) into `z`.
-
-    Every record gets a main component among `n_start` by its cell; a token leaves it with
-    probability `spread`. Records of one cell start together, so starts are coherent clusters.
-    """
-    n_keys = rows.shape[1]
-    generator = np.zeros(GENERATOR_SIZE, np.uint32)
-    for i in range(first, last):
-        c = record_cell[i]
-        seek(generator, key, c, 0, PURPOSE_START)
-        main = int(uniform(generator) * n_start)
-        seek(generator, key, i, 1, PURPOSE_START)
-        for j in range(n_keys):
-            z[i, j] = -1
-            if rows[c, j] >= 0:
-                z[i, j] = main
-                if uniform(generator) < spread:
-                    z[i, j] = int(uniform(generator) * n_start)
 
 
 @kernel

@@ -46,6 +46,7 @@ _NODES = 16
 _EXACT_KEYS = 11
 _REPEATS = (4, 32)
 _SMALL_ALPHA = 0.05
+_LEAST_SHAPE = 0.05
 _START_CLASSES = (64, 128, 96, 192)
 
 
@@ -116,8 +117,17 @@ class HDP:
             "profile_concentration",
         ):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-                raise SpecError(f"model option {field} is {value!r}; it must be a positive number.")
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not 0 < value < np.inf:
+                raise SpecError(
+                    f"model option {field} is {value!r}; it must be a positive, finite number."
+                )
+        if self.alpha == "per-record" and self.alpha_shape < _LEAST_SHAPE:
+            raise SpecError(
+                f"model option alpha_shape is {self.alpha_shape!r}; with alpha = 'per-record' it "
+                f"must be at least {_LEAST_SHAPE}, since below that the prior of alpha runs into "
+                "zero. Take a larger alpha_shape, or alpha = 'shared'."
+            )
 
     def prepare(self, table: CellTable) -> MixtureData:
         """Lay the table out as rows of theta, records in the order of their pattern."""
@@ -284,11 +294,7 @@ class HDP:
         order = np.argsort(np.diff(data.offsets), kind="stable")
         rows = np.where(cells >= 0, cells + data.offsets[:-1], -1).astype(np.int32)[:, order]
         sorting = np.lexsort(rows.T[::-1])
-        # Components in falling weight, until what is left cannot matter.
-        slots = np.argsort(-state.weights, kind="stable")
-        slots = slots[
-            : 1 + np.searchsorted(np.cumsum(state.weights[slots]), 1.0 - _STICK_TOLERANCE)
-        ]
+        slots = _slots_that_matter(state)
         theta = np.ascontiguousarray(state.theta[:, slots], np.float64)
         alpha, alpha_weight = self._new_record_alpha(state)
         rows, weights = np.ascontiguousarray(rows[sorting]), state.weights[slots]
@@ -337,6 +343,8 @@ class HDP:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_keys = data.rows.shape[1]
         sweep = len(data.record_cell) * (30.0 + 12.0 * n_keys)
+        # Drawing the profiles: all levels of all keys, for about as many slots as at first.
+        sweep += 60.0 * float(data.offsets[-1]) * _FIRST_SLOTS
         if n_keys <= _EXACT_KEYS:
             return sweep, 7.0 * 2.0**n_keys + 3.0 ** (n_keys - 2)
         return sweep, 200.0 * n_keys**2
@@ -346,6 +354,17 @@ class HDP:
         if self.alpha == "shared":
             return state.alpha, np.ones(1)
         return _gamma_nodes(self.alpha_shape, self.alpha_rate)
+
+
+def _slots_that_matter(state: HDPState) -> Int64:
+    """Slots in falling weight: all that hold tokens, and sticks until the rest is negligible.
+
+    An occupied slot may weigh as little as 1/n, so none of them is dropped.
+    """
+    slots = np.argsort(-state.weights, kind="stable")
+    keep = np.bincount(state.z.ravel() + 1, minlength=len(slots) + 1)[1:][slots] > 0
+    keep[: 1 + np.searchsorted(np.cumsum(state.weights[slots]), 1.0 - _STICK_TOLERANCE)] = True
+    return slots[keep]
 
 
 @lru_cache(maxsize=8)

@@ -59,7 +59,7 @@ def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]
         drawn["tau2"] = figures.posterior(
             tau2[:, first:], result.tau2, "τ2", "τ2, correct links an intruder would make"
         )
-        drawn["trace"] = figures.trace(traces["tau1_expected"], first, "Expected τ1")
+        drawn["trace"] = figures.trace(tau1, first, "τ1")
     if not result.known_exactly and result.records.n_judged:
         drawn["records"] = figures.record_risks(result.records.histogram)
     if any(key.drop is not None for key in result.keys):

@@ -52,6 +52,7 @@ SPEC, REPORT, MANIFEST = "assessment.toml", "report.html", "manifest.json"
 FILES = (RESULT, RECORDS, DRAWS, SPEC, REPORT, MANIFEST)
 _SCRATCH = ".unikat-writing-"
 _MANIFEST_SCHEMA = "unikat.manifest/1"
+_RECORDS_SCHEMA = "unikat.records/1"
 _CHUNK = 1 << 18
 SCALARS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 
@@ -106,7 +107,7 @@ def write(
     with _all_or_nothing(folder) as scratch:
         _write_text(scratch / RESULT, _json(asdict(result)))
         _write_text(scratch / SPEC, spec.to_toml(folder, _note(result)))
-        _write_records(estimate, scratch / RECORDS)
+        _write_records(estimate, result, scratch / RECORDS)
         traces: dict[str, Float64] = {}
         if estimate.draws is not None:
             _write_bytes(scratch / DRAWS, estimate.draws.to_netcdf())
@@ -306,12 +307,19 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_records(estimate: RiskEstimate, path: Path) -> None:
-    """Write one row per record, a chunk of records at a time."""
+def _write_records(estimate: RiskEstimate, result: Result, path: Path) -> None:
+    """Write one row per record, a chunk of records at a time, and what run they are of."""
     table, records = estimate.table, estimate.records
     with _create(path) as file:
         names = pa.array([key.name for key in table.keys], pa.string())
-        schema = _records_schema()
+        schema = _records_schema().with_metadata(
+            {
+                "unikat.schema": _RECORDS_SCHEMA,
+                "unikat.version": result.provenance.unikat,
+                "unikat.seed": str(result.seed),
+                "unikat.converged": "true" if result.converged else "false",
+            }
+        )
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             for start in range(0, table.n_records, _CHUNK):
                 cells = table.record_cell[start : start + _CHUNK].astype(np.int64)

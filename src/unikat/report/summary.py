@@ -78,6 +78,8 @@ class TopRecord:
     r1_upper: float
     r2: float
     reasons: tuple[Reason, ...]
+    reasons_computed: bool = True
+    """Whether `reasons` were computed; if not, none are given."""
     values: dict[str, str] | None = None
     """Label of every key; only if small cells were asked for."""
 
@@ -339,6 +341,7 @@ def _top(estimate: RiskEstimate, judged: Int64, show_values: bool) -> tuple[TopR
                     for j, fall in zip(keys, falls, strict=True)
                     if j >= 0
                 ),
+                reasons_computed=not bool(np.isnan(records.key_drop[cell]).any()),
                 values=values,
             )
         )

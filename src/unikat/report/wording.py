@@ -8,6 +8,22 @@ if TYPE_CHECKING:
     from unikat.report.summary import Result
     from unikat.risk.estimate import Summary
 
+PROVISIONAL = "Provisional, not converged: "
+CONDITION = (
+    "This interval holds if the model is right. It leaves out the error of the model itself, which "
+    "can be larger."
+)
+MODEL_ERROR = (
+    "In trials on real populations with an earlier version, τ1 of models of this kind was between "
+    "a quarter too low and three quarters too high, mostly too high, and the 95% intervals held "
+    "the truth in 14 of 76 comparisons. On the larger New York sample of the paper and on the demo "
+    "town they held it; on the smaller New York sample the truth lay at the edge of the interval "
+    "or just outside."
+)
+"""Said in the same words in the README and in the documentation."""
+_EXACT_KEYS = 11
+"""Keys up to which a model computes the probability of a cell exactly."""
+
 
 def number(value: float) -> str:
     """Write a number as a reader wants it: whole from 10 on, one digit below.
@@ -71,21 +87,28 @@ def level(summary: Summary) -> str:
 
 
 def answer(result: Result) -> str:
-    """Say the result in one sentence."""
+    """Say the result in one sentence, and first that it is provisional if it is."""
+    said = _answer(result)
+    return said if result.converged else f"{PROVISIONAL}{said[:1].lower()}{said[1:]}"
+
+
+def _answer(result: Result) -> str:
     sample, tau1 = result.sample, result.tau1
     n_uniques = number(sample.n_uniques)
+    # What wildcards match is a convention, not a fact.
+    sure = "" if sample.missing == "wildcard" and sample.n_incomplete else ", without any doubt"
     if result.known_exactly and sample.population_size == sample.n_records:
         return (
             f"The file holds the whole population, so each of the {n_uniques} records that are "
-            "unique in the file is unique in the population, without any doubt."
+            f"unique in the file is unique in the population{sure}."
         )
     if result.known_exactly:
         return (
             "No record is unique in this file on these keys, so no record is both unique in the "
-            "file and unique in the population, without any doubt."
+            f"file and unique in the population{sure}."
         )
     if sample.n_uniques:
-        among = f"Of the {n_uniques} records that are unique in this file,"
+        among = f"Of the {_judged(result)},"
     else:
         among = f"Of the {number(result.records.n_judged)} incomplete records that may be unique,"
     return (
@@ -94,28 +117,41 @@ def answer(result: Result) -> str:
     )
 
 
+def _judged(result: Result) -> str:
+    """Name the records that τ1 and τ2 are about; an incomplete one may turn out to be unique."""
+    n_judged = result.records.n_judged
+    are = "are" if n_judged == result.sample.n_uniques else "are, or may be,"
+    return f"{number(n_judged)} records that {are} unique in this file"
+
+
+def condition(result: Result) -> str:
+    """Say what the interval of the answer depends on."""
+    return "" if result.known_exactly else CONDITION
+
+
 def share(result: Result) -> str:
     """Say which part of the file the answer is."""
-    sample, tau1 = result.sample, result.tau1
+    sample, tau1, n_judged = result.sample, result.tau1, result.records.n_judged
     whole = f"{percent(tau1.median / sample.n_records)} of all {number(sample.n_records)} records"
     if not sample.n_uniques:
         return f"That is {whole}."
-    parts = [percent(value / sample.n_uniques) for value in (tau1.median, tau1.lower, tau1.upper)]
-    return f"That is {parts[0]} of the unique records ({parts[1]} to {parts[2]}) and {whole}."
+    parts = [percent(value / n_judged) for value in (tau1.median, tau1.lower, tau1.upper)]
+    these = "the unique records" if n_judged == sample.n_uniques else "these records"
+    return f"That is {parts[0]} of {these} ({parts[1]} to {parts[2]}) and {whole}."
 
 
 def matches(result: Result) -> str:
     """Say what τ2 means."""
-    tau2, sample = result.tau2, result.sample
+    tau2 = result.tau2
     if result.known_exactly:
         return (
             f"An intruder who links every unique record to a unit of the population that agrees "
             f"with it on all keys would be right {number(tau2.mean)} times."
         )
     return (
-        f"An intruder who links each of the {number(sample.n_uniques)} unique records to a unit "
-        "of the population that agrees with it on all keys, at random if several do, would be "
-        f"right about {number(tau2.median)} times ({level(tau2)} interval "
+        f"An intruder who links each of the {_judged(result)} to a unit of the population that "
+        "agrees with it on all keys, at random if several do, would be right about "
+        f" {number(tau2.median)} times ({level(tau2)} interval "
         f"{number(tau2.lower)} to {number(tau2.upper)})."
     )
 
@@ -152,7 +188,8 @@ def sentences(result: Result) -> dict[str, str]:
     sample = result.sample
     said = {
         "answer": answer(result),
-        "tau1": f"{answer(result)} {share(result)}".strip(),
+        "condition": condition(result),
+        "tau1": " ".join(filter(None, (answer(result), condition(result), share(result)))),
         "tau2": matches(result),
         "tau1_expected": (
             "The number of unique records that are also unique in the population, averaged over "
@@ -184,26 +221,42 @@ def sentences(result: Result) -> dict[str, str]:
         ),
         "sample.n_incomplete": _incomplete(result),
         "mean, median": "Centre of the posterior distribution.",
-        "lower, upper, level": "The number lies between them with this probability.",
-        "rhat": "Agreement of the chains; 1 is perfect, above 1.01 the run is too short.",
+        "lower, upper, level": (
+            "If the model is right, the number lies between them with this probability."
+        ),
+        "rhat": (
+            f"Agreement of the chains; 1 is perfect. For τ1 and τ2, above {_rhat_target(result):g} "
+            "the run is too short. The expected measures do not decide when sampling ends; above "
+            "1.05 they bring a warning of their own."
+        ),
         "ess_bulk, ess_tail": (
             "Number of independent draws that would tell the centre, and the interval's ends, as "
             "precisely."
         ),
-        "keys.drop": "Fall in expected τ1 if this key alone were left out of the keys.",
-        "keys.tau1_without": "Expected τ1 if this key alone were left out of the keys.",
+        "keys.drop": (
+            "Fall in expected τ1 if this key alone were left out of the keys, from the margin of "
+            "the fitted model."
+        ),
+        "keys.tau1_without": (
+            "Expected τ1 if this key alone were left out of the keys: from the margin of the "
+            "fitted model, which is not fitted anew without the key."
+        ),
         "keys.n_missing": "Records in which this key is missing.",
         "records.n_judged": "Records that are unique in the file, or may be.",
         "records.at_least": "Records whose r1 is at least the threshold.",
         "records.histogram": "Records by r1, in 20 bins of equal width from 0 to 1.",
         "records.top": (
             "The records at greatest risk by row number, the first record being 1, with the keys "
-            "whose removal lowers r1 most."
+            "whose removal lowers r1 most; for incomplete records these are not computed."
         ),
         "r1": "Probability that the record is unique in the population.",
         "r2": "Probability that a link of the record to a unit that agrees with it is correct.",
     }
     return said
+
+
+def _rhat_target(result: Result) -> float:
+    return 1.01 if result.sampling is None else result.sampling.rhat_target
 
 
 def _incomplete(result: Result) -> str:
@@ -255,11 +308,19 @@ def limits(result: Result) -> list[tuple[str, str]]:
         (
             "The answer depends on the model",
             "The interval covers the doubt about the parameters of one model, not the doubt about "
-            "the model. On census files whose keys have many levels, this kind of model with "
-            "fixed priors put τ1 20 to 40% too high, and the intervals then missed the truth. "
-            "Where much depends on the number, see whether it holds with coarser keys.",
+            f"the model. {MODEL_ERROR} Where much depends on the number, see whether it holds with "
+            "coarser keys.",
         ),
     ]
+    if sample.n_keys > _EXACT_KEYS:
+        points.append(
+            (
+                "Many keys",
+                f"With more than {_EXACT_KEYS} keys the probability of a combination is an "
+                "unbiased estimate in every draw, not an exact sum, so r1 comes out very slightly "
+                "too high.",
+            )
+        )
     if result.known_exactly:
         return [point for point in points[1:4] if "Missing" not in point[0]]
     return points

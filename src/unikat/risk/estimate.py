@@ -118,7 +118,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         )
         for name in ("tau1", "tau2", "tau1_expected", "tau2_expected")
     }
-    warnings = []
+    warnings = _masked(table)
     if not draws.converged:
         worst = max(
             (d.rhat for d in draws.diagnostics.values() if np.isfinite(d.rhat)), default=np.nan
@@ -168,14 +168,31 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
             _, where = np.unique(rest, axis=0, return_inverse=True)
             alone = np.bincount(where.ravel(), table.counts)[where.ravel()] == 1
             drop[table.unique, j] = 1.0 - alone[table.unique]
+    warnings = _masked(table)
+    if not census:
+        warnings.append(
+            "No record is unique in the file, so only τ1 and τ2 were determined: the risks of "
+            "records that share their combination with others (r2) were not estimated."
+        )
     records = RecordRisk(
         unique=table.unique, r1=r1, r1_lower=r1, r1_upper=r1, r2=r2, r2_lower=r2, r2_upper=r2,
         key_drop=drop,
     )  # fmt: skip
     return RiskEstimate(
         table=table, draws=None, tau1=known, tau2=known, tau1_expected=known, tau2_expected=known,
-        records=records, converged=True, warnings=(),
+        records=records, converged=True, warnings=tuple(warnings),
     )  # fmt: skip
+
+
+def _masked(table: CellTable) -> list[str]:
+    """Warn of records that wildcards keep from being sample uniques."""
+    n = table.n_masked_uniques
+    if not n:
+        return []
+    return [
+        f"{n:,} record(s) with a combination of their own are not counted as unique because "
+        "records with missing keys may match them (wildcard); τ1 and τ2 leave them out."
+    ]
 
 
 def _summary(draws: Float64, level: float, diagnostics: Diagnostics) -> Summary:

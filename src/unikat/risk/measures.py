@@ -199,8 +199,9 @@ class RiskMeasures:
     ) -> None:
         """Leave out each key in turn for one part of the sample uniques."""
         n_uniques = len(totals.key_drop)
-        # Hashed, so that all parts get their turn whatever the thinning.
-        part = int(chain_key(stream.sweep, 0)[0]) % _PARTS
+        # Hashed, so that all parts get their turn whatever the thinning, and shifted from chain to
+        # chain, so that few draws already cover all parts.
+        part = (int(chain_key(stream.sweep, 0)[0]) + stream.chain * (_PARTS // 4)) % _PARTS
         first, last = n_uniques * part // _PARTS, n_uniques * (part + 1) // _PARTS
         if first == last:
             return

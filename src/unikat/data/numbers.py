@@ -1,0 +1,43 @@
+"""Values as numbers, and numbers and dates as text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+
+def number_meant(code: object) -> float | None:
+    """Return a missing code or declared level as a number, None if it is none."""
+    if isinstance(code, (int, float)):
+        return code
+    try:
+        return int(str(code))
+    except ValueError:
+        pass
+    try:
+        return float(str(code))
+    except ValueError:
+        return None
+
+
+def number_of(value: object) -> float:
+    """Return a value that is known to be a number."""
+    assert isinstance(value, (int, float))
+    return value
+
+
+def number_shown(number: float) -> str:
+    """Return a number as text; whole numbers without a point."""
+    # Fifteen digits hide the noise of binary fractions such as 3 * 0.1.
+    return str(int(number)) if float(number).is_integer() else f"{number:.15g}"
+
+
+def rounded_shown(number: float) -> str:
+    """Return a number to three significant digits."""
+    return number_shown(float(f"{number:.3g}"))
+
+
+def date_shown(seconds: float) -> str:
+    """Return seconds since 1970 as a date, with the time where there is one."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
+    return moment.strftime("%Y-%m-%d" if midnight else "%Y-%m-%d %H:%M:%S")

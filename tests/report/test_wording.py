@@ -1,0 +1,141 @@
+"""What is said agrees with what is known, in the report and in the documentation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from report.estimates import estimate, provenance, spec, summary, table
+from unikat.cli._output import show
+from unikat.data import CellTable, Key
+from unikat.models import mixed_membership
+from unikat.report import wording
+from unikat.report.summary import Result, summarise
+
+ROOT = Path(__file__).parents[2]
+
+
+def result(**choices: Any) -> Result:
+    return summarise(estimate(**choices), spec(), provenance())
+
+
+def few_complete_uniques() -> CellTable:
+    """Return 5 complete records, all unique, and 500 incomplete ones."""
+    codes = np.zeros((505, 2), np.int64)
+    codes[:5, 1] = np.arange(5)
+    codes[5:] = np.column_stack([np.full(500, -1), np.arange(500) + 5])
+    keys = [Key.of_size("A", 2), Key.of_size("B", 505)]
+    return CellTable.from_codes(codes, keys, 50_000)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/assumptions-and-limits.md"])
+def test_the_error_of_the_model_is_said_in_the_same_words(name: str) -> None:
+    text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+    assert wording.MODEL_ERROR in text
+    assert "safe side" not in text
+    assert "if the model is right" in text
+
+
+def test_the_report_says_the_error_of_the_model() -> None:
+    said = dict(wording.limits(result()))["The answer depends on the model"]
+    assert wording.MODEL_ERROR in said
+    for words in ("a quarter too low", "three quarters too high", "14 of 76"):
+        assert words in said
+
+
+def test_intervals_are_said_to_depend_on_the_model() -> None:
+    said = result().sentences
+    assert "If the model is right" in said["lower, upper, level"]
+    assert said["condition"] in said["tau1"]
+    known = result(cells=table(population_size=3000), known=True).sentences
+    assert known["condition"] == ""
+    assert known["tau1"] == known["answer"] + " " + wording.share(
+        result(cells=table(population_size=3000), known=True)
+    )
+
+
+def test_incomplete_records_count_among_those_that_may_be_unique() -> None:
+    cells = few_complete_uniques()
+    found = estimate(cells)
+    found = replace(found, tau1=summary(np.linspace(150.0, 420.0, 500)))
+    facts = summarise(found, spec(), provenance())
+    assert (facts.sample.n_uniques, facts.records.n_judged) == (5, 505)
+    words = "505 records that are, or may be, unique in this file"
+    for text in (facts.sentences["answer"], facts.sentences["tau2"]):
+        assert words in text
+    shares = [float(share) for share in re.findall(r"([0-9.]+)%", wording.share(facts))]
+    assert len(shares) == 4
+    assert max(shares) <= 100
+    assert "the unique records" not in wording.share(facts)
+
+
+def test_complete_records_are_unique_without_a_may() -> None:
+    facts = result()
+    words = f"{facts.sample.n_uniques:,} records that are unique in this file"
+    assert words in facts.sentences["answer"]
+    assert words in facts.sentences["tau2"]
+
+
+def test_an_unconverged_answer_begins_with_that() -> None:
+    good, bad = result(), result(converged=False)
+    assert bad.sentences["answer"].startswith("Provisional, not converged: of the ")
+    assert bad.sentences["tau1"].startswith("Provisional, not converged: ")
+    assert good.sentences["answer"].startswith("Of the ")
+
+
+def test_the_terminal_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
+    show(result(converged=False), Path("out"))
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith("Provisional, not converged: of the ")
+    assert f". {wording.CONDITION} That is " in told
+
+
+def test_the_r_hat_that_counts_is_that_of_the_counts() -> None:
+    said = result().sentences["rhat"]
+    assert "For τ1 and τ2, above 1.01 the run is too short" in said
+    assert "above 1.05" in said
+
+
+def test_a_key_left_out_is_a_margin_and_no_refit() -> None:
+    assert "not fitted anew" in result().sentences["keys.tau1_without"]
+
+
+def test_many_keys_are_a_limit() -> None:
+    facts = result()
+    assert wording._EXACT_KEYS == mixed_membership._EXACT_KEYS
+    assert "Many keys" not in dict(wording.limits(facts))
+    many = replace(facts, sample=replace(facts.sample, n_keys=wording._EXACT_KEYS + 1))
+    assert "very slightly too high" in dict(wording.limits(many))["Many keys"]
+
+
+def test_drops_that_were_not_computed_are_told_from_small_ones() -> None:
+    assert all(record.reasons_computed for record in result().records.top)
+    found = estimate(few_complete_uniques())
+    found.records.key_drop[found.table.incomplete] = np.nan
+    top = summarise(found, spec(), provenance()).records.top
+    unknown = [record for record in top if not record.reasons_computed]
+    assert unknown
+    assert not any(record.reasons for record in unknown)
+
+
+def test_the_documentation_says_what_differs_from_the_paper() -> None:
+    text = (ROOT / "docs" / "assumptions-and-limits.md").read_text(encoding="utf-8")
+    flat = " ".join(text.split())
+    assert "Two things differ" not in flat
+    assert "the estimate is right" not in flat
+    differences = flat[flat.index("differ from the paper:") :]
+    assert differences.index("one concentration α is shared") < differences.index("table counts")
+    for words in ("--set alpha=per-record", "latent class", "block moves", "[39, 60]", "[60, 86]"):
+        assert words in differences, words
+    assert "all of one kind, many pure classes" in flat
+
+
+def test_the_documentation_says_how_fine_record_risks_are() -> None:
+    flat = " ".join((ROOT / "docs" / "results.md").read_text(encoding="utf-8").split())
+    for words in ("64 bins", "100,000 patterns", "12 or more", "fewer draws than r1"):
+        assert words in flat, words
