@@ -122,7 +122,7 @@ def _refuse_empty_rows(
     if not n:
         return
     first = connection.execute(
-        f"SELECT row FROM (SELECT *, rownumber_meant() OVER () AS row FROM {rows}) "
+        f"SELECT row FROM (SELECT *, row_number() OVER () AS row FROM {rows}) "
         f"WHERE {nothing} ORDER BY row LIMIT 5"
     ).fetchall()
     shown = ", ".join(str(row[0]) for row in first)
