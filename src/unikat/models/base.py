@@ -65,7 +65,7 @@ class Model(Protocol[State, Data]):
         ...
 
     def cost(self, data: Data) -> tuple[float, float]:
-        """Counted work of one sweep and of one cell probability, in the same unit."""
+        """Counted work of one sweep and of one cell probability, in nanoseconds, roughly."""
         ...
 
 
