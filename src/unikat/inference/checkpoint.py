@@ -98,7 +98,7 @@ def save(path: Path, run: Mapping[str, str], content: Mapping[str, Any]) -> None
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(name)
@@ -201,7 +201,7 @@ def _write(file: BinaryIO, header: bytes, arrays: list[AnyArray]) -> None:
     file.write(hashing.digest.digest())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the renaming durable, where the system can."""
     if os.name != "posix":
         return

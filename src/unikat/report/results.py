@@ -35,6 +35,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from unikat._typing import Float64
 from unikat.errors import OutputError
+from unikat.inference.checkpoint import sync_folder
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report.html import render
 from unikat.report.summary import (
@@ -231,7 +232,7 @@ def _all_or_nothing(folder: Path) -> Iterator[Path]:
         for name in FILES:
             if (scratch / name).exists():
                 os.replace(scratch / name, folder / name)
-        _sync_folder(folder)
+        sync_folder(folder)
     except OSError as error:
         raise OutputError(
             f"Cannot write the results to {folder}: {_why(error)}. Make room or choose another "
@@ -290,16 +291,6 @@ def _write_bytes(path: Path, content: bytes) -> None:
 
 def _write_text(path: Path, text: str) -> None:
     _write_bytes(path, text.encode())
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _digest(path: Path) -> str:
