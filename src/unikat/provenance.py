@@ -58,6 +58,37 @@ class ModelSpec(BaseModel):
         """The options given, by name; the model checks them."""
         return dict(self.model_extra or {})
 
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read a model as the command line names it: `gom` or `gom:components=30:base=uniform`.
+
+        Raises
+        ------
+        SpecError
+            If a part after the name is not NAME=VALUE.
+
+        Examples
+        --------
+        >>> ModelSpec.of("gom:components=30").options
+        {'components': 30}
+        """
+        name, *settings = (part.strip() for part in text.split(":"))
+        options: dict[str, Any] = {}
+        for setting in settings:
+            option, equals, value = setting.partition("=")
+            if not equals or not option.strip() or option.strip() == "name":
+                raise SpecError(
+                    f"{setting!r} in the model {text!r} is not NAME=VALUE; write a model with its "
+                    "options as name:option=value:option=value."
+                )
+            options[option.strip()] = toml_value(value.strip())
+        return cls(name=name, **options)
+
+    @property
+    def label(self) -> str:
+        """The model as `of` reads it."""
+        return ":".join([self.name, *(f"{name}={value}" for name, value in self.options.items())])
+
 
 class SamplingSpec(_Table):
     """The `[sampling]` table: chains, seed, and when to stop."""

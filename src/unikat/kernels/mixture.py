@@ -14,7 +14,6 @@ from unikat.kernels.jit import device, kernel
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_ASSIGN,
-    PURPOSE_IMPUTE,
     PURPOSE_MOVES,
     philox,
     seek,
@@ -303,7 +302,7 @@ def assign(
 
 
 @kernel
-def impute(key, sweep, rows, z, alpha, weights, theta, offsets):
+def impute(key, sweep, purpose, rows, z, alpha, weights, theta, offsets):
     """Draw the missing keys of records into `rows` (n, n_keys), and their components into `z`.
 
     A new token copies the component of one of the record's tokens, or draws from g0 with weight
@@ -312,7 +311,7 @@ def impute(key, sweep, rows, z, alpha, weights, theta, offsets):
     n, n_keys = rows.shape
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for i in range(n):
-        seek(generator, key, i, sweep, PURPOSE_IMPUTE)
+        seek(generator, key, i, sweep, purpose)
         concentration = alpha[0] if alpha.shape[0] == 1 else alpha[i]
         n_tok = 0
         for j in range(n_keys):

@@ -64,6 +64,10 @@ class Model(Protocol[State, Data]):
         """
         ...
 
+    def simulate(self, stream: Stream, state: State, data: Data, n_records: int) -> Int32:
+        """Draw the keys of new individuals from the model, (n_records, n_keys)."""
+        ...
+
     def cost(self, data: Data) -> tuple[float, float]:
         """Counted work of one sweep and of one cell probability, in nanoseconds, roughly."""
         ...

@@ -34,6 +34,7 @@ from unikat.errors import SpecError
 from unikat.kernels import cells as cell_kernels
 from unikat.kernels import mixture
 from unikat.kernels import weights as weight_kernels
+from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Info, Stream
 from unikat.rng import chain_key
 
@@ -330,6 +331,29 @@ class HDP:
         mixture.impute(
             chain_key(stream.seed, stream.chain),
             stream.sweep,
+            PURPOSE_IMPUTE,
+            rows,
+            z,
+            alpha,
+            state.weights,
+            state.theta,
+            data.offsets,
+        )
+        return (rows - data.offsets[:-1]).astype(np.int32)
+
+    def simulate(self, stream: Stream, state: HDPState, data: MixtureData, n_records: int) -> Int32:
+        """Draw the keys of new individuals: records of which every key is missing."""
+        key = chain_key(stream.seed, stream.chain)
+        alpha = state.alpha
+        if self.alpha == "per-record":
+            rng = np.random.Generator(np.random.Philox(key=key, counter=stream.sweep))
+            alpha = rng.gamma(self.alpha_shape, 1.0 / self.alpha_rate, n_records)
+        rows = np.full((n_records, data.rows.shape[1]), -1, np.int32)
+        z = np.full(rows.shape, -1, np.int64)
+        mixture.impute(
+            key,
+            stream.sweep,
+            PURPOSE_SIMULATE,
             rows,
             z,
             alpha,

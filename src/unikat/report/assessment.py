@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from unikat.data import CellTable, Design, read
-from unikat.errors import DataError, OutputError, SpecError, suggest
+from unikat.errors import DataError, OutputError, SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.progress import Progress
-from unikat.models.base import AnyModel
-from unikat.models.mixed_membership import HDP
-from unikat.provenance import AssessmentSpec, ModelSpec, Provenance
+from unikat.models.catalogue import build_model
+from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.measures import RiskMeasures
-
-MODELS: dict[str, type[Any]] = {"hdp": HDP}
-"""Models by the name they have in specifications and on the command line."""
 
 
 def run(
@@ -69,7 +63,7 @@ def run(
     """
     tell = stage if stage is not None else _ignore
     started = datetime.now(UTC)
-    model = build_model(spec.model)
+    model = build_model(spec.model.name, spec.model.options)
     design = Design(population_size=spec.population_size)  # type: ignore[arg-type]  # checked there
     plan, workers = _plan(spec), _workers(spec)
     check_folder(folder, resume=resume, overwrite=overwrite)
@@ -105,31 +99,6 @@ def run(
     if estimate.converged:
         checkpoint.remove()
     return estimate
-
-
-def build_model(spec: ModelSpec) -> AnyModel:
-    """Make the model that a specification names, with its options.
-
-    Raises
-    ------
-    SpecError
-        If there is no such model or option, or the model refuses a value.
-    """
-    kind = MODELS.get(spec.name)
-    if kind is None:
-        raise SpecError(
-            f"There is no model {spec.name!r}.{suggest(spec.name, MODELS)} "
-            f"Models: {', '.join(MODELS)}."
-        )
-    options = [field.name for field in fields(kind)]
-    for name in spec.options:
-        if name not in options:
-            raise SpecError(
-                f"The model {spec.name!r} has no option {name!r}.{suggest(name, options)} "
-                f"Options: {', '.join(options)}."
-            )
-    model: AnyModel = kind(**spec.options)
-    return model
 
 
 def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:

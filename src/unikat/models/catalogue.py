@@ -1,0 +1,43 @@
+"""All models, by the name they have in specifications and on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from unikat.errors import SpecError, suggest
+from unikat.models.base import AnyModel
+from unikat.models.mixed_membership import HDP
+
+MODELS: dict[str, type[Any]] = {model.name: model for model in (HDP,)}
+"""Filled from here alone."""
+
+
+def build_model(name: str, options: Mapping[str, Any]) -> AnyModel:
+    """Make the model of a name, with its options.
+
+    Raises
+    ------
+    SpecError
+        If there is no such model or option, or the model refuses a value.
+
+    Examples
+    --------
+    >>> build_model("hdp", {"alpha": "per-record"}).alpha
+    'per-record'
+    """
+    kind = MODELS.get(name)
+    if kind is None:
+        raise SpecError(
+            f"There is no model {name!r}.{suggest(name, MODELS)} Models: {', '.join(MODELS)}."
+        )
+    known = [field.name for field in fields(kind)]
+    for option in options:
+        if option not in known:
+            raise SpecError(
+                f"The model {name!r} has no option {option!r}.{suggest(option, known)} "
+                f"Options: {', '.join(known)}."
+            )
+    model: AnyModel = kind(**options)
+    return model
