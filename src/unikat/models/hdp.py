@@ -58,5 +58,5 @@ class HDP(MixedMembership):
         )
         return weights, np.array([top]), occupied
 
-    def _slots(self, slots: Slots) -> Slots:
-        return compacted(slots)
+    def _slots(self, state: MembershipState, slots: Slots) -> Slots:
+        return compacted(slots, float(state.top[0]))

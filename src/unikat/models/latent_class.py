@@ -159,7 +159,9 @@ class LatentClass(ProfilePrior):
         sizes: Int64,
     ) -> tuple[LatentClassState, Info]:
         """Split-merge on `state.z` (the caller's own copy); then weights and profiles."""
-        slots = compacted(Slots(state.z, state.weights, counts, sizes[None, :]))
+        slots = compacted(
+            Slots(state.z, state.weights, counts, sizes[None, :]), float(state.top[0])
+        )
         # A table is a record here.
         tables = slots.stacks[0].copy()
         moved = 0

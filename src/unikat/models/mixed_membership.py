@@ -111,7 +111,7 @@ class MixedMembership(ProfilePrior, ABC):
     def _first_slots(self, chain: int) -> int:
         """Slots at the start of a chain, a multiple of 8."""
 
-    def _slots(self, slots: Slots) -> Slots:
+    def _slots(self, state: MembershipState, slots: Slots) -> Slots:
         """Drop slots where few are needed."""
         return slots
 
@@ -235,7 +235,7 @@ class MixedMembership(ProfilePrior, ABC):
         Tables; split-merge, which changes z (the caller's own copy); weights; the profiles' prior
         and the profiles; the shared alpha.
         """
-        slots = self._slots(Slots(state.z, state.weights, counts, stacks))
+        slots = self._slots(state, Slots(state.z, state.weights, counts, stacks))
         z, counts, stacks = slots.z, slots.counts, slots.stacks
         n_slots = counts.shape[1]
         tables = np.zeros(n_slots, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,12 +36,18 @@ def first_slots(chain: int) -> int:
     return max(FIRST_SLOTS, 2 * START_CLASSES[chain % len(START_CLASSES)])
 
 
-def compacted(slots: Slots) -> Slots:
-    """Move the occupied slots to the front and drop half of the slots where few are needed."""
+def compacted(slots: Slots, top: float) -> Slots:
+    """Move the occupied slots to the front and drop the others, where many more are kept than used.
+
+    Kept are slots for sticks down to the tolerance, given alpha_0 = `top`: after m sticks of
+    Beta(1, top) about exp(-m / top) of the unseen part is left.
+    """
     n_slots = len(slots.weights)
     occupied = np.flatnonzero(slots.stacks[0])
-    keep = n_slots // 2
-    if keep < FIRST_SLOTS or len(occupied) + _SPARE > keep:
+    unseen = top / (top + slots.stacks[0].sum())
+    sticks = top * math.log(max(unseen / STICK_TOLERANCE, 1.0))
+    keep = max(FIRST_SLOTS, _in_eights(len(occupied) + _SPARE + 1.3 * sticks))
+    if n_slots < 1.3 * keep:
         return slots
     kept = np.concatenate((occupied, np.setdiff1d(np.arange(n_slots), occupied)))[:keep]
     place = np.full(n_slots + 1, -1, np.int16)
@@ -65,10 +72,14 @@ def draw_sticks(
         if remainder < STICK_TOLERANCE or len(tables) >= _MOST:
             return weights, drawn, occupied
         # The same draw again, with more empty slots.
-        tables = padded(tables, 2 * len(tables))
+        tables = padded(tables, _in_eights(1.25 * len(tables)))
 
 
 def padded(array: Int64, n_slots: int) -> Int64:
     """Add empty slots along the last axis."""
     extra = np.zeros((*array.shape[:-1], n_slots - array.shape[-1]), array.dtype)
     return np.concatenate((array, extra), axis=-1) if extra.size else array
+
+
+def _in_eights(n: float) -> int:
+    return 8 * math.ceil(n / 8)
