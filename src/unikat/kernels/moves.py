@@ -45,7 +45,7 @@ def choose_component(generator, sizes, n_occupied, other):
 
 @device
 def put(sign, side, keys, rows, n_tok, n_tables, counts, totals, tables):
-    """Add an item to a side (sign 1), or take it away (sign -1)."""
+    """Add an item to a side (sign 1.0), or take it away (sign -1.0)."""
     tables[side] += sign * n_tables
     for t in range(n_tok):
         counts[side, rows[t]] += sign
@@ -53,17 +53,25 @@ def put(sign, side, keys, rows, n_tok, n_tables, counts, totals, tables):
 
 
 @device
-def log_odds(keys, rows, n_tok, n_tables, counts, totals, tables, profile, mass, share):
-    """Log odds of side 1 for an item that is on neither side."""
-    value = 1.0
+def side_odds(keys, rows, n_tok, n_tables, counts, totals, tables, profile, mass, share):
+    """Odds of side 1 for an item that is on neither side."""
+    odds = 1.0
+    above = 1.0
+    below = 1.0
     for t in range(n_tok):
         r = rows[t]
         j = keys[t]
-        value *= (profile[r] + counts[1, r]) * (mass[j] + totals[0, j])
-        value /= (profile[r] + counts[0, r]) * (mass[j] + totals[1, j])
+        above *= (profile[r] + counts[1, r]) * (mass[j] + totals[0, j])
+        below *= (profile[r] + counts[0, r]) * (mass[j] + totals[1, j])
+        if t % 8 == 7:
+            # A division is dear, but the products must not run out of range.
+            odds *= above / below
+            above = 1.0
+            below = 1.0
     for extra in range(n_tables):
-        value *= (share + tables[1] + extra) / (share + tables[0] + extra)
-    return math.log(value)
+        above *= share + tables[1] + extra
+        below *= share + tables[0] + extra
+    return odds * above / below
 
 
 @device
@@ -205,35 +213,37 @@ def split_merge(
     for j in range(n_keys):
         for r in range(offsets[j], offsets[j + 1]):
             mass[j] += profile[r]
-    side_counts = np.zeros((2, n_rows), np.int64)
-    side_totals = np.zeros((2, n_keys), np.int64)
-    side_tables = np.zeros(2, np.int64)
+    # Whole numbers as floats: exact, and not converted at every use.
+    side_counts = np.zeros((2, n_rows))
+    side_totals = np.zeros((2, n_keys))
+    side_tables = np.zeros(2)
     side_size = np.zeros(2, np.int64)
     side = np.zeros(n_items, np.int64)
     side[second] = 1
+    for e in (first, second):
+        s = item_start[e]
+        put(
+            1.0, side[e], item_keys[s:], item_rows[s:], item_start[e + 1] - s, item_tables[e],
+            side_counts, side_totals, side_tables,
+        )  # fmt: skip
     log_proposal = 0.0
-    for scan in range(-1, _SCANS + 2):
-        # -1: the anchors; 0: everybody joins them in turn; then Gibbs scans, the last one counted.
+    for scan in range(_SCANS + 2):
+        # First everybody joins the anchors in turn; then Gibbs scans, the last one counted.
         final = scan == _SCANS + 1
         for e in range(n_items):
+            if e == first or e == second:
+                continue
             s = item_start[e]
             n_tok = item_start[e + 1] - s
             keys_e = item_keys[s : s + n_tok]
             rows_e = item_rows[s : s + n_tok]
-            anchor = e == first or e == second
-            if anchor or scan == -1:
-                if anchor and scan == -1:
-                    put(
-                        1, side[e], keys_e, rows_e, n_tok, item_tables[e],
-                        side_counts, side_totals, side_tables,
-                    )  # fmt: skip
-                continue
+            before = side[e]
             if scan > 0:
                 put(
-                    -1, side[e], keys_e, rows_e, n_tok, item_tables[e],
+                    -1.0, before, keys_e, rows_e, n_tok, item_tables[e],
                     side_counts, side_totals, side_tables,
                 )  # fmt: skip
-            odds = log_odds(
+            odds = side_odds(
                 keys_e, rows_e, n_tok, item_tables[e],
                 side_counts, side_totals, side_tables, profile, mass, share,
             )  # fmt: skip
@@ -241,12 +251,11 @@ def split_merge(
                 side[e] = now[e]
             else:
                 mark = float(next_bits(generator)) * _INV32
-                side[e] = int(mark * (1.0 + math.exp(-odds)) < 1.0)
+                side[e] = int(mark * (1.0 + odds) < odds)
             if final:
-                x = odds if side[e] == 1 else -odds
-                log_proposal += min(x, 0.0) - math.log1p(math.exp(-abs(x)))
+                log_proposal += (math.log(odds) if side[e] == 1 else 0.0) - math.log1p(odds)
             put(
-                1, side[e], keys_e, rows_e, n_tok, item_tables[e],
+                1.0, side[e], keys_e, rows_e, n_tok, item_tables[e],
                 side_counts, side_totals, side_tables,
             )  # fmt: skip
     for e in range(n_items):
@@ -266,7 +275,8 @@ def split_merge(
     gain += math.log(float(n_items)) + math.log(n_items - 1.0) - math.log(n_merged + 1.0)
     gain -= math.log(float(side_size[0])) + math.log(float(side_size[1]))
     log_ratio = gain - log_proposal if split else log_proposal - gain
-    if math.log(uniform(generator)) >= log_ratio:
+    # Written so that a number that could not be computed is refused.
+    if not math.log(uniform(generator)) < log_ratio:
         return 0
 
     target = free if split else a
