@@ -104,14 +104,18 @@ def simulate_population(
     return int((others == 0).sum()), float((1.0 / (1 + others)).sum())
 
 
-# --- the HDP by enumeration ------------------------------------------------------------------
+# --- mixtures by enumeration -----------------------------------------------------------------
 
 
 class Franchise:
-    """The exact posterior of the HDP on a tiny table, as a Chinese restaurant franchise.
+    """The exact posterior of a mixture on a tiny table, as a Chinese restaurant franchise.
 
     Every partition of every record's tokens into tables and of all tables into dishes is listed;
     g, g0 and theta are integrated out in closed form, the concentrations by quadrature.
+
+    alpha: (shape, rate) of its gamma prior, a number if it is known, or None for latent classes,
+    where a record has one table; one for all records if `shared`. top: the same for alpha_0; or
+    `components` of them have a Dirichlet(1) prior. profile: Dirichlet parameter of every level.
     """
 
     def __init__(
@@ -119,13 +123,14 @@ class Franchise:
         records: Sequence[Sequence[int]],
         n_levels: Sequence[int],
         *,
-        shared: bool,
-        alpha: tuple[float, float],
-        top: tuple[float, float],
+        alpha: tuple[float, float] | float | None,
         profile: float,
+        top: tuple[float, float] | float = 1.0,
+        shared: bool = True,
+        components: int = 0,
     ) -> None:
         self.n_levels, self.shared, self.profile = n_levels, shared, profile
-        self.alpha, self.top = alpha, top
+        self.alpha, self.top, self.n_most = alpha, top, components
         self.tokens = [
             (i, j, level)
             for i, record in enumerate(records)
@@ -140,30 +145,45 @@ class Franchise:
         pairs = len(self.tokens)
         self.together = np.zeros((pairs, pairs))
         self.n_components = self.alpha_mean = self.top_mean = 0.0
+        # Of every menu, each dish as its tokens and its number of tables.
+        self.law: dict[frozenset[tuple[tuple[int, ...], int]], float] = {}
         per_record = [
-            list(set_partitions([t for t, token in enumerate(self.tokens) if token[0] == i]))
+            list(self._seatings([t for t, token in enumerate(self.tokens) if token[0] == i]))
             for i in range(len(records))
         ]
         for seating in itertools.product(*per_record):
             tables = [table for record in seating for table in record]
-            ways = math.prod(math.factorial(len(table) - 1) for table in tables)
+            ways = 1
+            if alpha is not None:
+                ways = math.prod(math.factorial(len(table) - 1) for table in tables)
             n_tables = [len(record) for record in seating]
             a0, a1 = self._alpha_factor(n_tables, 0), self._alpha_factor(n_tables, 1)
             for menu in set_partitions(tables):
                 dishes = [[t for table in dish for t in table] for dish in menu]
-                weight = ways * math.prod(math.factorial(len(dish) - 1) for dish in menu)
-                weight *= math.prod(self._likelihood(dish) for dish in dishes)
-                b0 = self._top_factor(len(menu), len(tables), 0)
+                seats = [len(dish) for dish in menu]
+                weight = ways * math.prod(self._likelihood(dish) for dish in dishes)
+                b0 = self._menu_factor(seats, 0)
                 mass = weight * a0 * b0
                 self.evidence += mass
                 self.n_components += mass * len(menu)
                 self.alpha_mean += weight * a1 * b0
-                self.top_mean += weight * a0 * self._top_factor(len(menu), len(tables), 1)
+                self.top_mean += weight * a0 * self._menu_factor(seats, 1)
+                state = frozenset(
+                    (tuple(sorted(dish)), n) for dish, n in zip(dishes, seats, strict=True)
+                )
+                self.law[state] = self.law.get(state, 0.0) + mass
                 for dish in dishes:
                     for t in dish:
                         self.together[t, dish] += mass
         for name in ("together", "n_components", "alpha_mean", "top_mean"):
             setattr(self, name, getattr(self, name) / self.evidence)
+        for state in self.law:
+            self.law[state] /= self.evidence
+
+    def _seatings(self, tokens: list[int]) -> Iterator[list[list[int]]]:
+        if self.alpha is not None:
+            return set_partitions(tokens)
+        return iter([[tokens] if tokens else []])
 
     def _likelihood(self, dish: list[int]) -> float:
         where = tuple(sorted(dish))
@@ -179,20 +199,29 @@ class Franchise:
         self._dish[where] = value
         return value
 
-    def _top_factor(self, dishes: int, tables: int, power: int) -> float:
-        """E[top^(power + dishes) Gamma(top) / Gamma(top + tables)] under the prior."""
+    def _menu_factor(self, seats: list[int], power: int) -> float:
+        """P(menu), times top^power where there is a top concentration."""
+        dishes, tables = len(seats), sum(seats)
+        if self.n_most:
+            # Names for the dishes; then Dirichlet(1) weights, integrated out.
+            value = float(math.perm(self.n_most, dishes))
+            value *= math.prod(math.factorial(n) for n in seats)
+            return value / rising(float(self.n_most), tables)
         where = dishes, tables, power
         if where not in self._top:
+            # E[top^(power + dishes) Gamma(top) / Gamma(top + tables)] under the prior.
             self._top[where] = gamma_mean(
-                lambda a: a ** (dishes + power) / rising(a, tables), *self.top
+                lambda a: a ** (dishes + power) / rising(a, tables), self.top
             )
-        return self._top[where]
+        return self._top[where] * math.prod(math.factorial(n - 1) for n in seats)
 
     def _alpha_factor(self, n_tables: list[int], power: int) -> float:
         """E[alpha^power prod_i alpha^tables_i Gamma(alpha) / Gamma(alpha + tokens_i)].
 
         With one alpha per record, `power` is that of record 0's.
         """
+        if self.alpha is None:
+            return 1.0
         if self.shared:
             where: tuple[Any, int, int] = ("all", sum(n_tables), power)
             if where not in self._alpha:
@@ -201,7 +230,7 @@ class Franchise:
                         a ** (sum(n_tables) + power)
                         / math.prod(rising(a, size) for size in self.sizes)
                     ),
-                    *self.alpha,
+                    self.alpha,
                 )
             return self._alpha[where]
         value = 1.0
@@ -209,14 +238,20 @@ class Franchise:
             where = (tables, size, power if i == 0 else 0)
             if where not in self._alpha:
                 self._alpha[where] = gamma_mean(
-                    lambda a, w=where: a ** (w[0] + w[2]) / rising(a, w[1]), *self.alpha
+                    lambda a, w=where: a ** (w[0] + w[2]) / rising(a, w[1]), self.alpha
                 )
             value *= self._alpha[where]
         return value
 
 
-def gamma_mean(function: Callable[[Array], Array], shape: float, rate: float) -> float:
-    """E f(a), a ~ Gamma(shape, rate), for f smooth: the trapezium rule in log a."""
+def gamma_mean(function: Callable[[Array], Array], law: tuple[float, float] | float) -> float:
+    """E f(a), a ~ Gamma(shape, rate), for f smooth: the trapezium rule in log a.
+
+    f(a) where `law` is a number, the value that a is known to have.
+    """
+    if isinstance(law, float):
+        return float(function(np.array(law)))
+    shape, rate = law
     a = np.exp(np.arange(-60.0 / shape, math.log(700.0 / rate), 0.05))
     mass = np.exp(shape * np.log(a) - rate * a)
     return float((function(a) * mass).sum() / mass.sum())

@@ -359,7 +359,9 @@ class MixedMembership(ProfilePrior, ABC):
         alpha = state.alpha
         if self.alpha != "shared":
             shape, rate = self._alpha_law(state)
-            rng = np.random.Generator(np.random.Philox(key=key, counter=stream.sweep))
+            # The sweep stands above the word that counts blocks, so that sweeps share no number.
+            counter = [0, stream.sweep, PURPOSE_SIMULATE, 0]
+            rng = np.random.Generator(np.random.Philox(key=key, counter=counter))
             alpha = np.maximum(rng.gamma(shape, 1.0 / rate, n_records), 1e-100)
         rows = np.full((n_records, data.rows.shape[1]), -1, np.int32)
         z = np.full(rows.shape, -1, np.int64)
@@ -412,8 +414,31 @@ def _slots_that_matter(state: MembershipState) -> Int64:
 
 @lru_cache(maxsize=8)
 def _gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
-    """Gauss quadrature of Gamma(shape, rate): exact for what is smooth in alpha."""
-    from scipy.special import roots_genlaguerre
+    """Gauss quadrature of Gamma(shape, rate) in u = alpha / (1 + alpha).
 
-    nodes, node_weights = roots_genlaguerre(_NODES, shape - 1.0)
-    return nodes / rate, node_weights / node_weights.sum()
+    There the chances of a record's partitions, alpha^m Gamma(alpha) / Gamma(alpha + J), are smooth
+    whatever the scale of alpha; in alpha itself they are not where the rate is small.
+    """
+    # The measure on a fine grid of log alpha, by the trapezium rule.
+    reach = 12.0 * np.sqrt(shape) + 40.0
+    low = np.log(shape - reach) if shape > 400.0 else -40.0 / shape
+    eta = np.linspace(low, np.log(shape + reach), 2001)
+    mass = shape * eta - np.exp(eta)
+    mass = np.exp(mass - mass.max())
+    alpha = np.exp(eta) / rate
+    u = alpha / (1.0 + alpha)
+    # Its orthonormal polynomials (Stieltjes), whose recurrence has the nodes as eigenvalues.
+    diagonal, beside = np.empty(_NODES), np.zeros(_NODES)
+    before, now = np.zeros_like(u), np.sqrt(mass / mass.sum())
+    basis = [now]
+    for p in range(_NODES):
+        diagonal[p] = u @ now**2
+        after = (u - diagonal[p]) * now - (beside[p - 1] if p else 0.0) * before
+        for other in basis:
+            after -= (other @ after) * other
+        beside[p] = np.sqrt(after @ after)
+        before, now = now, after / max(beside[p], 1e-300)
+        basis.append(now)
+    jacobi = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    nodes, vectors = np.linalg.eigh(jacobi)
+    return np.maximum(nodes / (1.0 - nodes), 1e-100), vectors[0] ** 2

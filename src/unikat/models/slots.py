@@ -52,8 +52,14 @@ def compacted(slots: Slots, top: float) -> Slots:
     kept = np.concatenate((occupied, np.setdiff1d(np.arange(n_slots), occupied)))[:keep]
     place = np.full(n_slots + 1, -1, np.int16)
     place[occupied] = np.arange(len(occupied))
-    # z = -1 (missing) reads the last entry, which stays -1.
-    return Slots(place[slots.z], slots.weights[kept], slots.counts[:, kept], slots.stacks[:, kept])
+    # z = -1 (missing) reads the last entry, which stays -1. `take` keeps the layout in memory, for
+    # which the kernels are compiled; an index would not.
+    return Slots(
+        place[slots.z],
+        slots.weights[kept],
+        slots.counts.take(kept, axis=1),
+        slots.stacks.take(kept, axis=1),
+    )
 
 
 def draw_sticks(
