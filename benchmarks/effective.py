@@ -11,6 +11,7 @@ the retained draws were made.
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 
 from common import cell_table, machine, print_table
@@ -18,14 +19,19 @@ from common import cell_table, machine, print_table
 FILES = ["ny2000_clean_10000", "hdp_synthetic_10000"]
 
 
-def measure(name: str, *, budget: float, chains: int, seed: int, thin: int | None) -> list[list]:
+def measure(
+    name: str, label: str, *, budget: float, chains: int, seed: int, thin: int | None
+) -> list[list]:
     """Rows of the result for one file."""
-    from unikat import HDP, RiskMeasures, sample
+    from unikat import RiskMeasures, sample
     from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import diagnose
+    from unikat.models.catalogue import build_model
+    from unikat.provenance import ModelSpec
 
     table = cell_table(name)
-    model, measures = HDP(), RiskMeasures.of(table)
+    spec = ModelSpec.of(label)
+    model, measures = build_model(spec.name, spec.options), RiskMeasures.of(table)
     model.compile()
     measures.compile()
     clock: dict[int, float] = {}
@@ -49,6 +55,7 @@ def measure(name: str, *, budget: float, chains: int, seed: int, thin: int | Non
         rows.append(
             [
                 name,
+                label,
                 scalar,
                 f"{kept.mean():.1f} ± {kept.std():.1f}",
                 draws.n_sweeps,
@@ -59,7 +66,7 @@ def measure(name: str, *, budget: float, chains: int, seed: int, thin: int | Non
                 f"{found.ess_bulk / retained:.1f}",
             ]
         )
-    print(f"{name}: {total:.1f} s in all, {retained:.1f} s for the retained draws")
+    print(f"{name} {label}: {total:.1f} s in all, {retained:.1f} s for the retained draws")
     return rows
 
 
@@ -68,15 +75,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0, help="for each file")
     parser.add_argument("--files", nargs="+", default=FILES)
+    parser.add_argument("--models", nargs="+", default=["hdp"])
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--thin", type=int, default=None, help="sweeps per kept draw")
     options = parser.parse_args()
     print(machine())
     rows = []
-    for name in options.files:
+    for name, label in itertools.product(options.files, options.models):
         rows += measure(
             name,
+            label,
             budget=options.seconds,
             chains=options.chains,
             seed=options.seed,
@@ -85,6 +94,7 @@ def main() -> None:
     print_table(
         [
             "file",
+            "model",
             "scalar",
             "mean ± sd",
             "sweeps",

@@ -230,9 +230,8 @@ class LatentClass(ProfilePrior):
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_keys = data.walk.shape[1]
         n_rows = float(data.records.offsets[-1])
-        return 60.0 * n_rows * FIRST_SLOTS + len(data.walk) * (
-            60.0 + 15.0 * n_keys
-        ), 20.0 + 10.0 * n_keys
+        sweep = 60.0 * n_rows * FIRST_SLOTS + len(data.walk) * (80.0 + 20.0 * n_keys)
+        return sweep, 20.0 + 10.0 * n_keys
 
 
 def _walk(rows: Int32, offsets: Int64) -> tuple[Int32, Int64]:

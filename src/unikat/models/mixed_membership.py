@@ -381,7 +381,7 @@ class MixedMembership(ProfilePrior, ABC):
     def cost(self, data: MixtureData) -> tuple[float, float]:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_keys = data.rows.shape[1]
-        sweep = len(data.record_cell) * (30.0 + 12.0 * n_keys)
+        sweep = len(data.record_cell) * (60.0 + 20.0 * n_keys)
         # Drawing the profiles: all levels of all keys, for about as many slots as at first.
         sweep += 60.0 * float(data.offsets[-1]) * FIRST_SLOTS
         if n_keys <= _EXACT_KEYS:

@@ -22,6 +22,8 @@ from unikat.rng import chain_key
 
 _PARTS = 16
 """Every draw leaves keys out for one of so many parts of the sample uniques."""
+_RISK_COST = 250.0
+"""Nanoseconds, roughly, from the probability of a cell to its place in the totals."""
 
 
 class RiskTotals(NamedTuple):
@@ -126,7 +128,8 @@ class RiskMeasures:
     def cost(self, model: AnyModel, data: Any) -> float:
         """Counted work of one observation, in the model's unit."""
         per_cell = model.cost(data)[1]
-        return float(per_cell * (len(self.cells) + len(self.margins) / _PARTS))
+        n_cells = len(self.cells)
+        return float(per_cell * (n_cells + len(self.margins) / _PARTS) + _RISK_COST * n_cells)
 
     def observe(
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
