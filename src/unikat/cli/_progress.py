@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from unikat.inference.progress import ProgressEvent
+    from unikat.risk.evaluate import StudyProgress
 
 PLAIN_EVERY = 20.0
 """Seconds between two plain lines."""
@@ -22,7 +23,7 @@ PLAIN_EVERY = 20.0
 class Watcher:
     """The two functions that a run reports to."""
 
-    progress: Callable[[ProgressEvent], None]
+    progress: Callable[[ProgressEvent | StudyProgress], None]
     stage: Callable[[str], None]
 
 
@@ -48,7 +49,7 @@ def _live() -> Iterator[Watcher]:
     spinner = Spinner("dots", text=Text("Starting"))
     with Live(spinner, console=Console(stderr=True), refresh_per_second=8, transient=True):
 
-        def progress(event: ProgressEvent) -> None:
+        def progress(event: ProgressEvent | StudyProgress) -> None:
             spinner.update(text=Text(describe(event)))
 
         def stage(words: str) -> None:
@@ -60,7 +61,7 @@ def _live() -> Iterator[Watcher]:
 def _plain() -> Watcher:
     last = time.monotonic()
 
-    def progress(event: ProgressEvent) -> None:
+    def progress(event: ProgressEvent | StudyProgress) -> None:
         nonlocal last
         if time.monotonic() - last >= PLAIN_EVERY:
             last = time.monotonic()
@@ -72,8 +73,12 @@ def _plain() -> Watcher:
     return Watcher(progress=progress, stage=stage)
 
 
-def describe(event: ProgressEvent) -> str:
+def describe(event: ProgressEvent | StudyProgress) -> str:
     """Put an event in one line."""
+    from unikat.risk.evaluate import StudyProgress
+
+    if isinstance(event, StudyProgress):
+        return _describe_study(event)
     if not event.sweeps:
         return "Sampling: compiling and starting"
     parts = [f"Sampling: {event.sweeps:,} sweeps", _clock(event.seconds)]
@@ -85,6 +90,15 @@ def describe(event: ProgressEvent) -> str:
         parts.append(f"R-hat {event.rhat:.3f}")
     if event.ess is not None:
         parts.append(f"ESS {event.ess:,.0f}")
+    return "  ".join(parts)
+
+
+def _describe_study(event: StudyProgress) -> str:
+    parts = [f"Fitting: {event.done:,} of {event.total:,} done", _clock(event.seconds)]
+    if event.seconds_left is not None:
+        parts.append(f"about {_clock(event.seconds_left)} left")
+    if event.failed:
+        parts.append(f"{event.failed:,} failed")
     return "  ".join(parts)
 
 
