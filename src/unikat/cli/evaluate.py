@@ -71,7 +71,7 @@ def _options(command: Command) -> Command:
 @click.argument("source", metavar="POPULATION|evaluation.toml", type=click.Path(path_type=Path))
 @_options
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path),
-              help="Folder of the results.  [default: POPULATION's name with -evaluation]")  # fmt: skip
+              help="Folder of the results.  [default: POPULATION-evaluation]")  # fmt: skip
 @click.option("--resume", is_flag=True,
               help="Go on with the study in DIR; models, sizes, repeats may be added.")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the study in DIR.")
