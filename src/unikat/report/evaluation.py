@@ -17,10 +17,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unikat._typing import Int32
+from unikat._typing import Int64
 from unikat.data import Design, read
 from unikat.data.design import LARGEST_POPULATION
 from unikat.errors import DataError, OutputError, SpecError
@@ -207,18 +208,22 @@ def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False)
     )
 
 
-def _strata(spec: EvaluationSpec, n_units: int) -> Int32:
+def _strata(spec: EvaluationSpec, n_units: int) -> Int64:
     """Number of the stratum of each unit; a missing value is a stratum of its own."""
     data = spec.data
     assert data.path is not None
     assert spec.strata is not None
+    name = spec.strata.partition(":")[0]
+    # Two columns, since one alone is refused as a set of keys.
+    other = next(key for key in spec.keys if key.partition(":")[0] != name)
     try:
         table = read(
             data.path,
-            [spec.strata],
+            [spec.strata, other],
             Design(population_size=LARGEST_POPULATION - 1),
             codebook=data.codebook,
             missing="level",
+            missing_values=data.missing_values,
             delimiter=data.delimiter,
             encoding=data.encoding,
             format=data.format,
@@ -227,7 +232,8 @@ def _strata(spec: EvaluationSpec, n_units: int) -> Int32:
         raise DataError(f"The strata cannot be used. {error}") from None
     if table.n_records != n_units:
         raise DataError(f"{data.path.name} has changed since it was read; read it again.")
-    return table.record_cell
+    _, strata = np.unique(table.cells[table.record_cell, 0], return_inverse=True)
+    return strata.astype(np.int64)
 
 
 def _plan(sampling: SamplingSpec) -> Plan:

@@ -54,7 +54,6 @@ def errors(scores: Sequence[FitScore], measure: str, name: str) -> str:
     for mark in marks:
         canvas.line((canvas.x(mark), canvas.top), (canvas.x(mark), canvas.bottom), "grid")
     zero = canvas.x(0.0)
-    canvas.line((zero, canvas.top), (zero, canvas.bottom), "mark")
     y = float(canvas.top)
     for model, lines in shown.items():
         y += 18
@@ -62,6 +61,8 @@ def errors(scores: Sequence[FitScore], measure: str, name: str) -> str:
         canvas.text(canvas.left, y, _short(model), "start", "name")
         canvas.text(canvas.right, y, f"held in {held} of {len(blocks[model])}", "end", "label")
         y += 8
+        # Interrupted where the words stand.
+        canvas.line((zero, y - 4), (zero, y + _LINE * len(lines) - 4), "mark")
         for lower, middle, upper, inside in lines:
             kind = "held" if inside else "missed"
             canvas.line((canvas.x(lower), y), (canvas.x(upper), y), kind)
