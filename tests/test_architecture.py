@@ -218,7 +218,9 @@ def test_import_loads_nothing_heavy():
     assert loaded_by("import unikat") == set()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["assess", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["assess", "--help"], ["evaluate", "--help"]]
+)
 def test_help_loads_nothing_heavy(arguments):
     code = f"import sys; sys.argv = {['unikat', *arguments]}; "
     assert loaded_by(code + "from unikat.cli.main import main; sys.exit(main())") == set()

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 import unikat
-from unikat.report import results, summary
+from unikat.report import evaluation, evaluation_summary, results, summary
+from unikat.report.evaluation import _schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = (DOCS / "results.md").read_text(encoding="utf-8")
+EVALUATE = (DOCS / "evaluate.md").read_text(encoding="utf-8")
 
 
 def fields(kind: type) -> set[str]:
@@ -42,3 +44,19 @@ def test_every_public_name_is_documented(name):
     reference = (DOCS / "reference.md").read_text(encoding="utf-8")
     assert re.search(rf"unikat\.{name}$", reference, flags=re.MULTILINE)
     assert getattr(unikat, name).__doc__
+
+
+def test_everything_an_evaluation_writes_is_documented():
+    names = fields(evaluation_summary.EvaluationSummary) - fields(summary.Provenance)
+    assert {"coverage_lower", "false_negative", "n_incomplete", "max_seconds"} <= names
+    columns = set(_schema().names)
+    assert {"tau1_expected_lower", "n_drawn", "error"} <= columns
+    words = names | columns | set(evaluation.FILES)
+    assert sorted(name for name in words if f"`{name}`" not in EVALUATE) == []
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_example_of_an_evaluation_runs(capsys):
+    (example,) = re.findall(r"^```python\n(.*?)^```", EVALUATE, flags=re.MULTILINE | re.DOTALL)
+    exec(compile(example, "evaluate.md", "exec"), {"__name__": "evaluate"})
+    assert re.fullmatch(r"bias of τ1 -?[0-9.]+, held in [0-2] of 2\n", capsys.readouterr().out)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from unikat.inference.chains import sample
     from unikat.models.hdp import HDP
     from unikat.report.results import write
+    from unikat.risk.designs import Population
     from unikat.risk.estimate import RiskEstimate, assess
+    from unikat.risk.evaluate import Study, evaluate
     from unikat.risk.measures import RiskMeasures
 
 __version__ = "0.1.0"
@@ -31,11 +33,14 @@ __all__ = [
     "Design",
     "Key",
     "Microdata",
+    "Population",
     "RiskEstimate",
     "RiskMeasures",
+    "Study",
     "UnikatError",
     "__version__",
     "assess",
+    "evaluate",
     "read",
     "sample",
     "write",
@@ -47,10 +52,13 @@ _MODULES = {
     "Design": "unikat.data",
     "Key": "unikat.data",
     "Microdata": "unikat.data",
+    "Population": "unikat.risk.designs",
     "RiskEstimate": "unikat.risk.estimate",
     "RiskMeasures": "unikat.risk.measures",
+    "Study": "unikat.risk.evaluate",
     "UnikatError": "unikat.errors",
     "assess": "unikat.risk.estimate",
+    "evaluate": "unikat.risk.evaluate",
     "read": "unikat.data",
     "sample": "unikat.inference.chains",
     "write": "unikat.report.results",

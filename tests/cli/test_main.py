@@ -35,7 +35,9 @@ def test_version(capsys: Any) -> None:
     assert capsys.readouterr().out == f"unikat, version {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["assess", "--help"], ["demo", "-h"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["assess", "--help"], ["evaluate", "--help"], ["demo", "-h"]]
+)
 def test_help(arguments: list[str], capsys: Any) -> None:
     assert main(arguments) == 0
     assert "Usage: unikat" in capsys.readouterr().out

@@ -6,16 +6,17 @@ import contextlib
 import os
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from unikat.report.evaluation_summary import EvaluationSummary
     from unikat.report.summary import Result
 
-DONE, UNCONVERGED = 0, 2
+DONE, FAILED, UNCONVERGED = 0, 1, 2
 
 
 @contextlib.contextmanager
@@ -84,6 +85,70 @@ def ending(
         err=True,
     )
     return DONE if allow_unconverged else UNCONVERGED
+
+
+def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool = False) -> None:
+    """Print how each model did, or `summary.json`."""
+    from unikat.report.evaluation import PAGE, SUMMARY
+    from unikat.report.evaluation_summary import HEAD, rows
+
+    if as_json:
+        say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
+        return
+    lines = []
+    titles = ("τ1  unique in sample and population", "τ2  correct links by an intruder")
+    for measure, title in zip(("tau1", "tau2"), titles, strict=True):
+        lines += ["", title, *_aligned([HEAD, *rows(summary.results, measure)])]
+    lines.append("")
+    for warning in summary.warnings:
+        lines += _wrapped(f"Note: {warning}")
+    for failure in summary.failures[:_MOST_FAILURES]:
+        where = f"{failure.model}, n {failure.n:,}, repeat {failure.repeat}"
+        lines += _wrapped(f"Failed: {where}: {failure.message}")
+    if len(summary.failures) > _MOST_FAILURES:
+        lines.append(f"... and {len(summary.failures) - _MOST_FAILURES:,} more in {SUMMARY}")
+    lines += [f"Page: {folder / PAGE}", ""]
+    say("\n".join(lines))
+
+
+def evaluated(summary: EvaluationSummary, folder: Path, *, allow_unconverged: bool = False) -> int:
+    """Say how to go on with a study that is not finished, and give the exit code."""
+    if not summary.complete:
+        click.echo(
+            f"Interrupted after {summary.n_done:,} of {summary.n_fits:,} fits, which are in "
+            f"{folder}; to go on, give the same command with --resume.",
+            err=True,
+        )
+        return UNCONVERGED
+    if summary.n_failed:
+        click.echo(
+            f"{summary.n_failed:,} of {summary.n_fits:,} fits failed; --resume tries them again.",
+            err=True,
+        )
+        return FAILED if summary.n_failed == summary.n_fits else UNCONVERGED
+    if summary.converged:
+        return DONE
+    click.echo(
+        f"{summary.n_unconverged:,} of {summary.n_fits:,} fits did not converge. The results in "
+        f"{folder} are marked so; raise the limits for better ones.",
+        err=True,
+    )
+    return DONE if allow_unconverged else UNCONVERGED
+
+
+_MOST_FAILURES = 5
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns under each other: the second to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            f"{cell:<{width}}" if i == 1 else f"{cell:>{width}}"
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _cells(summary: object) -> tuple[str, str, str]:

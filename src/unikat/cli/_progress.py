@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from unikat.inference.progress import ProgressEvent
+    from unikat.risk.evaluate import StudyProgress
 
 PLAIN_EVERY = 20.0
 """Seconds between two plain lines."""
@@ -22,24 +23,32 @@ PLAIN_EVERY = 20.0
 class Watcher:
     """The two functions that a run reports to."""
 
-    progress: Callable[[ProgressEvent], None]
+    progress: Callable[[ProgressEvent | StudyProgress], None]
     stage: Callable[[str], None]
 
 
 @contextlib.contextmanager
-def watching(*, quiet: bool) -> Iterator[Watcher | None]:
-    """Watch a run; None if nothing is to be shown."""
+def watching(*, quiet: bool, stages: bool = False) -> Iterator[Watcher | None]:
+    """Watch a run; None if nothing is to be shown.
+
+    Parameters
+    ----------
+    quiet
+        Show nothing.
+    stages
+        The run has several fits: show which one it is.
+    """
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        with _live() as watcher:
+        with _live(stages=stages) as watcher:
             yield watcher
     else:
-        yield _plain()
+        yield _plain(stages=stages)
 
 
 @contextlib.contextmanager
-def _live() -> Iterator[Watcher]:
+def _live(*, stages: bool) -> Iterator[Watcher]:
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
@@ -47,33 +56,42 @@ def _live() -> Iterator[Watcher]:
 
     spinner = Spinner("dots", text=Text("Starting"))
     with Live(spinner, console=Console(stderr=True), refresh_per_second=8, transient=True):
+        current = ""
 
-        def progress(event: ProgressEvent) -> None:
-            spinner.update(text=Text(describe(event)))
+        def progress(event: ProgressEvent | StudyProgress) -> None:
+            spinner.update(text=Text(f"{current}{describe(event)}"))
 
         def stage(words: str) -> None:
+            nonlocal current
+            current = f"{words}\n  " if stages else ""
             spinner.update(text=Text(words))
 
         yield Watcher(progress=progress, stage=stage)
 
 
-def _plain() -> Watcher:
+def _plain(*, stages: bool) -> Watcher:
     last = time.monotonic()
 
-    def progress(event: ProgressEvent) -> None:
+    def progress(event: ProgressEvent | StudyProgress) -> None:
         nonlocal last
         if time.monotonic() - last >= PLAIN_EVERY:
             last = time.monotonic()
             click.echo(describe(event), err=True)
 
     def stage(words: str) -> None:
-        """Stages are shown on a terminal only."""
+        """Show which fit begins; other stages are shown on a terminal only."""
+        if stages:
+            click.echo(words, err=True)
 
     return Watcher(progress=progress, stage=stage)
 
 
-def describe(event: ProgressEvent) -> str:
+def describe(event: ProgressEvent | StudyProgress) -> str:
     """Put an event in one line."""
+    from unikat.risk.evaluate import StudyProgress
+
+    if isinstance(event, StudyProgress):
+        return _describe_study(event)
     if not event.sweeps:
         return "Sampling: compiling and starting"
     parts = [f"Sampling: {event.sweeps:,} sweeps", _clock(event.seconds)]
@@ -85,6 +103,15 @@ def describe(event: ProgressEvent) -> str:
         parts.append(f"R-hat {event.rhat:.3f}")
     if event.ess is not None:
         parts.append(f"ESS {event.ess:,.0f}")
+    return "  ".join(parts)
+
+
+def _describe_study(event: StudyProgress) -> str:
+    parts = [f"Fitting: {event.done:,} of {event.total:,} done", _clock(event.seconds)]
+    if event.seconds_left is not None:
+        parts.append(f"about {_clock(event.seconds_left)} left")
+    if event.failed:
+        parts.append(f"{event.failed:,} failed")
     return "  ".join(parts)
 
 

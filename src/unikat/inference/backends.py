@@ -193,7 +193,7 @@ class _Pool:
 
     def _submit(self, function: Any, *arguments: Any) -> Future[Any]:
         # Any submission may start a process.
-        with contextlib.nullcontext() if self._needs_main else _main_hidden():
+        with contextlib.nullcontext() if self._needs_main else main_hidden():
             return self.executor.submit(function, *arguments)
 
     def abandon(self) -> None:
@@ -201,7 +201,7 @@ class _Pool:
 
     def kill(self) -> None:
         """End the workers now, in the middle of a sweep."""
-        self._stop.value = _DIE
+        kill_workers(self._stop)
 
     def broken(self, error: BrokenExecutor) -> UnikatError:
         hint = f" {_GUARD}" if self._needs_main else ""
@@ -236,7 +236,7 @@ _main_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def _main_hidden() -> Iterator[None]:
+def main_hidden() -> Iterator[None]:
     """Start processes without importing the user's script in them.
 
     A new process imports the script that the parent runs. A script without a `__main__` guard
@@ -263,15 +263,20 @@ def _start_worker(luggage: bytes, stop: Any) -> None:
     # First of all: unpacking imports the model, and Ctrl-C meanwhile is for the parent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _here = (pickle.loads(luggage), stop)
-    threading.Thread(target=_watch, args=(stop,), name="unikat-watch", daemon=True).start()
+    threading.Thread(target=watch_parent, args=(stop,), name="unikat-watch", daemon=True).start()
 
 
-def _watch(stop: Any) -> None:
+def watch_parent(stop: Any) -> None:
     """End this worker when its parent is gone, or says so."""
     parent = multiprocessing.parent_process()
     while parent is not None:
         if wait([parent.sentinel], WATCH_SECONDS) or stop.value == _DIE:
             os._exit(1)
+
+
+def kill_workers(stop: Any) -> None:
+    """Let the workers that watch this byte end now, in the middle of what they do."""
+    stop.value = _DIE
 
 
 def _run_here(segment: Segment) -> SegmentResult:

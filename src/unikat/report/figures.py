@@ -22,7 +22,7 @@ _MOST_BINS = 44
 _MOST_POINTS = 340
 
 
-class _Canvas:
+class Canvas:
     """A list of SVG elements with a horizontal and a vertical scale."""
 
     def __init__(self, height: int, left: int, right: int, top: int, bottom: int) -> None:
@@ -33,14 +33,17 @@ class _Canvas:
         self.parts: list[str] = []
 
     def x(self, value: float) -> float:
+        """Place of a value on the horizontal scale."""
         low, high = self.x_range
         return self.left + (self.right - self.left) * (value - low) / (high - low)
 
     def y(self, value: float) -> float:
+        """Place of a value on the vertical scale."""
         low, high = self.y_range
         return self.bottom - (self.bottom - self.top) * (value - low) / (high - low)
 
     def rect(self, box: tuple[float, float, float, float], kind: str, title: str = "") -> None:
+        """Add a rectangle (x, y, width, height), with a tooltip."""
         x, y, width, height = box
         tip = f"<title>{escape(title)}</title>" if title else ""
         self.parts.append(
@@ -49,6 +52,7 @@ class _Canvas:
         )
 
     def line(self, start: tuple[float, float], end: tuple[float, float], kind: str) -> None:
+        """Add a straight line."""
         self.parts.append(
             f'<line class="{kind}" x1="{start[0]:.1f}" y1="{start[1]:.1f}" '
             f'x2="{end[0]:.1f}" y2="{end[1]:.1f}"/>'
@@ -57,18 +61,21 @@ class _Canvas:
     def text(
         self, x: float, y: float, words: str, anchor: str = "middle", kind: str = "label"
     ) -> None:
+        """Add words."""
         self.parts.append(
             f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">'
             f"{escape(words)}</text>"
         )
 
     def path(self, points: Sequence[tuple[float, float]], kind: str, title: str) -> None:
+        """Add a line through points, with a tooltip."""
         steps = " ".join(
             f"{'M' if i == 0 else 'L'}{x:.1f} {y:.1f}" for i, (x, y) in enumerate(points)
         )
         self.parts.append(f'<path class="{kind}" d="{steps}"><title>{escape(title)}</title></path>')
 
     def x_axis(self, ticks: Sequence[float], caption: str, suffix: str = "") -> None:
+        """Add the horizontal axis with its ticks and the words under it."""
         self.line((self.left, self.bottom), (self.right, self.bottom), "axis")
         for tick in ticks:
             self.line((self.x(tick), self.bottom), (self.x(tick), self.bottom + 4), "axis")
@@ -76,11 +83,13 @@ class _Canvas:
         self.text((self.left + self.right) / 2, self.bottom + 36, caption, kind="caption")
 
     def y_axis(self, ticks: Sequence[float]) -> None:
+        """Add horizontal grid lines with their numbers."""
         for tick in ticks:
             self.line((self.left, self.y(tick)), (self.right, self.y(tick)), "grid")
             self.text(self.left - 7, self.y(tick) + 4, f"{tick:,g}", anchor="end")
 
     def svg(self, title: str) -> str:
+        """Return the picture; screen readers speak the title."""
         label = escape(title, quote=True)
         return (
             f'<svg viewBox="0 0 {WIDTH} {self.height}" role="img" aria-label="{label}" '
@@ -105,7 +114,7 @@ def posterior(draws: Float64, summary: Summary, name: str, caption: str) -> str:
     values = draws.ravel()
     edges = _edges(values)
     counts, _ = np.histogram(values, edges)
-    canvas = _Canvas(height=216, left=16, right=16, top=30, bottom=46)
+    canvas = Canvas(height=216, left=16, right=16, top=30, bottom=46)
     canvas.x_range = (float(edges[0]), float(edges[-1]))
     canvas.y_range = (0.0, float(counts.max()))
     for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
@@ -143,7 +152,7 @@ def trace(draws: Float64, n_discarded: int, name: str) -> str:
     """
     n_chains, n_draws = draws.shape
     stride = max(1, math.ceil(n_draws / _MOST_POINTS))
-    canvas = _Canvas(height=216, left=46, right=14, top=12, bottom=46)
+    canvas = Canvas(height=216, left=46, right=14, top=12, bottom=46)
     used = draws[:, n_discarded:] if n_discarded < n_draws else draws
     shown = draws[:, min(n_discarded // 4, n_draws - 1) :]
     low, high = float(min(shown.min(), used.min())), float(max(shown.max(), used.max()))
@@ -177,7 +186,7 @@ def record_risks(histogram: Sequence[int]) -> str:
     # Most records are safe, and one tall bar of them would flatten all that matters.
     first = int(histogram[0] > 3 * max(histogram[1:]) > 0)
     drawn = histogram[first:]
-    canvas = _Canvas(height=216, left=46, right=14, top=18, bottom=46)
+    canvas = Canvas(height=216, left=46, right=14, top=18, bottom=46)
     canvas.x_range = (first / n_bins, 1.0)
     canvas.y_range = (0.0, float(max(*drawn, 1)) * 1.08)
     canvas.y_axis([tick for tick in _ticks(*canvas.y_range, 4) if tick == round(tick)])
@@ -212,7 +221,7 @@ def key_drops(keys: Sequence[KeyFacts], tau1: float) -> str:
         (key for key in keys if key.drop is not None), key=lambda key: -(key.drop or 0.0)
     )
     row = 27
-    canvas = _Canvas(height=row * len(known) + 8, left=190, right=150, top=4, bottom=4)
+    canvas = Canvas(height=row * len(known) + 8, left=190, right=150, top=4, bottom=4)
     canvas.x_range = (0.0, max(tau1, 1e-9))
     for i, key in enumerate(known):
         y = canvas.top + i * row

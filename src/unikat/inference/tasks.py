@@ -1,0 +1,107 @@
+"""Independent tasks in worker processes: many small runs side by side instead of one large one.
+
+The workers are started as those of a run are (see :mod:`unikat.inference.backends`): never by
+fork, deaf to Ctrl-C, and gone when the parent is gone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from itertools import islice
+from typing import Any, TypeVar
+
+from unikat.errors import UnikatError
+from unikat.inference.backends import available_cores, kill_workers, main_hidden, watch_parent
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_POLL_SECONDS = 0.5
+"""Waiting is cut in pieces, since Windows delivers Ctrl-C only between them."""
+_WAITING = 2
+"""Tasks made ahead, per worker: enough to keep all at work, few enough to hold in memory."""
+
+
+def run_tasks(
+    function: Callable[[Task], Result], tasks: Iterable[Task], n_workers: int | None = None
+) -> Generator[Result]:
+    """Apply a function to tasks, and give the results in the order in which they are ready.
+
+    Parameters
+    ----------
+    function
+        Named at the top of a module of this package. What it raises ends the run.
+    tasks
+        Made one by one, shortly before they are needed.
+    n_workers
+        Processes; by default one per core. 1: this process.
+
+    Raises
+    ------
+    UnikatError
+        When a worker is lost.
+    KeyboardInterrupt
+        On Ctrl-C; tasks that were running are lost.
+    """
+    n_workers = n_workers or available_cores()
+    if n_workers == 1:
+        for task in tasks:
+            yield function(task)
+        return
+    method = "forkserver" if sys.platform == "linux" else "spawn"
+    context = multiprocessing.get_context(method)
+    if method == "forkserver":
+        context.set_forkserver_preload([function.__module__])
+    stop = context.RawValue("b", 0)
+    pool = ProcessPoolExecutor(
+        n_workers,
+        mp_context=context,
+        initializer=_start,
+        initargs=(pickle.dumps(function), stop),
+    )
+    running: set[Future[Result]] = set()
+    rest = iter(tasks)
+    try:
+        while True:
+            for task in islice(rest, _WAITING * n_workers - len(running)):
+                with main_hidden():
+                    running.add(pool.submit(_apply, task))
+            if not running:
+                break
+            done, running = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    except BrokenExecutor as error:
+        raise UnikatError(
+            "A worker process ended unexpectedly; most often the system had no memory left and "
+            "stopped it. Nothing that was finished is lost: run again with --resume and fewer "
+            "--workers."
+        ) from error
+    finally:
+        # Also when the caller stops asking. A task that still runs has nothing worth waiting for.
+        if running:
+            kill_workers(stop)
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_function: Callable[[Any], Any] | None = None
+"""In a worker: what it applies."""
+
+
+def _start(function: bytes, stop: Any) -> None:
+    global _function
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _function = pickle.loads(function)
+    threading.Thread(target=watch_parent, args=(stop,), name="unikat-watch", daemon=True).start()
+
+
+def _apply(task: Any) -> Any:
+    if _function is None:
+        raise RuntimeError("a task was sent to a process that is not a worker")
+    return _function(task)

@@ -1,0 +1,109 @@
+"""The page of an evaluation: one HTML file that needs no network and has no script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from unikat.report import evaluation_figures as figures
+from unikat.report import html, wording
+from unikat.report.evaluation_summary import HEAD, EvaluationSummary, rows, signed
+from unikat.risk.scores import N_CUTOFFS, CutoffScore, FitScore, ModelScore
+
+_CUTOFFS = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Cut-offs of the table."""
+_MOST_FAILURES = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizePart:
+    """What the page shows of the samples of one size."""
+
+    n: int
+    results: tuple[ModelScore, ...]
+    tau1: Markup
+    tau2: Markup
+    cutoffs: Markup
+    trade_off: Markup
+    r1: Markup
+    r2: Markup
+    at: tuple[tuple[str, tuple[CutoffScore, ...]], ...]
+    """The table's cut-offs, by model."""
+
+
+def render(summary: EvaluationSummary, scores: Sequence[FitScore]) -> str:
+    """Render the page.
+
+    Parameters
+    ----------
+    summary
+        What the page says.
+    scores
+        The fits, for the figures of single samples.
+    """
+    return html.template("evaluation.html.j2").render(
+        policy=html.CONTENT_POLICY,
+        summary=summary,
+        answer=_answer(summary),
+        head=HEAD,
+        rows={name: rows(summary.results, name) for name in ("tau1", "tau2")},
+        parts=[_part(n, summary, scores) for n in _sizes(summary)],
+        cutoffs=_CUTOFFS,
+        failures=summary.failures[:_MOST_FAILURES],
+        number=wording.number,
+        percent=wording.percent,
+        signed=signed,
+        duration=wording.duration,
+        share=_share,
+        level=f"{100 * summary.study.level:g}%",
+        design=_DESIGNS[summary.study.design],
+        command="unikat evaluate evaluation.toml --out NEW_FOLDER",
+    )
+
+
+_DESIGNS = {
+    "simple": "simple random sampling without replacement",
+    "bernoulli": "Bernoulli sampling (each unit by itself, so the size varies)",
+    "stratified": "stratified random sampling, each stratum with its share of the sample",
+}
+
+
+def _answer(summary: EvaluationSummary) -> str:
+    """Say for each measure how often the intervals held, over all models and sizes."""
+    said = []
+    for measure, words in (("tau1", "τ1"), ("tau2", "τ2")):
+        scores = [getattr(one, measure) for one in summary.results]
+        held = sum(score.n_covered for score in scores if score is not None)
+        total = sum(one.n_samples for one in summary.results)
+        said.append(f"that of {words} in {held:,} of {total:,}")
+    if not any(one.n_samples for one in summary.results):
+        return "No fit gave an estimate."
+    level = f"{100 * summary.study.level:g}%"
+    return f"The {level} intervals held the truth: {said[0]} fits, {said[1]}."
+
+
+def _sizes(summary: EvaluationSummary) -> list[int]:
+    return sorted({one.n for one in summary.results if one.n_samples})
+
+
+def _part(n: int, summary: EvaluationSummary, scores: Sequence[FitScore]) -> SizePart:
+    results = tuple(one for one in summary.results if one.n == n and one.n_samples)
+    fits = [score for score in scores if score.n == n]
+    places = [round(cutoff * N_CUTOFFS) for cutoff in _CUTOFFS]
+    return SizePart(
+        n=n,
+        results=results,
+        tau1=Markup(figures.errors(fits, "tau1", "τ1")),
+        tau2=Markup(figures.errors(fits, "tau2", "τ2")),
+        cutoffs=Markup(figures.cutoffs(results)),
+        trade_off=Markup(figures.trade_off(results)),
+        r1=Markup(figures.calibration(results, "r1")),
+        r2=Markup(figures.calibration(results, "r2")),
+        at=tuple((one.model, tuple(one.cutoffs[i] for i in places)) for one in results),
+    )
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else wording.percent(value)

@@ -1,0 +1,112 @@
+"""What `evaluation.toml` holds: everything an evaluation is asked to do."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from unikat.errors import SpecError
+from unikat.models.base import AnyModel
+from unikat.models.catalogue import build_model
+from unikat.provenance import ModelSpec, SamplingSpec, Spec, split_keys
+
+_Size = Annotated[int | str, Field(union_mode="left_to_right")]
+
+
+class EvaluationSpec(Spec):
+    """Everything an evaluation is asked to do.
+
+    Examples
+    --------
+    >>> spec = EvaluationSpec.parse({"keys": "AGE,SEX", "n": [500, "1%"], "models": ["hdp"]})
+    >>> spec.sample_sizes(100_000), list(spec.build_models())
+    ((500, 1000), ['hdp'])
+    """
+
+    command: ClassVar[str] = "evaluate evaluation.toml"
+    format_version: Literal["unikat.evaluation-spec/1"] = Field(
+        default="unikat.evaluation-spec/1", alias="schema"
+    )
+    keys: tuple[str, ...] = ()
+    """Names of the key variables, each with its binning rule if any."""
+    n: tuple[_Size, ...] = ()
+    """Sizes of the samples: numbers of units, or shares of the population such as "1%"."""
+    repeats: int = Field(default=20, ge=1, le=1_000_000)
+    models: tuple[str, ...] = ("hdp",)
+    """Models with their options: `hdp`, `gom:components=30`."""
+    design: Literal["simple", "bernoulli", "stratified"] = "simple"
+    strata: str | None = None
+    """Column of the strata."""
+    level: float = Field(default=0.95, gt=0, lt=1)
+    """Probability of the intervals."""
+    sampling: SamplingSpec = SamplingSpec()
+    """`seed` is that of the study, from which those of the samples and their chains come."""
+
+    @field_validator("keys", "n", "models", mode="before")
+    @classmethod
+    def _listed(cls, values: object) -> object:
+        if isinstance(values, str):
+            return split_keys(values)
+        return (values,) if isinstance(values, int) else values
+
+    @model_validator(mode="after")
+    def _strata_fit_the_design(self) -> Self:
+        if self.design == "stratified" and self.strata is None:
+            raise ValueError("the stratified design needs the column of the strata (--strata)")
+        if self.design != "stratified" and self.strata is not None:
+            raise ValueError(
+                f"strata are given, but the design is {self.design}; add --design stratified, or "
+                "leave the strata out"
+            )
+        return self
+
+    def sample_sizes(self, population_size: int) -> tuple[int, ...]:
+        """Sizes of the samples in units.
+
+        Raises
+        ------
+        SpecError
+            If a size is neither a whole number nor a percentage, or is 0 or above the population.
+        """
+        return tuple(_size(size, population_size) for size in self.n)
+
+    def build_models(self) -> dict[str, AnyModel]:
+        """Models by label.
+
+        Raises
+        ------
+        SpecError
+            If a model or option does not exist, or a model is named twice.
+        """
+        models: dict[str, AnyModel] = {}
+        for text in self.models:
+            named = ModelSpec.of(text)
+            if named.label in models:
+                raise SpecError(f"The model {named.label!r} is named more than once.")
+            models[named.label] = build_model(named.name, named.options)
+        return models
+
+
+def _size(size: int | str, population_size: int) -> int:
+    if isinstance(size, int):
+        return size
+    text = size.strip()
+    if re.fullmatch(r"[0-9]{1,3}(_[0-9]{3})+|[0-9]+", text):
+        return int(text.replace("_", ""))
+    share: Any = re.fullmatch(r"([0-9]+(\.[0-9]+)?)\s*%", text)
+    if not share:
+        raise SpecError(
+            f"The sample size {text!r} is neither a whole number of units nor a percentage of the "
+            "population; write sizes as --n 1000,5%."
+        )
+    # Exact, so that 2.5% of a population is the same on every machine.
+    n = round(Fraction(share[1]) * population_size / 100)
+    if not 1 <= n <= population_size:
+        raise SpecError(
+            f"The sample size {text} is {n:,} of the {population_size:,} units of the population; "
+            f"it must be at least 1 unit and at most 100%."
+        )
+    return n

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from cli.test_assess import everything, refused, write_people
+from cli.test_main import COMMAND, ENVIRONMENT
+from unikat.cli._progress import describe
+from unikat.cli.main import main
+from unikat.risk.evaluate import StudyProgress
+
+COMMON = ["--keys", "AGE:width(10),SEX,WORK,PLACE", "--workers", "1", "--chains", "2"]
+EASY = ["--max-sweeps", "4000", "--rhat", "9", "--ess", "1"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_people(tmp_path / "people.csv")
+    write_people(tmp_path / "gaps.csv", missing=True)
+    return tmp_path
+
+
+def test_the_whole_command(here: Path, capsys: Any) -> None:
+    command = ["evaluate", "people.csv", *COMMON, *EASY, "--n", "40,20%", "--repeats", "2"]
+    assert main([*command, "--models", "hdp,hdp:alpha=per-record"]) == 0
+    told = capsys.readouterr()
+    folder = here / "people-evaluation"
+    assert f"Page: {folder.name}/evaluation.html" in told.out
+    assert told.out.count("hdp:alpha=per-record") == 4
+    assert "τ1" in told.out
+    assert " of 2 " in told.out
+    found = pq.read_table(folder / "evaluation.parquet").to_pandas()
+    assert len(found) == 8
+    assert set(found["n"]) == {40, 80}
+    assert main([*command, "--models", "hdp,hdp:alpha=per-record", "--resume", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_done"] == 8
+    # From its own record.
+    spec = str(folder / "evaluation.toml")
+    assert main(["evaluate", spec, "--out", "again", "--quiet"]) == 0
+    again = pq.read_table(here / "again" / "evaluation.parquet").to_pandas()
+    assert again.drop(columns="seconds").equals(found.drop(columns="seconds"))
+    assert capsys.readouterr().out == ""
+
+
+def test_unconverged_fits_have_a_code_of_their_own(here: Path, capsys: Any) -> None:
+    command = ["evaluate", "people.csv", *COMMON, "--max-sweeps", "40", "--n", "40"]
+    command += ["--repeats", "1", "--quiet"]
+    assert main(command) == 2
+    assert "1 of 1 fits did not converge" in capsys.readouterr().err
+    assert main([*command, "--overwrite", "--allow-unconverged"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nobody.csv", *COMMON, "--n", "40"], "There is no file"),
+        (["people.csv", "--keys", "AGE,SEXX", "--n", "40"], "Did you mean 'SEX'"),
+        (["people.csv", *COMMON], "No sample size"),
+        (["people.csv", *COMMON, "--n", "401"], "larger than the population, which has 400"),
+        (["people.csv", *COMMON, "--n", "10%,40"], "more than once"),
+        (["people.csv", *COMMON, "--n", "ten"], "neither a whole number"),
+        (["people.csv", *COMMON, "--n", "40", "--models", "hpd"], "Did you mean 'hdp'"),
+        (["people.csv", *COMMON, "--n", "40", "--models", "hdp:alfa=1"], "no option 'alfa'"),
+        (["people.csv", *COMMON, "--n", "40", "--design", "random"], "design"),
+        (["people.csv", *COMMON, "--n", "40", "--strata", "PLACE"], "design is simple"),
+        (["people.csv", *COMMON, "--n", "40", "--repeats", "many"], "not a whole number"),
+        (["gaps.csv", *COMMON, "--n", "40"], "--missing level"),
+        (["people.csv", *COMMON, "--n", "40", "--resume", "--overwrite"], "exclude each other"),
+        (["people.csv", *COMMON, "--n", "40", "--out", "people.csv"], "is a file, not a folder"),
+    ],
+)
+def test_bad_input_gets_one_message(arguments: list[str], words: str, capsys: Any) -> None:
+    refused(["evaluate", *arguments, "--quiet"], capsys, words)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a POSIX signal")
+def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(here: Path) -> None:
+    command = ["evaluate", "people.csv", *COMMON[:2], "--chains", "2"]
+    command += ["--n", "40", "--max-sweeps", "40", "--allow-unconverged"]
+    process = subprocess.Popen(
+        [*COMMAND, *command, "--repeats", "100000", "--workers", "2"],
+        env=ENVIRONMENT,
+        cwd=here,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    tasks = here / "people-evaluation" / "tasks"
+    try:
+        end = time.monotonic() + 120
+        while len(list(tasks.glob("n*.json"))) < 2 and time.monotonic() < end:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        shown, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 2, told
+    assert "Traceback" not in told
+    assert "Interrupted after" in told
+    assert "--resume" in told
+    assert "The study was interrupted" in shown
+    done = {path.name: path.read_bytes() for path in tasks.iterdir()}
+    assert main([*command, "--repeats", "2", "--workers", "1", "--resume", "--quiet"]) == 0
+    assert {name: (tasks / name).read_bytes() for name in done} == done
+    assert "people-evaluation/summary.json" in everything(here)
+
+
+def test_progress_of_a_study_in_one_line() -> None:
+    event = StudyProgress(done=3, total=40, failed=0, seconds=75.0, seconds_left=600.0)
+    assert describe(event) == "Fitting: 3 of 40 done  1:15  about 10:00 left"
+    early = StudyProgress(done=0, total=40, failed=1, seconds=0.0, seconds_left=None)
+    assert describe(early) == "Fitting: 0 of 40 done  0:00  1 failed"

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from unikat.errors import UnikatError
+from unikat.inference.tasks import run_tasks
+
+
+def square(x: int) -> tuple[int, int]:
+    return x * x, os.getpid()
+
+
+def fail(x: int) -> int:
+    if x == 3:
+        raise UnikatError("three")
+    return x
+
+
+def die(x: int) -> int:
+    os._exit(3)
+
+
+def linger(path: str) -> int:
+    Path(path).touch()
+    time.sleep(60)
+    return 1
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_all_tasks_are_done(n_workers):
+    done = list(run_tasks(square, iter(range(9)), n_workers))
+    assert sorted(result for result, _ in done) == [x * x for x in range(9)]
+    here = {process for _, process in done} == {os.getpid()}
+    assert here == (n_workers == 1)
+
+
+def test_no_tasks_are_no_error():
+    assert list(run_tasks(square, [], 2)) == []
+
+
+def test_tasks_are_made_when_they_are_needed():
+    made = []
+
+    def tasks():
+        for x in range(100):
+            made.append(x)
+            yield x
+
+    results = run_tasks(square, tasks(), 2)
+    next(results)
+    assert len(made) < 10
+    results.close()
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_an_error_ends_the_run(n_workers):
+    with pytest.raises(UnikatError, match="three"):
+        list(run_tasks(fail, range(50), n_workers))
+
+
+def test_a_lost_worker_is_told():
+    with pytest.raises(UnikatError, match=r"ended unexpectedly.*--resume"):
+        list(run_tasks(die, [1, 2], 2))
+
+
+def test_whoever_stops_asking_does_not_wait(tmp_path):
+    begin = time.monotonic()
+    results = run_tasks(mixed, [str(tmp_path / "a"), 1], 2)
+    assert next(results) == 1
+    results.close()
+    assert time.monotonic() - begin < 30
+
+
+def mixed(task: object) -> int:
+    if isinstance(task, str):
+        return linger(task)
+    return 1
