@@ -19,6 +19,7 @@ from unikat.kernels.random import (
     log_beta_variate,
     log_gamma_variate,
     seek,
+    small_gamma,
     uniform,
 )
 
@@ -36,26 +37,25 @@ def draw_profiles(key, sweep, offsets, profile, counts, theta):
     for k in range(n_slots):
         seek(generator, key, k, sweep, PURPOSE_PROFILES)
         for j in range(offsets.shape[0] - 1):
-            # One shape of 1 or more keeps the sum away from zero; then a tiny draw may underflow
-            # on the linear scale, where the logarithm is not paid for.
-            linear = False
-            for r in range(offsets[j], offsets[j + 1]):
-                linear = linear or profile[r] + counts[r, k] >= 1.0
-            largest = -np.inf
-            for r in range(offsets[j], offsets[j + 1]):
-                shape = profile[r] + counts[r, k]
-                if linear and shape >= 1.0:
-                    draw[r] = gamma(generator, shape)
-                else:
-                    draw[r] = log_gamma_variate(generator, shape)
-                    if linear:
-                        draw[r] = math.exp(draw[r])
-                    largest = max(largest, draw[r])
             total = 0.0
             for r in range(offsets[j], offsets[j + 1]):
-                if not linear:
-                    draw[r] = math.exp(draw[r] - largest)
+                shape = profile[r] + counts[r, k]
+                if shape >= 1.0:
+                    draw[r] = gamma(generator, shape)
+                else:
+                    draw[r] = small_gamma(generator, shape)
                 total += draw[r]
+            if total < 1e-200:
+                # All but gone: once more on the log scale. The shares do not depend on the total,
+                # so choosing by it does no harm.
+                largest = -np.inf
+                for r in range(offsets[j], offsets[j + 1]):
+                    draw[r] = log_gamma_variate(generator, profile[r] + counts[r, k])
+                    largest = max(largest, draw[r])
+                total = 0.0
+                for r in range(offsets[j], offsets[j + 1]):
+                    draw[r] = math.exp(draw[r] - largest)
+                    total += draw[r]
             for r in range(offsets[j], offsets[j + 1]):
                 theta[r, k] = draw[r] / total
 

@@ -132,6 +132,25 @@ def gamma(generator, shape):
 
 
 @device
+def small_gamma(generator, shape):
+    """Gamma(shape, 1) for shape < 1 (Best 1983, algorithm RGS); a tiny draw underflows to 0."""
+    t = 0.07 + 0.75 * math.sqrt(1.0 - shape)
+    b = 1.0 + math.exp(-t) * shape / t
+    while True:
+        v = b * uniform(generator)
+        u = uniform(generator)
+        if v <= 1.0:
+            x = t * v ** (1.0 / shape)
+            if u * (2.0 + x) <= 2.0 - x or u <= math.exp(-x):
+                return x
+        else:
+            x = -math.log(t * (b - v) / shape)
+            y = x / t
+            if u * (shape + y * (1.0 - shape)) <= 1.0 or u <= y ** (shape - 1.0):
+                return x
+
+
+@device
 def log_gamma_variate(generator, shape):
     """Logarithm of a Gamma(shape, 1) draw; exact for tiny shapes, whose draws underflow."""
     if shape >= 1.0:

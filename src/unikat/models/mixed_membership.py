@@ -40,7 +40,7 @@ from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Info, Stream
 from unikat.models.profiles import ProfilePrior, check_bool, check_choice, check_positive
 from unikat.models.records import MixtureData, in_parts, lay_out, start_classes, toy_table
-from unikat.models.slots import FIRST_SLOTS, STICK_TOLERANCE, Slots, padded
+from unikat.models.slots import FIRST_SLOTS, Slots, padded, stick_tolerance
 from unikat.rng import chain_key
 
 _SPARE_SLOTS = 12
@@ -407,8 +407,9 @@ def _slots_that_matter(state: MembershipState) -> Int64:
     An occupied slot may weigh as little as 1/n, so none of them is dropped.
     """
     slots = np.argsort(-state.weights, kind="stable")
+    tolerance = stick_tolerance(len(state.z))
     keep = np.bincount(state.z.ravel() + 1, minlength=len(slots) + 1)[1:][slots] > 0
-    keep[: 1 + np.searchsorted(np.cumsum(state.weights[slots]), 1.0 - STICK_TOLERANCE)] = True
+    keep[: 1 + np.searchsorted(np.cumsum(state.weights[slots]), 1.0 - tolerance)] = True
     return slots[keep]
 
 

@@ -14,8 +14,6 @@ from unikat.models.records import START_CLASSES
 FIRST_SLOTS = 32
 _MOST = 16_384
 _SPARE = 12
-STICK_TOLERANCE = 1e-6
-"""Largest part of the unseen that the last stick may take."""
 
 
 class Slots(NamedTuple):
@@ -31,6 +29,11 @@ class Slots(NamedTuple):
     """(n_keys or 1, n_slots), see `mixture.assign`."""
 
 
+def stick_tolerance(n: int) -> float:
+    """Largest weight that the last stick may have: a twentieth of a record among n."""
+    return min(max(0.05 / max(n, 1), 1e-6), 1e-4)
+
+
 def first_slots(chain: int) -> int:
     """Slots at the start of a chain."""
     return max(FIRST_SLOTS, 2 * START_CLASSES[chain % len(START_CLASSES)])
@@ -44,8 +47,8 @@ def compacted(slots: Slots, top: float) -> Slots:
     """
     n_slots = len(slots.weights)
     occupied = np.flatnonzero(slots.stacks[0])
-    unseen = top / (top + slots.stacks[0].sum())
-    sticks = top * math.log(max(unseen / STICK_TOLERANCE, 1.0))
+    n = int(slots.stacks[0].sum())
+    sticks = top * math.log(max(top / (top + n) / stick_tolerance(n), 1.0))
     keep = max(FIRST_SLOTS, _in_eights(len(occupied) + _SPARE + 1.3 * sticks))
     if n_slots < 1.3 * keep:
         return slots
@@ -75,7 +78,7 @@ def draw_sticks(
         drawn, remainder, occupied = kernels.draw_weights(
             key, sweep, top, shape, rate, tables, weights
         )
-        if remainder < STICK_TOLERANCE or len(tables) >= _MOST:
+        if remainder < stick_tolerance(int(tables.sum())) or len(tables) >= _MOST:
             return weights, drawn, occupied
         # The same draw again, with more empty slots.
         tables = padded(tables, _in_eights(1.25 * len(tables)))
