@@ -69,13 +69,18 @@ def test_sweep_has_its_transition_matrix(n_components, known, alpha, n_each, sha
     z[:, known] = np.repeat(states, n_each, axis=0)
     state = MembershipState(
         z=z, theta=theta, weights=weights, alpha=np.full(1 if shared else n, alpha),
-        top=np.ones(1),
+        spread=np.empty(0), top=np.ones(1), profile=np.ones(n_keys * n_levels),
     )  # fmt: skip
-    at_least = np.array([n if l < len(known) else 0 for l in range(n_keys)], float)
     data = MixtureData(
-        rows, np.zeros(n, np.int32), np.arange(n_keys + 1, dtype=np.int64) * n_levels, at_least
+        rows=rows,
+        record_cell=np.zeros(n, np.int32),
+        counts=np.array([n]),
+        offsets=np.arange(n_keys + 1, dtype=np.int64) * n_levels,
+        at_least=np.array([n if l < len(known) else 0 for l in range(n_keys)], float),
+        frequencies=np.zeros(n_keys * n_levels),
     )
-    model = HDP(alpha="shared" if shared else "per-record")
+    # Only the moves of one record at a time have this matrix.
+    model = HDP(alpha="shared" if shared else "per-record", split_merge=False)
     after, _ = model.step(Stream(5, 0, 3), state, data, 1)
     moved = after.z[:, known].astype(np.int64)
     assert (np.delete(after.z, known, axis=1) == -1).all()
@@ -164,13 +169,16 @@ def test_a_single_token_does_not_depend_on_alpha(alpha, shared):
     theta[0, :3] = 0.9, 0.2, 0.4
     theta[1] = 1.0 - theta[0]
     data = MixtureData(
-        np.array([[0]], np.int32), np.zeros(n, np.int32), np.array([0, 2]), np.array([float(n)])
-    )
+        rows=np.array([[0]], np.int32), record_cell=np.zeros(n, np.int32), counts=np.array([n]),
+        offsets=np.array([0, 2]), at_least=np.array([float(n)]), frequencies=np.array([n, 0.0]),
+    )  # fmt: skip
     state = MembershipState(
         z=np.zeros((n, 1), np.int16), theta=theta, weights=weights,
-        alpha=np.full(1 if shared else n, alpha), top=np.ones(1),
+        alpha=np.full(1 if shared else n, alpha), spread=np.empty(0), top=np.ones(1),
+        profile=np.ones(2),
     )  # fmt: skip
-    after, _ = HDP(alpha="shared" if shared else "per-record").step(Stream(9, 0, 1), state, data, 1)
+    model = HDP(alpha="shared" if shared else "per-record", split_merge=False)
+    after, _ = model.step(Stream(9, 0, 1), state, data, 1)
     observed = np.bincount(after.z[:, 0], minlength=N_SLOTS)
     expected = weights * theta[0] / (weights @ theta[0]) * n
     assert row_p_value(observed, expected) > FALSE_ALARM

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 
 import naive
+from unikat.kernels import profiles
 from unikat.kernels import weights as kernels
-from unikat.models import mixed_membership
 from unikat.rng import chain_key
 
 FALSE_ALARM = 1e-6
@@ -94,21 +95,10 @@ def test_tables_follow_the_stirling_law():
     for draw in range(n_draws):
         kernels.draw_tables(KEY, draw, alpha, stacks, weights, shared[draw])
     z = np.array([[0] * a + [1] * b for a, b in occupancy], np.int16)
-    grid, cut, alias = mixed_membership._alpha_tables(2.0, 1.0, n_keys)
     separate = np.zeros((n_draws, 2), np.int64)
     for draw in range(n_draws):
         kernels.draw_tables_and_alphas(
-            KEY,
-            draw,
-            0,
-            len(z),
-            z,
-            weights,
-            grid,
-            cut,
-            alias,
-            np.full(len(z), alpha),
-            separate[draw],
+            KEY, draw, z, weights, 2.0, 1.0, np.full(len(z), alpha), separate[draw]
         )
     for tables in (shared, separate):
         for k, law in enumerate(laws):
@@ -122,25 +112,100 @@ def test_tables_follow_the_stirling_law():
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize(("shape", "rate"), [(2.0, 0.5), (0.4, 3.0)])
 @pytest.mark.parametrize("n_tokens", [0, 1, 3])
-def test_alpha_of_a_record_follows_its_tables(n_tokens):
+def test_alpha_of_a_record_follows_its_tables(n_tokens, shape, rate):
     """alpha_i given m tables has density a^m Gamma(a) / Gamma(a + J) times the prior.
 
     Tokens of one component that has all the weight: the number of tables is drawn from its law
     under the alpha that comes in, so their joint law with an alpha from the prior is kept.
     """
-    n, shape, rate = 40_000, 2.0, 0.5
-    grid, cut, alias = mixed_membership._alpha_tables(shape, rate, 3)
+    n = 40_000
     alpha = stats.gamma.rvs(shape, scale=1 / rate, size=n, random_state=np.random.default_rng(3))
+    before = alpha.copy()
     z = np.where(np.arange(3) < n_tokens, 0, -1) * np.ones((n, 1), np.int16)
     tables = np.zeros(1, np.int64)
     kernels.draw_tables_and_alphas(
-        KEY, 1, 0, n, z.astype(np.int16), np.ones(1), grid, cut, alias, alpha, tables
+        KEY, 1, z.astype(np.int16), np.ones(1), shape, rate, alpha, tables
     )
     assert tables[0] >= n * (n_tokens > 0)
-    # The grid has 1,024 quantiles: blur them within their steps before the test.
-    rank = np.searchsorted(grid, alpha) + np.random.default_rng(4).random(n)
-    assert stats.kstest(rank / len(grid), "uniform").pvalue > FALSE_ALARM
+    assert tables[0] <= n * n_tokens
+    assert (alpha != before).all()
+    assert stats.kstest(alpha, stats.gamma(shape, scale=1 / rate).cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("n_tables", [1, 4])
+@pytest.mark.parametrize("shape", [0.3, 2.0])
+def test_alpha_of_a_record_has_its_density(shape, n_tables):
+    """Given m tables among four tokens: a^m Gamma(a) / Gamma(a + 4) under the prior, by quadrature.
+
+    Tables are certain: one where all tokens share a component of next to no weight, four where
+    each has its own. Started at exact draws of that density, one update stays there.
+    """
+    n, rate = 20_000, 0.7
+    grid = np.exp(np.linspace(-60, 6, 60_001))
+    log_mass = (shape + n_tables) * np.log(grid) - rate * grid - np.log(naive.rising(grid, 4))
+    below = np.cumsum(np.exp(log_mass - log_mass.max()))
+    below /= below[-1]
+    alpha = np.interp(np.random.default_rng(5).random(n), below, grid)
+    z = np.tile(np.arange(4) if n_tables == 4 else np.zeros(4), (n, 1)).astype(np.int16)
+    tables = np.zeros(4, np.int64)
+    kernels.draw_tables_and_alphas(KEY, 2, z, np.full(4, 1e-15), shape, rate, alpha, tables)
+    assert tables.sum() == n * n_tables
+    assert stats.kstest(np.interp(alpha, grid, below), "uniform").pvalue > FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("alphas", [[0.02, 0.5, 3.0], [1e-60, 0.2], list(np.full(40, 2.0))])
+def test_spread_has_its_posterior(alphas):
+    """Shape and rate of the alphas' law against a grid: updates stay at exact draws and arrive.
+
+    Marginals of both, and the rate given the shape (Kolmogorov-Smirnov).
+    """
+    alpha = np.array(alphas)
+    n = len(alpha)
+    shapes = np.exp(np.linspace(-14, 5, 8001))
+    # The rate summed out; both priors are exponential.
+    log_mass = np.log(shapes) - shapes + shapes * np.log(alpha).sum() - n * gammaln(shapes)
+    log_mass += gammaln(1 + n * shapes) - n * shapes * np.log(1 + alpha.sum())
+    below = np.cumsum(np.exp(log_mass - log_mass.max()))
+    below /= below[-1]
+    starts = {
+        "stay": (np.interp(np.random.default_rng(6).random(4000), below, shapes), 1),
+        "arrive": (np.full(1000, 60.0), 40),
+    }
+    for name, (start, updates) in starts.items():
+        drawn = []
+        for run, shape in enumerate(start):
+            for update in range(updates):
+                shape, rate = kernels.draw_spread(KEY, 100 * run + update, shape, alpha)
+            drawn.append((shape, rate))
+        shape, rate = np.array(drawn).T
+        ranks = np.interp(shape, shapes, below)
+        assert stats.kstest(ranks, "uniform").pvalue > FALSE_ALARM, name
+        ranks = stats.gamma.cdf(rate, 1 + n * shape, scale=1 / (1 + alpha.sum()))
+        assert stats.kstest(ranks, "uniform").pvalue > FALSE_ALARM, name
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_finite_weights_are_dirichlet(share):
+    """K weights ~ Dirichlet(share + tables), entry by entry; padding has none."""
+    tables = np.array([4, 0, 1, 0, 2, 0, 0, 0])
+    n = 8000
+    drawn = np.empty((n, 8))
+    for draw in range(n):
+        assert kernels.draw_finite_weights(KEY, draw, share, 6, tables, drawn[draw]) == 3
+    np.testing.assert_allclose(drawn.sum(axis=1), 1.0, rtol=1e-12)
+    assert (drawn[:, 6:] == 0.0).all()
+    shape = share + tables[:6]
+    for k in range(6):
+        law = stats.beta(shape[k], shape.sum() - shape[k])
+        assert stats.kstest(drawn[:, k], law.cdf).pvalue > FALSE_ALARM / 6
+    # Two of them given their sum.
+    law = stats.beta(shape[0], shape[2])
+    assert stats.kstest(drawn[:, 0] / (drawn[:, 0] + drawn[:, 2]), law.cdf).pvalue > FALSE_ALARM
 
 
 @pytest.mark.statistical
@@ -188,7 +253,7 @@ def test_profiles_are_dirichlet(concentration):
     offsets = np.array([0, 2, 5], np.int64)
     counts = np.repeat(np.array([[3], [0], [1], [0], [7]], np.int32), 8000, axis=1)
     theta = np.empty(counts.shape, np.float32)
-    kernels.draw_profiles(KEY, 2, offsets, np.full(5, concentration), counts, theta)
+    profiles.draw_profiles(KEY, 2, offsets, np.full(5, concentration), counts, theta)
     for first, last in ((0, 2), (2, 5)):
         np.testing.assert_allclose(theta[first:last].sum(axis=0), 1.0, rtol=1e-5)
         shape = concentration + counts[first:last, 0]

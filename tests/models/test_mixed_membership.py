@@ -95,7 +95,7 @@ def test_imputed_keys_follow_the_urn(alpha):
         z=components[data.record_cell], theta=np.concatenate(theta).astype(np.float32),
         weights=weights,
         alpha=np.array(alphas[:1]) if alpha == "shared" else np.array(alphas)[data.record_cell],
-        top=np.ones(1),
+        spread=np.empty(0), top=np.ones(1), profile=np.ones(7),
     )  # fmt: skip
     before = [array.copy() for array in (*state, *data)]
     draws = [model.impute(Stream(3, 0, sweep), state, data) for sweep in (1, 2)]

@@ -1,4 +1,4 @@
-"""Joint distribution tests of the HDP's samplers.
+"""Joint distribution tests of the mixtures' samplers.
 
 Everything starts as one exact draw from the prior, data included. A transition that leaves the
 posterior alone, followed by new data given the state, leaves the joint law alone (Geweke 2004),
@@ -19,30 +19,35 @@ from scipy import stats
 from statistical import twin
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.models.base import Stream
+from unikat.models.base import AnyModel, Stream
+from unikat.models.gom import GoM
 from unikat.models.hdp import HDP
+from unikat.models.latent_class import LatentClass, LatentClassState
 from unikat.models.mixed_membership import MembershipState
 
 Array = twin.Array
 Advance = Callable[[np.random.Generator, int, int, Any, Array], tuple[Any, Array]]
 
-NAMES = (
-    "alpha", "log alpha", "top", "log top", "components", "same record", "same key", "largest",
-    "sum g0^2", "base", "base^2", "codes", "equal records", "alpha * same record",
-    "top * components", "components^2", "fit", "log fit",
-)  # fmt: skip
 
-
-def model_of(prior: twin.Prior) -> HDP:
+def model_of(prior: twin.Prior) -> Any:
     """Return the model under test with these priors."""
-    return HDP(
-        alpha="shared" if prior.shared else "per-record",
-        alpha_shape=prior.alpha[0],
-        alpha_rate=prior.alpha[1],
-        top_shape=prior.top[0],
-        top_rate=prior.top[1],
-        profile_concentration=prior.profile,
-    )
+    options: dict[str, Any] = {
+        "profile_concentration": prior.profile or "learned",
+        "profile_base": prior.base,
+        "profile_shape": prior.law[0],
+        "profile_rate": prior.law[1],
+    }
+    top = {"top_shape": prior.top[0], "top_rate": prior.top[1]}
+    if prior.kind == "classes":
+        return LatentClass(**options, **top)
+    options |= {
+        "alpha": prior.kind,
+        "alpha_shape": prior.alpha[0],
+        "alpha_rate": prior.alpha[1],
+    }
+    if prior.components:
+        return GoM(**options, components=prior.components)
+    return HDP(**options, **top)
 
 
 def tabulate(codes: Array, prior: twin.Prior) -> tuple[CellTable, Array]:
@@ -52,28 +57,48 @@ def tabulate(codes: Array, prior: twin.Prior) -> tuple[CellTable, Array]:
     return table, np.argsort(table.record_cell, kind="stable")
 
 
-def in_order(state: Any, order: Array, shared: bool) -> MembershipState:
-    """Return the state with its records permuted, in the types that the kernels take."""
+def in_order(prior: twin.Prior, state: twin.State, order: Array) -> Any:
+    """Return the model's state with its records permuted, in the types that the kernels take."""
+    z = np.asarray(state.z, np.int16)[order]
+    theta = np.asarray(state.theta, np.float32)
+    if prior.kind == "classes":
+        # Known keys of a record have the same class, missing ones have -1.
+        z = z.max(axis=1, keepdims=True)
+        return LatentClassState(z, theta, state.weights, state.top, state.profile)
+    alpha = state.alpha[order] if prior.per_record else state.alpha
     return MembershipState(
-        z=np.asarray(state.z, np.int16)[order],
-        theta=np.asarray(state.theta, np.float32),
-        weights=state.weights,
-        alpha=state.alpha if shared else state.alpha[order],
-        top=state.top,
+        z, theta, state.weights, alpha, state.spread, state.top, state.profile
     )
 
 
-def advance_model(prior: twin.Prior, model: HDP | None = None) -> Advance:
-    """One sweep of the model under test, through its public contract."""
-    model = model or model_of(prior)
+def as_twin(state: Any, codes: Array) -> twin.State:
+    """Return the model's state as the twin's."""
+    if isinstance(state, LatentClassState):
+        z = np.where(codes >= 0, state.z, -1)
+        none = np.empty(0)
+        return twin.State(
+            z, state.theta, state.weights, np.zeros(1), none, state.top, state.profile
+        )
+    return twin.State(*state)
 
-    def advance(rng: Any, run: int, time: int, state: Any, codes: Array) -> tuple[Any, Array]:
-        table, order = tabulate(codes, prior)
-        state = in_order(state, order, prior.shared)
-        state, _ = model.step(Stream(run, 0, time), state, model.prepare(table), 1)
-        return state, codes[order]
 
-    return advance
+class ModelUnderTest:
+    """One sweep of the model, through its public contract; counts its split-merge moves."""
+
+    def __init__(self, prior: twin.Prior, model: AnyModel | None = None) -> None:
+        self.prior, self.model = prior, model or model_of(prior)
+        self.moved = self.swept = 0
+
+    def __call__(
+        self, rng: Any, run: int, time: int, state: Any, codes: Array
+    ) -> tuple[Any, Array]:
+        table, order = tabulate(codes, self.prior)
+        state, info = self.model.step(
+            Stream(run, 0, time), in_order(self.prior, state, order), self.model.prepare(table), 1
+        )
+        self.moved += int(info.values["split_merge"])
+        self.swept += 1
+        return as_twin(state, codes[order]), codes[order]
 
 
 def advance_naive(prior: twin.Prior, bug: str = "") -> Advance:
@@ -85,28 +110,66 @@ def advance_naive(prior: twin.Prior, bug: str = "") -> Advance:
     return advance
 
 
-def functions(prior: twin.Prior, state: Any, codes: Array) -> list[float]:
-    """Functions of the state that do not depend on how components are labelled (`NAMES`)."""
+def functions(prior: twin.Prior, state: twin.State, codes: Array) -> dict[str, float]:
+    """Functions of the state that do not depend on how components are labelled.
+
+    Where a function has no variance under the prior, a bounded one stands in for it.
+    """
     z = np.asarray(state.z)
-    alpha = float(np.mean(state.alpha))
-    top = float(state.top[0])
     components = len(set(z[z >= 0].tolist()))
-    pairs = list(itertools.combinations(range(z.shape[1]), 2))
-    complete = z[(z >= 0).all(axis=1)]
-    same = float(np.mean([(complete[:, a] == complete[:, b]).mean() for a, b in pairs]))
     first = z[z[:, 0] >= 0, 0]
-    same_key = float((first[1:] == first[:-1]).mean())
     base = float(state.weights @ state.theta[0])
     i, j = np.nonzero(codes >= 0)
     fit = state.theta[codes[i, j] + prior.offsets[j], z[i, j]]
     seen = codes[(codes >= 0).all(axis=1)]
-    equal = float((seen[1:] == seen[:-1]).all(axis=1).mean())
-    return [
-        alpha, float(np.mean(np.log(state.alpha))), top, np.log(top), components, same, same_key,
-        float(state.weights.max()), float((state.weights**2).sum()), base, base**2,
-        float((codes[:, -1] == 0).mean()), equal, alpha * same, top * components,
-        float(components**2), float(fit.mean()), float(np.log(fit).mean()),
-    ]  # fmt: skip
+    found = {
+        "components": float(components),
+        "components^2": float(components**2),
+        "same key": float((first[1:] == first[:-1]).mean()),
+        "largest": float(state.weights.max()),
+        "sum g0^2": float((state.weights**2).sum()),
+        "base": base,
+        "base^2": base**2,
+        "codes": float((codes[:, -1] == 0).mean()),
+        "equal records": float((seen[1:] == seen[:-1]).all(axis=1).mean()),
+        "fit": float(fit.mean()),
+        "log fit": float(np.log(np.maximum(fit, 1e-6)).mean()),
+    }
+    if prior.kind != "classes":
+        pairs = list(itertools.combinations(range(z.shape[1]), 2))
+        complete = z[(z >= 0).all(axis=1)]
+        same = float(np.mean([(complete[:, a] == complete[:, b]).mean() for a, b in pairs]))
+        alpha = float(np.mean(state.alpha))
+        log_alpha = float(np.mean(np.log(state.alpha)))
+        if prior.kind == "hierarchical":
+            alpha = float(np.mean(state.alpha / (1.0 + state.alpha)))
+            log_alpha = float(np.mean(np.tanh(0.2 * np.log(state.alpha))))
+            found["shape"], found["rate"] = state.spread.tolist()
+        found |= {
+            "same record": same,
+            "alpha": alpha,
+            "log alpha": log_alpha,
+            "alpha * same record": alpha * same,
+        }
+    if len(state.top):
+        top = float(state.top[0])
+        found |= {"top": top, "log top": np.log(top), "top * components": top * components}
+    for j in (0, len(prior.n_levels) - 1):
+        here = state.profile[prior.offsets[j] : prior.offsets[j + 1]]
+        if prior.profile is None:
+            found |= {
+                f"concentration {j}": float(here.sum()),
+                f"log concentration {j}": float(np.log(here.sum())),
+                f"concentration {j} * components": float(here.sum()) * components,
+            }
+        if prior.base == "learned":
+            share = here / here.sum()
+            found |= {
+                f"profile {j}": float(share[0]),
+                f"profile {j} squared": float((share**2).sum()),
+                f"profile {j} of the codes": float(share[codes[codes[:, j] >= 0, j]].mean()),
+            }
+    return found
 
 
 def joint_test(
@@ -120,8 +183,11 @@ def joint_test(
 ) -> dict[str, float]:
     """P-values of the sampler's means against the prior's, by function."""
     rng = np.random.default_rng(seed)
-    expected = [functions(prior, *twin.draw_prior(rng, prior)) for _ in range(n_prior)]
+    expected = [
+        list(functions(prior, *twin.draw_prior(rng, prior)).values()) for _ in range(n_prior)
+    ]
     means = []
+    names: dict[str, float] = {}
     for run in range(n_runs):
         state, codes = twin.draw_prior(rng, prior)
         seen = []
@@ -131,12 +197,13 @@ def joint_test(
             order = rng.permutation(len(codes))
             codes = codes[order]
             state = state._replace(
-                z=state.z[order], alpha=state.alpha if prior.shared else state.alpha[order]
+                z=state.z[order], alpha=state.alpha[order] if prior.per_record else state.alpha
             )
             # Before the new data: a draw of the posterior goes with the data that it saw.
             if 3 * time > n_steps and time % 3 == 0:
-                seen.append(functions(prior, state, codes))
+                names = functions(prior, state, codes)
+                seen.append(list(names.values()))
             codes = twin.draw_codes(rng, prior, state)
         means.append(np.mean(seen, axis=0))
     p = stats.ttest_ind(np.array(means), np.array(expected), equal_var=False).pvalue
-    return dict(zip(NAMES, p.tolist(), strict=True))
+    return dict(zip(names, p.tolist(), strict=True))

@@ -1,4 +1,8 @@
-"""The HDP once more: its prior, and its sampler written from the conditionals (see `naive`)."""
+"""The mixtures once more: their prior, and their sampler written from the conditionals.
+
+See `naive`. One twin serves all: unlimited components or K of them; every key of a record a
+component of its own, or one for all; concentrations and profiles' prior known or learned.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +12,54 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from naive import Array, block_weights, token_weights
 
+LEAST_ALPHA = 1e-100
+"""Below this a record's alpha is held: the models say so too."""
+
 
 class State(NamedTuple):
-    """All unknowns of the HDP; the fields are those of the sampler under test."""
+    """All unknowns; the fields are those of the samplers under test."""
 
     z: Array
     theta: Array
     weights: Array
     alpha: Array
+    spread: Array
     top: Array
+    profile: Array
 
 
 class Prior(NamedTuple):
-    """The HDP's fixed numbers. `known` (n_records, n_keys) says which keys are not missing."""
+    """The fixed numbers. `known` (n_records, n_keys) says which keys are not missing.
+
+    kind: "shared", "per-record" or "hierarchical" alpha, or "classes", one component a record.
+    profile: c_j / n_j, or None where it is learned, with the gamma prior `law`; base: "uniform" or
+    "learned". components: their number where it is limited, else 0.
+    """
 
     n_levels: tuple[int, ...]
     known: Array
-    shared: bool
+    kind: str
     alpha: tuple[float, float]
     top: tuple[float, float]
-    profile: float
+    profile: float | None
     n_slots: int = 32
+    base: str = "uniform"
+    law: tuple[float, float] = (3.0, 2.0)
+    components: int = 0
 
     @property
     def offsets(self) -> Array:
         """First row of theta of each key."""
         return np.concatenate(([0], np.cumsum(self.n_levels)))
+
+    @property
+    def per_record(self) -> bool:
+        """Whether each record has an alpha of its own."""
+        return self.kind in ("per-record", "hierarchical")
 
 
 def sticks(rng: np.random.Generator, top: float, n: int) -> Array:
@@ -46,9 +69,9 @@ def sticks(rng: np.random.Generator, top: float, n: int) -> Array:
     return broken * np.concatenate(([1.0], np.cumprod(1.0 - broken[:-1])))
 
 
-def draw_profiles(rng: np.random.Generator, prior: Prior, counts: Array) -> Array:
+def draw_profiles(rng: np.random.Generator, prior: Prior, profile: Array, counts: Array) -> Array:
     """theta ~ Dirichlet(profile + counts), key by key and slot by slot."""
-    theta = rng.gamma(prior.profile + counts)
+    theta = rng.gamma(profile[:, None] + counts)
     for first, last in itertools.pairwise(prior.offsets):
         theta[first:last] /= theta[first:last].sum(axis=0)
     return theta
@@ -67,33 +90,58 @@ def draw_codes(rng: np.random.Generator, prior: Prior, state: State) -> Array:
 def draw_prior(rng: np.random.Generator, prior: Prior) -> tuple[State, Array]:
     """Everything from the prior, and the data."""
     n, n_keys = prior.known.shape
-    top = rng.gamma(prior.top[0]) / prior.top[1]
-    n_slots = prior.n_slots
-    weights = sticks(rng, top, n_slots)
-    while weights[-1] > 1e-6:
-        # Break the last stick on.
-        weights = np.concatenate((weights[:-1], weights[-1] * sticks(rng, top, n_slots + 1)))
-        n_slots *= 2
-    theta = draw_profiles(rng, prior, np.zeros((prior.offsets[-1], n_slots)))
-    alpha = rng.gamma(prior.alpha[0], size=1 if prior.shared else n) / prior.alpha[1]
+    top, n_slots = np.empty(0), prior.n_slots
+    if prior.components:
+        weights = np.zeros(n_slots)
+        weights[: prior.components] = rng.dirichlet(np.ones(prior.components))
+    else:
+        top = rng.gamma(prior.top[0], size=1) / prior.top[1]
+        weights = sticks(rng, top[0], n_slots)
+        while weights[-1] > 1e-6:
+            # Break the last stick on.
+            weights = np.concatenate((weights[:-1], weights[-1] * sticks(rng, top[0], n_slots + 1)))
+            n_slots *= 2
+    parts = []
+    for levels in prior.n_levels:
+        c = prior.profile or rng.gamma(prior.law[0]) / prior.law[1]
+        b = np.full(levels, 1.0 / levels)
+        parts.append(
+            c * levels * (rng.dirichlet(np.ones(levels)) if prior.base == "learned" else b)
+        )
+    profile = np.concatenate(parts)
+    theta = draw_profiles(rng, prior, profile, np.zeros((prior.offsets[-1], n_slots)))
+    spread = np.empty(0)
+    if prior.kind == "hierarchical":
+        spread = rng.exponential(size=2)
+        # On the log scale, where small shapes do not underflow.
+        log_alpha = np.log(rng.gamma(spread[0] + 1.0, size=n)) + np.log(rng.random(n)) / spread[0]
+        alpha = np.exp(np.maximum(log_alpha - np.log(spread[1]), math.log(LEAST_ALPHA)))
+    elif prior.kind == "classes":
+        alpha = np.zeros(1)
+    else:
+        size = n if prior.per_record else 1
+        alpha = rng.gamma(prior.alpha[0], size=size) / prior.alpha[1]
     z = np.full((n, n_keys), -1)
     for i in range(n):
-        a = alpha[0 if prior.shared else i]
+        a = alpha[i if prior.per_record else 0]
         for j in np.flatnonzero(prior.known[i]):
             before = z[i, z[i] >= 0]
             if rng.random() * (len(before) + a) < len(before):
                 z[i, j] = rng.choice(before)
             else:
                 z[i, j] = min(np.searchsorted(np.cumsum(weights), rng.random()), n_slots - 1)
-    state = State(z, theta, weights, alpha, np.array([top]))
+    state = State(z, theta, weights, alpha, spread, top, profile)
     return state, draw_codes(rng, prior, state)
 
 
 def draw_on_grid(
-    rng: np.random.Generator, log_density: Callable[[Array], Array], law: tuple[float, float]
+    rng: np.random.Generator,
+    log_density: Callable[[Array], Array],
+    law: tuple[float, float],
+    ends: tuple[float, float] = (1e-6, 200.0),
 ) -> float:
     """Draw a > 0 of density exp(log_density(a)) under the prior Gamma(*law), on a grid of log a."""
-    a = np.exp(np.linspace(math.log(1e-6), math.log(200.0), 3000))
+    a = np.exp(np.linspace(math.log(ends[0]), math.log(ends[1]), 3000))
     # law[0] log a, not law[0] - 1: the grid is even in log a.
     value = log_density(a) + law[0] * np.log(a) - law[1] * a
     below = np.cumsum(np.exp(value - value.max()))
@@ -117,9 +165,13 @@ def sweep(
     z = state.z.copy()
     counts = np.zeros(state.theta.shape)
     for i in range(len(z)):
-        alpha = state.alpha[0 if prior.shared else i]
+        alpha = state.alpha[i if prior.per_record else 0]
         here = np.flatnonzero(rows[i] >= 0)
         likelihood = state.theta[rows[i, here]]
+        if prior.kind == "classes":
+            z[i, here] = _choose(rng, state.weights * likelihood.prod(axis=0))
+            np.add.at(counts, (rows[i, here], z[i, here]), 1)
+            continue
         at = [int(k) for k in z[i, here]]
         for t in range(len(at)):
             if at[t] not in at[:t]:
@@ -140,8 +192,8 @@ def sweep(
     for i in range(len(z)):
         np.add.at(occupancy[i], z[i, z[i] >= 0], 1)
     sizes = occupancy.sum(axis=1)
-    alphas = state.alpha.copy()
-    if prior.shared:
+    alphas, spread = state.alpha.copy(), state.spread
+    if prior.kind == "shared":
         used = [(n, k) for row in occupancy for k, n in enumerate(row) if n]
 
         def log_density(a: Array) -> Array:
@@ -151,26 +203,90 @@ def sweep(
         alphas[0] = draw_on_grid(rng, log_density, prior.alpha)
     tables = np.zeros_like(occupancy)
     for i, k in zip(*np.nonzero(occupancy), strict=True):
-        mass = alphas[0 if prior.shared else i] * state.weights[k]
+        mass = alphas[i if prior.per_record else 0] * state.weights[k]
         if bug == "expected tables":
             tables[i, k] = occupancy[i, k]
+        elif prior.kind == "classes":
+            tables[i, k] = 1
         else:
             tables[i, k] = sum(rng.random() < mass / (mass + l) for l in range(occupancy[i, k]))
-    if not prior.shared:
+    if prior.per_record:
+        law, ends = prior.alpha, (1e-6, 200.0)
+        if prior.kind == "hierarchical":
+            law, ends = (float(spread[0]), float(spread[1])), (LEAST_ALPHA, 1e6)
         for i, size in enumerate(sizes):
             opened = int(tables[i].sum())
             alphas[i] = draw_on_grid(
-                rng, lambda a, m=opened, s=size: m * np.log(a) - log_rising(a, int(s)), prior.alpha
+                rng, lambda a, m=opened, s=size: m * np.log(a) - log_rising(a, int(s)), law, ends
             )
+    if prior.kind == "hierarchical":
+        spread = draw_spread(rng, alphas, spread)
     seats = tables.sum(axis=0)
     dishes, total = int((seats > 0).sum()), int(seats.sum())
-    top = draw_on_grid(rng, lambda a: dishes * np.log(a) - log_rising(a, total), prior.top)
-    shares = rng.gamma(np.append(seats[seats > 0], top))
-    shares /= shares.sum()
-    weights = np.empty(len(seats))
-    weights[seats > 0] = shares[:-1]
-    weights[seats == 0] = shares[-1] * sticks(rng, top, int((seats == 0).sum()))
-    return State(z, draw_profiles(rng, prior, counts), weights, alphas, np.array([top]))
+    weights, top = np.zeros(len(seats)), state.top
+    if prior.components:
+        weights[: prior.components] = rng.dirichlet(1.0 + seats[: prior.components])
+    else:
+        top = np.array(
+            [draw_on_grid(rng, lambda a: dishes * np.log(a) - log_rising(a, total), prior.top)]
+        )
+        shares = rng.gamma(np.append(seats[seats > 0], top))
+        shares /= shares.sum()
+        weights[seats > 0] = shares[:-1]
+        weights[seats == 0] = shares[-1] * sticks(rng, top[0], int((seats == 0).sum()))
+    profile = draw_profile_prior(rng, prior, state.profile, counts)
+    theta = draw_profiles(rng, prior, profile, counts)
+    return State(z, theta, weights, alphas, spread, top, profile)
+
+
+def draw_spread(rng: np.random.Generator, alphas: Array, spread: Array) -> Array:
+    """Shape a and rate b of alphas ~ Gamma(a, b), both with prior Gamma(1, 1): a | b, then b | a."""
+    n, total = len(alphas), float(np.log(alphas).sum())
+    a = draw_on_grid(
+        rng, lambda a: a * (total + n * math.log(spread[1])) - n * gammaln(a), (1.0, 1.0)
+    )
+    return np.array([a, rng.gamma(1.0 + n * a) / (1.0 + alphas.sum())])
+
+
+def draw_profile_prior(
+    rng: np.random.Generator, prior: Prior, profile: Array, counts: Array
+) -> Array:
+    """What is learned of the profiles' Dirichlet parameters c_j b_j given counts, theta out.
+
+    c_j on a grid given b_j. b_j, with its flat prior, by Metropolis: two levels share what they
+    have anew, uniformly.
+    """
+    profile = profile.copy()
+    for j, (first, last) in enumerate(itertools.pairwise(prior.offsets)):
+        levels = prior.n_levels[j]
+        here = counts[first:last, counts[first:last].sum(axis=0) > 0]
+        c = float(profile[first:last].sum())
+        b = profile[first:last] / c
+
+        def log_evidence(c: Array, b: Array, here: Array = here) -> Array:
+            value = here.shape[1] * gammaln(c)
+            for n in here.T:
+                value = value - gammaln(c + n.sum())
+                for share, m in zip(b, n, strict=True):
+                    if m:
+                        value = value + gammaln(c * share + m) - gammaln(c * share)
+            return value
+
+        if prior.profile is None:
+            c = draw_on_grid(
+                rng, lambda c, b=b: log_evidence(c, b), (prior.law[0], prior.law[1] / levels)
+            )
+        if prior.base == "learned":
+            for _ in range(2 * levels):
+                x, y = rng.choice(levels, 2, replace=False)
+                moved = b.copy()
+                moved[x] = (b[x] + b[y]) * rng.random()
+                moved[y] = b[x] + b[y] - moved[x]
+                gain = log_evidence(np.array(c), moved) - log_evidence(np.array(c), b)
+                if np.log(rng.random()) < gain:
+                    b = moved
+        profile[first:last] = c * b
+    return profile
 
 
 def _choose(rng: np.random.Generator, mass: Array) -> int:
