@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time
 from importlib import metadata
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -120,31 +120,12 @@ class ReportSpec(_Table):
     """Print the values of the records at greatest risk; by default only their row numbers."""
 
 
-class AssessmentSpec(_Table):
-    """Everything an assessment is asked to do, as `assessment.toml` holds it.
+class Spec(_Table):
+    """Everything a command is asked to do; read from TOML and written as TOML."""
 
-    Examples
-    --------
-    >>> spec = AssessmentSpec.parse({"keys": ["AGE", "SEX"], "population_size": 1000})
-    >>> spec.keys, spec.sampling.chains
-    (('AGE', 'SEX'), 4)
-    """
-
-    format_version: Literal["unikat.assessment/1"] = Field(
-        default="unikat.assessment/1", alias="schema"
-    )
-    population_size: int | None = None
-    keys: tuple[str, ...] = ()
-    """Names of the key variables, each with its binning rule if any: `AGE:width(5)`."""
+    command: ClassVar[str]
+    """What repeats the run, in the folder that holds the file."""
     data: DataSpec = DataSpec()
-    model: ModelSpec = ModelSpec()
-    sampling: SamplingSpec = SamplingSpec()
-    report: ReportSpec = ReportSpec()
-
-    @field_validator("keys", mode="before")
-    @classmethod
-    def _listed(cls, keys: object) -> object:
-        return split_keys(keys) if isinstance(keys, str) else keys
 
     @classmethod
     def parse(
@@ -184,7 +165,7 @@ class AssessmentSpec(_Table):
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise SpecError(_all_errors(error, where)) from None
+            raise SpecError(_all_errors(error, where, cls)) from None
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
@@ -212,9 +193,36 @@ class AssessmentSpec(_Table):
         for name in ("path", "codebook"):
             if name in values["data"]:
                 values["data"][name] = _relative(Path(values["data"][name]), folder)
-        lines = ["The run as run. To repeat it: unikat assess assessment.toml --out NEW_FOLDER"]
+        lines = [f"The run as run. To repeat it: unikat {self.command} --out NEW_FOLDER"]
         head = "".join(f"# {line}\n" for line in (*lines, note) if line)
         return head + write_toml(values)
+
+
+class AssessmentSpec(Spec):
+    """Everything an assessment is asked to do, as `assessment.toml` holds it.
+
+    Examples
+    --------
+    >>> spec = AssessmentSpec.parse({"keys": ["AGE", "SEX"], "population_size": 1000})
+    >>> spec.keys, spec.sampling.chains
+    (('AGE', 'SEX'), 4)
+    """
+
+    command: ClassVar[str] = "assess assessment.toml"
+    format_version: Literal["unikat.assessment/1"] = Field(
+        default="unikat.assessment/1", alias="schema"
+    )
+    population_size: int | None = None
+    keys: tuple[str, ...] = ()
+    """Names of the key variables, each with its binning rule if any: `AGE:width(5)`."""
+    model: ModelSpec = ModelSpec()
+    sampling: SamplingSpec = SamplingSpec()
+    report: ReportSpec = ReportSpec()
+
+    @field_validator("keys", mode="before")
+    @classmethod
+    def _listed(cls, keys: object) -> object:
+        return split_keys(keys) if isinstance(keys, str) else keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,29 +396,24 @@ def _relative(path: Path, folder: Path) -> str:
     return str(path) if shared == Path(shared.anchor) else os.path.relpath(path, folder)
 
 
-def _all_errors(error: ValidationError, where: str) -> str:
+def _all_errors(error: ValidationError, where: str, spec: type[Spec]) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_input=False):
         path = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            lines.append(
-                f"{path}: no such name.{suggest(str(problem['loc'][-1]), _names(problem['loc']))}"
-            )
+            known = _names(spec, problem["loc"])
+            lines.append(f"{path}: no such name.{suggest(str(problem['loc'][-1]), known)}")
         else:
-            lines.append(f"{path}: {problem['msg']}.")
+            lead = f"{path}: " if path else ""
+            lines.append(f"{lead}{problem['msg'].removeprefix('Value error, ')}.")
     if len(lines) == 1:
         return f"{where} is not valid: {lines[0]}"
     return "\n  ".join([f"{where} is not valid in {len(lines)} places:", *lines])
 
 
-_TABLES: dict[str, type[BaseModel]] = {
-    "data": DataSpec,
-    "model": ModelSpec,
-    "sampling": SamplingSpec,
-    "report": ReportSpec,
-}
-
-
-def _names(location: tuple[str | int, ...]) -> list[str]:
-    table = _TABLES.get(str(location[0]), AssessmentSpec) if len(location) > 1 else AssessmentSpec
-    return [field.alias or name for name, field in table.model_fields.items()]
+def _names(spec: type[Spec], location: tuple[str | int, ...]) -> list[str]:
+    """Names that may stand where one was not known."""
+    field = spec.model_fields.get(str(location[0])) if len(location) > 1 else None
+    table = spec if field is None else field.annotation
+    known = table if isinstance(table, type) and issubclass(table, BaseModel) else spec
+    return [field.alias or name for name, field in known.model_fields.items()]

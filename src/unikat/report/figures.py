@@ -22,7 +22,7 @@ _MOST_BINS = 44
 _MOST_POINTS = 340
 
 
-class _Canvas:
+class Canvas:
     """A list of SVG elements with a horizontal and a vertical scale."""
 
     def __init__(self, height: int, left: int, right: int, top: int, bottom: int) -> None:
@@ -105,7 +105,7 @@ def posterior(draws: Float64, summary: Summary, name: str, caption: str) -> str:
     values = draws.ravel()
     edges = _edges(values)
     counts, _ = np.histogram(values, edges)
-    canvas = _Canvas(height=216, left=16, right=16, top=30, bottom=46)
+    canvas = Canvas(height=216, left=16, right=16, top=30, bottom=46)
     canvas.x_range = (float(edges[0]), float(edges[-1]))
     canvas.y_range = (0.0, float(counts.max()))
     for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
@@ -143,7 +143,7 @@ def trace(draws: Float64, n_discarded: int, name: str) -> str:
     """
     n_chains, n_draws = draws.shape
     stride = max(1, math.ceil(n_draws / _MOST_POINTS))
-    canvas = _Canvas(height=216, left=46, right=14, top=12, bottom=46)
+    canvas = Canvas(height=216, left=46, right=14, top=12, bottom=46)
     used = draws[:, n_discarded:] if n_discarded < n_draws else draws
     shown = draws[:, min(n_discarded // 4, n_draws - 1) :]
     low, high = float(min(shown.min(), used.min())), float(max(shown.max(), used.max()))
@@ -177,7 +177,7 @@ def record_risks(histogram: Sequence[int]) -> str:
     # Most records are safe, and one tall bar of them would flatten all that matters.
     first = int(histogram[0] > 3 * max(histogram[1:]) > 0)
     drawn = histogram[first:]
-    canvas = _Canvas(height=216, left=46, right=14, top=18, bottom=46)
+    canvas = Canvas(height=216, left=46, right=14, top=18, bottom=46)
     canvas.x_range = (first / n_bins, 1.0)
     canvas.y_range = (0.0, float(max(*drawn, 1)) * 1.08)
     canvas.y_axis([tick for tick in _ticks(*canvas.y_range, 4) if tick == round(tick)])
@@ -212,7 +212,7 @@ def key_drops(keys: Sequence[KeyFacts], tau1: float) -> str:
         (key for key in keys if key.drop is not None), key=lambda key: -(key.drop or 0.0)
     )
     row = 27
-    canvas = _Canvas(height=row * len(known) + 8, left=190, right=150, top=4, bottom=4)
+    canvas = Canvas(height=row * len(known) + 8, left=190, right=150, top=4, bottom=4)
     canvas.x_range = (0.0, max(tau1, 1e-9))
     for i, key in enumerate(known):
         y = canvas.top + i * row
