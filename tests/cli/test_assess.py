@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from unikat.cli.assess import _whole_number
+from unikat.cli._options import whole_number
 from unikat.cli.main import main
 from unikat.errors import SpecError
 
@@ -233,7 +233,7 @@ def test_bad_specifications(here: Path, capsys: Any, text: str, words: list[str]
     ],
 )  # fmt: skip
 def test_numbers_as_people_write_them(text: str, number: int) -> None:
-    assert _whole_number("--max-sweeps", text) == number
+    assert whole_number("--max-sweeps", text) == number
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_numbers_as_people_write_them(text: str, number: int) -> None:
 )  # fmt: skip
 def test_commas_only_separate_thousands(text: str) -> None:
     with pytest.raises(SpecError, match=r"--population-size .*thousands.*1,000,000"):
-        _whole_number("--population-size", text)
+        whole_number("--population-size", text)
 
 
 def test_missing_tokens_have_to_be_named(here: Path, capsys: Any) -> None:

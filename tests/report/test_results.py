@@ -13,7 +13,7 @@ import pytest
 
 from report.estimates import NAMES, estimate, provenance, spec, table
 from unikat.errors import OutputError
-from unikat.report import results
+from unikat.report import files, results
 from unikat.report.results import FILES, load, write, write_report
 from unikat.report.summary import RESULT_SCHEMA
 
@@ -300,7 +300,7 @@ def test_a_folder_without_permission_is_named(
         def refuse(*_: Any, **__: Any) -> Any:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-        monkeypatch.setattr(results.tempfile, "TemporaryFile", refuse)
+        monkeypatch.setattr(files.tempfile, "TemporaryFile", refuse)
     with pytest.raises(OutputError, match="Permission denied"):
         write(estimate(), out, spec(), provenance())
     assert list(out.iterdir()) == []

@@ -17,6 +17,7 @@ from unikat.inference.progress import Progress
 from unikat.models.catalogue import build_model
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
+from unikat.report.files import make_folder
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.measures import RiskMeasures
 
@@ -69,7 +70,7 @@ def run(
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")
     table = _table(spec, design)
-    made = results.make_folder(folder)
+    made = make_folder(folder)
     checkpoint = Checkpoint(folder=folder, resume=resume)
     try:
         draws = None

@@ -25,7 +25,7 @@ from unikat.errors import OutputError
 from unikat.inference.progress import Progress
 from unikat.provenance import AssessmentSpec
 from unikat.report.assessment import check_folder, run
-from unikat.report.results import make_folder
+from unikat.report.files import make_folder
 from unikat.report.summary import Result
 from unikat.report.wording import interval, number
 from unikat.risk.estimate import Summary

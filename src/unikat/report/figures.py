@@ -33,14 +33,17 @@ class Canvas:
         self.parts: list[str] = []
 
     def x(self, value: float) -> float:
+        """Place of a value on the horizontal scale."""
         low, high = self.x_range
         return self.left + (self.right - self.left) * (value - low) / (high - low)
 
     def y(self, value: float) -> float:
+        """Place of a value on the vertical scale."""
         low, high = self.y_range
         return self.bottom - (self.bottom - self.top) * (value - low) / (high - low)
 
     def rect(self, box: tuple[float, float, float, float], kind: str, title: str = "") -> None:
+        """Add a rectangle (x, y, width, height), with a tooltip."""
         x, y, width, height = box
         tip = f"<title>{escape(title)}</title>" if title else ""
         self.parts.append(
@@ -49,6 +52,7 @@ class Canvas:
         )
 
     def line(self, start: tuple[float, float], end: tuple[float, float], kind: str) -> None:
+        """Add a straight line."""
         self.parts.append(
             f'<line class="{kind}" x1="{start[0]:.1f}" y1="{start[1]:.1f}" '
             f'x2="{end[0]:.1f}" y2="{end[1]:.1f}"/>'
@@ -57,18 +61,21 @@ class Canvas:
     def text(
         self, x: float, y: float, words: str, anchor: str = "middle", kind: str = "label"
     ) -> None:
+        """Add words."""
         self.parts.append(
             f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">'
             f"{escape(words)}</text>"
         )
 
     def path(self, points: Sequence[tuple[float, float]], kind: str, title: str) -> None:
+        """Add a line through points, with a tooltip."""
         steps = " ".join(
             f"{'M' if i == 0 else 'L'}{x:.1f} {y:.1f}" for i, (x, y) in enumerate(points)
         )
         self.parts.append(f'<path class="{kind}" d="{steps}"><title>{escape(title)}</title></path>')
 
     def x_axis(self, ticks: Sequence[float], caption: str, suffix: str = "") -> None:
+        """Add the horizontal axis with its ticks and the words under it."""
         self.line((self.left, self.bottom), (self.right, self.bottom), "axis")
         for tick in ticks:
             self.line((self.x(tick), self.bottom), (self.x(tick), self.bottom + 4), "axis")
@@ -76,11 +83,13 @@ class Canvas:
         self.text((self.left + self.right) / 2, self.bottom + 36, caption, kind="caption")
 
     def y_axis(self, ticks: Sequence[float]) -> None:
+        """Add horizontal grid lines with their numbers."""
         for tick in ticks:
             self.line((self.left, self.y(tick)), (self.right, self.y(tick)), "grid")
             self.text(self.left - 7, self.y(tick) + 4, f"{tick:,g}", anchor="end")
 
     def svg(self, title: str) -> str:
+        """Return the picture; screen readers speak the title."""
         label = escape(title, quote=True)
         return (
             f'<svg viewBox="0 0 {WIDTH} {self.height}" role="img" aria-label="{label}" '

@@ -16,14 +16,9 @@ last, so a folder with a manifest is complete. All are readable by their owner a
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,8 +30,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from unikat._typing import Float64
 from unikat.errors import OutputError
-from unikat.inference.checkpoint import sync_folder
 from unikat.provenance import AssessmentSpec, Provenance
+from unikat.report.files import (
+    all_or_nothing,
+    create,
+    finish,
+    json_text,
+    replace_file,
+    why,
+    write_bytes,
+    write_text,
+)
 from unikat.report.html import render
 from unikat.report.summary import (
     N_REASONS,
@@ -51,7 +55,6 @@ from unikat.risk.estimate import RiskEstimate
 RESULT, RECORDS, DRAWS = "result.json", "records.parquet", "draws.nc"
 SPEC, REPORT, MANIFEST = "assessment.toml", "report.html", "manifest.json"
 FILES = (RESULT, RECORDS, DRAWS, SPEC, REPORT, MANIFEST)
-_SCRATCH = ".unikat-writing-"
 _MANIFEST_SCHEMA = "unikat.manifest/1"
 _RECORDS_SCHEMA = "unikat.records/1"
 _CHUNK = 1 << 18
@@ -105,19 +108,19 @@ def write(
             seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint
         )
     result = summarise(estimate, spec, provenance)
-    with _all_or_nothing(folder) as scratch:
-        _write_text(scratch / RESULT, _json(asdict(result)))
-        _write_text(scratch / SPEC, spec.to_toml(folder, _note(result)))
+    with all_or_nothing(folder, FILES, MANIFEST) as scratch:
+        write_text(scratch / RESULT, json_text(asdict(result)))
+        write_text(scratch / SPEC, spec.to_toml(folder, _note(result)))
         _write_records(estimate, result, scratch / RECORDS)
         traces: dict[str, Float64] = {}
         if estimate.draws is not None:
-            _write_bytes(scratch / DRAWS, estimate.draws.to_netcdf())
+            write_bytes(scratch / DRAWS, estimate.draws.to_netcdf())
             traces = {name: estimate.draws.scalars[name] for name in SCALARS}
         digests = {
             path.name: _digest(path) for path in sorted(scratch.iterdir()) if path.name != REPORT
         }
-        _write_text(scratch / REPORT, render(result, traces))
-        _write_text(scratch / MANIFEST, _json({"schema": _MANIFEST_SCHEMA, "sha256": digests}))
+        write_text(scratch / REPORT, render(result, traces))
+        write_text(scratch / MANIFEST, json_text({"schema": _MANIFEST_SCHEMA, "sha256": digests}))
     return result
 
 
@@ -139,18 +142,18 @@ def load(folder: str | os.PathLike[str]) -> Results:
         raise OutputError(f"{folder} is not a folder; name the folder of a run (its --out).")
     present = [name for name in FILES if (folder / name).exists()]
     if MANIFEST not in present:
-        why = (
+        reason = (
             f"its {MANIFEST} is missing, so the results may be incomplete or mixed; run again "
             "with --resume or --overwrite"
             if present
             else "there are no results in it; name the folder of a run (its --out)"
         )
-        raise OutputError(f"{folder} does not hold a complete run: {why}.")
+        raise OutputError(f"{folder} does not hold a complete run: {reason}.")
     for name, expected in _manifest(folder).items():
         try:
             found = _digest(folder / name)
         except OSError as error:
-            raise OutputError(f"Cannot read {folder / name}: {_why(error)}.") from None
+            raise OutputError(f"Cannot read {folder / name}: {why(error)}.") from None
         if found != expected:
             raise OutputError(
                 f"{folder / name} does not match {MANIFEST}: it was changed after the run wrote "
@@ -174,76 +177,8 @@ def write_report(results: Results) -> Path:
         If it cannot be written; the old report is then still there.
     """
     target = results.folder / REPORT
-    text = render(results.result, results.traces)
-    scratch: str | None = None
-    try:
-        handle, scratch = tempfile.mkstemp(dir=results.folder, prefix=_SCRATCH)
-        with os.fdopen(handle, "wb") as file:
-            _finish(file, text.encode())
-        os.replace(scratch, target)
-    except OSError as error:
-        if scratch is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(scratch)
-        raise OutputError(f"Cannot write {target}: {_why(error)}. Nothing was changed.") from None
+    replace_file(target, render(results.result, results.traces).encode())
     return target
-
-
-def make_folder(folder: Path) -> bool:
-    """Make the folder of a run, or prove that one can write to the one that is there.
-
-    Returns
-    -------
-    bool
-        Whether it was made.
-
-    Raises
-    ------
-    OutputError
-        If it is not a folder or cannot be written to.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
-    try:
-        made = not folder.is_dir()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as probe:
-            probe.write(b"unikat")
-    except OSError as error:
-        raise OutputError(
-            f"Cannot write to the folder {folder}: {_why(error)}. Choose another --out."
-        ) from None
-    return made
-
-
-@contextlib.contextmanager
-def _all_or_nothing(folder: Path) -> Iterator[Path]:
-    """Collect files in a scratch folder, and move them into `folder` when all are on disk."""
-    made = make_folder(folder)
-    scratch = None
-    try:
-        for left in folder.glob(f"{_SCRATCH}*"):
-            shutil.rmtree(left, ignore_errors=True)
-        scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH, dir=folder))
-        yield scratch
-        (folder / MANIFEST).unlink(missing_ok=True)
-        if not (scratch / DRAWS).exists():
-            (folder / DRAWS).unlink(missing_ok=True)
-        for name in FILES:
-            if (scratch / name).exists():
-                os.replace(scratch / name, folder / name)
-        sync_folder(folder)
-    except OSError as error:
-        raise OutputError(
-            f"Cannot write the results to {folder}: {_why(error)}. Make room or choose another "
-            "--out, and run again; with --resume if a checkpoint was kept."
-        ) from None
-    finally:
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
-        if made:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
 
 
 def _note(result: Result) -> str:
@@ -255,44 +190,6 @@ def _note(result: Result) -> str:
     )
 
 
-def _why(error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
-        return "the disk is full"
-    return error.strerror or str(error)
-
-
-def _json(values: Any) -> str:
-    def plain(value: Any) -> Any:
-        if isinstance(value, float) and not np.isfinite(value):
-            return None
-        if isinstance(value, dict):
-            return {name: plain(item) for name, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [plain(item) for item in value]
-        return value
-
-    return json.dumps(plain(values), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _create(path: Path) -> Any:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-def _finish(file: Any, content: bytes = b"") -> None:
-    file.write(content)
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    with _create(path) as file:
-        _finish(file, content)
-
-
-def _write_text(path: Path, text: str) -> None:
-    _write_bytes(path, text.encode())
-
-
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -301,7 +198,7 @@ def _digest(path: Path) -> str:
 def _write_records(estimate: RiskEstimate, result: Result, path: Path) -> None:
     """Write one row per record, a chunk of records at a time, and what run they are of."""
     table, records = estimate.table, estimate.records
-    with _create(path) as file:
+    with create(path) as file:
         names = pa.array([key.name for key in table.keys], pa.string())
         schema = _records_schema().with_metadata(
             {
@@ -336,7 +233,7 @@ def _write_records(estimate: RiskEstimate, result: Result, path: Path) -> None:
                     columns[f"drop_{rank + 1}"] = pa.array(drop, mask=absent)
                 arrays = [pa.array(columns[field.name]) for field in schema]
                 writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-        _finish(file)
+        finish(file)
 
 
 def _records_schema() -> pa.Schema:
@@ -363,7 +260,7 @@ def _manifest(folder: Path) -> dict[str, str]:
         if not set(digests) <= set(FILES):
             raise ValueError
     except OSError as error:
-        raise OutputError(f"Cannot read {path}: {_why(error)}.") from None
+        raise OutputError(f"Cannot read {path}: {why(error)}.") from None
     except (ValueError, KeyError, TypeError):
         raise OutputError(
             f"{path} is damaged or of another version of unikat; run the assessment again."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,7 +39,8 @@ from unikat.risk.predictive import (
     predictive_checks,
 )
 
-RISK, HELD_OUT = "risk", "held-out"
+RISK: Literal["risk"] = "risk"
+HELD_OUT: Literal["held-out"] = "held-out"
 """The two fits of a model: to all records, and to those that are not left out."""
 FINISHED = "finished.fit"
 

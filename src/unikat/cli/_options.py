@@ -1,0 +1,102 @@
+"""Options that several commands have, and how their texts are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from unikat.errors import SpecError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+READING_PLACES = {
+    "keys": ("keys",),
+    "missing": ("data", "missing"),
+    "missing_values": ("data", "missing_values"),
+    "codebook": ("data", "codebook"),
+    "format": ("data", "format"),
+    "encoding": ("data", "encoding"),
+    "delimiter": ("data", "delimiter"),
+}
+SAMPLING_PLACES = {
+    "chains": ("sampling", "chains"),
+    "seed": ("sampling", "seed"),
+    "max_sweeps": ("sampling", "max_sweeps"),
+    "max_seconds": ("sampling", "max_seconds"),
+    "workers": ("sampling", "workers"),
+}
+"""Where options go in a specification."""
+
+KEYS = click.option(
+    "--keys", metavar="A,B,C", help="Key variables, those an intruder may know; "
+    "numbers can be grouped: AGE:width(5), INCOME:quantile(10), X:cut(0,10).",
+)  # fmt: skip
+READING = (
+    click.option("--missing", metavar="HOW", help="Missing keys: integrate over them, take "
+                 "missing as a level, or as a wildcard.  [default: integrate]"),
+    click.option("--missing-values", metavar="A,B", help="Codes that mean missing."),
+    click.option("--codebook", metavar="FILE", help="Levels, labels and missing codes."),
+    click.option("--format", metavar="NAME", help="File format, if its name does not say."),
+    click.option("--encoding", metavar="NAME", help="Character encoding.  [default: utf-8]"),
+    click.option("--delimiter", metavar="C", help="Character between columns; tab for a tab."),
+)  # fmt: skip
+
+
+def add_options(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
+    """Add options to a command, in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def given(options: Mapping[str, Any], places: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Options that were given and go into the specification."""
+    return {name: options[name] for name in places if options[name] is not None}
+
+
+def meant(name: str, value: Any) -> Any:
+    """Value of an option as the specification has it."""
+    if name == "missing_values":
+        return [code.strip() for code in str(value).split(",")]
+    if name == "delimiter":
+        return {"tab": "\t", "\\t": "\t"}.get(value, value)
+    if name == "codebook":
+        return str(Path(value).absolute())
+    if name in ("population_size", "max_sweeps"):
+        return whole_number(f"--{name.replace('_', '-')}", str(value).strip())
+    return value
+
+
+def whole_number(option: str, text: str) -> int:
+    """Read a number as people write large ones: 1000000, 1,000,000, 1_000_000 or 1e6."""
+    if re.fullmatch(r"-?[0-9]+|[0-9]{1,3}(,[0-9]{3})+|[0-9]{1,3}(_[0-9]{3})+", text):
+        return int(text.replace(",", "").replace("_", ""))
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}", text):
+        number = Decimal(text)
+        if number == int(number):
+            return int(number)
+    raise SpecError(
+        f"{option} {text!r} is not a whole number. Commas or underscores may only separate "
+        "thousands, and a point stands only before an exponent: write 1000000, 1,000,000, "
+        "1_000_000 or 1e6."
+    )
+
+
+def put(values: dict[str, Any], place: tuple[str, ...], value: Any, source: Path) -> None:
+    """Put a value into nested tables."""
+    for part in place[:-1]:
+        values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise SpecError(f"{source} is not valid: {part} must be a table.")
+    values[place[-1]] = value
+
+
+def stem(path: Path | None, source: Path, fallback: str) -> str:
+    """Beginning of a file's name, from which the name of a folder of results is made."""
+    name = source.name if path is None else path.name
+    return name.split(".")[0].strip("*") or fallback

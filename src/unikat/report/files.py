@@ -1,0 +1,162 @@
+"""Writing into the folder of a run: whole files or none, on disk, readable by the owner alone.
+
+Files are written to a hidden folder inside the run's folder (the same file system, whatever is
+mounted where), forced to disk, and moved into place one by one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unikat.errors import OutputError
+from unikat.inference.checkpoint import sync_folder
+
+SCRATCH = ".unikat-writing-"
+"""Beginning of the names of what is not complete."""
+
+
+def make_folder(folder: Path) -> bool:
+    """Make the folder of a run, or prove that one can write to the one that is there.
+
+    Returns
+    -------
+    bool
+        Whether it was made.
+
+    Raises
+    ------
+    OutputError
+        If it is not a folder or cannot be written to.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
+    try:
+        made = not folder.is_dir()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"unikat")
+    except OSError as error:
+        raise OutputError(
+            f"Cannot write to the folder {folder}: {why(error)}. Choose another --out."
+        ) from None
+    return made
+
+
+@contextlib.contextmanager
+def all_or_nothing(folder: Path, files: Sequence[str], seal: str) -> Iterator[Path]:
+    """Collect files in a scratch folder, and move them into `folder` when all are on disk.
+
+    Parameters
+    ----------
+    folder
+        Where they go; made if it does not exist.
+    files
+        Names of the files that belong together, in the order in which they are moved; the old
+        ones of those that are not written are removed.
+    seal
+        The file that is removed first and should be moved last: where it is, the set is complete.
+    """
+    made = make_folder(folder)
+    scratch = None
+    try:
+        for left in folder.glob(f"{SCRATCH}*"):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=folder))
+        yield scratch
+        (folder / seal).unlink(missing_ok=True)
+        for name in files:
+            if (scratch / name).exists():
+                os.replace(scratch / name, folder / name)
+            else:
+                (folder / name).unlink(missing_ok=True)
+        sync_folder(folder)
+    except OSError as error:
+        raise OutputError(
+            f"Cannot write the results to {folder}: {why(error)}. Make room or choose another "
+            "--out, and run again; with --resume if a checkpoint was kept."
+        ) from None
+    finally:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def replace_file(target: Path, content: bytes) -> None:
+    """Put a file in place of the one that is there, as a whole.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written; what was there is then still there.
+    """
+    scratch: str | None = None
+    try:
+        handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=SCRATCH)
+        with os.fdopen(handle, "wb") as file:
+            finish(file, content)
+        os.replace(scratch, target)
+    except OSError as error:
+        if scratch is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(scratch)
+        raise OutputError(f"Cannot write {target}: {why(error)}. Nothing was changed.") from None
+
+
+def why(error: OSError) -> str:
+    """Say in words why the system refused."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+        return "the disk is full"
+    return error.strerror or str(error)
+
+
+def json_text(values: Any) -> str:
+    """Write as JSON; what is not finite becomes null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, float) and not np.isfinite(value):
+            return None
+        if isinstance(value, dict):
+            return {name: plain(item) for name, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(item) for item in value]
+        return value
+
+    return json.dumps(plain(values), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def create(path: Path) -> Any:
+    """Open a new file that its owner alone can read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def finish(file: Any, content: bytes = b"") -> None:
+    """Write, and force the file to disk."""
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a new file, on disk when this returns."""
+    with create(path) as file:
+        finish(file, content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a new text file, on disk when this returns."""
+    write_bytes(path, text.encode())
