@@ -27,19 +27,27 @@ class Watcher:
 
 
 @contextlib.contextmanager
-def watching(*, quiet: bool) -> Iterator[Watcher | None]:
-    """Watch a run; None if nothing is to be shown."""
+def watching(*, quiet: bool, stages: bool = False) -> Iterator[Watcher | None]:
+    """Watch a run; None if nothing is to be shown.
+
+    Parameters
+    ----------
+    quiet
+        Show nothing.
+    stages
+        The run has several fits: show which one it is.
+    """
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        with _live() as watcher:
+        with _live(stages=stages) as watcher:
             yield watcher
     else:
-        yield _plain()
+        yield _plain(stages=stages)
 
 
 @contextlib.contextmanager
-def _live() -> Iterator[Watcher]:
+def _live(*, stages: bool) -> Iterator[Watcher]:
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
@@ -47,17 +55,20 @@ def _live() -> Iterator[Watcher]:
 
     spinner = Spinner("dots", text=Text("Starting"))
     with Live(spinner, console=Console(stderr=True), refresh_per_second=8, transient=True):
+        current = ""
 
         def progress(event: ProgressEvent) -> None:
-            spinner.update(text=Text(describe(event)))
+            spinner.update(text=Text(f"{current}{describe(event)}"))
 
         def stage(words: str) -> None:
+            nonlocal current
+            current = f"{words}\n  " if stages else ""
             spinner.update(text=Text(words))
 
         yield Watcher(progress=progress, stage=stage)
 
 
-def _plain() -> Watcher:
+def _plain(*, stages: bool) -> Watcher:
     last = time.monotonic()
 
     def progress(event: ProgressEvent) -> None:
@@ -67,7 +78,9 @@ def _plain() -> Watcher:
             click.echo(describe(event), err=True)
 
     def stage(words: str) -> None:
-        """Stages are shown on a terminal only."""
+        """Show which fit begins; other stages are shown on a terminal only."""
+        if stages:
+            click.echo(words, err=True)
 
     return Watcher(progress=progress, stage=stage)
 

@@ -18,7 +18,6 @@ from unikat.provenance import (
     split_keys,
     toml_value,
 )
-from unikat.risk.compare import HELD_OUT, RISK
 
 
 class PathSpec(BaseModel):
@@ -57,8 +56,7 @@ class PathSpec(BaseModel):
         numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
         if not equals or not option.strip() or not values or not numbers:
             raise SpecError(
-                f"The path {text!r} is not OPTION=NUMBER,NUMBER,...; write it as "
-                "components=2,5,10."
+                f"The path {text!r} is not OPTION=NUMBER,NUMBER,...; write it as components=2,5,10."
             )
         return {"option": option.strip(), "values": values}
 
@@ -103,7 +101,7 @@ class ComparisonSpec(Spec):
     path: PathSpec | None = None
     sampling: SamplingSpec = SamplingSpec()
     """For every fit; `max_seconds` is the time of one fit."""
-    limits: dict[str, dict[Literal["risk", "held-out"], int]] = {}
+    limits: dict[str, dict[Literal["risk", "held-out"], int]] = Field(default_factory=dict)
     """Sweeps after which a fit ended by the clock, by model: it ends there when repeated."""
 
     @field_validator("keys", "models", mode="before")
@@ -152,9 +150,7 @@ class ComparisonSpec(Spec):
                     "leave it out of the model."
                 )
             for value in self.path.values:
-                on_path = ModelSpec(
-                    name=spec.name, **spec.options, **{self.path.option: value}
-                )
+                on_path = ModelSpec(name=spec.name, **spec.options, **{self.path.option: value})
                 found.append(
                     Named(
                         label=on_path.label,
@@ -180,6 +176,3 @@ class ComparisonSpec(Spec):
                     f"limits names the model {label!r}, which is not compared."
                     f"{suggest(label, labels)}"
                 )
-
-
-FITS: tuple[Literal["risk"], Literal["held-out"]] = (RISK, HELD_OUT)

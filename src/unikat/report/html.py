@@ -31,7 +31,7 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
     str
         A complete HTML document.
     """
-    return _template().render(
+    return template("report.html.j2").render(
         policy=CONTENT_POLICY,
         result=result,
         said=result.sentences,
@@ -67,8 +67,9 @@ def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]
     return {name: Markup(svg) for name, svg in drawn.items()}
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
+@lru_cache(maxsize=8)
+def template(name: str) -> Template:
+    """Load a page's template; values are escaped, and one that is not known is an error."""
     environment = Environment(
         loader=PackageLoader("unikat.report"),
         autoescape=True,
@@ -76,4 +77,4 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from unikat.inference import checkpoint as checkpoints
 from unikat.inference import diagnostics as convergence
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, sample
+from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import digest
@@ -192,6 +194,28 @@ class Store:
         """Folder of one fit."""
         return self.folder / f"{model.name}-{digest(model)}-{kind}"
 
+    def clear(self) -> None:
+        """Delete what is kept there, and nothing else.
+
+        Raises
+        ------
+        OutputError
+            If something cannot be deleted.
+        """
+        try:
+            fits = [fit for kind in (RISK, HELD_OUT) for fit in self.folder.glob(f"*-{kind}")]
+            for fit in fits:
+                for name in (FINISHED, CHECKPOINT):
+                    (fit / name).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    fit.rmdir()
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+        except OSError as error:
+            raise OutputError(
+                f"The fits in {self.folder} cannot be deleted: {error.strerror or error}."
+            ) from error
+
 
 def compare(
     candidates: Sequence[Candidate],
@@ -283,7 +307,9 @@ def _side_by_side(
     done: Sequence[tuple[Candidate, RiskFit, ScoreFit | None]],
 ) -> tuple[ComparedModel, ...]:
     scores = [score.score for _, _, score in done if score is not None]
-    from_best: Sequence[ScoreDifference | None] = differences(scores) if scores else [None] * len(done)
+    from_best: Sequence[ScoreDifference | None] = (
+        differences(scores) if scores else [None] * len(done)
+    )
     best = best_score(scores) if scores else None
     return tuple(
         ComparedModel(

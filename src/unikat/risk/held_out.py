@@ -1,4 +1,4 @@
-"""Held-out log score: how well does a model fitted to some records predict the others?
+"""Held-out log score: how well a model fitted to some records predicts the others.
 
 A part of the records is left out, the model is fitted to the rest, and every record left out is
 scored by the log of its predictive probability,
@@ -187,10 +187,12 @@ def best_score(scores: Sequence[HeldOutScore]) -> int:
     A record to which a model gives probability zero refutes it, so fewer of these come first; among
     equals the higher mean.
     """
-    return min(
-        range(len(scores)),
-        key=lambda i: (scores[i].n_zero, -scores[i].mean if scores[i].mean == scores[i].mean else 0),
-    )
+
+    def rank(position: int) -> tuple[int, float]:
+        score = scores[position]
+        return score.n_zero, math.inf if math.isnan(score.mean) else -score.mean
+
+    return min(range(len(scores)), key=rank)
 
 
 def differences(scores: Sequence[HeldOutScore]) -> tuple[ScoreDifference, ...]:
@@ -214,9 +216,7 @@ def differences(scores: Sequence[HeldOutScore]) -> tuple[ScoreDifference, ...]:
         mean, error = _mean_and_error(score.scores[both] - best.scores[both], counts)
         if score is best:
             mean = error = 0.0
-        found.append(
-            ScoreDifference(mean=mean, standard_error=error, n_records=int(counts.sum()))
-        )
+        found.append(ScoreDifference(mean=mean, standard_error=error, n_records=int(counts.sum())))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""From which value of a model's option on has the risk estimate stabilised?
+"""The value of a model's option from which on the risk estimate has stabilised.
 
 Manrique-Vallier and Reiter (2012, section 4) fit grade-of-membership models with more and more
 profiles K and take the smallest K from which on the estimate of tau1 no longer changes.

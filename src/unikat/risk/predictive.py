@@ -1,4 +1,4 @@
-"""Posterior predictive checks: would the fitted model produce a sample like the one there is?
+"""Posterior predictive checks: is the sample one that the fitted model would produce.
 
 Every kept state of the model draws a new sample of n records. How many of its cells are seen
 once, twice, ... is compared with the observed sample (Gelman, Meng and Stern, 1996, Statistica
