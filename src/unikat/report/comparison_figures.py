@@ -42,7 +42,7 @@ def intervals(models: Sequence[ModelFacts], measure: str, name: str, caption: st
         y = canvas.top + row * _ROW
         words = f"{number(summary.median)}, {interval(summary)}"
         tip = f"{model.model}: {name} {words}"
-        canvas.text(canvas.left, y + 16, _label(model), anchor="start", kind="name")
+        canvas.text(canvas.left, y + 16, _label(model, model.sampling.converged), "start", "name")
         canvas.text(canvas.right, y + 16, words, anchor="end", kind="label")
         ends = (canvas.x(summary.lower), canvas.x(summary.upper))
         _range(canvas, ends, canvas.x(summary.median), y + 30, model.sampling.converged, tip)
@@ -71,7 +71,7 @@ def log_scores(models: Sequence[ModelFacts]) -> str:
         words = difference(one)
         if one.n_zero:
             words += f", {one.n_zero:,} records impossible"
-        canvas.text(canvas.left, y + 16, _label(model), anchor="start", kind="name")
+        canvas.text(canvas.left, y + 16, _label(model, one.sampling.converged), "start", "name")
         canvas.text(canvas.right, y + 16, words, anchor="end", kind="label")
         place = (canvas.x(lower), canvas.x(upper))
         tip = f"{model.model}: mean log score {score(one.mean)}, difference to the best {words}"
@@ -101,7 +101,9 @@ def counts_of_counts(models: Sequence[ModelFacts]) -> str:
     _vertical_grid(canvas, marks)
     for row, model in enumerate(models):
         top = canvas.top + row * block
-        canvas.text(16, top + 18, _label(model), anchor="start", kind="name")
+        canvas.text(16, top + 18, _label(model, model.sampling.converged), "start", "name")
+        one = canvas.x(1.0)
+        canvas.line((one, top + 25), (one, top + block - 4), "mark")
         for line, (check, times) in enumerate(zip(model.checks, TIMES, strict=True)):
             y = top + 36 + line * _THIN_ROW
             canvas.text(canvas.left - 12, y + 4, times, anchor="end", kind="label")
@@ -119,8 +121,6 @@ def counts_of_counts(models: Sequence[ModelFacts]) -> str:
                 within = check.lower <= check.observed <= check.upper
                 _range(canvas, (places[0], places[2]), places[1], y, within, tip, solid=True)
             canvas.text(canvas.right + 10, y + 4, words, anchor="start", kind="tiny")
-    one = canvas.x(1.0)
-    canvas.line((one, canvas.top), (one, canvas.bottom), "mark")
     canvas.x_axis(
         marks,
         "number of cells in simulated samples, the number in the file being 1",
@@ -225,9 +225,9 @@ def _upright(
     canvas.rect((x - 4, middle - 4, 8, 8), "bar", tip)
 
 
-def _label(model: ModelFacts) -> str:
+def _label(model: ModelFacts, converged: bool) -> str:
     name = model.model
     if len(name) > _LONGEST_LABEL:
         half = _LONGEST_LABEL // 2
         name = f"{name[:half]}…{name[-half:]}"
-    return name if model.converged else f"{name} (not converged)"
+    return name if converged else f"{name} (not converged)"

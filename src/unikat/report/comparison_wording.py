@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     )
     from unikat.risk.predictive import PredictiveCheck
 
-TIMES = ("once", "twice", "3 times", "4 times", "5 times or more")
+TIMES = ("once", "twice", "3 times", "4 times", "5 or more")
 """How often a cell is seen, in the order of the checks."""
 SURPRISE = 0.05
 """Predictive p-value below which a check is said to have failed."""
+MOST_NAMED = 3
+"""Models named in the sentence at the head; the tables name all."""
 
 
 def sentences(summary: ComparisonSummary) -> dict[str, str]:
@@ -37,8 +39,8 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
             "the people of the population who agree with it on all keys."
         ),
         "checks": (
-            "Each fitted model has produced new samples of the same size. Where they are unlike the "
-            "file, the model is wrong in a way that matters: far more sample uniques than there "
+            "Each fitted model has produced new samples of the same size. Where they are unlike "
+            "the file, the model is wrong in a way that matters: far more sample uniques than there "
             "are mean that it spreads people over too many combinations, and in trials on real "
             "populations such a model mostly overstated τ1; far fewer mean the opposite. A model "
             "that passes may still be wrong, as it was fitted to the very counts it is held "
@@ -94,7 +96,8 @@ def evidence(summary: ComparisonSummary) -> str:
         equals = [model.model for model in scored if model.held_out and _as_good(model.held_out)]
         parts.append(f"{best.model} predicts the records left out best")
         if equals:
-            parts[-1] += f", {listed(equals)} as well within the error"
+            which = listed(equals) if len(equals) <= MOST_NAMED else f"{len(equals)} others"
+            parts[-1] += f", {which} as well within the error"
         parts[-1] += "."
     wrong = [model.model for model in summary.models if not passes(model)]
     if wrong and len(wrong) == len(summary.models):
@@ -106,7 +109,8 @@ def evidence(summary: ComparisonSummary) -> str:
             "interval should not be relied on as it stands."
         )
     elif wrong:
-        parts.append(f"{listed(wrong)} would not produce as many sample uniques as the file has.")
+        which = listed(wrong) if len(wrong) <= MOST_NAMED else f"{len(wrong)} of the models"
+        parts.append(f"{which} would not produce as many sample uniques as the file has.")
     return " ".join(parts)
 
 
@@ -131,9 +135,9 @@ def held_out(summary: ComparisonSummary) -> str:
         f"{score.n_records:,} records ({percent(score.n_records / n)}, the same for all models) "
         "were left out, the models fitted to the rest, and each record left out was scored by the "
         "log of the probability that the model gave it, in nats; the mean over the records is "
-        "shown. Higher is better. A difference of 0.01 per record makes a likelihood ratio of "
-        f"e^{0.01 * score.n_records:,.1f} over these records; with its standard error it says "
-        "whether other records would have told the same. A record that a model takes to be "
+        "shown. Higher is better. A difference of 0.01 per record makes all these records together "
+        f"e^{0.01 * score.n_records:.3g} times as probable; its standard error says whether other "
+        "records would have told the same. A record that a model takes to be "
         "impossible scores minus infinity: such records are counted, and the mean is over the "
         "others. A better score says that a model predicts records of this kind better. It is no "
         "guarantee for τ1, which depends on the rarest combinations, while the score depends on "
@@ -145,13 +149,14 @@ def path_sentence(path: PathFacts) -> str:
     """Say from where on the estimate no longer changes."""
     if path.chosen is None:
         said = (
-            f"τ1 of {path.base} still changes at the end of the path, {path.option} = "
-            f"{path.values[-1]:g}: no value is chosen. Add larger values."
+            f"τ1 of {path.base} cannot be said to have stabilised: it still changes at the end of "
+            f"the path, {path.option} = {path.values[-1]:g}, or the path ends too early to tell. "
+            "No value is chosen; add larger ones."
         )
     else:
         said = (
-            f"From {path.option} = {path.chosen:g} on, τ1 of {path.base} has stabilised: for every "
-            "larger value it differs by no more than 5% or half a posterior standard deviation, "
+            f"From {path.option} = {path.chosen:g} on, τ1 of {path.base} has stabilised: at every "
+            "larger value of the path it differs by no more than 5% or half a posterior standard deviation, "
             f"plus twice the Monte Carlo error. {path.option} = {path.chosen:g} is the value to "
             "choose."
         )
@@ -165,9 +170,10 @@ def verdict(summary: ComparisonSummary) -> str:
     late = [model.model for model in summary.models if not model.converged]
     if not late:
         return "The chains of all fits agree."
+    which = "all models" if len(late) == len(summary.models) else listed(late)
     return (
-        f"Not converged: {listed(late)}. These numbers are provisional; let it run longer (a "
-        "higher limit and --resume) before relying on them."
+        f"The chains of {which} do not agree yet or have too few draws. Their numbers are "
+        "provisional: let it run longer (a higher limit and --resume) before relying on them."
     )
 
 

@@ -14,6 +14,8 @@ RELATIVE = 0.05
 """Difference of the means that is too small to matter, as a share of the larger one."""
 DEVIATIONS = 0.5
 """The same in posterior standard deviations, the smaller one of the two."""
+SPAN = 0.5
+"""Part of its own value by which the path must go on beyond a value that is chosen."""
 LEAST_ESS = 100.0
 """Effective draws that are counted at least, so that noise cannot pass for agreement."""
 
@@ -61,8 +63,9 @@ def stabilised(points: Sequence[PathPoint]) -> float | None:
     """Return the smallest value from which on the estimate has stabilised.
 
     That is the smallest value whose estimate agrees (:func:`agree`) with that of *every* larger
-    value, so that a slow drift is not taken for rest. The largest value has nothing to agree
-    with: if no other qualifies, the path has not stabilised.
+    value, and from which the path goes on by at least half of the value (beyond 20 to 30 or
+    more), so that the small steps of a slow drift are not taken for rest. If no value qualifies,
+    the path has not stabilised.
 
     Parameters
     ----------
@@ -84,6 +87,7 @@ def stabilised(points: Sequence[PathPoint]) -> float | None:
     """
     ordered = sorted(points, key=lambda point: point.value)
     for position, point in enumerate(ordered[:-1]):
-        if all(agree(point, larger) for larger in ordered[position + 1 :]):
+        far_enough = ordered[-1].value - point.value >= SPAN * abs(point.value)
+        if far_enough and all(agree(point, larger) for larger in ordered[position + 1 :]):
             return point.value
     return None
