@@ -40,8 +40,8 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
         ),
         "checks": (
             "Each fitted model has produced new samples of the same size. Where they are unlike "
-            "the file, the model is wrong in a way that matters: far more sample uniques than there "
-            "are mean that it spreads people over too many combinations, and in trials on real "
+            "the file, the model is wrong in a way that matters: far more sample uniques than "
+            "there are mean that it spreads people over too many combinations, and in trials on real "
             "populations such a model mostly overstated τ1; far fewer mean the opposite. A model "
             "that passes may still be wrong, as it was fitted to the very counts it is held "
             "against."
@@ -156,8 +156,8 @@ def path_sentence(path: PathFacts) -> str:
     else:
         said = (
             f"From {path.option} = {path.chosen:g} on, τ1 of {path.base} has stabilised: at every "
-            "larger value of the path it differs by no more than 5% or half a posterior standard deviation, "
-            f"plus twice the Monte Carlo error. {path.option} = {path.chosen:g} is the value to "
+            "larger value of the path it differs by no more than 5% or half a posterior standard "
+            f"deviation, plus twice the Monte Carlo error. {path.option} = {path.chosen:g} is the value to "
             "choose."
         )
     if path.provisional:
