@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unikat.data import CellTable, Design, Key, Microdata, read
     from unikat.errors import UnikatError
     from unikat.inference.chains import sample
-    from unikat.models.mixed_membership import HDP
+    from unikat.models.hdp import HDP
     from unikat.report.results import write
     from unikat.risk.estimate import RiskEstimate, assess
     from unikat.risk.measures import RiskMeasures
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "HDP": "unikat.models.mixed_membership",
+    "HDP": "unikat.models.hdp",
     "CellTable": "unikat.data",
     "Design": "unikat.data",
     "Key": "unikat.data",

@@ -16,7 +16,8 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels import cells as kernels
 from unikat.models.base import Stream
-from unikat.models.mixed_membership import HDP, HDPState
+from unikat.models.hdp import HDP
+from unikat.models.mixed_membership import MembershipState
 from unikat.rng import chain_key
 
 ORACLE = Path(__file__).parents[3] / "shared" / "oracles" / "risk_extreme_values.json"
@@ -29,7 +30,7 @@ def random_state(n_levels: tuple[int, ...], n_slots: int, *, shared: bool) -> tu
     table = CellTable.from_codes([[0] * len(n_levels)], keys, population_size=10)
     profiles = [rng.dirichlet(np.full(n, 0.6), n_slots).T.astype(np.float32) for n in n_levels]
     model = HDP(alpha="shared" if shared else "per-record", alpha_shape=1.5, alpha_rate=0.8)
-    state = HDPState(
+    state = MembershipState(
         z=np.zeros((1, len(n_levels)), np.int16),
         theta=np.concatenate(profiles),
         weights=rng.dirichlet(np.full(n_slots, 0.5)),

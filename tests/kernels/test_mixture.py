@@ -12,7 +12,8 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
-from unikat.models.mixed_membership import HDP, HDPState, MixtureData
+from unikat.models.hdp import HDP
+from unikat.models.mixed_membership import MembershipState, MixtureData
 
 FALSE_ALARM = 1e-6
 """Of each test of transitions, split evenly over its start states (chi-square)."""
@@ -66,7 +67,7 @@ def test_sweep_has_its_transition_matrix(n_components, known, alpha, n_each, sha
     n = len(states) * n_each
     z = np.full((n, n_keys), -1, np.int16)
     z[:, known] = np.repeat(states, n_each, axis=0)
-    state = HDPState(
+    state = MembershipState(
         z=z, theta=theta, weights=weights, alpha=np.full(1 if shared else n, alpha),
         top=np.ones(1),
     )  # fmt: skip
@@ -165,7 +166,7 @@ def test_a_single_token_does_not_depend_on_alpha(alpha, shared):
     data = MixtureData(
         np.array([[0]], np.int32), np.zeros(n, np.int32), np.array([0, 2]), np.array([float(n)])
     )
-    state = HDPState(
+    state = MembershipState(
         z=np.zeros((n, 1), np.int16), theta=theta, weights=weights,
         alpha=np.full(1 if shared else n, alpha), top=np.ones(1),
     )  # fmt: skip

@@ -11,7 +11,8 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Stream
-from unikat.models.mixed_membership import HDP, HDPState
+from unikat.models.hdp import HDP
+from unikat.models.mixed_membership import MembershipState
 
 KEYS = [Key.of_size("A", 2), Key.of_size("B", 3), Key.of_size("C", 2)]
 CODES = [[1, 2, 0], [-1, 2, 1], [1, 2, 0], [0, -1, -1], [-1, 2, 1]]
@@ -90,7 +91,7 @@ def test_imputed_keys_follow_the_urn(alpha):
     theta = [rng.dirichlet(np.ones(key.n_levels), 8).T for key in KEYS]
     alphas = {"shared": [0.8] * 4, "per-record": [0.3, 2.0, 1.0, 1.0]}[alpha]
     components = np.array([[-1, 1, 3], [2, -1, -1], [0, 0, 0], [0, 1, 2]], np.int16)
-    state = HDPState(
+    state = MembershipState(
         z=components[data.record_cell], theta=np.concatenate(theta).astype(np.float32),
         weights=weights,
         alpha=np.array(alphas[:1]) if alpha == "shared" else np.array(alphas)[data.record_cell],

@@ -20,7 +20,8 @@ from statistical import twin
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
-from unikat.models.mixed_membership import HDP, HDPState
+from unikat.models.hdp import HDP
+from unikat.models.mixed_membership import MembershipState
 
 Array = twin.Array
 Advance = Callable[[np.random.Generator, int, int, Any, Array], tuple[Any, Array]]
@@ -51,9 +52,9 @@ def tabulate(codes: Array, prior: twin.Prior) -> tuple[CellTable, Array]:
     return table, np.argsort(table.record_cell, kind="stable")
 
 
-def in_order(state: Any, order: Array, shared: bool) -> HDPState:
+def in_order(state: Any, order: Array, shared: bool) -> MembershipState:
     """Return the state with its records permuted, in the types that the kernels take."""
-    return HDPState(
+    return MembershipState(
         z=np.asarray(state.z, np.int16)[order],
         theta=np.asarray(state.theta, np.float32),
         weights=state.weights,

@@ -12,7 +12,7 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
-from unikat.models.mixed_membership import HDP
+from unikat.models.hdp import HDP
 
 pytestmark = pytest.mark.statistical
 

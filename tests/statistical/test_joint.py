@@ -11,7 +11,7 @@ from scipy import stats
 from statistical import joint, twin
 from unikat.kernels import weights as kernels
 from unikat.models.base import Stream
-from unikat.models.mixed_membership import HDP
+from unikat.models.hdp import HDP
 
 pytestmark = pytest.mark.statistical
 

@@ -14,7 +14,6 @@ from unikat.kernels.jit import device, kernel
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_CONCENTRATION,
-    PURPOSE_PROFILES,
     PURPOSE_TABLES,
     PURPOSE_WEIGHTS,
     binomial,
@@ -45,7 +44,7 @@ def base_tables(theta, weights, base, cut, alias):
         n_small = 0
         n_large = 0
         for k in range(n_slots):
-            scaled[k] *= n_slots / total
+            scaled[k] *= n_slots / max(total, 1e-300)
             if scaled[k] < 1.0:
                 small[n_small] = k
                 n_small += 1
@@ -141,16 +140,16 @@ def draw_tables(key, sweep, alpha, stacks, weights, tables):
 
 
 @kernel
-def draw_tables_and_alphas(key, sweep, first, last, z, weights, grid, cut, alias, alpha, tables):
-    """Per-record alpha: draw the tables of records [first, last), then each record's alpha.
+def draw_tables_and_alphas(key, sweep, z, weights, shape, rate, alpha, tables):
+    """Per-record alpha: draw the tables of every record, then its alpha, in place.
 
-    grid (n_grid,) values of alpha; cut, alias (n_keys + 1, n_keys + 1, n_grid): alias tables of
-    alpha given (tokens, tables). Adds to `tables` (n_slots,), overwrites alpha[first:last].
+    alpha_i ~ Gamma(shape, rate); alpha (n,); adds to `tables` (n_slots,). Given m tables among J
+    tokens its density is that of the prior times a^m Gamma(a) / Gamma(a + J): Escobar & West
+    (1995), with eta ~ Beta(a + 1, J) a mixture of two gammas.
     """
     n_keys = z.shape[1]
-    n_grid = grid.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
-    for i in range(first, last):
+    for i in range(z.shape[0]):
         seek(generator, key, i, sweep, PURPOSE_CONCENTRATION)
         n_tok = 0
         n_tables = 0
@@ -166,11 +165,59 @@ def draw_tables_and_alphas(key, sweep, first, last, z, weights, grid, cut, alias
             if before == 0 or float(next_bits(generator)) * _INV32 * (mass + before) < mass:
                 n_tables += 1
                 tables[k] += 1
-        position = float(next_bits(generator)) * _INV32 * n_grid
-        g = int(position)
-        if position - g >= cut[n_tok, n_tables, g]:
-            g = alias[n_tok, n_tables, g]
-        alpha[i] = grid[g]
+        spread = rate
+        which = shape + n_tables
+        if n_tok > 0:
+            spread -= log_beta_variate(generator, alpha[i] + 1.0, float(n_tok))
+            odds = n_tok * spread
+            which -= int(uniform(generator) * (odds + which - 1.0) < odds)
+        # So that products with component weights cannot underflow.
+        alpha[i] = max(math.exp(log_gamma_variate(generator, which)) / spread, 1e-100)
+
+
+@device
+def log_density_shape(eta, n, total, total_log):
+    """Log density of eta = log(shape) given n draws of Gamma(shape, rate), the rate summed out.
+
+    Priors: shape ~ Gamma(1, 1), rate ~ Gamma(1, 1).
+    """
+    shape = math.exp(eta)
+    value = eta - shape + (shape - 1.0) * total_log - n * math.lgamma(shape)
+    return value + math.lgamma(1.0 + n * shape) - (1.0 + n * shape) * math.log(1.0 + total)
+
+
+@kernel
+def draw_spread(key, sweep, shape, alpha):
+    """Hierarchical alpha: draw (shape, rate) of the gamma law that the records' alphas have."""
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    seek(generator, key, alpha.shape[0], sweep, PURPOSE_CONCENTRATION)
+    n = float(alpha.shape[0])
+    total = 0.0
+    total_log = 0.0
+    for i in range(alpha.shape[0]):
+        total += alpha[i]
+        total_log += math.log(alpha[i])
+    eta = math.log(shape)
+    for _ in range(2):
+        level = log_density_shape(eta, n, total, total_log) + math.log(uniform(generator))
+        low = eta - 0.3 * uniform(generator)
+        high = low + 0.3
+        while log_density_shape(low, n, total, total_log) > level:
+            low -= 0.3
+        while log_density_shape(high, n, total, total_log) > level:
+            high += 0.3
+        while high - low > 1e-12:
+            proposal = low + (high - low) * uniform(generator)
+            if log_density_shape(proposal, n, total, total_log) > level:
+                eta = proposal
+                break
+            if proposal < eta:
+                low = proposal
+            else:
+                high = proposal
+    shape = math.exp(eta)
+    rate = gamma(generator, 1.0 + n * shape) / (1.0 + total)
+    return shape, rate
 
 
 @kernel
@@ -225,34 +272,26 @@ def draw_weights(key, sweep, top, shape, rate, tables, weights):
 
 
 @kernel
-def draw_profiles(key, sweep, offsets, concentration, counts, theta):
-    """Draw theta[rows of key j, k] ~ Dirichlet(concentration + counts) for every key and slot.
+def draw_finite_weights(key, sweep, share, n_components, tables, weights):
+    """Draw the weights of a fixed number of components ~ Dirichlet(share + tables).
 
-    offsets (n_keys + 1,): first row of each key; concentration (n_rows,); counts and theta
-    (n_rows, n_slots). Empty slots get draws from the base measure.
+    Slots from n_components on only pad the arrays: their weight is 0. Returns the number of
+    occupied slots.
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
-    n_slots = counts.shape[1]
-    draw = np.empty(counts.shape[0])
-    for k in range(n_slots):
-        seek(generator, key, k, sweep, PURPOSE_PROFILES)
-        for j in range(offsets.shape[0] - 1):
-            # On the linear scale where a draw cannot underflow: the logarithm is not free.
-            linear = True
-            for r in range(offsets[j], offsets[j + 1]):
-                linear = linear and concentration[r] >= 1.0
-            largest = -np.inf
-            for r in range(offsets[j], offsets[j + 1]):
-                shape = concentration[r] + counts[r, k]
-                if linear:
-                    draw[r] = gamma(generator, shape)
-                else:
-                    draw[r] = log_gamma_variate(generator, shape)
-                    largest = max(largest, draw[r])
-            total = 0.0
-            for r in range(offsets[j], offsets[j + 1]):
-                if not linear:
-                    draw[r] = math.exp(draw[r] - largest)
-                total += draw[r]
-            for r in range(offsets[j], offsets[j + 1]):
-                theta[r, k] = draw[r] / total
+    occupied = 0
+    largest = -np.inf
+    for k in range(weights.shape[0]):
+        weights[k] = -np.inf
+        if k < n_components:
+            occupied += int(tables[k] > 0)
+            seek(generator, key, k + 1, sweep, PURPOSE_WEIGHTS)
+            weights[k] = log_gamma_variate(generator, share + tables[k])
+            largest = max(largest, weights[k])
+    total = 0.0
+    for k in range(weights.shape[0]):
+        weights[k] = math.exp(weights[k] - largest)
+        total += weights[k]
+    for k in range(weights.shape[0]):
+        weights[k] /= total
+    return occupied

@@ -8,9 +8,11 @@ from typing import Any
 
 from unikat.errors import SpecError, suggest
 from unikat.models.base import AnyModel
-from unikat.models.mixed_membership import HDP
+from unikat.models.gom import GoM
+from unikat.models.hdp import HDP
+from unikat.models.latent_class import LatentClass
 
-MODELS: dict[str, type[Any]] = {model.name: model for model in (HDP,)}
+MODELS: dict[str, type[Any]] = {model.name: model for model in (HDP, GoM, LatentClass)}
 """Filled from here alone."""
 
 

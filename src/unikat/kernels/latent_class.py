@@ -1,0 +1,137 @@
+"""Kernels of the latent class model, where all keys of a record share one component.
+
+Records of one cell have one likelihood, so the work is per cell. Cells come sorted so that
+neighbours share their first keys; the products over those are kept (a walk along a trie).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unikat.kernels.jit import device, kernel
+from unikat.kernels.random import (
+    GENERATOR_SIZE,
+    PURPOSE_ALLOCATE,
+    binomial,
+    seek,
+    uniform,
+)
+
+
+@device
+def descend(rows, i, start, theta, product):
+    """Fill product[d] for d > the number of keys that cell i shares with cell i - 1.
+
+    product (n_keys + 1, n_slots): products of the weights and of theta over the first d keys.
+    Cells before `start` were not visited.
+    """
+    n_keys = rows.shape[1]
+    n_slots = product.shape[1]
+    shared = 0
+    if i > start:
+        while shared < n_keys and rows[i, shared] == rows[i - 1, shared]:
+            shared += 1
+    for d in range(shared, n_keys):
+        r = rows[i, d]
+        if r < 0:
+            for s in range(n_slots):
+                product[d + 1, s] = product[d, s]
+        else:
+            for s in range(n_slots):
+                product[d + 1, s] = product[d, s] * theta[r, s]
+
+
+@kernel
+def allocate(key, sweep, first, last, rows, cell, starts, theta, weights, z, counts, sizes):
+    """Draw the component of every record of the cells [first, last), into z (n, 1).
+
+    rows (n_cells, n_keys) int32, -1 for a missing key, in the order of the walk; cell (n_cells,):
+    the cell's place in the table; starts (n_cells + 1,): first record of each cell of the table;
+    theta (n_rows, n_slots), n_slots a multiple of 8; weights (n_slots,). Adds to counts
+    (n_rows, n_slots) and sizes (n_slots,). A record without known keys is left out (z = -1).
+    """
+    n_keys = rows.shape[1]
+    n_slots = theta.shape[1]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    product = np.empty((n_keys + 1, n_slots))
+    group = np.empty(8)
+    product[0] = weights
+    for i in range(first, last):
+        descend(rows, i, first, theta, product)
+        c = cell[i]
+        known = False
+        for j in range(n_keys):
+            known = known or rows[i, j] >= 0
+        if not known:
+            for record in range(starts[c], starts[c + 1]):
+                z[record, 0] = -1
+            continue
+        mass = product[n_keys]
+        for g in range(8):
+            group[g] = 0.0
+        for b in range(n_slots // 8):
+            for g in range(8):
+                group[g] += mass[8 * b + g]
+        total = 0.0
+        for g in range(8):
+            total += group[g]
+        seek(generator, key, c, sweep, PURPOSE_ALLOCATE)
+        n_records = starts[c + 1] - starts[c]
+        if n_records <= 2 * n_slots:
+            for record in range(starts[c], starts[c + 1]):
+                mark = uniform(generator) * total
+                g = 0
+                while g < 7 and mark >= group[g]:
+                    mark -= group[g]
+                    g += 1
+                k = g
+                for s in range(g, n_slots, 8):
+                    if mass[s] > 0.0:
+                        # The last slot with mass stands in where rounding runs past the end.
+                        k = s
+                        if mark < mass[s]:
+                            break
+                        mark -= mass[s]
+                z[record, 0] = k
+                sizes[k] += 1
+                for j in range(n_keys):
+                    if rows[i, j] >= 0:
+                        counts[rows[i, j], k] += 1
+            continue
+        # Many records of one cell: how many go to each component, one after another.
+        left = n_records
+        rest = total
+        record = starts[c]
+        for k in range(n_slots):
+            if left == 0:
+                break
+            # Within rounding the last slot with mass takes all that is left.
+            share = mass[k] / rest if rest - mass[k] > 1e-12 * total else 1.0
+            taken = np.int64(binomial(generator, float(left), share)) if mass[k] > 0.0 else 0
+            rest -= mass[k]
+            for _ in range(taken):
+                z[record, 0] = k
+                record += 1
+            left -= taken
+            sizes[k] += taken
+            if taken > 0:
+                for j in range(n_keys):
+                    if rows[i, j] >= 0:
+                        counts[rows[i, j], k] += taken
+
+
+@kernel
+def probabilities(rows, theta, weights, out):
+    """Probability of each cell, sum_k weights_k prod_j theta_jk, into out (n,).
+
+    rows (n, n_keys), -1 for a key left out, sorted so that neighbours share their first keys.
+    """
+    n, n_keys = rows.shape
+    product = np.empty((n_keys + 1, theta.shape[1]))
+    product[0] = weights
+    for i in range(n):
+        descend(rows, i, 0, theta, product)
+        total = 0.0
+        for s in range(theta.shape[1]):
+            total += product[n_keys, s]
+        out[i] = total

@@ -1,0 +1,289 @@
+"""Split-merge: two components become one, or one becomes two, in a single Metropolis step.
+
+Gibbs moves change one record at a time, so a chain whose profiles merged two real groups finds no
+way to part them. Jain & Neal (2004): a split is proposed by a few restricted Gibbs scans that deal
+the members of one component out to two sides; a merge is accepted with the chance that such scans
+would have dealt its members out just so. Profiles and weights are integrated out.
+
+Here the *component*, or the pair, is chosen uniformly, not through two random members, which
+nearly always name the largest components. The members dealt out are *items*: all tokens that a
+record has in the component, with their tables.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from unikat.kernels.jit import device, kernel
+from unikat.kernels.random import (
+    GENERATOR_SIZE,
+    PURPOSE_SPLIT,
+    next_bits,
+    seek,
+    uniform,
+)
+
+_INV32 = 1.0 / 4294967296.0
+_SCANS = 3
+
+
+@device
+def choose_component(generator, sizes, n_occupied, other):
+    """Pick an occupied component uniformly, not `other`."""
+    mark = int(uniform(generator) * (n_occupied - int(other >= 0)))
+    chosen = -1
+    for k in range(sizes.shape[0]):
+        if sizes[k] > 0 and k != other:
+            chosen = k
+            if mark == 0:
+                break
+            mark -= 1
+    return chosen
+
+
+@device
+def put(sign, side, keys, rows, n_tok, n_tables, counts, totals, tables):
+    """Add an item to a side (sign 1), or take it away (sign -1)."""
+    tables[side] += sign * n_tables
+    for t in range(n_tok):
+        counts[side, rows[t]] += sign
+        totals[side, keys[t]] += sign
+
+
+@device
+def log_odds(keys, rows, n_tok, n_tables, counts, totals, tables, profile, mass, share):
+    """Log odds of side 1 for an item that is on neither side."""
+    value = 1.0
+    for t in range(n_tok):
+        r = rows[t]
+        j = keys[t]
+        value *= (profile[r] + counts[1, r]) * (mass[j] + totals[0, j])
+        value /= (profile[r] + counts[0, r]) * (mass[j] + totals[1, j])
+    for extra in range(n_tables):
+        value *= (share + tables[1] + extra) / (share + tables[0] + extra)
+    return math.log(value)
+
+
+@device
+def log_evidence(counts, totals, offsets, profile, mass):
+    """Log probability of the levels of one component's tokens, its profiles integrated out."""
+    value = 0.0
+    for j in range(offsets.shape[0] - 1):
+        value += math.lgamma(mass[j]) - math.lgamma(mass[j] + totals[j])
+        for r in range(offsets[j], offsets[j + 1]):
+            if counts[r] > 0:
+                value += math.lgamma(profile[r] + counts[r]) - math.lgamma(profile[r])
+    return value
+
+
+@kernel
+def split_merge(
+    key,
+    sweep,
+    rows,
+    record_cell,
+    offsets,
+    z,
+    alpha,
+    weights,
+    log_new,
+    share,
+    profile,
+    tables,
+    counts,
+    stacks,
+):
+    """Propose one split or merge; returns 1 or -1 if it was accepted, else 0.
+
+    rows (n_cells, n_keys), -1 where missing; record_cell (n,); offsets (n_keys + 1,); z (n, n_keys)
+    int16, or (n, 1) where a record has one component; alpha (1,) or (n,); weights (n_slots,), given
+    which the tables are drawn once more; profile (n_rows,): Dirichlet parameters of the profiles.
+    tables (n_slots,), counts (n_rows, n_slots) and stacks (n_keys or 1, n_slots), see
+    `mixture.assign`, are changed with z. Where tables and components are one (z has one column),
+    alpha does not matter.
+
+    Prior of the partition: a split multiplies it by exp(log_new[components before it])
+    Gamma(share + t_0) Gamma(share + t_1) / Gamma(share + t_0 + t_1), t = tables. A Dirichlet
+    process has log_new = log(top concentration) and share 0; K components with Dirichlet(s) weights
+    have log_new[k] = log(K - k) - log Gamma(s) and share s, since K - k slots are free to take the
+    new component's name.
+    """
+    n, width = z.shape
+    n_keys = rows.shape[1]
+    n_rows = profile.shape[0]
+    n_slots = tables.shape[0]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    seek(generator, key, 0, sweep, PURPOSE_SPLIT)
+    n_occupied = 0
+    free = -1
+    for k in range(n_slots - 1, -1, -1):
+        n_occupied += int(stacks[0, k] > 0)
+        if stacks[0, k] == 0:
+            free = k
+    split = uniform(generator) < 0.5
+    if n_occupied < 2 - int(split) or (split and n_occupied >= log_new.shape[0]):
+        return 0
+    a = choose_component(generator, stacks[0], n_occupied, -1)
+    b = a if split else choose_component(generator, stacks[0], n_occupied, a)
+    n_a = stacks[0, a]
+    n_b = stacks[0, b]
+    if split and (n_a < 2 or free < 0):
+        return 0
+    anchor_a = min(int(uniform(generator) * n_a), n_a - 1)
+    if split:
+        anchor_b = min(int(uniform(generator) * (n_a - 1)), n_a - 2)
+        anchor_b += int(anchor_b >= anchor_a)
+    else:
+        anchor_b = min(int(uniform(generator) * n_b), n_b - 1)
+
+    # Gather the items; their tables are drawn given alpha and weights, as all tables were.
+    n_items = n_a if split else n_a + n_b
+    item_record = np.empty(n_items, np.int64)
+    item_tables = np.empty(n_items, np.int64)
+    item_start = np.empty(n_items + 1, np.int64)
+    item_rows = np.empty(n_items * n_keys, np.int64)
+    item_keys = np.empty(n_items * n_keys, np.int64)
+    now = np.zeros(n_items, np.int64)
+    tables[a] = 0
+    tables[b] = 0
+    n_tokens = 0
+    e = 0
+    seen_a = 0
+    seen_b = 0
+    first = -1
+    second = -1
+    clash = False
+    for i in range(n):
+        if width == 1 and z[i, 0] != a and z[i, 0] != b:
+            continue
+        c = record_cell[i]
+        found = 0
+        for which in range(1 if split else 2):
+            k = a if which == 0 else b
+            size = 0
+            start = n_tokens
+            for j in range(n_keys):
+                if rows[c, j] >= 0 and z[i, min(j, width - 1)] == k:
+                    item_rows[n_tokens] = rows[c, j]
+                    item_keys[n_tokens] = j
+                    n_tokens += 1
+                    size += 1
+            if size == 0:
+                continue
+            found += 1
+            n_tables = 1
+            if width > 1:
+                opening = alpha[min(i, alpha.shape[0] - 1)] * weights[k]
+                for l in range(1, size):
+                    mark = float(next_bits(generator)) * _INV32
+                    n_tables += int(mark * (opening + l) < opening)
+            tables[k] += n_tables
+            item_record[e] = i
+            item_tables[e] = n_tables
+            item_start[e] = start
+            now[e] = which
+            if which == 0:
+                if seen_a == anchor_a:
+                    first = e
+                if split and seen_a == anchor_b:
+                    second = e
+                seen_a += 1
+            else:
+                if seen_b == anchor_b:
+                    second = e
+                seen_b += 1
+            e += 1
+        clash = clash or found == 2
+    item_start[n_items] = n_tokens
+    if clash:
+        # A record with tokens in both would have to be parted again on the way back.
+        return 0
+
+    mass = np.zeros(n_keys)
+    for j in range(n_keys):
+        for r in range(offsets[j], offsets[j + 1]):
+            mass[j] += profile[r]
+    side_counts = np.zeros((2, n_rows), np.int64)
+    side_totals = np.zeros((2, n_keys), np.int64)
+    side_tables = np.zeros(2, np.int64)
+    side_size = np.zeros(2, np.int64)
+    side = np.zeros(n_items, np.int64)
+    side[second] = 1
+    log_proposal = 0.0
+    for scan in range(-1, _SCANS + 2):
+        # -1: the anchors; 0: everybody joins them in turn; then Gibbs scans, the last one counted.
+        final = scan == _SCANS + 1
+        for e in range(n_items):
+            s = item_start[e]
+            n_tok = item_start[e + 1] - s
+            keys_e = item_keys[s : s + n_tok]
+            rows_e = item_rows[s : s + n_tok]
+            anchor = e == first or e == second
+            if anchor or scan == -1:
+                if anchor and scan == -1:
+                    put(
+                        1, side[e], keys_e, rows_e, n_tok, item_tables[e],
+                        side_counts, side_totals, side_tables,
+                    )  # fmt: skip
+                continue
+            if scan > 0:
+                put(
+                    -1, side[e], keys_e, rows_e, n_tok, item_tables[e],
+                    side_counts, side_totals, side_tables,
+                )  # fmt: skip
+            odds = log_odds(
+                keys_e, rows_e, n_tok, item_tables[e],
+                side_counts, side_totals, side_tables, profile, mass, share,
+            )  # fmt: skip
+            if final and not split:
+                side[e] = now[e]
+            else:
+                mark = float(next_bits(generator)) * _INV32
+                side[e] = int(mark * (1.0 + math.exp(-odds)) < 1.0)
+            if final:
+                x = odds if side[e] == 1 else -odds
+                log_proposal += min(x, 0.0) - math.log1p(math.exp(-abs(x)))
+            put(
+                1, side[e], keys_e, rows_e, n_tok, item_tables[e],
+                side_counts, side_totals, side_tables,
+            )  # fmt: skip
+    for e in range(n_items):
+        side_size[side[e]] += 1
+
+    n_merged = n_occupied if split else n_occupied - 1
+    gain = log_new[n_merged]
+    gain += math.lgamma(share + side_tables[0]) + math.lgamma(share + side_tables[1])
+    gain -= math.lgamma(share + side_tables[0] + side_tables[1])
+    gain += log_evidence(side_counts[0], side_totals[0], offsets, profile, mass)
+    gain += log_evidence(side_counts[1], side_totals[1], offsets, profile, mass)
+    gain -= log_evidence(
+        side_counts[0] + side_counts[1], side_totals[0] + side_totals[1], offsets, profile, mass
+    )
+    # Chances of the component and its anchors, 1 / (n_merged n_items (n_items - 1)), against those
+    # of the ordered pair and its anchors, 1 / ((n_merged + 1) n_merged size_0 size_1).
+    gain += math.log(float(n_items)) + math.log(n_items - 1.0) - math.log(n_merged + 1.0)
+    gain -= math.log(float(side_size[0])) + math.log(float(side_size[1]))
+    log_ratio = gain - log_proposal if split else log_proposal - gain
+    if math.log(uniform(generator)) >= log_ratio:
+        return 0
+
+    target = free if split else a
+    source = a if split else b
+    for e in range(n_items):
+        if side[e] == 0:
+            continue
+        i = item_record[e]
+        n_tok = item_start[e + 1] - item_start[e]
+        for t in range(n_tok):
+            s = item_start[e] + t
+            z[i, min(item_keys[s], width - 1)] = target
+            counts[item_rows[s], source] -= 1
+            counts[item_rows[s], target] += 1
+            if t < stacks.shape[0]:
+                stacks[t, source] -= 1
+                stacks[t, target] += 1
+        tables[source] -= item_tables[e]
+        tables[target] += item_tables[e]
+    return 1 if split else -1

@@ -1,0 +1,67 @@
+"""Grade of membership: mixed membership with a fixed number of components (paper 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from unikat._typing import Float64, Int64
+from unikat.errors import SpecError
+from unikat.kernels import weights as weight_kernels
+from unikat.models.mixed_membership import MembershipState, MixedMembership
+
+_MOST_COMPONENTS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoM(MixedMembership):
+    """Grade of membership: mixed membership with a fixed number of components (paper 2).
+
+    Parameters
+    ----------
+    components
+        K, the number of components; how tau1 settles as it grows is seen by comparing several.
+
+    See Also
+    --------
+    MixedMembership : alpha.
+    ProfilePrior : the profiles' prior.
+    """
+
+    name: ClassVar[str] = "gom"
+    components: int = 30
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        value = self.components
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not 1 <= value <= _MOST_COMPONENTS:
+            raise SpecError(
+                f"model option components is {value!r}; it must be a whole number from 1 to "
+                f"{_MOST_COMPONENTS:,}."
+            )
+
+    def _first_slots(self, chain: int) -> int:
+        return -(-self.components // 8) * 8
+
+    def _start_limit(self) -> int | None:
+        return self.components
+
+    def _first_top(self) -> list[float]:
+        return []
+
+    def _partition_prior(self, state: MembershipState, n_slots: int) -> tuple[Float64, float]:
+        # Dirichlet(1): log Gamma(1) is 0.
+        return np.log(np.arange(self.components, 0, -1.0)), 1.0
+
+    def _draw_weights(
+        self, key: Any, sweep: int, state: MembershipState, tables: Int64
+    ) -> tuple[Float64, Float64, int]:
+        weights = np.empty(len(tables))
+        occupied = weight_kernels.draw_finite_weights(
+            key, sweep, 1.0, self.components, tables, weights
+        )
+        return weights, state.top, occupied

@@ -1,0 +1,243 @@
+"""Latent classes: one component for all keys of a record (Dirichlet process mixture, DPMPM).
+
+    X_ij | Z_i = k  ~  theta_j^(k)          key j of record i
+    Z_i             ~  g0
+    g0              ~  GEM(alpha_0)
+    theta_j^(k)     ~  Dirichlet(c_j b_j)   see `models.profiles`
+
+Dunson & Xing (2009); the limit of the mixed-membership models for alpha -> 0. Within a class the
+keys are independent, so a cell's probability is one sum over the classes and identical records
+are dealt out together: a sweep costs by distinct cell, not by record.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float32, Float64, Int16, Int32, Int64
+from unikat.data.table import CellTable
+from unikat.kernels import latent_class as kernels
+from unikat.kernels import mixture, moves
+from unikat.kernels import profiles as profile_kernels
+from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
+from unikat.models.base import Info, Stream
+from unikat.models.profiles import ProfilePrior, check_bool, check_positive
+from unikat.models.records import MixtureData, in_parts, lay_out, start_classes, toy_table
+from unikat.models.slots import FIRST_SLOTS, Slots, compacted, draw_sticks, first_slots, padded
+from unikat.rng import chain_key
+
+
+class LatentClassData(NamedTuple):
+    """The table, and its cells in the order of the walk."""
+
+    records: MixtureData
+    walk: Int32
+    """(n_cells, n_keys): rows of theta, keys with few levels first, sorted."""
+    cell: Int64
+    """(n_cells,): place in the table of each cell of the walk."""
+    starts: Int64
+    """(n_cells + 1,): first record of each cell of the table."""
+
+
+class LatentClassState(NamedTuple):
+    """State of the latent class sampler."""
+
+    z: Int16
+    """(n_records, 1): class of each record, -1 for a record without known keys."""
+    theta: Float32
+    """(n_rows, n_slots)"""
+    weights: Float64
+    """(n_slots,): g0; empty slots hold sticks of the unseen part; they sum to 1."""
+    top: Float64
+    """(1,): alpha_0."""
+    profile: Float64
+    """(n_rows,): Dirichlet parameters of the profiles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentClass(ProfilePrior):
+    """Latent classes, any number of them.
+
+    Parameters
+    ----------
+    top_shape, top_rate
+        Gamma prior of alpha_0; Dunson & Xing (2009) have 1/4 for both.
+    split_merge
+        Propose to split or merge classes in every sweep.
+
+    See Also
+    --------
+    ProfilePrior : the profiles' prior.
+    """
+
+    name: ClassVar[str] = "latent-class"
+    top_shape: float = 0.25
+    top_rate: float = 0.25
+    split_merge: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        check_positive(self, ["top_shape", "top_rate"])
+        check_bool(self, "split_merge")
+
+    def prepare(self, table: CellTable) -> LatentClassData:
+        """Lay the table out as rows of theta, and sort its cells for the walk."""
+        records = lay_out(table)
+        walk, cell = _walk(records.rows, records.offsets)
+        starts = np.concatenate(([0], np.cumsum(table.counts)))
+        return LatentClassData(records, walk, cell, starts)
+
+    def compile(self) -> None:
+        """Compile the kernels (or load them from the cache) on a toy table."""
+        table = toy_table()
+        data = self.prepare(table)
+        stream = Stream(0, 0, 0)
+        state, _ = self.step(stream, self.init(stream, data), data, 1)
+        self.cell_probabilities(stream, state, data, table.cells)
+
+    def init(self, stream: Stream, data: LatentClassData) -> LatentClassState:
+        """Start from clusters of cells; their number and purity differ from chain to chain."""
+        records = data.records
+        n_slots = first_slots(stream.chain)
+        empty = np.all(records.rows < 0, axis=1)
+        z = np.where(empty, -1, start_classes(records, stream)).astype(np.int16)
+        z = z[records.record_cell][:, None]
+        spread = np.where(records.rows >= 0, z[data.starts[:-1]], -1)
+        counts = np.zeros((int(records.offsets[-1]), n_slots), np.int64)
+        known = spread >= 0
+        times = np.broadcast_to(records.counts[:, None], known.shape)[known]
+        np.add.at(counts, (records.rows[known], spread[known]), times)
+        sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
+        start = LatentClassState(
+            z=z,
+            theta=np.empty((0, n_slots), np.float32),
+            weights=np.full(n_slots, 1.0 / n_slots),
+            top=np.array([self.top_shape / self.top_rate]),
+            profile=self.first_profile(records),
+        )
+        key = chain_key(stream.seed, stream.chain)
+        return self._refresh(key, stream.sweep, start, records, counts, sizes)[0]
+
+    def step(
+        self, stream: Stream, state: LatentClassState, data: LatentClassData, n_threads: int
+    ) -> tuple[LatentClassState, Info]:
+        """One sweep: all records' classes given (g0, theta), then those given them."""
+        key = chain_key(stream.seed, stream.chain)
+        n_rows, n_slots = state.theta.shape
+        z = np.empty_like(state.z)
+        counts = np.zeros((n_threads, n_rows, n_slots), np.int64)
+        sizes = np.zeros((n_threads, n_slots), np.int64)
+
+        def allocate(part: int, first: int, last: int) -> None:
+            kernels.allocate(
+                key, stream.sweep, first, last, data.walk, data.cell, data.starts, state.theta,
+                state.weights, z, counts[part], sizes[part],
+            )  # fmt: skip
+
+        in_parts(allocate, len(data.walk), n_threads)
+        return self._refresh(
+            key,
+            stream.sweep,
+            state._replace(z=z),
+            data.records,
+            counts.sum(axis=0),
+            sizes.sum(axis=0),
+        )
+
+    def _refresh(
+        self,
+        key: Any,
+        sweep: int,
+        state: LatentClassState,
+        data: MixtureData,
+        counts: Int64,
+        sizes: Int64,
+    ) -> tuple[LatentClassState, Info]:
+        """Split-merge on `state.z` (the caller's own copy); then weights and profiles."""
+        slots = compacted(
+            Slots(state.z, state.weights, counts, sizes[None, :]), float(state.top[0])
+        )
+        # A table is a record here.
+        tables = slots.stacks[0].copy()
+        moved = 0
+        if self.split_merge:
+            moved = moves.split_merge(
+                key, sweep, data.rows, data.record_cell, data.offsets, slots.z, np.zeros(1),
+                slots.weights, np.full(len(tables), math.log(float(state.top[0]))), 0.0,
+                state.profile, tables, slots.counts, slots.stacks,
+            )  # fmt: skip
+        weights, top, occupied = draw_sticks(
+            key, sweep, float(state.top[0]), self.top_shape, self.top_rate, tables
+        )
+        counts = padded(slots.counts, len(weights))
+        profile = self.draw_profile(key, sweep, data, counts, state.profile)
+        theta = np.empty(counts.shape, np.float32)
+        profile_kernels.draw_profiles(key, sweep, data.offsets, profile, counts, theta)
+        info = Info({"top": top, "n_components": float(occupied), "split_merge": float(moved != 0)})
+        return LatentClassState(slots.z, theta, weights, np.array([top]), profile), info
+
+    def cell_probabilities(
+        self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
+    ) -> Float64:
+        """Probability of each cell for a new individual, (n,), exactly; -1 leaves a key out."""
+        offsets = data.records.offsets
+        rows = np.where(cells >= 0, cells + offsets[:-1], -1).astype(np.int32)
+        walk, cell = _walk(rows, offsets)
+        out, result = np.empty(len(cells)), np.empty(len(cells))
+        kernels.probabilities(walk, state.theta.astype(np.float64), state.weights, out)
+        result[cell] = out
+        return result
+
+    def impute(self, stream: Stream, state: LatentClassState, data: LatentClassData) -> Int32:
+        """Draw the missing keys of the incomplete records, in the order of the records."""
+        records = data.records
+        rows = records.rows[records.record_cell]
+        incomplete = np.any(rows < 0, axis=1)
+        rows = rows[incomplete]
+        z = np.where(rows >= 0, state.z[incomplete].astype(np.int64), -1)
+        return self._fill(stream, PURPOSE_IMPUTE, state, data, rows, z)
+
+    def simulate(
+        self, stream: Stream, state: LatentClassState, data: LatentClassData, n_records: int
+    ) -> Int32:
+        """Draw the keys of new individuals: records of which every key is missing."""
+        rows = np.full((n_records, data.walk.shape[1]), -1, np.int32)
+        return self._fill(stream, PURPOSE_SIMULATE, state, data, rows, rows.astype(np.int64))
+
+    def _fill(
+        self,
+        stream: Stream,
+        purpose: int,
+        state: LatentClassState,
+        data: LatentClassData,
+        rows: Int32,
+        z: Int64,
+    ) -> Int32:
+        """Fill the missing rows. With alpha = 0 every token after the first copies its class."""
+        offsets = data.records.offsets
+        key = chain_key(stream.seed, stream.chain)
+        mixture.impute(
+            key, stream.sweep, purpose, rows, z, np.zeros(1), state.weights, state.theta, offsets
+        )
+        return (rows - offsets[:-1]).astype(np.int32)
+
+    def cost(self, data: LatentClassData) -> tuple[float, float]:
+        """Nanoseconds, roughly, of a sweep and of one cell probability."""
+        n_keys = data.walk.shape[1]
+        n_rows = float(data.records.offsets[-1])
+        return 60.0 * n_rows * FIRST_SLOTS + len(data.walk) * (
+            60.0 + 15.0 * n_keys
+        ), 20.0 + 10.0 * n_keys
+
+
+def _walk(rows: Int32, offsets: Int64) -> tuple[Int32, Int64]:
+    """Rows with the keys of fewest levels first, sorted; and where each row came from."""
+    order = np.argsort(np.diff(offsets), kind="stable")
+    rows = rows[:, order]
+    sorting = np.lexsort(rows.T[::-1])
+    return np.ascontiguousarray(rows[sorting]), sorting

@@ -1,0 +1,102 @@
+"""What the mixture models share: records as their kernels read them, starts, threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float64, Int32, Int64
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.models.base import Stream
+from unikat.rng import chain_key
+
+START_CLASSES = (64, 128, 96, 192)
+"""Classes at the start of a chain, by its number."""
+
+
+class MixtureData(NamedTuple):
+    """The table as the kernels read it; records are in the order of their pattern."""
+
+    rows: Int32
+    """(n_cells, n_keys): row of theta of each known key, -1 where missing."""
+    record_cell: Int32
+    """(n_records,)"""
+    counts: Int64
+    """(n_cells,)"""
+    offsets: Int64
+    """(n_keys + 1,): first row of each key."""
+    at_least: Float64
+    """(n_keys,): records with more than l known keys."""
+    frequencies: Float64
+    """(n_rows,): known tokens of each row."""
+
+
+def lay_out(table: CellTable) -> MixtureData:
+    """Lay a table out as rows of theta, records in the order of their pattern."""
+    levels = np.asarray(table.n_levels, np.int64)
+    offsets = np.concatenate(([0], np.cumsum(levels)))
+    known = table.cells >= 0
+    rows = np.where(known, table.cells + offsets[:-1], -1).astype(np.int32)
+    tokens = np.repeat(known.sum(axis=1), table.counts)
+    times = np.broadcast_to(table.counts[:, None], rows.shape)[known]
+    return MixtureData(
+        rows=rows,
+        record_cell=np.repeat(np.arange(table.n_cells, dtype=np.int32), table.counts),
+        counts=table.counts,
+        offsets=offsets,
+        at_least=np.array([(tokens > l).sum() for l in range(table.n_keys)], np.float64),
+        frequencies=np.bincount(rows[known], times, minlength=int(offsets[-1])).astype(np.float64),
+    )
+
+
+def toy_table() -> CellTable:
+    """Return a table on which kernels are compiled."""
+    keys = tuple(Key.of_size(name, 2) for name in "AB")
+    return CellTable.from_codes([[0, 0], [0, 1], [1, 1]], keys, population_size=9)
+
+
+def start_classes(data: MixtureData, stream: Stream, most: int | None = None) -> Int64:
+    """Start class of each cell, (n_cells,): classes of a few keys drawn at random.
+
+    Many pure classes merge within some tens of sweeps; a start from few has to split them again,
+    which takes thousands. Chains differ in the keys and in the number of classes, `most` of them
+    where the model has no more.
+    """
+    n_classes = START_CLASSES[stream.chain % len(START_CLASSES)]
+    n_classes = n_classes if most is None else min(n_classes, most)
+    rng = np.random.Generator(np.random.Philox(key=chain_key(stream.seed, stream.chain)))
+    classes = np.zeros(len(data.rows), np.int64)
+    for j in rng.permutation(data.rows.shape[1]):
+        _, classes = np.unique(
+            classes * (len(data.rows) + data.offsets[-1] + 2) + data.rows[:, j] + 1,
+            return_inverse=True,
+        )
+        if classes.max() + 1 >= n_classes:
+            break
+    return rng.permutation(classes.max() + 1)[classes] % n_classes
+
+
+def in_parts(work: Callable[[int, int, int], None], n: int, n_parts: int) -> None:
+    """Run `work(part, first, last)` over [0, n) cut in `n_parts`, one thread each."""
+    bounds = [n * part // n_parts for part in range(n_parts + 1)]
+    if n_parts == 1:
+        work(0, 0, n)
+        return
+    pool = _pool(n_parts - 1)
+    futures: list[Future[None]] = [
+        pool.submit(work, part, bounds[part], bounds[part + 1]) for part in range(1, n_parts)
+    ]
+    work(0, bounds[0], bounds[1])
+    for future in futures:
+        future.result()
+
+
+@lru_cache(maxsize=2)
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Threads for the kernels, which run without the interpreter lock."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="unikat-kernel")

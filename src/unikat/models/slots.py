@@ -1,0 +1,85 @@
+"""Slots of an unlimited number of components: the occupied ones and sticks of the unseen part."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float64, Int16, Int64
+from unikat.kernels import weights as kernels
+from unikat.models.records import START_CLASSES
+
+FIRST_SLOTS = 32
+_MOST = 16_384
+_SPARE = 12
+STICK_TOLERANCE = 1e-6
+"""Largest part of the unseen that the last stick may take."""
+
+
+class Slots(NamedTuple):
+    """What is kept per slot."""
+
+    z: Int16
+    """Component of each token or record, -1 where missing."""
+    weights: Float64
+    """(n_slots,)"""
+    counts: Int64
+    """(n_rows, n_slots)"""
+    stacks: Int64
+    """(n_keys or 1, n_slots), see `mixture.assign`."""
+
+
+def first_slots(chain: int) -> int:
+    """Slots at the start of a chain."""
+    return max(FIRST_SLOTS, 2 * START_CLASSES[chain % len(START_CLASSES)])
+
+
+def compacted(slots: Slots, top: float) -> Slots:
+    """Move the occupied slots to the front and drop the others, where many more are kept than used.
+
+    Kept are slots for sticks down to the tolerance, given alpha_0 = `top`: after m sticks of
+    Beta(1, top) about exp(-m / top) of the unseen part is left.
+    """
+    n_slots = len(slots.weights)
+    occupied = np.flatnonzero(slots.stacks[0])
+    unseen = top / (top + slots.stacks[0].sum())
+    sticks = top * math.log(max(unseen / STICK_TOLERANCE, 1.0))
+    keep = max(FIRST_SLOTS, _in_eights(len(occupied) + _SPARE + 1.3 * sticks))
+    if n_slots < 1.3 * keep:
+        return slots
+    kept = np.concatenate((occupied, np.setdiff1d(np.arange(n_slots), occupied)))[:keep]
+    place = np.full(n_slots + 1, -1, np.int16)
+    place[occupied] = np.arange(len(occupied))
+    # z = -1 (missing) reads the last entry, which stays -1.
+    return Slots(place[slots.z], slots.weights[kept], slots.counts[:, kept], slots.stacks[:, kept])
+
+
+def draw_sticks(
+    key: Any, sweep: int, top: float, shape: float, rate: float, tables: Int64
+) -> tuple[Float64, float, int]:
+    """Draw component weights and their concentration given the tables, (n_slots,).
+
+    Returns (weights, top, occupied); there are more weights than tables if the unseen part needs
+    more sticks.
+    """
+    while True:
+        weights = np.empty(len(tables))
+        drawn, remainder, occupied = kernels.draw_weights(
+            key, sweep, top, shape, rate, tables, weights
+        )
+        if remainder < STICK_TOLERANCE or len(tables) >= _MOST:
+            return weights, drawn, occupied
+        # The same draw again, with more empty slots.
+        tables = padded(tables, _in_eights(1.25 * len(tables)))
+
+
+def padded(array: Int64, n_slots: int) -> Int64:
+    """Add empty slots along the last axis."""
+    extra = np.zeros((*array.shape[:-1], n_slots - array.shape[-1]), array.dtype)
+    return np.concatenate((array, extra), axis=-1) if extra.size else array
+
+
+def _in_eights(n: float) -> int:
+    return 8 * math.ceil(n / 8)
