@@ -12,7 +12,7 @@ from unikat.errors import OutputError, SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.checkpoint import FILE_NAME
-from unikat.models.mixed_membership import HDP
+from unikat.models.hdp import HDP
 from unikat.risk import compare as module
 from unikat.risk.compare import FINISHED, Candidate, Settings, Store, compare
 from unikat.risk.estimate import assess
