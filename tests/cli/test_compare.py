@@ -84,8 +84,8 @@ def test_the_whole_comparison(people: Path, here: Path, capsys: Any) -> None:
     assert [model["tau1"]["mean"] for model in summary["models"]] == [
         row["tau1_mean"] for row in table
     ]
-    # The specification as run gives the same numbers, on other workers too.
-    again = ["compare", "people-comparison/comparison.toml", "--out", "b", "--workers", "2"]
+    # The specification as run gives the same numbers.
+    again = ["compare", "people-comparison/comparison.toml", "--out", "b", "--threads", "2"]
     assert main([*again, "--quiet"]) == 0
     assert numbers(here / "b") == summary
     # All is done, so nothing is sampled again, and all files are the same.

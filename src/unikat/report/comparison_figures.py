@@ -65,7 +65,6 @@ def log_scores(models: Sequence[ModelFacts]) -> str:
     canvas.x_range = (low - pad, high + pad)
     _vertical_grid(canvas, ticks(*canvas.x_range, 7))
     zero = canvas.x(0.0)
-    canvas.line((zero, canvas.top), (zero, canvas.bottom), "mark-thin")
     for row, ((model, one), (lower, middle, upper)) in enumerate(zip(found, ends, strict=True)):
         y = canvas.top + row * _ROW
         words = difference(one)
@@ -73,6 +72,7 @@ def log_scores(models: Sequence[ModelFacts]) -> str:
             words += f", {one.n_zero:,} records impossible"
         canvas.text(canvas.left, y + 16, _label(model, one.sampling.converged), "start", "name")
         canvas.text(canvas.right, y + 16, words, anchor="end", kind="label")
+        canvas.line((zero, y + 21), (zero, y + 39), "mark-thin")
         place = (canvas.x(lower), canvas.x(upper))
         tip = f"{model.model}: mean log score {score(one.mean)}, difference to the best {words}"
         _range(canvas, place, canvas.x(middle), y + 30, one.sampling.converged, tip)

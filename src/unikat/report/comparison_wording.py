@@ -41,8 +41,8 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
         "checks": (
             "Each fitted model has produced new samples of the same size. Where they are unlike "
             "the file, the model is wrong in a way that matters: far more sample uniques than "
-            "there are mean that it spreads people over too many combinations, and in trials on real "
-            "populations such a model mostly overstated τ1; far fewer mean the opposite. A model "
+            "there are mean that it spreads people over too many combinations, and in trials on "
+            "real populations such a model mostly overstated τ1; far fewer mean the opposite. A model "
             "that passes may still be wrong, as it was fitted to the very counts it is held "
             "against."
         ),
@@ -157,8 +157,8 @@ def path_sentence(path: PathFacts) -> str:
         said = (
             f"From {path.option} = {path.chosen:g} on, τ1 of {path.base} has stabilised: at every "
             "larger value of the path it differs by no more than 5% or half a posterior standard "
-            f"deviation, plus twice the Monte Carlo error. {path.option} = {path.chosen:g} is the value to "
-            "choose."
+            f"deviation, plus twice the Monte Carlo error. {path.option} = {path.chosen:g} is the "
+            "value to choose."
         )
     if path.provisional:
         said += " This is provisional: not all fits of the path have converged."
@@ -200,7 +200,9 @@ def p_value(check: PredictiveCheck, n_simulated: int) -> str:
 
 def score(value: float) -> str:
     """Write a log score or a difference of scores."""
-    return "–" if value != value else f"{value:.3f}".replace("-", "−")
+    if value != value:
+        return "–"
+    return f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
 
 
 def difference(score_: HeldOutFacts) -> str:
@@ -257,4 +259,6 @@ def terminal_table(summary: ComparisonSummary) -> list[str]:
     )
     if scored:
         lines.append("log score: mean per record left out, minus that of the best model.")
+    if not summary.converged:
+        lines.append("*: a fit of this model has not converged.")
     return lines
