@@ -198,7 +198,8 @@ def test_the_evidence_in_words(found: ComparisonSummary) -> None:
     alone = replace(found, models=found.models[:1])
     assert "With the model gom:components=2, about" in wording.answer(alone)
     assert "its interval should not be relied on" in wording.evidence(alone)
-    both = replace(found, models=(found.models[0], found.models[0]))
+    worse = replace(found.models[1], checks=found.models[0].checks)
+    both = replace(found, models=(found.models[0], worse))
     assert "None of the models" in wording.evidence(both)
     assert "7 impossible" in "\n".join(wording.terminal_table(compared(n_zero=7)))
 

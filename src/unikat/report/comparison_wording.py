@@ -42,8 +42,8 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
             "Each fitted model has produced new samples of the same size. Where they are unlike "
             "the file, the model is wrong in a way that matters: far more sample uniques than "
             "there are mean that it spreads people over too many combinations, and in trials on "
-            "real populations such a model mostly overstated τ1; far fewer mean the opposite. A model "
-            "that passes may still be wrong, as it was fitted to the very counts it is held "
+            "real populations such a model mostly overstated τ1; far fewer mean the opposite. A "
+            "model that passes may still be wrong, as it was fitted to the very counts it is held "
             "against."
         ),
         "held_out": held_out(summary),
