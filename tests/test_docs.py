@@ -10,11 +10,19 @@ from pathlib import Path
 import pytest
 
 import unikat
-from unikat.report import evaluation, evaluation_summary, results, summary
+from unikat.report import (
+    comparison,
+    comparison_summary,
+    evaluation,
+    evaluation_summary,
+    results,
+    summary,
+)
 from unikat.report.evaluation import _schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = (DOCS / "results.md").read_text(encoding="utf-8")
+COMPARE = (DOCS / "compare.md").read_text(encoding="utf-8")
 EVALUATE = (DOCS / "evaluate.md").read_text(encoding="utf-8")
 
 
@@ -33,6 +41,33 @@ def test_every_key_of_the_result_is_documented():
     names = fields(summary.Result)
     assert {"tau1_expected", "ess_tail", "rhat_target", "r1_upper", "data_fingerprint"} <= names
     assert sorted(name for name in names if f"`{name}`" not in RESULTS) == []
+
+
+def test_everything_that_a_comparison_writes_is_documented():
+    names = fields(comparison_summary.ComparisonSummary) | set(comparison.FILES)
+    columns = comparison_columns()
+    assert {"log_score_difference", "tau1_mean", "rhat"} <= set(columns)
+    assert sorted(name for name in names if f"`{name}`" not in COMPARE) == []
+    generic = re.compile(r"(tau[12](_expected)?|cells_seen_[1-5])_")
+    assert [
+        name for name in columns if not generic.match(name) and f"`{name}`" not in COMPARE
+    ] == []
+
+
+def comparison_columns() -> list[str]:
+    """Columns of the table, as its writer names them."""
+    source = Path(comparison.__file__).read_text(encoding="utf-8")
+    row = source.partition("def _row(")[2].partition("def _parquet(")[0]
+    found = re.findall(r'"([a-z0-9_]+)": ', row) + re.findall(r'row\["([a-z0-9_]+)"\]', row)
+    return [*found, "tau1_mean"]
+
+
+def test_the_example_of_a_comparison_runs(tmp_path, monkeypatch, capsys):
+    (example,) = re.findall(r"^```python\n(.*?)^```", COMPARE, flags=re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "compare.md", "exec"), {"__name__": "docs"})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["hdp", "latent-class"]
 
 
 def test_every_file_is_documented():

@@ -86,8 +86,19 @@ class ModelSpec(BaseModel):
 
     @property
     def label(self) -> str:
-        """The model as `of` reads it."""
-        return ":".join([self.name, *(f"{name}={value}" for name, value in self.options.items())])
+        """The model as `of` reads it.
+
+        Examples
+        --------
+        >>> ModelSpec.of("hdp:split_merge=false").label
+        'hdp:split_merge=false'
+        """
+        settings = [
+            # As TOML writes it, so that it is read back as what it was.
+            f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+            for name, value in self.options.items()
+        ]
+        return ":".join([self.name, *settings])
 
 
 class SamplingSpec(_Table):

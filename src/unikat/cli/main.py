@@ -13,6 +13,7 @@ import click
 from unikat import __version__
 from unikat.cli._output import quietly_closed
 from unikat.cli.assess import assess
+from unikat.cli.compare import compare
 from unikat.cli.demo import demo
 from unikat.cli.evaluate import evaluate
 from unikat.cli.report import report
@@ -36,6 +37,7 @@ def cli() -> None:
 
 
 cli.add_command(assess)
+cli.add_command(compare)
 cli.add_command(demo)
 cli.add_command(evaluate)
 cli.add_command(report)

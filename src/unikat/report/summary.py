@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from unikat._typing import Float64, Int64
+from unikat.data.table import CellTable
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import wording
 from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
@@ -180,15 +181,6 @@ def summarise(estimate: RiskEstimate, spec: AssessmentSpec, provenance: Provenan
             rhat_target=spec.sampling.rhat,
             ess_target=spec.sampling.ess,
         )
-    facts = SampleFacts(
-        n_records=table.n_records,
-        n_keys=table.n_keys,
-        n_cells=table.n_cells,
-        n_uniques=table.n_uniques,
-        population_size=table.population_size,
-        n_incomplete=int(table.counts[table.incomplete].sum()),
-        missing=table.missing,
-    )
     result = Result(
         schema=RESULT_SCHEMA,
         model=spec.model.name,
@@ -199,7 +191,7 @@ def summarise(estimate: RiskEstimate, spec: AssessmentSpec, provenance: Provenan
         stop_reason="known exactly" if draws is None else draws.stop_reason,
         known_exactly=draws is None,
         data=None if spec.data.path is None else spec.data.path.name,
-        sample=facts,
+        sample=sample_facts(table),
         tau1=estimate.tau1,
         tau2=estimate.tau2,
         tau1_expected=estimate.tau1_expected,
@@ -213,6 +205,19 @@ def summarise(estimate: RiskEstimate, spec: AssessmentSpec, provenance: Provenan
     )
     result.sentences.update(wording.sentences(result))
     return result
+
+
+def sample_facts(table: CellTable) -> SampleFacts:
+    """Size of the problem that a table poses."""
+    return SampleFacts(
+        n_records=table.n_records,
+        n_keys=table.n_keys,
+        n_cells=table.n_cells,
+        n_uniques=table.n_uniques,
+        population_size=table.population_size,
+        n_incomplete=int(table.counts[table.incomplete].sum()),
+        missing=table.missing,
+    )
 
 
 def spec_of(estimate: RiskEstimate, base: AssessmentSpec | None = None) -> AssessmentSpec:

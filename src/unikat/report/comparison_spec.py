@@ -1,0 +1,178 @@
+"""What `comparison.toml` holds: everything a comparison is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from unikat.errors import SpecError, suggest
+from unikat.models.base import AnyModel
+from unikat.models.catalogue import build_model
+from unikat.provenance import (
+    DataSpec,
+    ModelSpec,
+    SamplingSpec,
+    Spec,
+    split_keys,
+    toml_value,
+)
+
+
+class PathSpec(BaseModel):
+    """The `[path]` table: one option of a model and the values it takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    option: str
+    values: tuple[int | float, ...]
+
+    @field_validator("values")
+    @classmethod
+    def _several(cls, values: tuple[int | float, ...]) -> tuple[int | float, ...]:
+        if len(set(values)) < 2:
+            raise ValueError("a path needs two or more different numbers")
+        if len(set(values)) < len(values):
+            raise ValueError("a path has each number once")
+        return tuple(sorted(values))
+
+    @classmethod
+    def of(cls, text: str) -> dict[str, Any]:
+        """Read a path as the command line names it: `components=2,5,10`.
+
+        Raises
+        ------
+        SpecError
+            If it is not OPTION=NUMBER,NUMBER,...
+
+        Examples
+        --------
+        >>> PathSpec.of("components=2,5")
+        {'option': 'components', 'values': [2, 5]}
+        """
+        option, equals, listed = text.partition("=")
+        values = [toml_value(part.strip()) for part in listed.split(",") if part.strip()]
+        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+        if not equals or not option.strip() or not values or not numbers:
+            raise SpecError(
+                f"The path {text!r} is not OPTION=NUMBER,NUMBER,...; write it as components=2,5,10."
+            )
+        return {"option": option.strip(), "values": values}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A model of the comparison, with its place on the path if it is on it."""
+
+    label: str
+    name: str
+    model: AnyModel
+    base: str | None = None
+    """Label without the option of the path; None for a model that is not on the path."""
+    value: float | None = None
+    """Value of the path's option."""
+
+
+class ComparisonSpec(Spec):
+    """Everything a comparison is asked to do.
+
+    Examples
+    --------
+    >>> spec = ComparisonSpec.parse({"keys": "AGE,SEX", "models": "hdp,hdp:alpha=per-record"})
+    >>> [named.label for named in spec.build_models()]
+    ['hdp', 'hdp:alpha=per-record']
+    """
+
+    command: ClassVar[str] = "compare comparison.toml"
+    format_version: Literal["unikat.comparison-spec/1"] = Field(
+        default="unikat.comparison-spec/1", alias="schema"
+    )
+    population_size: int | None = None
+    keys: tuple[str, ...] = ()
+    """Names of the key variables, each with its binning rule if any."""
+    models: tuple[str, ...] = ()
+    """Models with their options: `hdp`, `gom:components=30`."""
+    held_out: float = Field(default=0.2, ge=0, lt=1)
+    """Share of the records that are left out and predicted; 0 for none."""
+    level: float = Field(default=0.95, gt=0, lt=1)
+    """Probability of the intervals."""
+    data: DataSpec = DataSpec()
+    path: PathSpec | None = None
+    sampling: SamplingSpec = SamplingSpec()
+    """For every fit; `max_seconds` is the time of one fit."""
+    limits: dict[str, dict[Literal["risk", "held-out"], int]] = Field(default_factory=dict)
+    """Sweeps after which a fit ended by the clock, by model: it ends there when repeated."""
+
+    @field_validator("keys", "models", mode="before")
+    @classmethod
+    def _listed(cls, values: object) -> object:
+        return split_keys(values) if isinstance(values, str) else values
+
+    @field_validator("path", mode="before")
+    @classmethod
+    def _written(cls, path: object) -> object:
+        return PathSpec.of(path) if isinstance(path, str) else path
+
+    @model_validator(mode="after")
+    def _limits_are_positive(self) -> Self:
+        if any(n < 1 for limits in self.limits.values() for n in limits.values()):
+            raise ValueError("limits are numbers of sweeps, at least 1")
+        return self
+
+    def build_models(self) -> tuple[Named, ...]:
+        """Build the models, those with the option of the path once for each of its values.
+
+        Raises
+        ------
+        SpecError
+            If there is no model, a model or option does not exist, or no model has the option of
+            the path.
+        """
+        if not self.models:
+            raise SpecError(
+                "No models are named; name them as --models hdp,hdp:alpha=per-record (or models = "
+                '["hdp", "hdp:alpha=per-record"]).'
+            )
+        found: list[Named] = []
+        options: list[str] = []
+        for text in self.models:
+            spec = ModelSpec.of(text)
+            model = build_model(spec.name, spec.options)
+            known = [field.name for field in fields(model)]  # type: ignore[arg-type]  # a dataclass
+            options += known
+            if self.path is None or self.path.option not in known:
+                found.append(Named(label=spec.label, name=spec.name, model=model))
+                continue
+            if self.path.option in spec.options:
+                raise SpecError(
+                    f"The model {spec.label!r} sets {self.path.option}, and so does the path; "
+                    "leave it out of the model."
+                )
+            for value in self.path.values:
+                on_path = ModelSpec(name=spec.name, **spec.options, **{self.path.option: value})
+                found.append(
+                    Named(
+                        label=on_path.label,
+                        name=spec.name,
+                        model=build_model(spec.name, on_path.options),
+                        base=spec.label,
+                        value=value,
+                    )
+                )
+        if self.path is not None and not any(named.base for named in found):
+            raise SpecError(
+                f"None of the models has the option {self.path.option!r} of the path."
+                f"{suggest(self.path.option, options)} Options: "
+                f"{', '.join(dict.fromkeys(options))}."
+            )
+        self._check_limits([named.label for named in found])
+        return tuple(found)
+
+    def _check_limits(self, labels: list[str]) -> None:
+        for label in self.limits:
+            if label not in labels:
+                raise SpecError(
+                    f"limits names the model {label!r}, which is not compared."
+                    f"{suggest(label, labels)}"
+                )

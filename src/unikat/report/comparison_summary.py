@@ -1,0 +1,213 @@
+"""What `summary.json` of a comparison holds: every number that its page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from unikat.data.table import CellTable
+from unikat.provenance import Provenance
+from unikat.report import comparison_wording as wording
+from unikat.report.comparison_spec import ComparisonSpec, Named
+from unikat.report.summary import SampleFacts, sample_facts
+from unikat.risk.compare import ComparedModel, Comparison, SamplingRecord
+from unikat.risk.estimate import Summary
+from unikat.risk.path import PathPoint, stabilised
+from unikat.risk.predictive import PredictiveCheck
+
+SUMMARY_SCHEMA = "unikat.comparison/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutFacts:
+    """How well a model predicted the records left out."""
+
+    n_records: int
+    """Records left out, the same for all models."""
+    n_zero: int
+    """Those to which the model gives probability zero (log score minus infinity)."""
+    mean: float
+    """Mean log score of the others, nats per record; higher is better."""
+    standard_error: float
+    difference: float
+    """Mean score minus that of the best model, over the records both give a probability."""
+    difference_standard_error: float
+    """Of the difference, record by record."""
+    difference_n_records: int
+    best: bool
+    sampling: SamplingRecord
+    """Of the fit to the records kept; judged on the score of each state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFacts:
+    """One model of the comparison."""
+
+    model: str
+    """Name and options as given."""
+    name: str
+    options: dict[str, Any]
+    """All options, as used."""
+    path_base: str | None
+    """The model without the option of the path; None off the path."""
+    path_value: float | None
+    converged: bool
+    """Whether all fits of the model have."""
+    tau1: Summary
+    tau2: Summary
+    tau1_expected: Summary
+    tau2_expected: Summary
+    sampling: SamplingRecord
+    """Of the fit to all records; judged on τ1 and τ2."""
+    checks: tuple[PredictiveCheck, ...]
+    """Counts of counts of simulated samples beside those of the file."""
+    n_simulated: int
+    held_out: HeldOutFacts | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathFacts:
+    """A path over one option of a model."""
+
+    option: str
+    base: str
+    values: tuple[float, ...]
+    chosen: float | None
+    """Smallest value from which on τ1 has stabilised; None if it has not."""
+    provisional: bool
+    """A fit of the path has not converged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonSummary:
+    """The content of `summary.json`."""
+
+    schema: str
+    data: str | None
+    """Name of the file, without its folder."""
+    seed: int
+    level: float
+    held_out: float
+    """Share of the records left out; 0 for none."""
+    seconds: float
+    """Time spent sampling, all fits together."""
+    converged: bool
+    sample: SampleFacts
+    models: tuple[ModelFacts, ...]
+    paths: tuple[PathFacts, ...]
+    sentences: dict[str, str]
+    provenance: Provenance
+
+
+def summarise_comparison(
+    comparison: Comparison,
+    named: Sequence[Named],
+    table: CellTable,
+    spec: ComparisonSpec,
+    provenance: Provenance,
+) -> ComparisonSummary:
+    """Bring a comparison into the form of `summary.json`.
+
+    Parameters
+    ----------
+    comparison
+        What was found.
+    named
+        The models asked for, in the same order.
+    table
+        The sample.
+    spec
+        What was asked.
+    provenance
+        What ran.
+    """
+    models = tuple(
+        _model_facts(model, name) for model, name in zip(comparison.models, named, strict=True)
+    )
+    fits = [model.sampling for model in models]
+    fits += [model.held_out.sampling for model in models if model.held_out is not None]
+    summary = ComparisonSummary(
+        schema=SUMMARY_SCHEMA,
+        data=None if spec.data.path is None else spec.data.path.name,
+        seed=spec.sampling.seed,
+        level=spec.level,
+        held_out=spec.held_out,
+        seconds=round(sum(fit.seconds for fit in fits), 3),
+        converged=comparison.converged,
+        sample=sample_facts(table),
+        models=models,
+        paths=_paths(models, {model.label: model for model in comparison.models}, spec),
+        sentences={},
+        provenance=provenance,
+    )
+    summary.sentences.update(wording.sentences(summary))
+    return summary
+
+
+def _model_facts(model: ComparedModel, named: Named) -> ModelFacts:
+    held_out = None
+    if model.held_out is not None and model.difference is not None:
+        score = model.held_out.score
+        held_out = HeldOutFacts(
+            n_records=score.n_records,
+            n_zero=score.n_zero,
+            mean=score.mean,
+            standard_error=score.standard_error,
+            difference=model.difference.mean,
+            difference_standard_error=model.difference.standard_error,
+            difference_n_records=model.difference.n_records,
+            best=model.best,
+            sampling=model.held_out.sampling,
+        )
+    options: Any = model.model
+    return ModelFacts(
+        model=model.label,
+        name=named.name,
+        options=asdict(options),
+        path_base=named.base,
+        path_value=named.value,
+        converged=model.converged,
+        tau1=model.risk.tau1,
+        tau2=model.risk.tau2,
+        tau1_expected=model.risk.tau1_expected,
+        tau2_expected=model.risk.tau2_expected,
+        sampling=model.risk.sampling,
+        checks=model.risk.checks,
+        n_simulated=model.risk.n_simulated,
+        held_out=held_out,
+        warnings=model.risk.warnings,
+    )
+
+
+def _paths(
+    models: Sequence[ModelFacts], found: Mapping[str, ComparedModel], spec: ComparisonSpec
+) -> tuple[PathFacts, ...]:
+    """Judge each path; there is one for every model that has the option."""
+    if spec.path is None:
+        return ()
+    paths = []
+    for base in dict.fromkeys(model.path_base for model in models if model.path_base):
+        members = [model for model in models if model.path_base == base]
+        points = []
+        for model in members:
+            ess = model.tau1.ess_bulk
+            points.append(
+                PathPoint(
+                    value=model.path_value if model.path_value is not None else float("nan"),
+                    mean=model.tau1.mean,
+                    deviation=found[model.model].risk.tau1_deviation,
+                    ess=float("nan") if ess is None else ess,
+                )
+            )
+        paths.append(
+            PathFacts(
+                option=spec.path.option,
+                base=base,
+                values=tuple(point.value for point in points),
+                chosen=stabilised(points),
+                provisional=not all(model.sampling.converged for model in members),
+            )
+        )
+    return tuple(paths)

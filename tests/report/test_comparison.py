@@ -1,0 +1,242 @@
+"""The page, the table and the summary of comparisons made by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from report.estimates import provenance, summary, table
+from report.test_html import Page
+from unikat.errors import SpecError
+from unikat.report import comparison_figures as figures
+from unikat.report import comparison_wording as wording
+from unikat.report.comparison import FILES, _parquet, check_folder, render, write
+from unikat.report.comparison_spec import ComparisonSpec, Named
+from unikat.report.comparison_summary import ComparisonSummary, summarise_comparison
+from unikat.report.html import CONTENT_POLICY
+from unikat.risk.compare import ComparedModel, Comparison, RiskFit, SamplingRecord, ScoreFit
+from unikat.risk.held_out import HeldOutScore, differences
+from unikat.risk.predictive import SIZES, PredictiveCheck, counts_of_counts
+
+
+@dataclass(frozen=True)
+class StandIn:
+    name: ClassVar[str] = "gom"
+    components: int = 2
+
+
+def sampling(converged: bool = True) -> SamplingRecord:
+    return SamplingRecord(
+        converged=converged,
+        stop_reason="converged" if converged else "time limit",
+        rhat=1.004 if converged else 1.3,
+        ess=800.0,
+        n_sweeps=1000,
+        n_draws=500,
+        thin=2,
+        seconds=12.5,
+    )
+
+
+def risk_fit(centre: float, more: float, converged: bool = True) -> RiskFit:
+    rng = np.random.default_rng(1)
+    draws = rng.poisson(centre, 2000).astype(float)
+    observed = counts_of_counts(table()).tolist()
+    checks = tuple(
+        PredictiveCheck(
+            size=size, observed=number, mean=number * more, lower=number * more * 0.9,
+            upper=number * more * 1.1, p_value=0.0 if abs(more - 1) > 0.1 else 0.7,
+        )
+        for size, number in zip(SIZES, observed, strict=True)
+    )  # fmt: skip
+    one = summary(draws)
+    return RiskFit(
+        tau1=one, tau2=one, tau1_expected=one, tau2_expected=one,
+        tau1_deviation=float(draws.std()), checks=checks, n_simulated=400, warnings=(),
+        sampling=sampling(converged),
+    )  # fmt: skip
+
+
+def score_fit(shift: float, n_zero: int = 0) -> ScoreFit:
+    noise = np.random.default_rng(round(1000 * abs(shift)) + 3).normal(size=50)
+    scores = np.random.default_rng(2).normal(-9.0, 2.0, 50) + shift + 0.1 * (noise - noise.mean())
+    scores[:n_zero] = -math.inf
+    found = scores[n_zero:]
+    return ScoreFit(
+        score=HeldOutScore(
+            n_records=50, n_zero=n_zero, mean=float(found.mean()), standard_error=0.3,
+            scores=scores, counts=np.ones(50, np.int64),
+        ),
+        sampling=sampling(),
+    )  # fmt: skip
+
+
+CASES = {2: (90.0, 1.3, -0.5), 5: (52.0, 1.02, 0.0), 20: (51.0, 1.0, -0.01)}
+
+
+def compared(
+    *, converged: bool = True, scored: bool = True, path: bool = True, n_zero: int = 0
+) -> ComparisonSummary:
+    fits = {
+        value: (
+            risk_fit(centre, more, converged or value != 2),
+            score_fit(shift, n_zero if value == 2 else 0) if scored else None,
+        )
+        for value, (centre, more, shift) in CASES.items()
+    }
+    scores = [score.score for _, score in fits.values() if score is not None]
+    apart: list[Any] = list(differences(scores)) if scored else [None] * 3
+    models = tuple(
+        ComparedModel(
+            label=f"gom:components={value}", model=StandIn(value),  # type: ignore[arg-type]
+            risk=risk, held_out=score, difference=difference, best=scored and value == 5,
+        )
+        for (value, (risk, score)), difference in zip(fits.items(), apart, strict=True)
+    )  # fmt: skip
+    values: dict[str, Any] = {"models": "gom", "keys": "AGE", "population_size": 150_000}
+    if path:
+        values["path"] = "components=2,5,20"
+    named = [
+        Named(
+            label=model.label, name="gom", model=model.model, base="gom" if path else None,
+            value=value if path else None,
+        )
+        for model, value in zip(models, CASES, strict=True)
+    ]  # fmt: skip
+    return summarise_comparison(
+        Comparison(models=models, interrupted=False), named, table(),
+        ComparisonSpec.parse(values), provenance(),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found() -> ComparisonSummary:
+    return compared()
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [{}, {"converged": False}, {"scored": False}, {"path": False}, {"n_zero": 7}],
+)
+def test_the_page_is_one_file_without_script_or_network(choices: dict[str, Any]) -> None:
+    page = Page(render(compared(**choices)))
+    assert page.open == []
+    policies = [a.get("content") for tag, a in page.tags if "http-equiv" in a and tag == "meta"]
+    assert policies == [CONTENT_POLICY]
+    for tag, attributes in page.tags:
+        assert tag not in ("script", "link", "iframe", "object", "embed", "base", "form", "img")
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            assert name not in ("src", "href", "srcset", "action", "style"), (tag, name)
+            if name != "xmlns":
+                assert "://" not in (value or ""), (tag, name)
+    assert "nan" not in page.text.lower().split()
+    assert ("Not converged." in page.text) == ("converged" in choices)
+    assert ("From which components on" in page.text) == ("path" not in choices)
+    assert ("it has not seen" in page.text) == ("scored" not in choices)
+    # No label of a level, so no value of a record.
+    assert "-v1" not in page.text
+
+
+def test_figures_are_well_formed_and_speak(found: ComparisonSummary) -> None:
+    models = found.models
+    drawn = [
+        figures.intervals(models, "tau1", "τ1", "caption"),
+        figures.log_scores(models),
+        figures.counts_of_counts(models),
+        figures.path(models, found.paths[0]),
+        figures.path(compared(scored=False).models, compared(scored=False).paths[0]),
+    ]
+    for svg in drawn:
+        root = ElementTree.fromstring(svg)
+        assert root.attrib["aria-label"]
+        assert "nan" not in svg
+        for rect in root.iter("{http://www.w3.org/2000/svg}rect"):
+            x, width = float(rect.attrib["x"]), float(rect.attrib["width"])
+            assert -1 <= x <= x + width <= 681
+    assert drawn[2].count("doubt-mark") == 5
+
+
+def test_nothing_observed_and_nothing_simulated_can_be_drawn(found: ComparisonSummary) -> None:
+    none = replace(found.models[0].checks[0], observed=0)
+    unknown = replace(none, mean=math.nan, lower=math.nan, upper=math.nan, p_value=math.nan)
+    checks = (none, unknown, *found.models[0].checks[2:])
+    models = (replace(found.models[0], checks=checks), *found.models[1:])
+    svg = figures.counts_of_counts(models)
+    assert "file 0" in svg
+    assert "no sample simulated" in svg
+    assert "nan" not in svg
+    assert "–" in render(replace(found, models=models))
+
+
+def test_the_value_of_the_path_is_chosen(found: ComparisonSummary) -> None:
+    (one,) = found.paths
+    assert (one.option, one.base, one.values) == ("components", "gom", (2, 5, 20))
+    assert one.chosen == 5
+    assert not one.provisional
+    assert "From components = 5 on" in found.sentences["paths.0"]
+    assert "provisional" in compared(converged=False).sentences["paths.0"]
+    open_ended = replace(one, chosen=None)
+    assert "No value is chosen" in wording.path_sentence(open_ended)
+    assert compared(path=False).paths == ()
+
+
+def test_the_evidence_in_words(found: ComparisonSummary) -> None:
+    said = found.sentences["evidence"]
+    assert said.startswith("gom:components=5 predicts the records left out best")
+    assert "gom:components=20 as well within the error" in said
+    assert "gom:components=2 would not produce as many sample uniques" in said
+    assert compared(converged=False).sentences["answer"].startswith("Provisional, not converged")
+    alone = replace(found, models=found.models[:1])
+    assert "With the model gom:components=2, about" in wording.answer(alone)
+    assert "its interval should not be relied on" in wording.evidence(alone)
+    worse = replace(found.models[1], checks=found.models[0].checks)
+    both = replace(found, models=(found.models[0], worse))
+    assert "None of the models" in wording.evidence(both)
+    assert "7 impossible" in "\n".join(wording.terminal_table(compared(n_zero=7)))
+
+
+def test_the_table_has_a_row_per_model(found: ComparisonSummary) -> None:
+    read = pq.read_table(io.BytesIO(_parquet(found)))
+    rows = read.to_pylist()
+    assert [row["model"] for row in rows] == [f"gom:components={k}" for k in CASES]
+    assert {row["repeat"] for row in rows} == {0}
+    assert {row["n"] for row in rows} == {3000}
+    for row, model in zip(rows, found.models, strict=True):
+        assert model.held_out is not None
+        assert row["tau1_mean"] == model.tau1.mean
+        assert row["log_score_difference"] == model.held_out.difference
+        assert row["cells_seen_5_upper"] == model.checks[4].upper
+        assert row["converged"] is True
+    assert [row["log_score_best"] for row in rows] == [False, True, False]
+    assert read.schema.metadata[b"unikat.converged"] == b"true"
+    without = pq.read_table(io.BytesIO(_parquet(compared(scored=False))))
+    assert without.schema == read.schema
+    assert without.column("log_score_mean").null_count == 3
+
+
+def test_what_is_written_is_private_and_complete(found: ComparisonSummary, tmp_path: Any) -> None:
+    spec = ComparisonSpec.parse({"models": "gom", "path": "components=2,5,20"})
+    write(found, tmp_path / "out", spec)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == set(FILES)
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in (tmp_path / "out").iterdir())
+    content = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert content["schema"] == "unikat.comparison/1"
+    assert content["paths"][0]["chosen"] == 5
+    assert ComparisonSpec.read(tmp_path / "out" / "comparison.toml") == spec
+    with pytest.raises(SpecError, match="exclude each other"):
+        check_folder(tmp_path, resume=True, overwrite=True)
+
+
+def test_long_names_are_shortened_in_the_middle(found: ComparisonSummary) -> None:
+    name = "gom:" + ":".join(f"option_{i}=1" for i in range(20))
+    svg = figures.intervals([replace(found.models[0], model=name)], "tau1", "τ1", "caption")
+    assert "…" in svg
