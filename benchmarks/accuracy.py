@@ -76,6 +76,7 @@ def evaluate(name: str, folder: Path, options: argparse.Namespace) -> Path:
         "--keys", POPULATIONS[name][1], "--n", ",".join(map(str, sizes)),
         "--repeats", str(options.repeats), "--models", ",".join(options.models),
         "--missing", "level", "--seed", "1", "--chains", str(options.chains),
+        "--rhat", str(options.rhat), "--ess", str(options.ess),
         "--max-seconds", str(options.seconds), "--allow-unconverged", "--out", str(out),
     ]  # fmt: skip
     if out.exists():
@@ -114,6 +115,8 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=15.0, help="for each fit")
+    parser.add_argument("--rhat", type=float, default=1.05)
+    parser.add_argument("--ess", type=float, default=100.0)
     parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
