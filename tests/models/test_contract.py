@@ -36,9 +36,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     ],
     "latent-class": [{}, {"profile_concentration": 0.1, "profile_base": "uniform"}],
 }
-VARIANTS = [
-    (name, options) for name in MODELS for options in OPTIONS.get(name, [{}])
-]
+VARIANTS = [(name, options) for name in MODELS for options in OPTIONS.get(name, [{}])]
 IDS = [f"{name}:{','.join(map(str, options.values()))}" for name, options in VARIANTS]
 every_model = pytest.mark.parametrize(("name", "options"), VARIANTS, ids=IDS)
 
@@ -87,9 +85,7 @@ def test_signatures_are_those_of_the_contract(name):
         assert list(kept.parameters) == list(promised.parameters), method
         assert all(
             p.kind is q.kind and p.default is q.default
-            for p, q in zip(
-                kept.parameters.values(), promised.parameters.values(), strict=True
-            )
+            for p, q in zip(kept.parameters.values(), promised.parameters.values(), strict=True)
         ), method
     assert type(model).__dataclass_params__.frozen
     assert pickle.loads(pickle.dumps(model)) == model
@@ -250,9 +246,7 @@ def test_simulated_individuals_have_the_cell_probabilities(name, options):
         assert draw.dtype == np.int32
         assert ((draw >= 0) & (draw < N_LEVELS)).all()
     assert not np.array_equal(*draws)
-    np.testing.assert_array_equal(
-        draws[0], model.simulate(Stream(3, 1, 20), state, data, n)
-    )
+    np.testing.assert_array_equal(draws[0], model.simulate(Stream(3, 1, 20), state, data, n))
     cells = np.array(list(itertools.product(*map(range, N_LEVELS))), np.int32)
     expected = model.cell_probabilities(Stream(3, 1, 20), state, data, cells)
     expected *= 2 * n / expected.sum()

@@ -66,9 +66,7 @@ def in_order(prior: twin.Prior, state: twin.State, order: Array) -> Any:
         z = z.max(axis=1, keepdims=True)
         return LatentClassState(z, theta, state.weights, state.top, state.profile)
     alpha = state.alpha[order] if prior.per_record else state.alpha
-    return MembershipState(
-        z, theta, state.weights, alpha, state.spread, state.top, state.profile
-    )
+    return MembershipState(z, theta, state.weights, alpha, state.spread, state.top, state.profile)
 
 
 def as_twin(state: Any, codes: Array) -> twin.State:

@@ -44,14 +44,10 @@ MANY_BLOCKS = twin.Prior(
 SHARP = twin.Prior((4,) * 4, np.ones((4, 4), bool), "shared", (40.0, 10.0), (20.0, 10.0), 0.1, 16)
 """Several blocks, and profiles so different that a wrong component shows."""
 FEW_CLASSES = twin.Prior((2, 3, 2), WHOLE, "classes", (1.0, 1.0), (2.0, 2.0), 0.1)
-LEARNED = twin.Prior(
-    (2, 3, 2), WHOLE, "shared", (2.0, 2.0), (3.0, 2.0), None, base="learned"
-)
+LEARNED = twin.Prior((2, 3, 2), WHOLE, "shared", (2.0, 2.0), (3.0, 2.0), None, base="learned")
 GAPS = twin.Prior((2, 3, 2), gaps(), "shared", (2.0, 1.0), (2.0, 1.0), 0.5)
 GRADES = GAPS._replace(components=3, alpha=(2.0, 2.0), known=WHOLE)
-SHARP_GRADES = SHARP._replace(
-    components=8, alpha=(2.0, 10.0), known=np.ones((6, 4), bool)
-)
+SHARP_GRADES = SHARP._replace(components=8, alpha=(2.0, 10.0), known=np.ones((6, 4), bool))
 """Few records have two components, so that splits and merges matter beside the other moves."""
 
 PRIORS = {
@@ -65,9 +61,7 @@ PRIORS = {
     "hdp-hierarchical-base": LEARNED._replace(kind="hierarchical", profile=0.7),
     "gom": GRADES,
     "gom-sharp": SHARP_GRADES,
-    "gom-hierarchical-missing": LEARNED._replace(
-        kind="hierarchical", components=11, known=gaps()
-    ),
+    "gom-hierarchical-missing": LEARNED._replace(kind="hierarchical", components=11, known=gaps()),
     "gom-per-record-base": GRADES._replace(kind="per-record", base="learned"),
     "classes": FEW_CLASSES,
     "classes-learned-missing": LEARNED._replace(kind="classes", known=gaps(True)),

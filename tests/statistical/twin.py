@@ -240,7 +240,7 @@ def sweep(
 
 
 def draw_spread(rng: np.random.Generator, alphas: Array, spread: Array) -> Array:
-    """Shape a and rate b of alphas ~ Gamma(a, b), both with prior Gamma(1, 1): a | b, then b | a."""
+    """Shape a and rate b of alphas ~ Gamma(a, b), priors Gamma(1, 1): a | b, then b | a."""
     n, total = len(alphas), float(np.log(alphas).sum())
     a = draw_on_grid(
         rng, lambda a: a * (total + n * math.log(spread[1])) - n * gammaln(a), (1.0, 1.0)
