@@ -61,6 +61,22 @@ def cell_probability(
     return total
 
 
+def closed_sum(theta: list[Array], weights: Array, alpha: float, cell: Sequence[int]) -> float:
+    """The same for K components: a sum over all z in {1..K}^J (paper 2, eq. 24)."""
+    known = [j for j, level in enumerate(cell) if level >= 0]
+    total = 0.0
+    for z in itertools.product(range(len(weights)), repeat=len(known)):
+        term = math.lgamma(alpha) - math.lgamma(alpha + len(known))
+        for k in set(z):
+            mass = alpha * float(weights[k])
+            term += math.lgamma(mass + z.count(k)) - math.lgamma(mass)
+        value = math.exp(term)
+        for j, k in zip(known, z, strict=True):
+            value *= float(theta[j][cell[j], k])
+        total += value
+    return total
+
+
 def cell_probability_draws(
     rng: np.random.Generator,
     theta: list[Array],

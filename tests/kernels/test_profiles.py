@@ -48,7 +48,7 @@ def test_opened_tables_have_their_law(mass, size):
 
 @pytest.mark.parametrize("mass", [1e-3, 0.2, 30.0])
 def test_opened_tables_of_many_tokens(mass):
-    """Mean and variance are those of independent openings, for 100,000 tokens (z, chi-square)."""
+    """Mean and variance for 100,000 tokens are those of independent openings (z, chi-square)."""
     n, size = 2000, 100_000
     p = mass / (mass + np.arange(size))
     drawn = opened(mass, size, n)
@@ -156,7 +156,7 @@ def test_prior_of_the_profiles_has_its_posterior(concentration, base):
 
 
 def test_prior_of_the_second_key():
-    """Concentration of a key with three levels and its own rate, from afar (b as it stands)."""
+    """Concentration of a key with three levels and a rate of its own, from afar; b stays."""
     b = np.array([0.2, 0.5, 0.3])
     start = np.tile(np.concatenate(([1.0, 1.0], 40.0 * b)), (4000, 1))
     after = updates(start, True, False, n_updates=60)

@@ -1,8 +1,9 @@
-"""The HDP sampler against its exact posterior on tables so small that everything can be listed."""
+"""The samplers against their exact posterior on tables so small that everything can be listed."""
 
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
+from unikat.models.gom import GoM
 from unikat.models.hdp import HDP
+from unikat.models.latent_class import LatentClass
 
 pytestmark = pytest.mark.statistical
 
@@ -23,26 +26,46 @@ RECORDS = {
 }
 CHAINS, WARMUP, SWEEPS, BATCHES = 4, 50, 1000, 10
 FALSE_ALARM = 1e-5
-"""Of each case: 11 numbers are compared, each at a share of it, in a t test on batch means."""
+"""Of each of ten cases: up to 11 numbers are compared, each at a share of it, in a t test on batch
+means; 1e-4 in total."""
+PROFILES: dict[str, Any] = {"profile_concentration": 0.5, "profile_base": "uniform"}
 
 
-def franchise(records: list[list[int]], model: HDP) -> naive.Franchise:
+MODELS: dict[str, Any] = {
+    "hdp": HDP(alpha_shape=2.0, alpha_rate=2.0, top_shape=3.0, top_rate=2.0, **PROFILES),
+    "hdp-per-record": HDP(
+        alpha="per-record", alpha_shape=2.0, alpha_rate=2.0, top_shape=3.0, top_rate=2.0, **PROFILES
+    ),
+    "gom": GoM(components=2, alpha_shape=2.0, alpha_rate=2.0, **PROFILES),
+    "gom-per-record": GoM(
+        components=3, alpha="per-record", alpha_shape=2.0, alpha_rate=2.0, **PROFILES
+    ),
+    "classes": LatentClass(top_shape=3.0, top_rate=2.0, **PROFILES),
+}
+
+
+def franchise(records: list[list[int]], model: Any) -> naive.Franchise:
+    classes = isinstance(model, LatentClass)
+    components = model.components if isinstance(model, GoM) else 0
     return naive.Franchise(
-        records, N_LEVELS, shared=model.alpha == "shared",
-        alpha=(model.alpha_shape, model.alpha_rate), top=(model.top_shape, model.top_rate),
+        records, N_LEVELS,
+        shared=classes or model.alpha == "shared",
+        alpha=None if classes else (model.alpha_shape, model.alpha_rate),
+        top=1.0 if components else (model.top_shape, model.top_rate),
+        components=components,
         profile=model.profile_concentration,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("case", RECORDS)
-@pytest.mark.parametrize("alpha", ["shared", "per-record"])
-def test_posterior_is_that_of_the_enumeration(alpha, case):
+@pytest.mark.parametrize("name", MODELS)
+def test_posterior_is_that_of_the_enumeration(name, case):
     """Co-clustering, components, concentrations and cell probabilities have their exact means.
 
     With one alpha per record, alpha is compared for the first record of the table.
     """
-    model = HDP(alpha=alpha, alpha_shape=2.0, alpha_rate=2.0, top_shape=3.0, top_rate=2.0,
-                profile_concentration=0.5)  # fmt: skip
+    model = MODELS[name]
+    classes = isinstance(model, LatentClass)
     records = RECORDS[case]
     keys = [Key.of_size(f"K{j}", n) for j, n in enumerate(N_LEVELS)]
     table = CellTable.from_codes(records, keys, population_size=99)
@@ -52,9 +75,14 @@ def test_posterior_is_that_of_the_enumeration(alpha, case):
     new_cells = np.array([[0, 0], [1, 0], [0, -1]], np.int32)
     # A new individual's cell: the evidence with one more record, over the evidence without it.
     new = [franchise([*records, cell.tolist()], model).evidence for cell in new_cells]
-    pairs = list(itertools.combinations(range(len(exact.tokens)), 2))[::3]
+    # Of latent classes the first token of each record; its others go with it.
+    tokens = [t for t, token in enumerate(exact.tokens) if t == 0 or not classes
+              or exact.tokens[t - 1][0] != token[0]]  # fmt: skip
+    pairs = list(itertools.combinations(tokens, 2))[:: 1 if classes else 3]
     expected = np.array(
-        [exact.n_components, exact.alpha_mean, exact.top_mean]
+        [exact.n_components]
+        + [exact.alpha_mean] * (not classes)
+        + [exact.top_mean] * (not isinstance(model, GoM))
         + [value / exact.evidence for value in new]
         + [exact.together[pair] for pair in pairs]
     )
@@ -69,9 +97,10 @@ def test_posterior_is_that_of_the_enumeration(alpha, case):
             if time <= WARMUP:
                 continue
             p = model.cell_probabilities(Stream(7, chain, time), state, data, new_cells)
-            z = state.z[known]
+            z = np.broadcast_to(state.z, known.shape)[known]
+            alpha = [] if classes else [state.alpha[0]]
             seen.append(
-                [info.values["n_components"], state.alpha[0], state.top[0], *p]
+                [info.values["n_components"], *alpha, *state.top, *p]
                 + [z[a] == z[b] for a, b in pairs]
             )
         batches.extend(np.array(seen, float).reshape(BATCHES, -1, len(expected)).mean(axis=1))
@@ -81,9 +110,10 @@ def test_posterior_is_that_of_the_enumeration(alpha, case):
     )
 
 
-def test_the_enumeration_is_a_probability():
+@pytest.mark.parametrize("name", MODELS)
+def test_the_enumeration_is_a_probability(name):
     """The evidences of all possible records add to one, and to that of the margin."""
-    model = HDP(profile_concentration=0.5)
+    model = MODELS[name]
     given = [[0, 1]]
     base = franchise(given, model).evidence
     cells = list(itertools.product(range(2), repeat=2))

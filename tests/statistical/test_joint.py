@@ -197,15 +197,25 @@ def test_bugs_planted_in_the_twin_are_caught(bug, prior, n_runs):
     assert not passes(p, 0.01), p
 
 
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "per-record"])
-def test_ranks_of_the_truth_are_uniform(shared):
+RANKED = {
+    "hdp": GAPS._replace(alpha=(2.0, 1.5), top=(3.0, 1.5), profile=0.7),
+    "hdp-per-record": GAPS._replace(
+        kind="per-record", alpha=(2.0, 1.5), top=(3.0, 1.5), profile=0.7
+    ),
+    "gom": LEARNED._replace(components=3, known=gaps()),
+    "classes": LEARNED._replace(kind="classes", known=gaps()),
+}
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_ranks_of_the_truth_are_uniform(name):
     """Simulation-based calibration (Talts et al. 2018), chains started by the model itself.
 
-    Data with missing keys; ranks of five quantities among 7 draws, 12 sweeps apart, ties broken
-    at random; chi-square over 110 data sets.
+    Data with missing keys; ranks of four to six quantities among 7 draws, 12 sweeps apart, ties
+    broken at random; chi-square over 110 data sets.
     """
     n_draws, n_sets, thin, warmup = 7, 110, 12, 24
-    prior = twin.Prior((2, 3, 2), gaps(), shared, (2.0, 1.5), (3.0, 1.5), 0.7)
+    prior = RANKED[name]
     model = joint.model_of(prior)
     rng = np.random.default_rng(6)
     cells = np.array([[0, 1, 1], [1, -1, 0]], np.int32)
@@ -217,10 +227,14 @@ def test_ranks_of_the_truth_are_uniform(shared):
 
         def numbers(state: Any, data: Any = data, sweep: int = 0) -> list[float]:
             p = model.cell_probabilities(Stream(0, 0, sweep), state, data, cells)
-            squares = float((state.weights**2).sum())
-            return [*p, float(np.log(state.alpha).mean()), state.top[0], squares]
+            more = [float((state.weights**2).sum()), *state.top]
+            if prior.kind != "classes":
+                more.append(float(np.log(state.alpha).mean()))
+            if prior.profile is None:
+                more.append(float(np.log(state.profile[:2].sum())))
+            return [*p, *more]
 
-        true = np.array(numbers(joint.in_order(truth, order, shared)))
+        true = np.array(numbers(joint.in_order(prior, truth, order)))
         below = np.zeros(len(true))
         state = model.init(Stream(data_set, data_set % 4, 0), data)
         for time in range(1, warmup + n_draws * thin + 1):

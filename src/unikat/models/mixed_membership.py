@@ -415,10 +415,11 @@ def _slots_that_matter(state: MembershipState) -> Int64:
 
 @lru_cache(maxsize=8)
 def _gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
-    """Gauss quadrature of Gamma(shape, rate) in u = alpha / (1 + alpha).
+    """Gauss quadrature of Gamma(shape, rate) in u = alpha / (3 + alpha).
 
     There the chances of a record's partitions, alpha^m Gamma(alpha) / Gamma(alpha + J), are smooth
-    whatever the scale of alpha; in alpha itself they are not where the rate is small.
+    whatever the scale of alpha; in alpha itself they are not where the rate is small. The 3 keeps
+    the poles at alpha = -1, ..., 1 - J far from both ends of u.
     """
     # The measure on a fine grid of log alpha, by the trapezium rule.
     reach = 12.0 * np.sqrt(shape) + 40.0
@@ -427,7 +428,7 @@ def _gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
     mass = shape * eta - np.exp(eta)
     mass = np.exp(mass - mass.max())
     alpha = np.exp(eta) / rate
-    u = alpha / (1.0 + alpha)
+    u = alpha / (3.0 + alpha)
     # Its orthonormal polynomials (Stieltjes), whose recurrence has the nodes as eigenvalues.
     diagonal, beside = np.empty(_NODES), np.zeros(_NODES)
     before, now = np.zeros_like(u), np.sqrt(mass / mass.sum())
@@ -442,4 +443,4 @@ def _gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
         basis.append(now)
     jacobi = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
     nodes, vectors = np.linalg.eigh(jacobi)
-    return np.maximum(nodes / (1.0 - nodes), 1e-100), vectors[0] ** 2
+    return np.maximum(3.0 * nodes / (1.0 - nodes), 1e-100), vectors[0] ** 2
