@@ -57,7 +57,7 @@ def test_the_cost_of_a_sweep_counts_levels():
         HDP().cost(HDP().prepare(CellTable.from_codes([[0, 0]] * 9, keys, 50)))
         for keys in ([Key.of_size("A", size), Key.of_size("B", 2)] for size in (2, 5_002))
     )
-    assert few[0] == 9 * (30 + 12 * 2) + 60 * 4 * 32
+    assert few[0] == 9 * (60 + 20 * 2) + 60 * 4 * 32
     assert many[0] - few[0] == 60 * 5_000 * 32
     assert many[1] == few[1]
 

@@ -114,7 +114,7 @@ def test_tables_with_the_wrong_concentration_are_caught(monkeypatch):
 
     monkeypatch.setattr(weights, "draw_tables", slip)
     sampler = joint.ModelUnderTest(FAR_APART, Recalling(**vars(joint.model_of(FAR_APART))))
-    p = joint.joint_test(FAR_APART, sampler, seed=3, n_runs=60, n_steps=36)
+    p = joint.joint_test(FAR_APART, sampler, seed=3, n_runs=120, n_steps=36)
     assert not passes(p, 0.01), p
 
 
@@ -177,7 +177,7 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     """A wrong number handed to a kernel."""
     prior, module, kernel, plant = BUGS[name]
     monkeypatch.setattr(module, kernel, plant(getattr(module, kernel)))
-    p = joint.joint_test(prior, joint.ModelUnderTest(prior), seed=4, n_runs=60, n_steps=36)
+    p = joint.joint_test(prior, joint.ModelUnderTest(prior), seed=4, n_runs=100, n_steps=36)
     assert not passes(p, 0.01), p
 
 

@@ -40,11 +40,12 @@ from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Info, Stream
 from unikat.models.profiles import ProfilePrior, check_bool, check_choice, check_positive
 from unikat.models.records import MixtureData, in_parts, lay_out, start_classes, toy_table
-from unikat.models.slots import FIRST_SLOTS, Slots, padded, stick_tolerance
+from unikat.models.slots import FIRST_SLOTS, Slots, padded
 from unikat.rng import chain_key
 
 _SPARE_SLOTS = 12
 _NODES = 16
+_NEGLIGIBLE = 1e-7
 _EXACT_KEYS = 11
 _REPEATS = (4, 32)
 _SMALL_ALPHA = 0.05
@@ -407,9 +408,8 @@ def _slots_that_matter(state: MembershipState) -> Int64:
     An occupied slot may weigh as little as 1/n, so none of them is dropped.
     """
     slots = np.argsort(-state.weights, kind="stable")
-    tolerance = stick_tolerance(len(state.z))
     keep = np.bincount(state.z.ravel() + 1, minlength=len(slots) + 1)[1:][slots] > 0
-    keep[: 1 + np.searchsorted(np.cumsum(state.weights[slots]), 1.0 - tolerance)] = True
+    keep[: 1 + np.searchsorted(np.cumsum(state.weights[slots]), 1.0 - _NEGLIGIBLE)] = True
     return slots[keep]
 
 
