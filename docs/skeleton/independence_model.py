@@ -91,6 +91,15 @@ class Independence:
         product: Float64 = shares[rows].prod(axis=1)
         return product
 
+    def predictive_probabilities(
+        self, stream: Stream, state: IndependenceState, data: IndependenceData, cells: Int32
+    ) -> Float64:
+        """Mean of `cell_probabilities` given the records: here the whole state can be averaged."""
+        mean = data.frequencies + self.prior
+        totals = np.add.reduceat(mean, data.offsets[:-1])
+        averaged = IndependenceState(mean / np.repeat(totals, np.diff(data.offsets)))
+        return self.cell_probabilities(stream, averaged, data, cells)
+
     def impute(self, stream: Stream, state: IndependenceState, data: IndependenceData) -> Int32:
         """Draw the missing keys of the incomplete records, in the order of their patterns."""
         incomplete = np.any(data.cells < 0, axis=1)

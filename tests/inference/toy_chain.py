@@ -77,6 +77,9 @@ class Toy:
     def cell_probabilities(self, *arguments: Any) -> Any:
         raise NotImplementedError
 
+    def predictive_probabilities(self, *arguments: Any) -> Any:
+        raise NotImplementedError
+
     def impute(self, *arguments: Any) -> Any:
         raise NotImplementedError
 

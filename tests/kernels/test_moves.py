@@ -168,3 +168,30 @@ def one_name(arguments: dict[str, Any]) -> None:
 def test_planted_bugs_are_caught(name, bug):
     p, _ = after_one_move(CASES[name], 10_000, bug)
     assert p < 0.01 * FALSE_ALARM
+
+
+def test_very_many_keys_do_not_overflow():
+    """Two pure groups with sixty keys in one class: a split parts them, record by record."""
+    n, n_keys = 3000, 60
+    rows = (2 * np.arange(n_keys) + np.array([[0], [1]])).astype(np.int32)
+    record_cell = np.repeat(np.arange(2, dtype=np.int32), n)
+    offsets = np.arange(0, 2 * n_keys + 1, 2)
+    parts = (slice(n), slice(n, None))
+    parted = 0
+    for sweep in range(40):
+        z = np.zeros((2 * n, 1), np.int16)
+        counts = np.zeros((2 * n_keys, 8), np.int64)
+        counts[:, 0] = n
+        stacks = np.zeros((1, 8), np.int64)
+        stacks[0, 0] = 2 * n
+        tables = stacks[0].copy()
+        moved = moves.split_merge(
+            KEY, sweep, rows, record_cell, offsets, z, np.zeros(1), np.full(8, 0.125), np.zeros(8),
+            0.0, np.full(2 * n_keys, 0.0005), tables, counts, stacks,
+        )  # fmt: skip
+        if moved:
+            # Where both anchors are of one group, one of them stays with the other group.
+            strangers = [min(np.bincount(z[part, 0], minlength=2)[:2]) for part in parts]
+            assert sum(strangers) <= 1
+            parted += 1
+    assert parted

@@ -253,7 +253,12 @@ def test_profiles_are_dirichlet(concentration):
     offsets = np.array([0, 2, 5], np.int64)
     counts = np.repeat(np.array([[3], [0], [1], [0], [7]], np.int32), 8000, axis=1)
     theta = np.empty(counts.shape, np.float32)
-    profiles.draw_profiles(KEY, 2, offsets, np.full(5, concentration), counts, theta)
+    fresh = np.ones(8000, np.bool_)
+    fresh[:7] = False
+    theta[:, :7] = -1.0
+    profiles.draw_profiles(KEY, 2, offsets, np.full(5, concentration), counts, fresh, theta)
+    assert (theta[:, :7] == -1.0).all()
+    theta = theta[:, 7:]
     for first, last in ((0, 2), (2, 5)):
         np.testing.assert_allclose(theta[first:last].sum(axis=0), 1.0, rtol=1e-5)
         shape = concentration + counts[first:last, 0]

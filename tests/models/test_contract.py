@@ -291,3 +291,32 @@ def test_classes_need_no_known_key():
         cells = model.impute(Stream(3, 1, 6), state, data)
         assert cells.shape == (3, 2)
         assert ((cells >= 0) & (cells < [2, 3])).all()
+
+
+@pytest.mark.statistical
+@every_model
+def test_predictive_probabilities_are_means_over_the_profiles(name, options):
+    """The mean over 400 draws of the profiles given the components (z test, false alarm 1e-6)."""
+    model = build_model(name, options)
+    data = model.prepare(random_table())
+    records = getattr(data, "records", data)
+    state = after(model, data, 8)
+    cells = np.array([[0, 0, 0, 0], [1, 2, 1, 3], [0, 2, -1, 1], [-1, -1, -1, 2]], np.int32)
+    rng = np.random.default_rng(2)
+    counts = np.zeros(state.theta.shape)
+    rows = records.rows[records.record_cell]
+    for row, component in zip(rows, np.broadcast_to(state.z, rows.shape), strict=True):
+        for r, k in zip(row, component, strict=True):
+            if r >= 0:
+                counts[r, k] += 1
+    draws = []
+    for _ in range(400):
+        theta = rng.gamma(state.profile[:, None] + counts) + 1e-300
+        for first, last in itertools.pairwise(records.offsets):
+            theta[first:last] /= theta[first:last].sum(axis=0)
+        redrawn = state._replace(theta=theta.astype(np.float32))
+        draws.append(model.cell_probabilities(Stream(3, 1, 9), redrawn, data, cells))
+    mean = model.predictive_probabilities(Stream(3, 1, 9), state, data, cells)
+    error = np.std(draws, axis=0) / np.sqrt(len(draws))
+    z = (np.mean(draws, axis=0) - mean) / error
+    assert (2 * stats.norm.sf(np.abs(z)) > 1e-6 / len(cells)).all(), z

@@ -31,6 +31,9 @@ class Independence:
         ]
         return np.prod(factors, axis=0)
 
+    def predictive_probabilities(self, *arguments: Any) -> Any:
+        return self.cell_probabilities(*arguments)
+
     def impute(self, stream: Any, state: Any, data: Any) -> Any:
         """Return what the state holds."""
         return state[1].copy()

@@ -72,6 +72,11 @@ class Toy:
         places = [tuple(slice(None) if c < 0 else c for c in cell) for cell in cells.tolist()]
         return np.array([float(np.sum(state.p[place])) for place in places])
 
+    def predictive_probabilities(
+        self, stream: Stream, state: ToyState, data: Any, cells: Any
+    ) -> Any:
+        return self.cell_probabilities(stream, state, data, cells)
+
     def impute(self, stream: Stream, state: ToyState, data: ToyData) -> Any:
         rng, found = generator(stream, 1), []
         every = list(itertools.product(*map(range, state.p.shape)))

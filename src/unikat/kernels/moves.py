@@ -53,6 +53,16 @@ def put(sign, side, keys, rows, n_tok, n_tables, counts, totals, tables):
 
 
 @device
+def bounded(odds):
+    """Odds within what can be computed with.
+
+    Beyond, the proposal is not quite the restricted Gibbs one, which costs acceptance and no more,
+    since it is drawn and weighed by the same odds.
+    """
+    return min(max(odds, 1e-200), 1e200)
+
+
+@device
 def side_odds(keys, rows, n_tok, n_tables, counts, totals, tables, profile, mass, share):
     """Odds of side 1 for an item that is on neither side."""
     odds = 1.0
@@ -65,13 +75,13 @@ def side_odds(keys, rows, n_tok, n_tables, counts, totals, tables, profile, mass
         below *= (profile[r] + counts[0, r]) * (mass[j] + totals[1, j])
         if t % 8 == 7:
             # A division is dear, but the products must not run out of range.
-            odds *= above / below
+            odds = bounded(odds * above / below)
             above = 1.0
             below = 1.0
     for extra in range(n_tables):
         above *= share + tables[1] + extra
         below *= share + tables[0] + extra
-    return odds * above / below
+    return bounded(odds * above / below)
 
 
 @device

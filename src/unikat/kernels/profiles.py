@@ -25,16 +25,18 @@ from unikat.kernels.random import (
 
 
 @kernel
-def draw_profiles(key, sweep, offsets, profile, counts, theta):
-    """Draw theta[rows of key j, k] ~ Dirichlet(profile + counts) for every key and slot.
+def draw_profiles(key, sweep, offsets, profile, counts, fresh, theta):
+    """Draw theta[rows of key j, k] ~ Dirichlet(profile + counts) for every key and fresh slot k.
 
     offsets (n_keys + 1,): first row of each key; profile (n_rows,); counts and theta
-    (n_rows, n_slots). Empty slots get draws from the base measure.
+    (n_rows, n_slots); fresh (n_slots,). Empty slots get draws from the base measure.
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     n_slots = counts.shape[1]
     draw = np.empty(counts.shape[0])
     for k in range(n_slots):
+        if not fresh[k]:
+            continue
         seek(generator, key, k, sweep, PURPOSE_PROFILES)
         for j in range(offsets.shape[0] - 1):
             total = 0.0
@@ -121,7 +123,8 @@ def draw_prior(key, sweep, offsets, counts, shape, rate, learn_concentration, le
                 spread -= log_beta_variate(generator, concentration, float(size))
         value = concentration
         if learn_concentration:
-            value = math.exp(log_gamma_variate(generator, shape[j] + n_tables)) / spread
+            # Not so small that products with the base measure underflow.
+            value = max(math.exp(log_gamma_variate(generator, shape[j] + n_tables)) / spread, 1e-30)
         scale = value / concentration
         if learn_base:
             total = 0.0

@@ -56,6 +56,18 @@ class Model(Protocol[State, Data]):
         """
         ...
 
+    def predictive_probabilities(
+        self, stream: Stream, state: State, data: Data, cells: Int32
+    ) -> Float64:
+        """Mean of `cell_probabilities` over what can be integrated out of the state, (n,).
+
+        For scores of single individuals, which are linear in the probability: a drawn profile
+        gives a level that no record of its component has a chance that is nearly always 0 and
+        rarely large, and the mean over draws would take very many of them. For the risk measures,
+        which are not linear in it, the drawn probability is the right one.
+        """
+        ...
+
     def impute(self, stream: Stream, state: State, data: Data) -> Int32:
         """Draw the missing keys of the incomplete records.
 

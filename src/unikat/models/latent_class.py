@@ -22,7 +22,6 @@ from unikat._typing import Float32, Float64, Int16, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.kernels import latent_class as kernels
 from unikat.kernels import mixture, moves
-from unikat.kernels import profiles as profile_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Info, Stream
 from unikat.models.profiles import ProfilePrior, check_bool, check_positive
@@ -115,7 +114,7 @@ class LatentClass(ProfilePrior):
         sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
         start = LatentClassState(
             z=z,
-            theta=np.empty((0, n_slots), np.float32),
+            theta=np.full(counts.shape, 1.0, np.float32),
             weights=np.full(n_slots, 1.0 / n_slots),
             top=np.array([self.top_shape / self.top_rate]),
             profile=self.first_profile(records),
@@ -160,7 +159,8 @@ class LatentClass(ProfilePrior):
     ) -> tuple[LatentClassState, Info]:
         """Split-merge on `state.z` (the caller's own copy); then weights and profiles."""
         slots = compacted(
-            Slots(state.z, state.weights, counts, sizes[None, :]), float(state.top[0])
+            Slots(state.z, state.weights, counts, sizes[None, :], state.theta),
+            float(state.top[0]),
         )
         # A table is a record here.
         tables = slots.stacks[0].copy()
@@ -175,9 +175,16 @@ class LatentClass(ProfilePrior):
             key, sweep, float(state.top[0]), self.top_shape, self.top_rate, tables
         )
         counts = padded(slots.counts, len(weights))
-        profile = self.draw_profile(key, sweep, data, counts, state.profile)
-        theta = np.empty(counts.shape, np.float32)
-        profile_kernels.draw_profiles(key, sweep, data.offsets, profile, counts, theta)
+        occupied_slots = padded(slots.stacks[0], len(weights)) > 0
+        profile, theta = self.draw_profiles(
+            key,
+            sweep,
+            data,
+            counts,
+            occupied_slots,
+            state.profile,
+            None if moved else slots.theta,
+        )
         info = Info({"top": top, "n_components": float(occupied), "split_merge": float(moved != 0)})
         return LatentClassState(slots.z, theta, weights, np.array([top]), profile), info
 
@@ -192,6 +199,13 @@ class LatentClass(ProfilePrior):
         kernels.probabilities(walk, state.theta.astype(np.float64), state.weights, out)
         result[cell] = out
         return result
+
+    def predictive_probabilities(
+        self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
+    ) -> Float64:
+        """`cell_probabilities` with the profiles integrated out: it is linear in each of them."""
+        theta = self.mean_profiles(data.records, state.z, state.profile, len(state.weights))
+        return self.cell_probabilities(stream, state._replace(theta=theta), data, cells)
 
     def impute(self, stream: Stream, state: LatentClassState, data: LatentClassData) -> Int32:
         """Draw the missing keys of the incomplete records, in the order of the records."""

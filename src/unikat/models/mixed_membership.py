@@ -34,7 +34,6 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import cells as cell_kernels
 from unikat.kernels import mixture, moves
-from unikat.kernels import profiles as profile_kernels
 from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Info, Stream
@@ -236,7 +235,7 @@ class MixedMembership(ProfilePrior, ABC):
         Tables; split-merge, which changes z (the caller's own copy); weights; the profiles' prior
         and the profiles; the shared alpha.
         """
-        slots = self._slots(state, Slots(state.z, state.weights, counts, stacks))
+        slots = self._slots(state, Slots(state.z, state.weights, counts, stacks, state.theta))
         z, counts, stacks = slots.z, slots.counts, slots.stacks
         n_slots = counts.shape[1]
         tables = np.zeros(n_slots, np.int64)
@@ -272,9 +271,9 @@ class MixedMembership(ProfilePrior, ABC):
             )
         weights, top, occupied = self._draw_weights(key, sweep, state, tables)
         counts, stacks = padded(counts, len(weights)), padded(stacks, len(weights))
-        profile = self.draw_profile(key, sweep, data, counts, state.profile)
-        theta = np.empty(counts.shape, np.float32)
-        profile_kernels.draw_profiles(key, sweep, data.offsets, profile, counts, theta)
+        profile, theta = self.draw_profiles(
+            key, sweep, data, counts, stacks[0] > 0, state.profile, None if moved else slots.theta
+        )
         if self.alpha == "shared":
             value = weight_kernels.draw_alpha(
                 key,
@@ -332,6 +331,17 @@ class MixedMembership(ProfilePrior, ABC):
         result = np.empty(len(cells))
         result[sorting] = out
         return result
+
+    def predictive_probabilities(
+        self, stream: Stream, state: MembershipState, data: MixtureData, cells: Int32
+    ) -> Float64:
+        """`cell_probabilities` with the profiles integrated out.
+
+        The tokens of a new record are of different keys, whose profiles are independent, so the
+        probability is linear in each of them.
+        """
+        theta = self.mean_profiles(data, state.z, state.profile, len(state.weights))
+        return self.cell_probabilities(stream, state._replace(theta=theta), data, cells)
 
     def impute(self, stream: Stream, state: MembershipState, data: MixtureData) -> Int32:
         """Draw the missing keys of the incomplete records, in the order of the records."""

@@ -15,11 +15,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unikat._typing import Float64, Int64
+from unikat._typing import Bool, Float32, Float64, Int16, Int64
 from unikat.errors import SpecError
 from unikat.kernels import profiles as kernels
 from unikat.models.records import MixtureData
 
+_EVERY = 4
+"""Sweeps from one draw of the prior, and of all profiles, to the next."""
 BASES = ("uniform", "empirical", "learned")
 
 
@@ -64,7 +66,52 @@ class ProfilePrior:
         profile: Float64 = raised / np.repeat(totals / levels, levels) * per_level
         return profile
 
-    def draw_profile(
+    def draw_profiles(
+        self,
+        key: Any,
+        sweep: int,
+        data: MixtureData,
+        counts: Int64,
+        occupied: Bool,
+        profile: Float64,
+        theta: Float32 | None,
+    ) -> tuple[Float64, Float32]:
+        """Draw the prior's parameters (n_rows,) and the profiles (n_rows, n_slots).
+
+        counts (n_rows, n_slots): known tokens; occupied (n_slots,); theta: the profiles before,
+        with as many slots or fewer, or None if the tokens' components were just drawn with the
+        profiles integrated out. The prior is drawn, with all profiles integrated out, every fourth
+        sweep; in the others empty slots keep their profiles, which are draws from that prior
+        already: they are many, and a draw of theirs costs as much as one of an occupied slot.
+        """
+        fresh = np.ones(counts.shape[1], np.bool_)
+        after = np.empty(counts.shape, np.float32)
+        if theta is not None and sweep % _EVERY:
+            n_before = theta.shape[1]
+            fresh[:n_before] = occupied[:n_before]
+            after[:, :n_before] = theta
+        else:
+            profile = self._draw_prior(key, sweep, data, counts, profile)
+        kernels.draw_profiles(key, sweep, data.offsets, profile, counts, fresh, after)
+        return profile, after
+
+    def mean_profiles(self, data: MixtureData, z: Int16, profile: Float64, n_slots: int) -> Float32:
+        """Mean of the profiles given the tokens' components, (n_rows, n_slots).
+
+        z (n_records, n_keys), or (n_records, 1) where a record has one component.
+        """
+        rows = data.rows[data.record_cell]
+        known = rows >= 0
+        places = rows[known].astype(np.int64) * n_slots + np.broadcast_to(z, rows.shape)[known]
+        counts = np.bincount(places, minlength=len(profile) * n_slots).reshape(-1, n_slots)
+        mean = counts + profile[:, None]
+        totals = np.add.reduceat(mean, data.offsets[:-1], axis=0)
+        shares: Float32 = (mean / np.repeat(totals, np.diff(data.offsets), axis=0)).astype(
+            np.float32
+        )
+        return shares
+
+    def _draw_prior(
         self, key: Any, sweep: int, data: MixtureData, counts: Int64, profile: Float64
     ) -> Float64:
         """Draw what is learned of the Dirichlet parameters, given the tokens' components."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float64, Int16, Int64
+from unikat._typing import Float32, Float64, Int16, Int64
 from unikat.kernels import weights as kernels
 from unikat.models.records import START_CLASSES
 
@@ -27,6 +27,8 @@ class Slots(NamedTuple):
     """(n_rows, n_slots)"""
     stacks: Int64
     """(n_keys or 1, n_slots), see `mixture.assign`."""
+    theta: Float32
+    """(n_rows, n_slots)"""
 
 
 def stick_tolerance(n: int) -> float:
@@ -62,6 +64,7 @@ def compacted(slots: Slots, top: float) -> Slots:
         slots.weights[kept],
         slots.counts.take(kept, axis=1),
         slots.stacks.take(kept, axis=1),
+        slots.theta.take(kept, axis=1),
     )
 
 

@@ -5,8 +5,9 @@ scored by the log of its predictive probability,
 
     s_i = log (1/T) sum_t p(x_i | state t),
 
-in nats; the margin of the known keys for a record with missing ones. The logarithmic score is
-strictly proper (Gneiting and Raftery, 2007, JASA 102, 359-378): no model scores better on average
+in nats, with what can be integrated out of a state integrated out (`predictive_probabilities`:
+drawn profiles make the mean heavy-tailed, and biased low for few draws); the margin of the known
+keys for a record with missing ones. The logarithmic score is strictly proper (Gneiting and Raftery, 2007, JASA 102, 359-378): no model scores better on average
 than the distribution that the records come from. All models score the same records, so that they
 are compared pair by pair.
 """
@@ -76,7 +77,7 @@ class PredictiveProbabilities:
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: ScoreTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its score."""
-        p = model.cell_probabilities(stream, state, data, self.cells)
+        p = model.predictive_probabilities(stream, state, data, self.cells)
         totals.n_draws[0] += 1
         totals.probability[...] += p
         logs = np.log(np.maximum(p, FLOOR))
