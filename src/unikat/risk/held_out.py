@@ -7,9 +7,9 @@ scored by the log of its predictive probability,
 
 in nats, with what can be integrated out of a state integrated out (`predictive_probabilities`:
 drawn profiles make the mean heavy-tailed, and biased low for few draws); the margin of the known
-keys for a record with missing ones. The logarithmic score is strictly proper (Gneiting and Raftery, 2007, JASA 102, 359-378): no model scores better on average
-than the distribution that the records come from. All models score the same records, so that they
-are compared pair by pair.
+keys for a record with missing ones. The logarithmic score is strictly proper (Gneiting and Raftery,
+2007, JASA 102, 359-378): no model scores better on average than the distribution that the records
+come from. All models score the same records, so that they are compared pair by pair.
 """
 
 from __future__ import annotations
