@@ -2,6 +2,7 @@
 
     python benchmarks/sweep.py
     python benchmarks/sweep.py --only ny
+    python benchmarks/sweep.py --only classes --models latent-class
 
 One chain on one thread and on all cores, from the state the chain is in after a burn-in. Blocks
 of sweeps on one and on all threads alternate, so that other work on the machine slows both alike;
@@ -21,17 +22,21 @@ from common import cell_table, cores, data_file, machine, print_table
 if TYPE_CHECKING:
     from unikat.data import CellTable
 
+IPUMS_KEYS = ["OWNERSHP", "MORTGAGE", "AGE", "SEX", "MARST", "RACESING", "EDUC", "EMPSTAT",
+              "DISABWRK", "VETSTAT"]  # fmt: skip
 CENSUS_KEYS = ["ST", "AGEP", "SEX", "RAC1P", "HISP", "CIT", "MAR", "SCHL", "ESR", "DIS"]
 
 
 class Chain:
     """A chain that is advanced by hand."""
 
-    def __init__(self, table: CellTable, seed: int) -> None:
-        from unikat import HDP
+    def __init__(self, table: CellTable, label: str, seed: int) -> None:
         from unikat.models.base import Stream
+        from unikat.models.catalogue import build_model
+        from unikat.provenance import ModelSpec
 
-        self.model = HDP()
+        spec = ModelSpec.of(label)
+        self.model = build_model(spec.name, spec.options)
         self.data = self.model.prepare(table)
         self.stream = Stream(seed, 0, 0)
         self.state = self.model.init(self.stream, self.data)
@@ -60,6 +65,32 @@ def census(n_records: int) -> CellTable:
     return read(drawn, CENSUS_KEYS, Design(population_size=100 * n_records)).tabulate()
 
 
+def ipums(level: bool) -> CellTable:
+    """20,000 people of New York 2000 with ten keys, a tenth of the values missing.
+
+    They are missing, or a level of their own if `level`: NPBayesImputeCat's example file.
+    """
+    from unikat import Design, read
+
+    missing = "level" if level else "integrate"
+    design = Design(population_size=953_076)
+    return read(data_file("nyexample_X"), IPUMS_KEYS, design, missing=missing).tabulate()
+
+
+def classes(n_records: int = 20_000, n_keys: int = 10, n_classes: int = 50) -> CellTable:
+    """Simulated latent classes: 5 levels a key, profiles ~ Dirichlet(1/2)."""
+    import numpy as np
+
+    from unikat.data import CellTable, Key
+
+    rng = np.random.default_rng(1)
+    profiles = rng.dirichlet(np.full(5, 0.5), (n_classes, n_keys)).cumsum(axis=2)
+    component = rng.choice(n_classes, n_records, p=rng.dirichlet(np.full(n_classes, 5.0)))
+    codes = (rng.random((n_records, n_keys, 1)) > profiles[component]).sum(axis=2)
+    keys = [Key.of_size(f"K{j}", 5) for j in range(n_keys)]
+    return CellTable.from_codes(np.minimum(codes, 4), keys, population_size=10**6)
+
+
 def seconds(work: Callable[..., object], *arguments: object) -> float:
     """Time one call."""
     started = time.perf_counter()
@@ -68,12 +99,19 @@ def seconds(work: Callable[..., object], *arguments: object) -> float:
 
 
 def measure(
-    name: str, table: CellTable, *, burn_in: int, blocks: int, block: int, observations: int
+    name: str,
+    table: CellTable,
+    label: str,
+    *,
+    burn_in: int,
+    blocks: int,
+    block: int,
+    observations: int,
 ) -> list[list[str]]:
     """Rows of the result for one table."""
     from unikat import RiskMeasures
 
-    chain, measures = Chain(table, seed=1), RiskMeasures.of(table)
+    chain, measures = Chain(table, label, seed=1), RiskMeasures.of(table)
     chain.model.compile()
     measures.compile()
     chain.advance(burn_in, cores())
@@ -95,12 +133,13 @@ def measure(
         times.setdefault(("RiskMeasures.observe", 1), []).append(taken)
 
     print(
-        f"{name}: {table.n_records:,} records, {table.n_keys} keys, {table.n_cells:,} patterns, "
+        f"{name}, {label}: {table.n_records:,} records, {table.n_keys} keys, "
+        f"{table.n_cells:,} patterns, "
         f"{table.n_uniques:,} sample uniques; after {chain.stream.sweep} sweeps "
-        f"{chain.n_components} components, alpha {chain.state.alpha.mean():.2g}"
+        f"{chain.n_components} components in {len(chain.state.weights)} slots"
     )
     return [
-        [name, what, str(n), f"{1e3 * statistics.median(t):,.3f}", f"{1e3 * min(t):,.3f}"]
+        [name, label, what, str(n), f"{1e3 * statistics.median(t):,.3f}", f"{1e3 * min(t):,.3f}"]
         for (what, n), t in times.items()
     ]
 
@@ -108,7 +147,8 @@ def measure(
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", choices=["ny", "census"])
+    parser.add_argument("--only", choices=["ny", "classes", "census"])
+    parser.add_argument("--models", nargs="+", default=["hdp"])
     parser.add_argument("--records", type=int, default=1_000_000, help="of the census table")
     parser.add_argument("--burn-in", type=int, default=500, help="sweeps, New York")
     parser.add_argument("--census-burn-in", type=int, default=30, help="sweeps, census")
@@ -116,25 +156,22 @@ def main() -> None:
     options = parser.parse_args()
     print(machine())
     rows = []
-    if options.only != "census":
-        rows += measure(
-            "ny2000_clean_10000",
-            cell_table("ny2000_clean_10000"),
-            burn_in=options.burn_in,
-            blocks=options.blocks,
-            block=50,
-            observations=options.blocks,
-        )
-    if options.only != "ny":
-        rows += measure(
-            f"census, {options.records:,} records",
-            census(options.records),
-            burn_in=options.census_burn_in,
-            blocks=options.blocks,
-            block=2,
-            observations=2,
-        )
-    print_table(["data", "what", "threads", "median ms", "fastest ms"], rows)
+    small = {"burn_in": options.burn_in, "blocks": options.blocks, "block": 50}
+    small["observations"] = options.blocks
+    large = {"burn_in": options.census_burn_in, "blocks": options.blocks, "block": 2}
+    large["observations"] = 2
+    for label in options.models:
+        if options.only in (None, "ny"):
+            table = cell_table("ny2000_clean_10000")
+            rows += measure("ny2000_clean_10000", table, label, **small)
+        if options.only in (None, "classes"):
+            rows += measure("50 simulated classes", classes(), label, **small)
+            rows += measure("nyexample, missing", ipums(level=False), label, **small)
+            rows += measure("nyexample, missing a level", ipums(level=True), label, **small)
+        if options.only in (None, "census"):
+            table = census(options.records)
+            rows += measure(f"census, {options.records:,} records", table, label, **large)
+    print_table(["data", "model", "what", "threads", "median ms", "fastest ms"], rows)
 
 
 if __name__ == "__main__":

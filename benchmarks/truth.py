@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 HEAD = [
     "file",
+    "model",
     "seed",
     "stopped",
     "sweeps",
@@ -51,19 +52,23 @@ def agreement(means: Sequence[float], errors: Sequence[float]) -> str:
     return f"{common:.2f}, χ²({freedom}) = {distance:.1f}, p = {chi2.sf(distance, freedom):.3f}"
 
 
-def run(name: str, seeds: Sequence[int], max_seconds: float | None) -> str:
+def run(name: str, label: str, seeds: Sequence[int], max_seconds: float | None) -> str:
     """Print a row per seed and return what the seeds say together."""
-    from unikat import HDP, RiskMeasures, assess, sample
+    from unikat import RiskMeasures, assess, sample
     from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import worst_ess, worst_rhat
+    from unikat.models.catalogue import build_model
+    from unikat.provenance import ModelSpec
 
     table, true = cell_table(name), TRUTH[name]
     plan = Plan(stop=StopRule(max_seconds=max_seconds))
+    spec = ModelSpec.of(label)
+    model = build_model(spec.name, spec.options)
     means: dict[str, list[float]] = {"tau1": [], "tau1_expected": []}
     errors: dict[str, list[float]] = {"tau1": [], "tau1_expected": []}
     n_converged = n_inside = 0
     for seed in seeds:
-        draws = sample(HDP(), table, RiskMeasures.of(table), seed=seed, plan=plan)
+        draws = sample(model, table, RiskMeasures.of(table), seed=seed, plan=plan)
         estimate = assess(draws, table)
         tau1, expected = estimate.tau1, estimate.tau1_expected
         inside = tau1.lower <= true <= tau1.upper
@@ -74,6 +79,7 @@ def run(name: str, seeds: Sequence[int], max_seconds: float | None) -> str:
             errors[scalar].append(mcse(draws, scalar))
         values = [
             name,
+            label,
             seed,
             draws.stop_reason,
             draws.n_sweeps,
@@ -92,20 +98,25 @@ def run(name: str, seeds: Sequence[int], max_seconds: float | None) -> str:
             f"{label} {agreement(means[scalar], errors[scalar])}"
             for scalar, label in (("tau1", "τ1"), ("tau1_expected", "expected τ1"))
         ]
-    return f"- {name}: {'; '.join(parts)}"
+    return f"- {name}, {label}: {'; '.join(parts)}"
 
 
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--files", nargs="+", choices=list(TRUTH), default=list(TRUTH))
+    parser.add_argument("--models", nargs="+", default=["hdp"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5])
     parser.add_argument("--max-seconds", type=float, default=None, help="for each file and seed")
     options = parser.parse_args()
     print(machine(), end="\n\n")
     print(markdown_row(HEAD))
     print(markdown_row("-" * len(title) for title in HEAD))
-    together = [run(name, options.seeds, options.max_seconds) for name in options.files]
+    together = [
+        run(name, label, options.seeds, options.max_seconds)
+        for name in options.files
+        for label in options.models
+    ]
     print("\n" + "\n".join(together))
 
 
