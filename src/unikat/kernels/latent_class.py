@@ -55,6 +55,8 @@ def allocate(key, sweep, first, last, rows, cell, starts, theta, weights, z, cou
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     product = np.empty((n_keys + 1, n_slots))
     group = np.empty(8)
+    taken = np.zeros(n_slots, np.int64)
+    touched = np.empty(n_slots, np.int64)
     product[0] = weights
     for i in range(first, last):
         descend(rows, i, first, theta, product)
@@ -78,6 +80,7 @@ def allocate(key, sweep, first, last, rows, cell, starts, theta, weights, z, cou
         seek(generator, key, c, sweep, PURPOSE_ALLOCATE)
         n_records = starts[c + 1] - starts[c]
         if n_records <= 2 * n_slots:
+            n_touched = 0
             for record in range(starts[c], starts[c + 1]):
                 mark = uniform(generator) * total
                 g = 0
@@ -93,10 +96,17 @@ def allocate(key, sweep, first, last, rows, cell, starts, theta, weights, z, cou
                             break
                         mark -= mass[s]
                 z[record, 0] = k
-                sizes[k] += 1
+                if taken[k] == 0:
+                    touched[n_touched] = k
+                    n_touched += 1
+                taken[k] += 1
+            for a in range(n_touched):
+                k = touched[a]
+                sizes[k] += taken[k]
                 for j in range(n_keys):
                     if rows[i, j] >= 0:
-                        counts[rows[i, j], k] += 1
+                        counts[rows[i, j], k] += taken[k]
+                taken[k] = 0
             continue
         # Many records of one cell: how many go to each component, one after another.
         left = n_records
@@ -107,17 +117,17 @@ def allocate(key, sweep, first, last, rows, cell, starts, theta, weights, z, cou
                 break
             # Within rounding the last slot with mass takes all that is left.
             share = mass[k] / rest if rest - mass[k] > 1e-12 * total else 1.0
-            taken = np.int64(binomial(generator, float(left), share)) if mass[k] > 0.0 else 0
+            n_taken = np.int64(binomial(generator, float(left), share)) if mass[k] > 0.0 else 0
             rest -= mass[k]
-            for _ in range(taken):
+            for _ in range(n_taken):
                 z[record, 0] = k
                 record += 1
-            left -= taken
-            sizes[k] += taken
-            if taken > 0:
+            left -= n_taken
+            sizes[k] += n_taken
+            if n_taken > 0:
                 for j in range(n_keys):
                     if rows[i, j] >= 0:
-                        counts[rows[i, j], k] += taken
+                        counts[rows[i, j], k] += n_taken
 
 
 @kernel

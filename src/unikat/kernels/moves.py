@@ -26,7 +26,7 @@ from unikat.kernels.random import (
 )
 
 _INV32 = 1.0 / 4294967296.0
-_SCANS = 3
+_SCANS = 1
 
 
 @device
