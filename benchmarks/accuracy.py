@@ -125,7 +125,7 @@ def main() -> None:
         out = options.folder / f"{name}-evaluation"
         if not options.table:
             out = evaluate(name, options.folder, options)
-        if out.exists():
+        if (out / "evaluation.parquet").exists():
             rows += rows_of(name, out)
     print(machine())
     print_table(
