@@ -67,6 +67,11 @@ def test_unconverged_fits_have_a_code_of_their_own(here: Path, capsys: Any) -> N
         (["people.csv", *COMMON], "No sample size"),
         (["people.csv", *COMMON, "--n", "401"], "larger than the population, which has 400"),
         (["people.csv", *COMMON, "--n", "10%,40"], "more than once"),
+        (["people.csv", *COMMON, "--n", "1,500"], "a comma separates sizes, but 1,500 looks"),
+        (
+            ["people.csv", *COMMON, "--n", "40", "--models", "hdp,hdp:alpha=shared"],
+            "The models 'hdp' and 'hdp:alpha=shared' are the same",
+        ),
         (["people.csv", *COMMON, "--n", "ten"], "neither a whole number"),
         (["people.csv", *COMMON, "--n", "40", "--models", "hpd"], "Did you mean 'hdp'"),
         (["people.csv", *COMMON, "--n", "40", "--models", "hdp:alfa=1"], "no option 'alfa'"),
