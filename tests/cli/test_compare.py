@@ -188,7 +188,7 @@ def test_missing_keys(here: Path, how: str) -> None:
         (["people.csv", *FEW, "--models", "hdp"], ["no keys"]),
         (
             ["people.csv", *COMMON, *FEW, "--models", "hdp", "--held-out", "1"],
-            ["held_out", "less than 1"],
+            ["held_out is 1; it must be at least 0 and below 1"],
         ),
         (
             ["people.csv", *COMMON, *FEW, "--models", "hdp", "--path", "components=1,2"],

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from unikat.errors import SpecError
 from unikat.models.base import AnyModel
 from unikat.models.catalogue import build_model
-from unikat.provenance import ModelSpec, SamplingSpec, Spec, split_keys
+from unikat.provenance import ModelSpec, SamplingSpec, Share, Spec, split_keys
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
 
@@ -46,7 +46,7 @@ class EvaluationSpec(Spec):
     design: Literal["simple", "bernoulli", "stratified"] = "simple"
     strata: str | None = None
     """Column of the strata."""
-    level: float = Field(default=0.95, gt=0, lt=1)
+    level: Share = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals."""
     sampling: SamplingSpec = SamplingSpec()
     """`seed` is that of the study, from which those of the samples and their chains come."""
