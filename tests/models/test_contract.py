@@ -291,3 +291,9 @@ def test_classes_need_no_known_key():
         cells = model.impute(Stream(3, 1, 6), state, data)
         assert cells.shape == (3, 2)
         assert ((cells >= 0) & (cells < [2, 3])).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_that_can_compile_does_so_without_data(name: str) -> None:
+    hook = getattr(build_model(name, {}), "compile", None)
+    assert hook is None or hook() is None
