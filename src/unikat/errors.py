@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
-    from pydantic_core import ErrorDetails
 
 _KINDS = {
     "int": "a whole number",
@@ -52,7 +51,7 @@ def suggest(name: str, candidates: Iterable[str]) -> str:
 
 
 def all_problems(
-    problems: Sequence[ErrorDetails], where: str, specification: type[BaseModel]
+    problems: Sequence[Mapping[str, Any]], where: str, specification: type[BaseModel]
 ) -> str:
     """Tell what is wrong with a specification: each option with its value, rule and a remedy.
 
@@ -83,12 +82,12 @@ def all_problems(
     return "\n  ".join([f"{where} is not valid in {len(lines)} places:", *lines])
 
 
-def _told(path: str, problem: ErrorDetails) -> str:
+def _told(path: str, problem: Mapping[str, Any]) -> str:
     lead = f"{path}: " if path else ""
     return f"{lead}{problem['msg'].removeprefix('Value error, ')}."
 
 
-def _broken_rule(path: str, problem: ErrorDetails, field: FieldInfo | None) -> str:
+def _broken_rule(path: str, problem: Mapping[str, Any], field: FieldInfo | None) -> str:
     """Say the option, the value given, the rule and an example, for an option that is one value."""
     given, kind = problem["input"], _KINDS.get(problem["type"].partition("_")[0])
     marks = [] if field is None else field.metadata

@@ -56,7 +56,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ComparisonSettings:
     """Everything, beside models and table, on which the numbers of a comparison depend."""
 
     seed: int
@@ -220,7 +220,7 @@ class Store:
 def compare(
     candidates: Sequence[Candidate],
     table: CellTable,
-    settings: Settings,
+    settings: ComparisonSettings,
     *,
     workers: Workers | None = None,
     store: Store | None = None,
@@ -324,7 +324,7 @@ class _Runner:
     """Makes the fits, or takes them from the store."""
 
     table: CellTable
-    settings: Settings
+    settings: ComparisonSettings
     workers: Workers | None
     store: Store | None
     progress: Progress | None
