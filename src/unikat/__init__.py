@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unikat.inference.chains import sample
     from unikat.models.hdp import HDP
     from unikat.report.results import write
+    from unikat.risk.compare import Candidate, ComparisonSettings, compare
     from unikat.risk.designs import Population
     from unikat.risk.estimate import RiskEstimate, assess
     from unikat.risk.evaluate import Study, evaluate
@@ -29,7 +30,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "HDP",
+    "Candidate",
     "CellTable",
+    "ComparisonSettings",
     "Design",
     "Key",
     "Microdata",
@@ -40,6 +43,7 @@ __all__ = [
     "UnikatError",
     "__version__",
     "assess",
+    "compare",
     "evaluate",
     "read",
     "sample",
@@ -48,7 +52,9 @@ __all__ = [
 
 _MODULES = {
     "HDP": "unikat.models.hdp",
+    "Candidate": "unikat.risk.compare",
     "CellTable": "unikat.data",
+    "ComparisonSettings": "unikat.risk.compare",
     "Design": "unikat.data",
     "Key": "unikat.data",
     "Microdata": "unikat.data",
@@ -58,6 +64,7 @@ _MODULES = {
     "Study": "unikat.risk.evaluate",
     "UnikatError": "unikat.errors",
     "assess": "unikat.risk.estimate",
+    "compare": "unikat.risk.compare",
     "evaluate": "unikat.risk.evaluate",
     "read": "unikat.data",
     "sample": "unikat.inference.chains",

@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from fractions import Fraction
 from importlib import metadata
 from math import isfinite
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 
-from unikat.errors import SpecError, suggest
+from unikat.errors import SpecError, all_problems
 
 _Code = str | int | float
+
+
+def _of_percent(value: object) -> object:
+    """Read `20%` as 0.2, exactly as if that had been written."""
+    text = re.fullmatch(r"\s*([0-9]+(\.[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
+    return float(Fraction(text[1]) / 100) if text else value
+
+
+Share = Annotated[float, BeforeValidator(_of_percent)]
+"""A share of a whole; a text may give it in percent."""
 
 
 class _Table(BaseModel):
@@ -125,7 +144,7 @@ class SamplingSpec(_Table):
 class ReportSpec(_Table):
     """The `[report]` table: what the results show."""
 
-    level: float = Field(default=0.95, gt=0, lt=1)
+    level: Share = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals."""
     show_small_cells: bool = False
     """Print the values of the records at greatest risk; by default only their row numbers."""
@@ -176,7 +195,7 @@ class Spec(_Table):
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise SpecError(_all_errors(error, where, cls)) from None
+            raise SpecError(all_problems(error.errors(include_url=False), where, cls)) from None
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
@@ -227,6 +246,7 @@ class AssessmentSpec(Spec):
     keys: tuple[str, ...] = ()
     """Names of the key variables, each with its binning rule if any: `AGE:width(5)`."""
     model: ModelSpec = ModelSpec()
+    """A table, or a text as `ModelSpec.of` reads it."""
     sampling: SamplingSpec = SamplingSpec()
     report: ReportSpec = ReportSpec()
 
@@ -234,6 +254,11 @@ class AssessmentSpec(Spec):
     @classmethod
     def _listed(cls, keys: object) -> object:
         return split_keys(keys) if isinstance(keys, str) else keys
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _named(cls, model: object) -> object:
+        return ModelSpec.of(model) if isinstance(model, str) else model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -405,26 +430,3 @@ def _relative(path: Path, folder: Path) -> str:
     except ValueError:
         return str(path)
     return str(path) if shared == Path(shared.anchor) else os.path.relpath(path, folder)
-
-
-def _all_errors(error: ValidationError, where: str, spec: type[Spec]) -> str:
-    lines = []
-    for problem in error.errors(include_url=False, include_input=False):
-        path = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            known = _names(spec, problem["loc"])
-            lines.append(f"{path}: no such name.{suggest(str(problem['loc'][-1]), known)}")
-        else:
-            lead = f"{path}: " if path else ""
-            lines.append(f"{lead}{problem['msg'].removeprefix('Value error, ')}.")
-    if len(lines) == 1:
-        return f"{where} is not valid: {lines[0]}"
-    return "\n  ".join([f"{where} is not valid in {len(lines)} places:", *lines])
-
-
-def _names(spec: type[Spec], location: tuple[str | int, ...]) -> list[str]:
-    """Names that may stand where one was not known."""
-    field = spec.model_fields.get(str(location[0])) if len(location) > 1 else None
-    table = spec if field is None else field.annotation
-    known = table if isinstance(table, type) and issubclass(table, BaseModel) else spec
-    return [field.alias or name for name, field in known.model_fields.items()]

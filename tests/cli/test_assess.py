@@ -117,6 +117,41 @@ def test_the_written_specification_gives_the_same_numbers(people: Path, here: Pa
     assert a.equals(b)
 
 
+@pytest.mark.parametrize(
+    ("written", "arguments", "options"),
+    [
+        ("", ["--model", "gom:components=3"], {"components": 3}),
+        ("", ["--model", "gom"], {}),
+        (
+            "",
+            ["--model", "gom:components=3:alpha=per-record", "--set", "components=4"],
+            {"components": 4, "alpha": "per-record"},
+        ),
+        ('model = "gom:components=3"', ["--set", "alpha=per-record"],
+         {"components": 3, "alpha": "per-record"}),
+        ('[model]\nname = "hdp"\ncomponents = 2', ["--model", "gom:alpha=per-record"],
+         {"components": 2, "alpha": "per-record"}),
+    ],
+)  # fmt: skip
+def test_a_model_is_named_with_its_options(
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    written: str,
+    arguments: list[str],
+    options: dict[str, Any],
+) -> None:
+    (here / "spec.toml").write_text(written + "\n")
+    seen = []
+
+    def run(spec: Any, *_: Any, **__: Any) -> None:
+        seen.append((spec.model.name, spec.model.options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unikat.report.assessment.run", run)
+    assert main(["assess", "spec.toml", *arguments, "--quiet"]) == 130
+    assert seen == [("gom", options)]
+
+
 def test_an_unconverged_run_is_written_marked_and_resumed(
     people: Path, here: Path, capsys: Any
 ) -> None:
@@ -180,6 +215,10 @@ def test_a_refused_overwrite_keeps_the_old_run(people: Path, here: Path, capsys:
         (["people.csv", "--keys", "AGE,SEXX", "--population-size", "9e3"], ["'SEXX'", "'SEX'"]),
         (["people.csv", "--keys", "AGE,SEX:cut(5", "--population-size", "9e3"], ["cut(5"]),
         (["people.csv", *COMMON, "--population-size", "9e3", "--model", "hpd"], ["'hpd'", "'hdp'"]),
+        (
+            ["people.csv", *COMMON, "--population-size", "9e3", "--model", "gom:3"],
+            ["'3' in the model 'gom:3' is not NAME=VALUE"],
+        ),
         (
             ["people.csv", *COMMON, "--population-size", "9e3", "--set", "alpha_shap=1"],
             ["no option 'alpha_shap'", "'alpha_shape'"],

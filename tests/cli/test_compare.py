@@ -76,6 +76,9 @@ def test_the_whole_comparison(people: Path, here: Path, capsys: Any) -> None:
     assert {path.name for path in folder.iterdir()} == FILES | {"fits"}
     written = [path for path in folder.rglob("*") if path.is_file()]
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in written)
+    folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
+    assert len(folders) == 6
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o700 for path in folders)
     table = pq.read_table(folder / "comparison.parquet").to_pylist()
     assert [row["model"] for row in table] == MODELS.split(",")
     assert all(row["converged"] and row["n"] == 400 and row["repeat"] == 0 for row in table)
@@ -188,7 +191,7 @@ def test_missing_keys(here: Path, how: str) -> None:
         (["people.csv", *FEW, "--models", "hdp"], ["no keys"]),
         (
             ["people.csv", *COMMON, *FEW, "--models", "hdp", "--held-out", "1"],
-            ["held_out", "less than 1"],
+            ["held_out is 1; it must be at least 0 and below 1"],
         ),
         (
             ["people.csv", *COMMON, *FEW, "--models", "hdp", "--path", "components=1,2"],

@@ -204,3 +204,14 @@ def test_removing(tmp_path):
 def test_what_cannot_be_held(tmp_path):
     with pytest.raises(TypeError, match="cannot hold a set"):
         save(tmp_path / FILE_NAME, RUN, {"x": {1}})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of folders are POSIX")
+def test_folders_that_are_made_are_for_their_owner_alone(tmp_path):
+    before = os.umask(0o022)
+    try:
+        save(tmp_path / "fits" / "one" / FILE_NAME, RUN, CONTENT)
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "fits", tmp_path / "fits" / "one"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -320,3 +320,9 @@ def test_predictive_probabilities_are_means_over_the_profiles(name, options):
     error = np.std(draws, axis=0) / np.sqrt(len(draws))
     z = (np.mean(draws, axis=0) - mean) / error
     assert (2 * stats.norm.sf(np.abs(z)) > 1e-6 / len(cells)).all(), z
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_that_can_compile_does_so_without_data(name: str) -> None:
+    hook = getattr(build_model(name, {}), "compile", None)
+    assert hook is None or hook() is None

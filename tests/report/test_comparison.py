@@ -193,15 +193,50 @@ def test_the_evidence_in_words(found: ComparisonSummary) -> None:
     said = found.sentences["evidence"]
     assert said.startswith("gom:components=5 predicts the records left out best")
     assert "gom:components=20 as well within the error" in said
-    assert "gom:components=2 would not produce as many sample uniques" in said
+    assert said.endswith("gom:components=2 would produce more sample uniques than the file has.")
     assert compared(converged=False).sentences["answer"].startswith("Provisional, not converged")
     alone = replace(found, models=found.models[:1])
     assert "With the model gom:components=2, about" in wording.answer(alone)
     assert "its interval should not be relied on" in wording.evidence(alone)
     worse = replace(found.models[1], checks=found.models[0].checks)
     both = replace(found, models=(found.models[0], worse))
-    assert "None of the models" in wording.evidence(both)
+    assert "All models would produce more" in wording.evidence(both)
     assert "7 impossible" in "\n".join(wording.terminal_table(compared(n_zero=7)))
+
+
+def test_too_many_and_too_few_sample_uniques_are_told_apart(found: ComparisonSummary) -> None:
+    check = found.models[0].checks[0]
+    few = replace(check, mean=0.5 * check.observed)
+    more, fewer, fits = (
+        replace(model, model=name, checks=(one, *model.checks[1:]))
+        for model, name, one in zip(
+            found.models, ("much", "little", "fits"), (check, few, replace(check, p_value=0.7)),
+            strict=True,
+        )
+    )  # fmt: skip
+
+    def said(*models: Any) -> str:
+        return wording.evidence(replace(found, models=models))
+
+    assert "All models would produce fewer sample uniques" in said(fewer, fewer)
+    assert "All models would produce a different number of sample uniques" in said(more, fewer)
+    assert "little would produce fewer sample uniques than the file has." in said(fewer, fits)
+    assert "much and little would produce a different number of" in said(more, fewer, fits)
+    assert said(fewer).startswith("The model would produce fewer sample uniques than the file has")
+
+
+def test_the_best_model_is_named_only_as_far_as_can_be_told(found: ComparisonSummary) -> None:
+    def said(**changes: Any) -> str:
+        other = found.models[0]
+        assert other.held_out is not None
+        changed = replace(other, held_out=replace(other.held_out, **changes))
+        return wording.evidence(replace(found, models=(changed, *found.models[1:])))
+
+    assert said().startswith("gom:components=5 predicts")
+    assert said(sampling=sampling(converged=False)).startswith("Provisionally, gom:components=5 ")
+    unknown = said(difference_standard_error=math.nan)
+    assert unknown.startswith("Too few records were left out to tell which model predicts best.")
+    assert "predicts the records left out best" not in unknown
 
 
 def test_the_table_has_a_row_per_model(found: ComparisonSummary) -> None:

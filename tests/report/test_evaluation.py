@@ -331,3 +331,38 @@ def test_sizes_are_exact_shares() -> None:
     asked = EvaluationSpec.parse({"n": "2.5%,1_000, 7", "keys": "A,B:cut(0,1)"})
     assert asked.sample_sizes(48_842) == (1221, 1000, 7)
     assert asked.keys == ("A", "B:cut(0,1)")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1,500", "1500"),
+        ("1,500,5000", "1500"),
+        ("5%,1,500", "1500"),
+        ("50,100", "50100"),
+        ("1,500,000", "1500000"),
+        ("100,000", "100000"),
+        ("100,500,050", "100500050"),
+    ],
+)
+def test_commas_that_may_stand_between_thousands_are_refused(text: str, number: str) -> None:
+    with pytest.raises(SpecError, match=f"looks like one number. Write {number} if") as caught:
+        EvaluationSpec.parse({"n": text})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("1500,5000", (1500, 5000)),
+        ("1_500,100", (1500, 100)),
+        ("100,500", (100, 500)),
+        ("1, 500", (1, 500)),
+        ("40,20%", (40, 2000)),
+        ("5%,100", (500, 100)),
+        ("2.5%,10%", (250, 1000)),
+        ([1, 500], (1, 500)),
+    ],
+)
+def test_commas_separate_sizes(text: object, sizes: tuple[int, ...]) -> None:
+    assert EvaluationSpec.parse({"n": text}).sample_sizes(10_000) == sizes

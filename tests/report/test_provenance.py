@@ -18,6 +18,7 @@ from unikat.provenance import (
     toml_value,
     write_toml,
 )
+from unikat.report.comparison_spec import ComparisonSpec
 
 scalars = (
     st.booleans()
@@ -108,10 +109,61 @@ def test_all_errors_are_told_at_once() -> None:
     assert message.startswith("spec.toml is not valid in 6 places:")
     assert "population: no such name. Did you mean 'population_size'?" in message
     assert "sampling.chainz: no such name. Did you mean 'chains'?" in message
-    assert "sampling.seed: Input should be greater than or equal to 0." in message
-    assert "data.missing: Input should be 'integrate', 'level' or 'wildcard'." in message
-    assert "report.level: Input should be less than 1." in message
-    assert "keys.0: Input should be a valid string." in message
+    assert "sampling.seed is -1; it must be at least 0 and below 9,223," in message
+    assert "data.missing is 'drop'; it must be integrate, level or wildcard." in message
+    assert "report.level is 2; it must be above 0 and below 1, such as 0.95." in message
+    assert "keys.0 is 1; it must be text." in message
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"held_out": "1"}, "held_out is 1; it must be at least 0 and below 1, such as 0.2."),
+        ({"held_out": "120%"}, "held_out is 1"),
+        ({"held_out": "a fifth"}, "held_out is 'a fifth'; it must be a number, at least 0 and bel"),
+        ({"level": 2}, "level is 2; it must be above 0 and below 1, such as 0.95."),
+        ({"sampling": {"rhat": "0.9"}}, "sampling.rhat is 0.9; it must be above 1, such as 1.01."),
+        (
+            {"sampling": {"chains": 0}},
+            "sampling.chains is 0; it must be at least 1 and at most 1,024, such as 4.",
+        ),
+        (
+            {"sampling": {"chains": "2.5"}},
+            "sampling.chains is 2.5; it must be a whole number, at least 1 and at most 1,024, suc",
+        ),
+        ({"sampling": {"thin": 0}}, "sampling.thin is 0; it must be at least 1."),
+        ({"sampling": {"thin": "x" * 99}}, "sampling.thin is 'xxxxxxxxxx"),
+        ({"sampling": 3}, "sampling is 3; it must be a table."),
+        ({"models": 3}, "models is 3; it must be a list."),
+        (
+            {"data": {"missing": "wildcards"}},
+            "data.missing is 'wildcards'; it must be integrate, level or wildcard. "
+            "Did you mean 'wildcard'?",
+        ),
+        ({"path": {"option": "x", "values": [1]}}, "path.values: a path needs two or more"),
+        ({"path": {"option": "x"}}, "path.values: Field required."),
+    ],
+)
+def test_an_option_with_a_wrong_value_is_told_with_its_rule(
+    values: dict[str, object], message: str
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        ComparisonSpec.parse(values)
+    assert str(caught.value).startswith(f"The specification is not valid: {message}")
+    assert "Input should" not in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_values_that_mean_missing_are_not_told() -> None:
+    with pytest.raises(SpecError) as caught:
+        AssessmentSpec.parse({"data": {"missing_values": [["SECRET"]]}})
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["20%", " 20 %", "20.0%", "0.2", 0.2])
+def test_a_share_may_be_given_in_percent(text: object) -> None:
+    assert ComparisonSpec.parse({"held_out": text, "level": "95%"}) == ComparisonSpec()
+    assert AssessmentSpec.parse({"report": {"level": "90%"}}).report.level == 0.9
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.checkpoint import FILE_NAME
 from unikat.models.hdp import HDP
 from unikat.risk import compare as module
-from unikat.risk.compare import FINISHED, Candidate, Settings, Store, compare
+from unikat.risk.compare import FINISHED, Candidate, ComparisonSettings, Store, compare
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures
 
@@ -22,7 +22,9 @@ KEYS = [Key.of_size("A", 12), Key.of_size("B", 12)]
 HERE = Workers(n_workers=1, n_threads=1)
 RIGHT = Candidate(label="right", model=Toy(prior=0.3))
 WRONG = Candidate(label="wrong", model=Toy(prior=0.3, independent=True))
-SETTINGS = Settings(seed=1, plan=Plan(n_chains=2, stop=StopRule(ess=60, rhat=1.5, max_sweeps=2000)))
+SETTINGS = ComparisonSettings(
+    seed=1, plan=Plan(n_chains=2, stop=StopRule(ess=60, rhat=1.5, max_sweeps=2000))
+)
 
 
 def some_table(n=150, holes=False):

@@ -199,6 +199,7 @@ def test_studies_that_do_not_fit_the_population_are_refused():
     population = people(40)
     bare = Population.of(population.table)
     for choice, changes, models, words in (
+        (population, {}, {"a": Toy(), "b": Toy()}, "'a' and 'b' are the same"),
         (population, {"sizes": (41,)}, {"toy": Toy()}, "larger than the population"),
         (population, {}, {}, "No model"),
         (bare, {"design": "stratified"}, {"toy": Toy()}, "needs strata"),

@@ -24,13 +24,20 @@ def path(means, deviation=4.0, ess=400.0):
         ({k: 100 - 4 * k for k in range(1, 9)}, None),
         # The same value twice says nothing.
         ({2: 90, 20: 52, 29: 51}, None),
-        ({2: 90, 20: 52, 30: 51}, 20),
+        ({2: 90, 20: 52, 25: 51, 29: 51}, None),
+        ({2: 90, 20: 52, 25: 51, 30: 51}, 20),
+        # Two neighbours are not enough, nor is one larger value that is not far away.
+        ({1: 50, 2: 50}, None),
+        ({1: 50, 2: 50, 3: 50}, 1),
+        ({2: 90, 20: 52, 30: 51}, None),
+        ({2: 90, 20: 52, 40: 51}, None),
+        ({2: 90, 20: 52, 41: 51}, 20),
         # Stable for a while is not stable.
         ({2: 50, 5: 50, 10: 50, 20: 80}, None),
-        ({30: 51, 2: 90, 10: 50}, 10),
+        ({30: 51, 2: 90, 10: 50}, 10),  # in any order
         ({1: 50}, None),
         ({}, None),
-        ({1: 0.0, 2: 0.0}, 1),
+        ({1: 0.0, 3: 0.0}, 1),
     ],
 )
 def test_the_smallest_value_from_which_on_nothing_changes(means, chosen):

@@ -29,7 +29,7 @@ _PLACES = {
     **READING_PLACES,
     **SAMPLING_PLACES,
     "population_size": ("population_size",),
-    "model": ("model", "name"),
+    "model": ("model",),
     "threads": ("sampling", "threads"),
     "level": ("report", "level"),
     "show_small_cells": ("report", "show_small_cells"),
@@ -42,9 +42,11 @@ def _options(command: Command) -> Command:
         KEYS,
         click.option("--population-size", metavar="N", help="Units in the population the file is "
                      "a sample of."),
-        click.option("--model", metavar="NAME", help="Statistical model.  [default: hdp]"),
+        click.option("--model", metavar="MODEL", help="Statistical model, with its options "
+                     "after colons: gom:components=30.  [default: hdp]"),
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="An option of the model; can be repeated."),
+                     help="An option of the model, before those named otherwise; can be "
+                     "repeated."),
         *READING,
         click.option("--chains", metavar="N", help="Chains.  [default: 4]"),
         click.option("--seed", metavar="N", help="The same seed gives the same numbers.  "
@@ -100,12 +102,18 @@ def assess(source: Path, settings: tuple[str, ...], **options: Any) -> int:
 
 
 def _spec(source: Path, chosen: Mapping[str, Any], settings: tuple[str, ...]) -> Any:
-    from unikat.provenance import AssessmentSpec, read_toml, toml_value
+    from unikat.provenance import AssessmentSpec, ModelSpec, read_toml, toml_value
 
     from_file = source.suffix.lower() == ".toml"
     values: dict[str, Any] = read_toml(source) if from_file else {"data": {"path": str(source)}}
+    if isinstance(values.get("model"), str):
+        values["model"] = ModelSpec.of(values["model"]).model_dump()
     for name, value in chosen.items():
-        put(values, _PLACES[name], meant(name, value), source)
+        if name == "model":
+            for option, set_to in ModelSpec.of(value).model_dump().items():
+                put(values, ("model", option), set_to, source)
+        else:
+            put(values, _PLACES[name], meant(name, value), source)
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name.strip():

@@ -50,7 +50,7 @@ def _options(command: Command) -> Command:
         click.option("--path", metavar="OPTION=1,2,3", help="Fit each model that has this option "
                      "with each of these values, and find from which on τ1 is stable."),
         click.option("--held-out", metavar="SHARE", help="Share of the records to leave out and "
-                     "predict; 0 for none.  [default: 0.2]"),
+                     "predict, as 0.2 or 20%; 0 for none.  [default: 0.2]"),
         *READING,
         click.option("--chains", metavar="N", help="Chains of each fit.  [default: 4]"),
         click.option("--seed", metavar="N", help="The same seed gives the same numbers.  "

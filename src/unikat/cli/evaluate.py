@@ -44,7 +44,7 @@ def _options(command: Command) -> Command:
     add = (
         KEYS,
         click.option("--n", metavar="N,N,...", help="Sizes of the samples, in units or as shares "
-                     "of the population: 1000,5%."),
+                     "of the population, with commas between sizes, not in them: 1000,5%."),
         click.option("--repeats", metavar="N", help="Samples of each size.  [default: 20]"),
         click.option("--models", metavar="A,B,...", help="Models, with options after colons: "
                      "hdp,gom:components=30.  [default: hdp]"),

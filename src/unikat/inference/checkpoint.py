@@ -87,7 +87,7 @@ def save(path: Path, run: Mapping[str, str], content: Mapping[str, Any]) -> None
         {"schema": SCHEMA, "run": dict(run), "content": _encode(dict(content), arrays)}
     ).encode()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_private(path.parent)
         # mkstemp creates with mode 0600.
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".tmp")
     except OSError as error:
@@ -105,6 +105,14 @@ def save(path: Path, run: Mapping[str, str], content: Mapping[str, Any]) -> None
         if isinstance(error, OSError):
             raise _unwritable(path, error) from error
         raise
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder and those above it that do not exist, for their owner alone."""
+    if not folder.is_dir():
+        _make_private(folder.parent)
+        # `parents` would leave those above to the umask.
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def load(path: Path, run: Mapping[str, str]) -> dict[str, Any] | None:

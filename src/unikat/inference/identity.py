@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ import numpy as np
 
 from unikat import __version__
 from unikat.data.table import CellTable
+from unikat.errors import SpecError
 from unikat.inference.segments import Job
+from unikat.models.base import AnyModel
 
 
 def run_identity(job: Job, table: CellTable, seed: int, n_chains: int, thin: int) -> dict[str, str]:
@@ -33,6 +35,30 @@ def digest(value: Any) -> str:
     sha = hashlib.sha256()
     _feed(sha, value)
     return sha.hexdigest()[:16]
+
+
+def check_distinct(models: Iterable[tuple[str, AnyModel]]) -> None:
+    """Refuse models of which two are the same.
+
+    Parameters
+    ----------
+    models
+        Label and model of each.
+
+    Raises
+    ------
+    SpecError
+        If two are the same, whatever their labels.
+    """
+    labels: dict[str, str] = {}
+    for label, model in models:
+        key = digest(model)
+        if key in labels:
+            raise SpecError(
+                f"The models {labels[key]!r} and {label!r} are the same, options that are not "
+                "given having their defaults; name each once."
+            )
+        labels[key] = label
 
 
 def _feed(sha: Any, value: Any) -> None:

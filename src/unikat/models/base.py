@@ -5,6 +5,10 @@ A model is a frozen dataclass of parameters (it is pickled and sent to workers).
 in. All randomness comes from the :class:`Stream`, so that numbers do not depend on threads,
 workers or the cutting of a chain into segments. `State` and `Data` are NamedTuples of arrays and
 scalars, never holding parameters.
+
+A model may also have a method `compile(self) -> None` that compiles its kernels, or loads them from
+the cache, without any data. Where it exists it is called once before worker processes start, which
+would otherwise all compile at the same time. It has no influence on the numbers.
 """
 
 from __future__ import annotations

@@ -25,7 +25,13 @@ from unikat.kernels import mixture, moves
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Info, Stream
 from unikat.models.profiles import ProfilePrior, check_bool, check_positive
-from unikat.models.records import MixtureData, in_parts, lay_out, start_classes, toy_table
+from unikat.models.records import (
+    MixtureData,
+    compile_on_toy_table,
+    in_parts,
+    lay_out,
+    start_classes,
+)
 from unikat.models.slots import FIRST_SLOTS, Slots, compacted, draw_sticks, first_slots, padded
 from unikat.rng import chain_key
 
@@ -93,11 +99,7 @@ class LatentClass(ProfilePrior):
 
     def compile(self) -> None:
         """Compile the kernels (or load them from the cache) on a toy table."""
-        table = toy_table()
-        data = self.prepare(table)
-        stream = Stream(0, 0, 0)
-        state, _ = self.step(stream, self.init(stream, data), data, 1)
-        self.cell_probabilities(stream, state, data, table.cells)
+        compile_on_toy_table(self)
 
     def init(self, stream: Stream, data: LatentClassData) -> LatentClassState:
         """Start from clusters of cells; their number and purity differ from chain to chain."""

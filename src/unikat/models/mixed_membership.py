@@ -38,18 +38,22 @@ from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Info, Stream
 from unikat.models.profiles import ProfilePrior, check_bool, check_choice, check_positive
-from unikat.models.records import MixtureData, in_parts, lay_out, start_classes, toy_table
+from unikat.models.records import (
+    MixtureData,
+    compile_on_toy_table,
+    in_parts,
+    lay_out,
+    start_classes,
+)
 from unikat.models.slots import FIRST_SLOTS, Slots, padded
 from unikat.rng import chain_key
 
-_SPARE_SLOTS = 12
 _NODES = 16
 _NEGLIGIBLE = 1e-7
 _EXACT_KEYS = 11
 _REPEATS = (4, 32)
 _SMALL_ALPHA = 0.05
 _LEAST_SHAPE = 0.05
-_MOST_COMPONENTS = 10_000
 _FIRST_SPREAD = (1.0, 1.0)
 
 
@@ -139,11 +143,7 @@ class MixedMembership(ProfilePrior, ABC):
 
     def compile(self) -> None:
         """Compile the kernels (or load them from the cache) on a toy table."""
-        table = toy_table()
-        data = self.prepare(table)
-        stream = Stream(0, 0, 0)
-        state, _ = self.step(stream, self.init(stream, data), data, 1)
-        self.cell_probabilities(stream, state, data, table.cells)
+        compile_on_toy_table(self)
 
     def init(self, stream: Stream, data: MixtureData) -> MembershipState:
         """Start from clusters of cells; their number and purity differ from chain to chain."""

@@ -12,7 +12,7 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.models.base import Stream
+from unikat.models.base import AnyModel, Stream
 from unikat.rng import chain_key
 
 START_CLASSES = (64, 128, 96, 192)
@@ -58,6 +58,15 @@ def toy_table() -> CellTable:
     """Return a table on which kernels are compiled."""
     keys = tuple(Key.of_size(name, 2) for name in "AB")
     return CellTable.from_codes([[0, 0], [0, 1], [1, 1]], keys, population_size=9)
+
+
+def compile_on_toy_table(model: AnyModel) -> None:
+    """Compile the kernels of a model, or load them from the cache, by a sweep of a toy table."""
+    table = toy_table()
+    data = model.prepare(table)
+    stream = Stream(0, 0, 0)
+    state, _ = model.step(stream, model.init(stream, data), data, 1)
+    model.cell_probabilities(stream, state, data, table.cells)
 
 
 def start_classes(data: MixtureData, stream: Stream, most: int | None = None) -> Int64:

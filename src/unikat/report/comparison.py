@@ -43,7 +43,7 @@ from unikat.report.comparison_summary import (
 )
 from unikat.report.files import all_or_nothing, json_text, make_folder, write_bytes, write_text
 from unikat.report.wording import duration, interval, number
-from unikat.risk.compare import Candidate, Comparison, Settings, Store, compare
+from unikat.risk.compare import Candidate, Comparison, ComparisonSettings, Store, compare
 
 COMPARISON, SUMMARY = "comparison.parquet", "summary.json"
 PAGE, SPEC, FITS = "comparison.html", "comparison.toml", "fits"
@@ -297,14 +297,14 @@ def _parquet(summary: ComparisonSummary) -> bytes:
     return buffer.getvalue()
 
 
-def _settings(spec: ComparisonSpec) -> Settings:
+def _settings(spec: ComparisonSpec) -> ComparisonSettings:
     sampling = spec.sampling
     limits = {} if sampling.max_sweeps is None else {"max_sweeps": sampling.max_sweeps}
     stop = StopRule(
         rhat=sampling.rhat, ess=sampling.ess, max_seconds=sampling.max_seconds, **limits
     )
     plan = Plan(n_chains=sampling.chains, thin=sampling.thin, stop=stop)
-    return Settings(
+    return ComparisonSettings(
         seed=sampling.seed,
         plan=plan,
         held_out=spec.held_out,
@@ -316,7 +316,9 @@ def _settings(spec: ComparisonSpec) -> Settings:
     )
 
 
-def _completed(spec: ComparisonSpec, settings: Settings, comparison: Comparison) -> ComparisonSpec:
+def _completed(
+    spec: ComparisonSpec, settings: ComparisonSettings, comparison: Comparison
+) -> ComparisonSpec:
     """Write down what was left to the sampler, and where the clock ended a fit."""
     limits = {label: dict(limit) for label, limit in settings.limits.items()}
     for model in comparison.models:

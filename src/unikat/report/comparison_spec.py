@@ -14,6 +14,7 @@ from unikat.provenance import (
     DataSpec,
     ModelSpec,
     SamplingSpec,
+    Share,
     Spec,
     split_keys,
     toml_value,
@@ -93,9 +94,9 @@ class ComparisonSpec(Spec):
     """Names of the key variables, each with its binning rule if any."""
     models: tuple[str, ...] = ()
     """Models with their options: `hdp`, `gom:components=30`."""
-    held_out: float = Field(default=0.2, ge=0, lt=1)
+    held_out: Share = Field(default=0.2, ge=0, lt=1)
     """Share of the records that are left out and predicted; 0 for none."""
-    level: float = Field(default=0.95, gt=0, lt=1)
+    level: Share = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals."""
     data: DataSpec = DataSpec()
     path: PathSpec | None = None

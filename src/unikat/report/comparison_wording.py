@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isnan
 from typing import TYPE_CHECKING
 
 from unikat.report.wording import PROVISIONAL, interval, number, percent
@@ -89,29 +91,50 @@ def _judged(summary: ComparisonSummary) -> str:
 
 def evidence(summary: ComparisonSummary) -> str:
     """Say which model the file itself speaks for."""
-    scored = [model for model in summary.models if model.held_out is not None]
-    parts = []
-    if len(scored) > 1:
-        best = next(model for model in scored if model.held_out and model.held_out.best)
-        equals = [model.model for model in scored if model.held_out and _as_good(model.held_out)]
-        parts.append(f"{best.model} predicts the records left out best")
-        if equals:
-            which = listed(equals) if len(equals) <= MOST_NAMED else f"{len(equals)} others"
-            parts[-1] += f", {which} as well within the error"
-        parts[-1] += "."
-    wrong = [model.model for model in summary.models if not passes(model)]
-    if wrong and len(wrong) == len(summary.models):
-        parts.append(
-            "None of the models would produce as many sample uniques as the file has, so none of "
-            "the intervals should be relied on as it stands."
-            if len(wrong) > 1
-            else "The model would not produce as many sample uniques as the file has, so its "
-            "interval should not be relied on as it stands."
-        )
-    elif wrong:
-        which = listed(wrong) if len(wrong) <= MOST_NAMED else f"{len(wrong)} of the models"
-        parts.append(f"{which} would not produce as many sample uniques as the file has.")
-    return " ".join(parts)
+    return " ".join(part for part in (_best(summary.models), _unlike(summary.models)) if part)
+
+
+def _best(models: Sequence[ModelFacts]) -> str:
+    """Say which model predicts the records left out best, as far as that can be told."""
+    scores = {model.model: model.held_out for model in models if model.held_out is not None}
+    if len(scores) < 2:
+        return ""
+    best = next(name for name, score in scores.items() if score.best)
+    if any(isnan(score.difference_standard_error) for score in scores.values() if not score.best):
+        return "Too few records were left out to tell which model predicts best."
+    equals = [name for name, score in scores.items() if _as_good(score)]
+    which = listed(equals) if 0 < len(equals) <= MOST_NAMED else f"{len(equals)} others"
+    converged = all(score.sampling.converged for score in scores.values())
+    return (
+        f"{'' if converged else 'Provisionally, '}{best} predicts the records left out best"
+        f"{f', {which} as well within the error' if equals else ''}."
+    )
+
+
+def _unlike(models: Sequence[ModelFacts]) -> str:
+    """Name the models that would not produce a file with so many sample uniques."""
+    wrong = [model for model in models if not passes(model)]
+    if not wrong:
+        return ""
+    would = f"would produce {_amount(wrong)} sample uniques than the file has"
+    if len(models) == 1:
+        return f"The model {would}, so its interval should not be relied on as it stands."
+    if len(wrong) == len(models):
+        return f"All models {would}, so none of the intervals should be relied on as it stands."
+    names = [model.model for model in wrong]
+    return (
+        f"{listed(names) if len(names) <= MOST_NAMED else f'{len(names)} of the models'} {would}."
+    )
+
+
+def _amount(models: Sequence[ModelFacts]) -> str:
+    """Say on which side of the file's number of sample uniques all these models are."""
+    checks = [model.checks[0] for model in models]
+    if all(check.mean > check.observed for check in checks):
+        return "more"
+    if all(check.mean < check.observed for check in checks):
+        return "fewer"
+    return "a different number of"
 
 
 def _as_good(score: HeldOutFacts) -> bool:

@@ -11,9 +11,14 @@ from pydantic import Field, field_validator, model_validator
 from unikat.errors import SpecError
 from unikat.models.base import AnyModel
 from unikat.models.catalogue import build_model
-from unikat.provenance import ModelSpec, SamplingSpec, Spec, split_keys
+from unikat.provenance import ModelSpec, SamplingSpec, Share, Spec, split_keys
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
+
+_THOUSANDS = re.compile(
+    r"(?<![0-9._])([0-9]{1,2}(,[0-9]{3})+|[0-9]{3}(,[0-9]{3})*,0[0-9]{2}(,[0-9]{3})*)(?![0-9.%_])"
+)
+"""Sizes that look like one number: three digits follow one or two, or three that begin with 0."""
 
 
 class EvaluationSpec(Spec):
@@ -33,24 +38,31 @@ class EvaluationSpec(Spec):
     keys: tuple[str, ...] = ()
     """Names of the key variables, each with its binning rule if any."""
     n: tuple[_Size, ...] = ()
-    """Sizes of the samples: numbers of units, or shares of the population such as "1%"."""
+    """Sizes of the samples: numbers of units, or shares of the population such as "1%". In one
+    text, commas separate sizes: one that could stand between thousands ("1,500") is refused."""
     repeats: int = Field(default=20, ge=1, le=1_000_000)
     models: tuple[str, ...] = ("hdp",)
     """Models with their options: `hdp`, `gom:components=30`."""
     design: Literal["simple", "bernoulli", "stratified"] = "simple"
     strata: str | None = None
     """Column of the strata."""
-    level: float = Field(default=0.95, gt=0, lt=1)
+    level: Share = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals."""
     sampling: SamplingSpec = SamplingSpec()
     """`seed` is that of the study, from which those of the samples and their chains come."""
 
-    @field_validator("keys", "n", "models", mode="before")
+    @field_validator("keys", "models", mode="before")
     @classmethod
     def _listed(cls, values: object) -> object:
-        if isinstance(values, str):
-            return split_keys(values)
-        return (values,) if isinstance(values, int) else values
+        return split_keys(values) if isinstance(values, str) else values
+
+    @field_validator("n", mode="before")
+    @classmethod
+    def _sizes(cls, sizes: object) -> object:
+        if isinstance(sizes, str):
+            _check_commas(sizes)
+            return split_keys(sizes)
+        return (sizes,) if isinstance(sizes, int) else sizes
 
     @model_validator(mode="after")
     def _strata_fit_the_design(self) -> Self:
@@ -88,6 +100,18 @@ class EvaluationSpec(Spec):
                 raise SpecError(f"The model {named.label!r} is named more than once.")
             models[named.label] = build_model(named.name, named.options)
         return models
+
+
+def _check_commas(text: str) -> None:
+    """Refuse a list of sizes that may be one size written with commas between thousands."""
+    found = _THOUSANDS.search(text)
+    if found:
+        number = found[0].replace(",", "")
+        raise SpecError(
+            f"In the sample sizes {text!r} a comma separates sizes, but {found[0]} looks like one "
+            f"number. Write {number} if it is one; if it is several, put a space after the comma: "
+            f'--n "{", ".join(found[0].split(","))}".'
+        )
 
 
 def _size(size: int | str, population_size: int) -> int:

@@ -20,7 +20,7 @@ from unikat.inference.chains import Plan, sample
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
-from unikat.inference.identity import digest
+from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import Progress
 from unikat.models.base import AnyModel
 from unikat.risk.estimate import Summary, assess, known_exactly
@@ -56,7 +56,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ComparisonSettings:
     """Everything, beside models and table, on which the numbers of a comparison depend."""
 
     seed: int
@@ -220,7 +220,7 @@ class Store:
 def compare(
     candidates: Sequence[Candidate],
     table: CellTable,
-    settings: Settings,
+    settings: ComparisonSettings,
     *,
     workers: Workers | None = None,
     store: Store | None = None,
@@ -288,14 +288,7 @@ def compare(
 def _check(candidates: Sequence[Candidate], table: CellTable) -> None:
     if not candidates:
         raise SpecError("There is no model to compare; name at least one, such as hdp.")
-    by_model: dict[str, str] = {}
-    for candidate in candidates:
-        other = by_model.setdefault(digest(candidate.model), candidate.label)
-        if other is not candidate.label:
-            raise SpecError(
-                f"The models {other!r} and {candidate.label!r} are the same, options that are not "
-                "given having their defaults; name each once."
-            )
+    check_distinct((candidate.label, candidate.model) for candidate in candidates)
     if known_exactly(table):
         raise SpecError(
             "The file itself tells the risk (it holds the whole population, or no record is unique "
@@ -331,7 +324,7 @@ class _Runner:
     """Makes the fits, or takes them from the store."""
 
     table: CellTable
-    settings: Settings
+    settings: ComparisonSettings
     workers: Workers | None
     store: Store | None
     progress: Progress | None

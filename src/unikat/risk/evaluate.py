@@ -12,6 +12,7 @@ from typing import Protocol
 from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers, available_cores
 from unikat.inference.chains import Plan, sample
+from unikat.inference.identity import check_distinct
 from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel
 from unikat.risk.designs import (
@@ -154,7 +155,8 @@ def evaluate(
     Raises
     ------
     SpecError
-        If a size is larger than the population, there is no model, or strata are lacking.
+        If a size is larger than the population, there is no model, two models are the same, or
+        strata are lacking.
     UnikatError
         When a worker is lost.
     KeyboardInterrupt
@@ -212,6 +214,7 @@ def check_study(population: Population, models: Mapping[str, AnyModel], study: S
     """Refuse a study that the population does not allow, before any work is done (SpecError)."""
     if not models:
         raise SpecError("No model is named; give at least one, such as --models hdp.")
+    check_distinct(models.items())
     for n in study.sizes:
         if n > population.n_units:
             raise SpecError(

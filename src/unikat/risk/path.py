@@ -15,7 +15,9 @@ RELATIVE = 0.05
 DEVIATIONS = 0.5
 """The same in posterior standard deviations, the smaller one of the two."""
 SPAN = 0.5
-"""Part of its own value by which the path must go on beyond a value that is chosen."""
+"""Part of its own value by which the path must go on beyond a value that is chosen..."""
+SPAN_ALONE = 1.0
+"""...by more than so much where one larger value alone speaks for it."""
 LEAST_ESS = 100.0
 """Effective draws that are counted at least, so that noise cannot pass for agreement."""
 
@@ -62,10 +64,11 @@ def agree(one: PathPoint, other: PathPoint) -> bool:
 def stabilised(points: Sequence[PathPoint]) -> float | None:
     """Return the smallest value from which on the estimate has stabilised.
 
-    That is the smallest value whose estimate agrees (:func:`agree`) with that of *every* larger
-    value, and from which the path goes on by at least half of the value (beyond 20 to 30 or
-    more), so that the small steps of a slow drift are not taken for rest. If no value qualifies,
-    the path has not stabilised.
+    That is the smallest value v whose estimate agrees (:func:`agree`) with that of *every* larger
+    value of the path, if the path tells enough beyond v: two or more larger values of which the
+    largest is at least 1.5 v (beyond 20, to 30 or more), or a single one that is more than 2 v. So
+    neither the small steps of a slow drift nor two neighbouring values are taken for rest. If no
+    value qualifies, the path has not stabilised, or ends too early to tell.
 
     Parameters
     ----------
@@ -75,7 +78,7 @@ def stabilised(points: Sequence[PathPoint]) -> float | None:
     Returns
     -------
     float or None
-        None if the estimate is still changing at the end of the path.
+        None if the estimate still changes at the end of the path, or that is too early to tell.
 
     Examples
     --------
@@ -87,7 +90,9 @@ def stabilised(points: Sequence[PathPoint]) -> float | None:
     """
     ordered = sorted(points, key=lambda point: point.value)
     for position, point in enumerate(ordered[:-1]):
-        far_enough = ordered[-1].value - point.value >= SPAN * abs(point.value)
-        if far_enough and all(agree(point, larger) for larger in ordered[position + 1 :]):
+        larger = ordered[position + 1 :]
+        beyond, own = larger[-1].value - point.value, abs(point.value)
+        enough = beyond >= SPAN * own if len(larger) > 1 else beyond > SPAN_ALONE * own
+        if enough and all(agree(point, other) for other in larger):
             return point.value
     return None
