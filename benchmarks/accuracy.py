@@ -10,7 +10,6 @@ interrupted goes on where it stopped. The table printed at the end is that of do
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -85,24 +84,43 @@ def evaluate(name: str, folder: Path, options: argparse.Namespace) -> Path:
     return out
 
 
-def rows_of(name: str, out: Path) -> list[list[object]]:
-    """Rows of the table from a population's summary."""
+def rows_of(name: str, out: Path, tau: str) -> list[list[object]]:
+    """Rows of a table: a population and size each, a column per model."""
     frame = pd.read_parquet(out / "evaluation.parquet")
-    assert json.loads((out / "summary.json").read_text())["schema"] == "unikat.evaluation/1"
     rows = []
-    for (n, model), fits in frame.groupby(["n", "model"], sort=False):
-        cells: list[object] = [name, n, SHORT.get(model, model), len(fits)]
-        for tau in ("tau1", "tau2"):
+    for n, of_size in frame.groupby("n"):
+        row: list[object] = [name, n, f"{of_size[f'{tau}_true'].mean():.0f}"]
+        for model in MODELS:
+            fits = of_size[of_size["model"] == model]
             true = fits[f"{tau}_true"]
-            error = fits[f"{tau}_mean"] - true
+            error = 100 * (fits[f"{tau}_mean"] - true) / true.mean()
             held = (fits[f"{tau}_lower"] <= true) & (true <= fits[f"{tau}_upper"])
-            cells += [
-                f"{true.mean():.0f}",
-                f"{100 * error.mean() / true.mean():+.0f}%",
-                f"{100 * (error**2).mean() ** 0.5 / true.mean():.0f}%",
-                f"{held.sum()}/{len(fits)}",
-            ]
-        rows.append([*cells, f"{fits['converged'].sum()}", f"{fits['seconds'].median():.0f}"])
+            row.append(
+                f"{error.mean():+.0f}% ({(error**2).mean() ** 0.5:.0f}%) {held.sum()}/{len(fits)}"
+                if len(fits)
+                else "–"
+            )
+        rows.append(row)
+    return rows
+
+
+def together(folder: Path, names: list[str]) -> list[list[object]]:
+    """Every model over all populations: errors, coverage, convergence, seconds of a fit."""
+    frames = [pd.read_parquet(folder / f"{name}-evaluation" / "evaluation.parquet")
+              for name in names]  # fmt: skip
+    fits = pd.concat(frames)
+    rows: list[list[object]] = []
+    for model in MODELS:
+        here = fits[fits["model"] == model]
+        cells: list[object] = [SHORT[model], len(here)]
+        for tau in ("tau1", "tau2"):
+            true = here[f"{tau}_true"]
+            error = 100 * (here[f"{tau}_mean"] / true - 1)
+            held = (here[f"{tau}_lower"] <= true) & (true <= here[f"{tau}_upper"])
+            low, high = error.quantile([0.05, 0.95])
+            cells += [f"{error.mean():+.0f}%", f"{low:+.0f}% to {high:+.0f}%",
+                      f"{100 * held.mean():.0f}%"]  # fmt: skip
+        rows.append([*cells, int(here["converged"].sum()), f"{here['seconds'].median():.0f}"])
     return rows
 
 
@@ -120,19 +138,27 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    rows = []
+    done = []
     for name in options.populations:
         out = options.folder / f"{name}-evaluation"
         if not options.table:
             out = evaluate(name, options.folder, options)
         if (out / "evaluation.parquet").exists():
-            rows += rows_of(name, out)
-    print(machine())
+            done.append(name)
+    print(machine(), end="\n\n")
     print_table(
-        ["population", "n", "model", "samples", "τ1", "bias", "RMSE", "held", "τ2", "bias",
-         "RMSE", "held", "converged", "seconds"],
-        rows,
+        ["model", "fits", "τ1: bias", "90% of errors", "held", "τ2: bias", "90% of errors",
+         "held", "converged", "seconds"],
+        together(options.folder, done),
     )  # fmt: skip
+    for tau, sign in (("tau1", "τ1"), ("tau2", "τ2")):
+        rows = [
+            row
+            for name in done
+            for row in rows_of(name, options.folder / f"{name}-evaluation", tau)
+        ]
+        print()
+        print_table(["population", "n", sign, *SHORT.values()], rows)
 
 
 if __name__ == "__main__":
