@@ -16,10 +16,10 @@ CONDITION = (
 MODEL_ERROR = (
     "In trials on 140 samples from seven real populations, with the default options, the mean of "
     "τ1 was 4% too high on average, and between 2% too low and 11% too high in nine of ten; the "
-    "95% intervals held the truth in 98 of them. With the papers' fixed priors it was 31% too "
-    "high on average, and the intervals held the truth in none. On the larger New York sample of "
-    "the paper and on the demo town they held it; on the smaller New York sample the truth lay at "
-    "the edge of the interval or just outside."
+    "95% intervals held the truth in 98 of them. With the fixed priors of the papers it was 31% "
+    "too high on average, and the intervals held the truth in none. With the default options they "
+    "held it on the larger New York sample of the paper and on the demo town; on the smaller New "
+    "York sample the truth lay at the edge of the interval or just outside."
 )
 """Said in the same words in the README and in the documentation."""
 _EXACT_KEYS = 11
