@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from unikat._typing import UInt32
@@ -23,4 +25,10 @@ def check_seed(seed: int) -> int:
 
 def chain_key(seed: int, chain: int) -> UInt32:
     """Key of a chain's counter-based generator, (2,) uint32."""
+    return _chain_key(seed, chain).copy()
+
+
+@lru_cache(maxsize=1024)
+def _chain_key(seed: int, chain: int) -> UInt32:
+    """Kept, since every sweep asks for it."""
     return np.random.SeedSequence(seed, spawn_key=(chain,)).generate_state(2).astype(np.uint32)

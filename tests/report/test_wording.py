@@ -44,7 +44,7 @@ def test_the_error_of_the_model_is_said_in_the_same_words(name: str) -> None:
 def test_the_report_says_the_error_of_the_model() -> None:
     said = dict(wording.limits(result()))["The answer depends on the model"]
     assert wording.MODEL_ERROR in said
-    for words in ("a quarter too low", "three quarters too high", "14 of 76"):
+    for words in ("140 samples", "4% too high on average", "in 98 of them", "31% too high"):
         assert words in said
 
 
