@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from unikat.data import CellTable, Design, Key, Microdata, read
     from unikat.errors import UnikatError
     from unikat.inference.chains import sample
+    from unikat.models.gom import GoM
     from unikat.models.hdp import HDP
+    from unikat.models.latent_class import LatentClass
     from unikat.report.results import write
     from unikat.risk.compare import Candidate, ComparisonSettings, compare
     from unikat.risk.designs import Population
@@ -34,7 +36,9 @@ __all__ = [
     "CellTable",
     "ComparisonSettings",
     "Design",
+    "GoM",
     "Key",
+    "LatentClass",
     "Microdata",
     "Population",
     "RiskEstimate",
@@ -51,7 +55,9 @@ __all__ = [
 ]
 
 _MODULES = {
+    "GoM": "unikat.models.gom",
     "HDP": "unikat.models.hdp",
+    "LatentClass": "unikat.models.latent_class",
     "Candidate": "unikat.risk.compare",
     "CellTable": "unikat.data",
     "ComparisonSettings": "unikat.risk.compare",
