@@ -130,7 +130,14 @@ def test_the_documentation_says_what_differs_from_the_paper() -> None:
     assert "the estimate is right" not in flat
     differences = flat[flat.index("differ from the paper:") :]
     assert differences.index("one concentration α is shared") < differences.index("table counts")
-    for words in ("--set alpha=per-record", "latent class", "block moves", "[39, 60]", "[60, 86]"):
+    for words in (
+        "--set alpha=per-record",
+        "latent class",
+        "block moves",
+        "split-merge",
+        "[40, 63]",
+        "[62, 89]",
+    ):
         assert words in differences, words
     assert "all of one kind, many pure classes" in flat
 
