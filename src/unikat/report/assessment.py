@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from unikat.data import CellTable, Design, read
-from unikat.errors import DataError, OutputError, SpecError
+from unikat.data import Design
+from unikat.errors import OutputError, SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
@@ -18,6 +18,7 @@ from unikat.models.catalogue import build_model
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
 from unikat.report.files import make_folder
+from unikat.report.source import tabulate
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.measures import RiskMeasures
 
@@ -69,7 +70,7 @@ def run(
     plan, workers = _plan(spec), _workers(spec)
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")
-    table = _table(spec, design)
+    table = tabulate(spec.data, spec.keys, design)
     made = make_folder(folder)
     checkpoint = Checkpoint(folder=folder, resume=resume)
     try:
@@ -129,24 +130,6 @@ def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False)
         f"The folder {folder} already holds {what}. Give {remedy}--overwrite to replace it, or "
         "another --out. Nothing was written."
     )
-
-
-def _table(spec: AssessmentSpec, design: Design) -> CellTable:
-    data = spec.data
-    if data.path is None:
-        raise DataError("No data file is named; give its path as data.path or on the command line.")
-    microdata = read(
-        data.path,
-        list(spec.keys),
-        design,
-        codebook=data.codebook,
-        missing=data.missing,
-        missing_values=data.missing_values,
-        delimiter=data.delimiter,
-        encoding=data.encoding,
-        format=data.format,
-    )
-    return microdata.tabulate()
 
 
 def _plan(spec: AssessmentSpec) -> Plan:

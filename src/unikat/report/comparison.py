@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from markupsafe import Markup
 
-from unikat.data import CellTable, Design, read
-from unikat.errors import DataError, OutputError, SpecError
+from unikat.data import Design
+from unikat.errors import OutputError, SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
 from unikat.inference.progress import Progress
@@ -42,6 +42,7 @@ from unikat.report.comparison_summary import (
     summarise_comparison,
 )
 from unikat.report.files import all_or_nothing, json_text, make_folder, write_bytes, write_text
+from unikat.report.source import tabulate
 from unikat.report.wording import duration, interval, number
 from unikat.risk.compare import Candidate, Comparison, ComparisonSettings, Store, compare
 
@@ -100,7 +101,7 @@ def run(
     settings = _settings(spec)
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")
-    table = _table(spec, design)
+    table = tabulate(spec.data, spec.keys, design)
     made = make_folder(folder)
     store = Store(folder=folder / FITS, resume=resume)
     if overwrite:
@@ -339,24 +340,6 @@ def _note(spec: ComparisonSpec) -> str:
         "Some fits were ended by the clock; [limits] holds the sweeps they reached, so that a "
         "repetition gives the same numbers. Remove it to go further."
     )
-
-
-def _table(spec: ComparisonSpec, design: Design) -> CellTable:
-    data = spec.data
-    if data.path is None:
-        raise DataError("No data file is named; give its path as data.path or on the command line.")
-    microdata = read(
-        data.path,
-        list(spec.keys),
-        design,
-        codebook=data.codebook,
-        missing=data.missing,
-        missing_values=data.missing_values,
-        delimiter=data.delimiter,
-        encoding=data.encoding,
-        format=data.format,
-    )
-    return microdata.tabulate()
 
 
 def _rhat(value: float) -> str:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unikat._typing import Int64
-from unikat.data import Design, read
+from unikat.data import Design
 from unikat.data.design import LARGEST_POPULATION
 from unikat.errors import DataError, OutputError, SpecError
 from unikat.inference.backends import Workers
@@ -34,6 +34,7 @@ from unikat.report.evaluation_store import FOLDER as TASKS
 from unikat.report.evaluation_store import FitStore
 from unikat.report.evaluation_summary import EvaluationSummary, summarise
 from unikat.report.files import all_or_nothing, create, finish, json_text, make_folder, write_text
+from unikat.report.source import tabulate
 from unikat.risk.designs import Population
 from unikat.risk.evaluate import Evaluation, Study, StudyProgress, check_study, evaluate
 from unikat.risk.scores import FitScore
@@ -161,22 +162,9 @@ def read_population(spec: EvaluationSpec) -> Population:
     DataError, SpecError
         If it cannot be read, or a unit has a missing key that is not taken as a level.
     """
-    data = spec.data
-    if data.path is None:
-        raise DataError("No data file is named; give its path as data.path or on the command line.")
     # The population size is the number of rows, which is not known before they are read.
     unknown = Design(population_size=LARGEST_POPULATION - 1)
-    table = read(
-        data.path,
-        list(spec.keys),
-        unknown,
-        codebook=data.codebook,
-        missing=data.missing,
-        missing_values=data.missing_values,
-        delimiter=data.delimiter,
-        encoding=data.encoding,
-        format=data.format,
-    ).tabulate()
+    table = tabulate(spec.data, spec.keys, unknown)
     return Population.of(table, None if spec.strata is None else _strata(spec, table.n_records))
 
 
@@ -217,17 +205,10 @@ def _strata(spec: EvaluationSpec, n_units: int) -> Int64:
     # Two columns, since one alone is refused as a set of keys.
     other = next(key for key in spec.keys if key.partition(":")[0] != name)
     try:
-        table = read(
-            data.path,
-            [spec.strata, other],
-            Design(population_size=LARGEST_POPULATION - 1),
-            codebook=data.codebook,
-            missing="level",
-            missing_values=data.missing_values,
-            delimiter=data.delimiter,
-            encoding=data.encoding,
-            format=data.format,
-        ).tabulate()
+        as_levels = data.model_copy(update={"missing": "level"})
+        table = tabulate(
+            as_levels, [spec.strata, other], Design(population_size=LARGEST_POPULATION - 1)
+        )
     except DataError as error:
         raise DataError(f"The strata cannot be used. {error}") from None
     if table.n_records != n_units:
