@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,9 @@ from unikat._typing import AnyArray, Bool, Int32, Int64
 from unikat.data.design import Design
 from unikat.data.keys import MISSING, Key
 from unikat.errors import DataError, SpecError, suggest
+
+if TYPE_CHECKING:
+    from unikat.kernels.zeros import Diagram
 
 Missing: TypeAlias = Literal["integrate", "level", "wildcard"]
 """What a missing key is: unknown and integrated over, a level of its own, or matching any."""
@@ -46,6 +49,8 @@ class CellTable:
     missing
         What -1 means: ``"integrate"`` (unknown) or ``"wildcard"`` (matches any level). Under
         ``"level"`` missing values are a level of their own and no -1 occurs.
+    zeros
+        The possible cells as a decision diagram; None if every combination is possible.
 
     Examples
     --------
@@ -61,6 +66,7 @@ class CellTable:
     record_cell: Int32
     population_size: int
     missing: Missing = "integrate"
+    zeros: Diagram | None = None
 
     @classmethod
     def from_codes(
@@ -69,6 +75,8 @@ class CellTable:
         keys: Sequence[Key],
         population_size: int,
         missing: Missing = "integrate",
+        *,
+        zeros: Diagram | None = None,
     ) -> CellTable:
         """Tabulate records that are already coded.
 
@@ -82,6 +90,8 @@ class CellTable:
             N, at least n_records.
         missing
             What -1 means.
+        zeros
+            The possible cells, if not all are.
 
         Raises
         ------
@@ -105,6 +115,7 @@ class CellTable:
             record_cell=record_cell.astype(np.int32),
             population_size=design.population_size,
             missing=missing,
+            zeros=zeros,
         )
 
     @property
@@ -179,7 +190,10 @@ class CellTable:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of names and numbers of levels, patterns, counts and population size."""
+        """SHA-256 (hex) of names and numbers of levels, patterns, counts and population size.
+
+        Also of the possible cells, where not all are.
+        """
         head = {
             "keys": [key.name for key in self.keys],
             "n_levels": self.n_levels,
@@ -189,6 +203,10 @@ class CellTable:
         # Fixed byte order and layout, so that the same table has one fingerprint on any machine.
         digest.update(np.ascontiguousarray(self.cells, dtype="<i4").data)
         digest.update(np.ascontiguousarray(self.counts, dtype="<i8").data)
+        if self.zeros is not None:
+            digest.update(b"zeros")
+            for part in self.zeros:
+                digest.update(np.ascontiguousarray(part, dtype="<i8").data)
         return digest.hexdigest()
 
 

@@ -151,7 +151,11 @@ def split(table: CellTable, fraction: float, seed: int) -> tuple[CellTable, Cell
     parts = (np.sort(order[n_out:]), np.sort(order[:n_out]))
     kept, out = (
         CellTable.from_codes(
-            table.cells[table.record_cell[part]], table.keys, table.population_size, table.missing
+            table.cells[table.record_cell[part]],
+            table.keys,
+            table.population_size,
+            table.missing,
+            zeros=table.zeros,
         )
         for part in parts
     )
