@@ -1,0 +1,127 @@
+"""Tables of conditions: a column per key, one impossible combination per row, blanks for any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from unikat._typing import Bool
+from unikat.data.engine import session
+from unikat.data.keys import Key
+from unikat.data.readers import _open as open_source
+from unikat.errors import SpecError, suggest
+from unikat.zeros.conditions import MOST_CONDITIONS, Layout, simplified
+from unikat.zeros.levels import Levels, is_number
+
+_BLANKS = frozenset(("", "*", "NA", "N/A", "NaN", "nan", "<NA>", "None", "NULL", "null", "."))
+"""What stands for any level, unless a level of the key is called so."""
+
+
+def conditions_from_table(table: Any, keys: Sequence[Key]) -> Bool:
+    """Read conditions from a table: the R packages' ``MCZ``, or one written by hand.
+
+    Each row says that a combination of levels is impossible. An empty field, a missing value,
+    ``NA`` or ``*`` stands for any level, and so does a key without a column. Entries are values or
+    labels of levels.
+
+    Parameters
+    ----------
+    table
+        A path (CSV, TSV, Parquet, ...) or a pandas, polars or pyarrow frame.
+    keys
+        The key variables.
+
+    Returns
+    -------
+    Bool
+        (n_conditions, n_rows): whether a level is in the set of a condition, n_rows being the sum
+        of the numbers of levels. Rows that are repeated or lie within another one are left out.
+
+    Raises
+    ------
+    SpecError
+        If a column is no key, an entry no level, or a row all blank.
+    DataError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> keys = [Key.of_size("AGE", 3), Key.of_size("SEX", 2)]
+    >>> conditions_from_table(pd.DataFrame({"AGE": ["0", "2"], "SEX": ["1", None]}), keys).astype(int)
+    array([[1, 0, 0, 0, 1],
+           [0, 0, 1, 1, 1]])
+    """  # noqa: E501
+    source = open_source(table, delimiter=None, encoding=None, format=None)
+    position = {key.name: j for j, key in enumerate(keys)}
+    for column in source.columns:
+        if column not in position:
+            raise SpecError(
+                f"{source.name}: the column {column!r} is no key.{suggest(column, position)} A "
+                "table of impossible combinations has a column per key and no others; the keys "
+                f"are {', '.join(position)}."
+            )
+    columns = list(source.columns)
+    with session(source.files, name=source.name) as connection:
+        source.attach(connection, columns)
+        rows = connection.execute("SELECT * FROM source").fetchall()
+    if not rows:
+        raise SpecError(f"{source.name} has no rows; each row is to be an impossible combination.")
+    if len(rows) > MOST_CONDITIONS:
+        raise SpecError(
+            f"{source.name} has {len(rows):,} rows, more than {MOST_CONDITIONS:,}. Write the "
+            "conditions as rules, or unite rows that differ in one key by leaving it blank."
+        )
+    layout = Layout(n_levels=tuple(key.n_levels for key in keys))
+    levels = [Levels(key=keys[position[column]]) for column in columns]
+    known: list[dict[object, int | None]] = [{} for _ in columns]
+    conditions = []
+    for number, row in enumerate(rows, start=1):
+        condition = layout.any
+        for j, entry in enumerate(row):
+            if entry not in known[j]:
+                known[j][entry] = _level(levels[j], entry, f"{source.name}, row {number}")
+            level = known[j][entry]
+            if level is not None:
+                condition &= layout.only(position[columns[j]], (level,))
+        if condition == layout.any:
+            raise SpecError(
+                f"{source.name}, row {number}: every field is blank, which would make every "
+                "combination impossible. Remove the row, or name a level."
+            )
+        conditions.append(condition)
+    return layout.to_array(simplified(conditions))
+
+
+def name_of_table(table: Any) -> str:
+    """What messages call a table: its file's name."""
+    return Path(table).name if isinstance(table, (str, PathLike)) else "a table"
+
+
+def _level(levels: Levels, entry: object, where: str) -> int | None:
+    """Level that an entry means, None if any."""
+    if entry is None or (isinstance(entry, float) and isnan(entry)):
+        return None
+    value = entry if is_number(entry) or isinstance(entry, str) else str(entry)
+    found = levels.called(value)
+    if not found and isinstance(value, str):
+        value = value.strip()
+        found = levels.called(value)
+    if len(found) == 1:
+        return min(found)
+    if not found and str(value) in _BLANKS:
+        return None
+    name = levels.key.name
+    if found:
+        labels = ", ".join(repr(levels.key.labels[code]) for code in sorted(found))
+        raise SpecError(
+            f"{where}: {value!r} means several levels of {name!r} (by value or label: {labels}); "
+            "give the levels labels in the codebook that are no other level's value."
+        )
+    raise SpecError(
+        f"{where}: {name!r} has no level {value!r}.{levels.nearest(str(value))} Its levels are "
+        f"{levels.listed}; a blank stands for any."
+    )
