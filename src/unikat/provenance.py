@@ -6,13 +6,11 @@ import os
 import platform
 import re
 import sys
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from fractions import Fraction
 from importlib import metadata
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -21,10 +19,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
+from unikat._toml import read_toml, toml_value, write_toml
 from unikat.errors import SpecError, all_problems
 
 _Code = str | int | float
@@ -63,6 +64,96 @@ class DataSpec(_Table):
     """What a missing key is: unknown, a level of its own, or a match to every level."""
     missing_values: tuple[_Code, ...] | dict[str, _Code | tuple[_Code, ...]] = ()
     """Values that mean missing, besides the format's own: for all keys, or by key."""
+
+
+class NamedRule(_Table):
+    """A rule with a name, under which messages and reports speak of it."""
+
+    rule: str
+    name: str | None = None
+
+
+class ZerosSpec(_Table):
+    """The `[zeros]` table: which combinations are impossible, and what is done with records of one.
+
+    Examples
+    --------
+    >>> ZerosSpec(rules=("AGE < 14 and MARST == 'married'",)).on_conflict
+    'stop'
+    """
+
+    rules: tuple[NamedRule, ...] = ()
+    """Each a text, or a table of `rule` and `name`."""
+    tables: tuple[Path, ...] = ()
+    """Files of conditions: a column per key, an empty field standing for any level."""
+    on_conflict: Literal["stop", "drop", "missing"] = "stop"
+    """What is done with records that break a rule: nothing goes on, they are left out, or the keys
+    of the rules they break are set missing."""
+    _source: str | None = PrivateAttr(default=None)
+
+    @field_validator("rules", mode="before")
+    @classmethod
+    def _texts(cls, rules: object) -> object:
+        if not isinstance(rules, (list, tuple)):
+            return rules
+        return [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not self.rules and not self.tables:
+            raise ValueError(
+                "there are no rules; list them as rules = ['AGE < 14 and EDUC >= 11'], or name "
+                "files of conditions as tables = ['conditions.csv']"
+            )
+        return self
+
+    @property
+    def source(self) -> str | None:
+        """The file in which the rules stand, for messages."""
+        return self._source
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], on_conflict: str | None = None) -> Self:
+        """Read the file that --zeros names: a TOML file of rules, or a table of conditions.
+
+        Parameters
+        ----------
+        path
+            The file; paths in it count from its folder.
+        on_conflict
+            Goes before what the file says.
+
+        Raises
+        ------
+        SpecError
+            If it cannot be read, or holds anything unknown or wrong.
+        """
+        path = Path(path)
+        from_toml = path.suffix.lower() == ".toml"
+        values = read_toml(path) if from_toml else {"tables": [path.resolve()]}
+        if on_conflict is not None:
+            values["on_conflict"] = on_conflict
+        try:
+            found = cls.model_validate(values)
+        except ValidationError as error:
+            problems = error.errors(include_url=False)
+            raise SpecError(all_problems(problems, str(path), cls)) from None
+        return found.located(path.resolve().parent, str(path) if from_toml else None)
+
+    def located(self, folder: Path, source: str | None) -> Self:
+        """Return the same with absolute paths, relative ones counting from a folder.
+
+        Parameters
+        ----------
+        folder
+            The folder.
+        source
+            The file in which the rules stand, unless that is known already.
+        """
+        tables = tuple(Path(os.path.abspath(folder / table)) for table in self.tables)
+        located = self.model_copy(update={"tables": tables})
+        located._source = self._source or source
+        return located
 
 
 class ModelSpec(BaseModel):
@@ -156,6 +247,8 @@ class Spec(_Table):
     command: ClassVar[str]
     """What repeats the run, in the folder that holds the file."""
     data: DataSpec = DataSpec()
+    zeros: ZerosSpec | None = None
+    """Impossible combinations; None if every combination is possible."""
 
     @classmethod
     def parse(
@@ -188,7 +281,10 @@ class Spec(_Table):
             for name in ("path", "codebook")
             if (path := getattr(spec.data, name)) is not None
         }
-        return spec.model_copy(update={"data": spec.data.model_copy(update=paths)})
+        source = None if folder is None else where
+        zeros = None if spec.zeros is None else spec.zeros.located(base, source)
+        data = spec.data.model_copy(update=paths)
+        return spec.model_copy(update={"data": data, "zeros": zeros})
 
     @classmethod
     def _checked(cls, values: Mapping[str, Any], where: str) -> Self:
@@ -223,6 +319,11 @@ class Spec(_Table):
         for name in ("path", "codebook"):
             if name in values["data"]:
                 values["data"][name] = _relative(Path(values["data"][name]), folder)
+        if self.zeros is not None:
+            values["zeros"]["rules"] = [
+                rule["rule"] if len(rule) == 1 else rule for rule in values["zeros"]["rules"]
+            ]
+            values["zeros"]["tables"] = [_relative(path, folder) for path in self.zeros.tables]
         lines = [f"The run as run. To repeat it: unikat {self.command} --out NEW_FOLDER"]
         head = "".join(f"# {line}\n" for line in (*lines, note) if line)
         return head + write_toml(values)
@@ -274,7 +375,8 @@ class Provenance:
     """Time at which the run began, ISO 8601 in UTC."""
     seed: int
     data_fingerprint: str
-    """SHA-256 of keys, patterns, counts and population size (`CellTable.fingerprint`)."""
+    """SHA-256 of keys, patterns, counts, population size and possible cells
+    (`CellTable.fingerprint`)."""
 
     @classmethod
     def now(cls, *, seed: int, data_fingerprint: str, started: datetime | None = None) -> Self:
@@ -315,112 +417,6 @@ def split_keys(text: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts if part.strip()]
-
-
-def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Raises
-    ------
-    SpecError
-        If it cannot be read or is not TOML.
-    """
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise SpecError(f"Cannot read {os.fspath(path)}: {error.strerror or error}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        # The position is named by the parser; the line itself is not repeated.
-        raise SpecError(f"{os.fspath(path)} is not a TOML file: {error}.") from None
-
-
-def toml_value(text: str) -> Any:
-    """Read one value as TOML would, or else take it as a string.
-
-    Examples
-    --------
-    >>> toml_value("0.5"), toml_value("true"), toml_value("shared")
-    (0.5, True, 'shared')
-    """
-    if "\n" in text:
-        return text
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def write_toml(values: Mapping[str, Any]) -> str:
-    """Write nested tables, lists and scalars as TOML; `tomllib` reads back the same values.
-
-    Parameters
-    ----------
-    values
-        Strings, booleans, numbers, dates, lists and mappings with text keys. None is not TOML.
-
-    Raises
-    ------
-    SpecError
-        If a value has no form in TOML.
-    """
-    return "".join(_lines(values, ()))
-
-
-def _lines(values: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
-    plain = {name: value for name, value in values.items() if not isinstance(value, Mapping)}
-    lines = [f"{_name(name)} = {_value(value)}\n" for name, value in plain.items()]
-    if path and (plain or not values):
-        lines.insert(0, f"\n[{'.'.join(map(_name, path))}]\n")
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            lines += _lines(value, (*path, name))
-    return lines
-
-
-def _name(name: str) -> str:
-    bare = name and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
-    return name if bare else _text(name)
-
-
-_ESCAPES = {
-    "\\": "\\\\",
-    '"': '\\"',
-    "\b": "\\b",
-    "\t": "\\t",
-    "\n": "\\n",
-    "\f": "\\f",
-    "\r": "\\r",
-}
-
-
-def _text(value: str) -> str:
-    if any(0xD800 <= ord(c) <= 0xDFFF for c in value):
-        raise SpecError("A text with a lone surrogate cannot be written as TOML; rename it.")
-    out = [
-        _ESCAPES.get(c) or (f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c)
-        for c in value
-    ]
-    return '"' + "".join(out) + '"'
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return repr(value) if isfinite(value) else str(value)
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_name(name)} = {_value(item)}" for name, item in value.items())
-        return f"{{ {pairs} }}" if pairs else "{}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    raise SpecError(f"A value of type {type(value).__name__} cannot be written as TOML.")
 
 
 def _relative(path: Path, folder: Path) -> str:

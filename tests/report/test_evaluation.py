@@ -104,7 +104,7 @@ def test_the_truth_is_that_of_the_file(study: tuple[Path, Any], tmp_path: Path) 
     everybody["F"] = everybody.groupby(keys)["AGE"].transform("size")
     from unikat.risk.designs import draw_units
 
-    population = read_population(asked)
+    population, _ = read_population(asked)
     assert population.table.population_size == len(everybody)
     for _, row in table(folder).iterrows():
         drawn = everybody.iloc[draw_units(population, row["n"], row["repeat"], seed=1)]
@@ -219,7 +219,7 @@ def test_strata_come_from_a_column(study: tuple[Path, Any], tmp_path: Path) -> N
     assert summary.study.strata == "REGION"
     assert any("stratified" in warning for warning in summary.warnings)
     regions = pd.read_csv(data)["REGION"]
-    population = read_population(asked)
+    population, _ = read_population(asked)
     assert population.strata is not None
     groups = pd.DataFrame({"a": regions, "b": population.strata}).drop_duplicates()
     assert len(groups) == 2

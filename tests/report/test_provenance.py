@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unikat._toml import read_toml, toml_value, write_toml
 from unikat.errors import SpecError
 from unikat.provenance import (
     AssessmentSpec,
     Provenance,
-    read_toml,
     split_keys,
-    toml_value,
-    write_toml,
 )
 from unikat.report.comparison_spec import ComparisonSpec
 

@@ -45,6 +45,13 @@ READING = (
     click.option("--encoding", metavar="NAME", help="Character encoding.  [default: utf-8]"),
     click.option("--delimiter", metavar="C", help="Character between columns; tab for a tab."),
 )  # fmt: skip
+ZEROS = (
+    click.option("--zeros", metavar="FILE", type=click.Path(path_type=Path),
+                 help="Impossible combinations: rules (.toml), or a table of conditions."),
+    click.option("--zeros-conflict", metavar="HOW", type=click.Choice(["stop", "drop", "missing"]),
+                 help="Records that break a rule: stop; drop them; or set the keys of the rule "
+                 "missing in them.  [default: stop]"),
+)  # fmt: skip
 
 
 def add_options(command: Command, options: tuple[Callable[[Command], Command], ...]) -> Command:
@@ -70,6 +77,22 @@ def meant(name: str, value: Any) -> Any:
     if name in ("population_size", "max_sweeps"):
         return whole_number(f"--{name.replace('_', '-')}", str(value).strip())
     return value
+
+
+def put_zeros(values: dict[str, Any], options: Mapping[str, Any], source: Path) -> None:
+    """Put what --zeros and --zeros-conflict say into the values of a specification."""
+    file, on_conflict = options["zeros"], options["zeros_conflict"]
+    if file is not None:
+        from unikat.provenance import ZerosSpec
+
+        values["zeros"] = ZerosSpec.read(file, on_conflict)
+    elif on_conflict is not None:
+        if "zeros" not in values:
+            raise SpecError(
+                "--zeros-conflict says what to do with records that break a rule, but there are no "
+                "rules; name them with --zeros FILE."
+            )
+        put(values, ("zeros", "on_conflict"), on_conflict, source)
 
 
 def whole_number(option: str, text: str) -> int:

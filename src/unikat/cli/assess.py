@@ -13,11 +13,13 @@ from unikat.cli._options import (
     READING,
     READING_PLACES,
     SAMPLING_PLACES,
+    ZEROS,
     Command,
     add_options,
     given,
     meant,
     put,
+    put_zeros,
     stem,
 )
 from unikat.cli._output import ending, say, show
@@ -48,6 +50,7 @@ def _options(command: Command) -> Command:
                      help="An option of the model, before those named otherwise; can be "
                      "repeated."),
         *READING,
+        *ZEROS,
         click.option("--chains", metavar="N", help="Chains.  [default: 4]"),
         click.option("--seed", metavar="N", help="The same seed gives the same numbers.  "
                      "[default: 1]"),
@@ -81,7 +84,7 @@ def assess(source: Path, settings: tuple[str, ...], **options: Any) -> int:
     from unikat.report.assessment import run
     from unikat.report.results import RESULT, load
 
-    spec = _spec(source, given(options, _PLACES), settings)
+    spec = _spec(source, options, settings)
     out: Path | None = options["out"]
     folder = _default_folder(spec.data.path, source) if out is None else out
     with watching(quiet=options["quiet"]) as watcher:
@@ -101,19 +104,21 @@ def assess(source: Path, settings: tuple[str, ...], **options: Any) -> int:
     return ending(result, folder, allow_unconverged=options["allow_unconverged"])
 
 
-def _spec(source: Path, chosen: Mapping[str, Any], settings: tuple[str, ...]) -> Any:
-    from unikat.provenance import AssessmentSpec, ModelSpec, read_toml, toml_value
+def _spec(source: Path, options: Mapping[str, Any], settings: tuple[str, ...]) -> Any:
+    from unikat._toml import read_toml, toml_value
+    from unikat.provenance import AssessmentSpec, ModelSpec
 
     from_file = source.suffix.lower() == ".toml"
     values: dict[str, Any] = read_toml(source) if from_file else {"data": {"path": str(source)}}
     if isinstance(values.get("model"), str):
         values["model"] = ModelSpec.of(values["model"]).model_dump()
-    for name, value in chosen.items():
+    for name, value in given(options, _PLACES).items():
         if name == "model":
             for option, set_to in ModelSpec.of(value).model_dump().items():
                 put(values, ("model", option), set_to, source)
         else:
             put(values, _PLACES[name], meant(name, value), source)
+    put_zeros(values, options, source)
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name.strip():

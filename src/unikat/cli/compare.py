@@ -13,11 +13,13 @@ from unikat.cli._options import (
     READING,
     READING_PLACES,
     SAMPLING_PLACES,
+    ZEROS,
     Command,
     add_options,
     given,
     meant,
     put,
+    put_zeros,
     stem,
 )
 from unikat.cli._output import DONE, UNCONVERGED, say
@@ -52,6 +54,7 @@ def _options(command: Command) -> Command:
         click.option("--held-out", metavar="SHARE", help="Share of the records to leave out and "
                      "predict, as 0.2 or 20%; 0 for none.  [default: 0.2]"),
         *READING,
+        *ZEROS,
         click.option("--chains", metavar="N", help="Chains of each fit.  [default: 4]"),
         click.option("--seed", metavar="N", help="The same seed gives the same numbers.  "
                      "[default: 1]"),
@@ -87,7 +90,7 @@ def compare(source: Path, **options: Any) -> int:
     """
     from unikat.report.comparison import SUMMARY, run
 
-    spec = _spec(source, given(options, _PLACES))
+    spec = _spec(source, options)
     out: Path | None = options["out"]
     name = stem(spec.data.path, source, "models")
     folder = Path(f"{name}-comparison") if out is None else out
@@ -114,14 +117,15 @@ def compare(source: Path, **options: Any) -> int:
     return _ending(summary, folder, allow_unconverged=options["allow_unconverged"])
 
 
-def _spec(source: Path, chosen: Mapping[str, Any]) -> Any:
-    from unikat.provenance import read_toml
+def _spec(source: Path, options: Mapping[str, Any]) -> Any:
+    from unikat._toml import read_toml
     from unikat.report.comparison_spec import ComparisonSpec
 
     from_file = source.suffix.lower() == ".toml"
     values: dict[str, Any] = read_toml(source) if from_file else {"data": {"path": str(source)}}
-    for name, value in chosen.items():
+    for name, value in given(options, _PLACES).items():
         put(values, _PLACES[name], meant(name, value), source)
+    put_zeros(values, options, source)
     where = str(source) if from_file else "The command line"
     return ComparisonSpec.parse(
         values, where=where, folder=source.resolve().parent if from_file else None

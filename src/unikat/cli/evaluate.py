@@ -13,11 +13,13 @@ from unikat.cli._options import (
     READING,
     READING_PLACES,
     SAMPLING_PLACES,
+    ZEROS,
     Command,
     add_options,
     given,
     meant,
     put,
+    put_zeros,
     stem,
     whole_number,
 )
@@ -52,6 +54,7 @@ def _options(command: Command) -> Command:
                      "stratified (proportionally).  [default: simple]"),
         click.option("--strata", metavar="COLUMN", help="Column of the strata."),
         *READING,
+        *ZEROS,
         click.option("--chains", metavar="N", help="Chains of each fit.  [default: 4]"),
         click.option("--seed", metavar="N", help="Seed of the samples and fits.  [default: 1]"),
         click.option("--max-sweeps", metavar="N", help="Stop a fit after so many sweeps."),
@@ -88,7 +91,7 @@ def evaluate(source: Path, **options: Any) -> int:
     """
     from unikat.report.evaluation import run
 
-    spec = _spec(source, given(options, _PLACES))
+    spec = _spec(source, options)
     out: Path | None = options["out"]
     folder = Path(f"{stem(spec.data.path, source, 'study')}-evaluation") if out is None else out
     with watching(quiet=options["quiet"]) as watcher:
@@ -105,14 +108,15 @@ def evaluate(source: Path, **options: Any) -> int:
     return evaluated(summary, folder, allow_unconverged=options["allow_unconverged"])
 
 
-def _spec(source: Path, chosen: Mapping[str, Any]) -> Any:
-    from unikat.provenance import read_toml
+def _spec(source: Path, options: Mapping[str, Any]) -> Any:
+    from unikat._toml import read_toml
     from unikat.report.evaluation_spec import EvaluationSpec
 
     from_file = source.suffix.lower() == ".toml"
     values: dict[str, Any] = read_toml(source) if from_file else {"data": {"path": str(source)}}
-    for name, value in chosen.items():
+    for name, value in given(options, _PLACES).items():
         put(values, _PLACES[name], _meant(name, value), source)
+    put_zeros(values, options, source)
     return EvaluationSpec.parse(
         values,
         where=str(source) if from_file else "The command line",

@@ -18,7 +18,7 @@ from unikat.models.catalogue import build_model
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
 from unikat.report.files import make_folder
-from unikat.report.source import tabulate
+from unikat.report.source import tabulate, without_conflicts
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.measures import RiskMeasures
 
@@ -71,6 +71,10 @@ def run(
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")
     table = tabulate(spec.data, spec.keys, design)
+    handled = None
+    if spec.zeros is not None:
+        handled = without_conflicts(table, spec.zeros, spec.data)
+        table = handled.table
     made = make_folder(folder)
     checkpoint = Checkpoint(folder=folder, resume=resume)
     try:
@@ -92,7 +96,7 @@ def run(
         record = Provenance.now(
             seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
         )
-        results.write(estimate, folder, _completed(spec, plan), record)
+        results.write(estimate, folder, _completed(spec, plan), record, handled)
     finally:
         if made:
             # Succeeds only if nothing was kept in it.

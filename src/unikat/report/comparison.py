@@ -42,8 +42,9 @@ from unikat.report.comparison_summary import (
     summarise_comparison,
 )
 from unikat.report.files import all_or_nothing, json_text, make_folder, write_bytes, write_text
-from unikat.report.source import tabulate
+from unikat.report.source import tabulate, without_conflicts
 from unikat.report.wording import duration, interval, number
+from unikat.report.zeros_facts import on_page
 from unikat.risk.compare import Candidate, Comparison, ComparisonSettings, Store, compare
 
 COMPARISON, SUMMARY = "comparison.parquet", "summary.json"
@@ -102,6 +103,10 @@ def run(
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")
     table = tabulate(spec.data, spec.keys, design)
+    handled = None
+    if spec.zeros is not None:
+        handled = without_conflicts(table, spec.zeros, spec.data)
+        table = handled.table
     made = make_folder(folder)
     store = Store(folder=folder / FITS, resume=resume)
     if overwrite:
@@ -124,7 +129,7 @@ def run(
         record = Provenance.now(
             seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
         )
-        summary = summarise_comparison(comparison, named, table, spec, record)
+        summary = summarise_comparison(comparison, named, table, spec, record, handled)
         write(summary, folder, _completed(spec, settings, comparison))
         return summary
     finally:
@@ -211,6 +216,7 @@ def render(summary: ComparisonSummary) -> str:
         figures={name: Markup(svg) for name, svg in drawn.items()},
         paths=paths,
         warnings=list(warnings),
+        zeros=on_page(summary.zeros, SUMMARY),
         times=wording.TIMES,
         level=f"{100 * summary.level:g}%",
         number=number,

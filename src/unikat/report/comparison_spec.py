@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from unikat._toml import toml_value
 from unikat.errors import SpecError, suggest
 from unikat.models.base import AnyModel
 from unikat.models.catalogue import build_model
@@ -17,7 +18,6 @@ from unikat.provenance import (
     Share,
     Spec,
     split_keys,
-    toml_value,
 )
 
 

@@ -11,10 +11,12 @@ from unikat.provenance import Provenance
 from unikat.report import comparison_wording as wording
 from unikat.report.comparison_spec import ComparisonSpec, Named
 from unikat.report.summary import SampleFacts, sample_facts
+from unikat.report.zeros_facts import ZerosFacts, zeros_facts
 from unikat.risk.compare import ComparedModel, Comparison, SamplingRecord
 from unikat.risk.estimate import Summary
 from unikat.risk.path import PathPoint, stabilised
 from unikat.risk.predictive import PredictiveCheck
+from unikat.zeros.conflicts import Handled
 
 SUMMARY_SCHEMA = "unikat.comparison/1"
 
@@ -99,6 +101,8 @@ class ComparisonSummary:
     paths: tuple[PathFacts, ...]
     sentences: dict[str, str]
     provenance: Provenance
+    zeros: ZerosFacts | None = None
+    """Impossible combinations; None if none were declared."""
 
 
 def summarise_comparison(
@@ -107,6 +111,7 @@ def summarise_comparison(
     table: CellTable,
     spec: ComparisonSpec,
     provenance: Provenance,
+    handled: Handled | None = None,
 ) -> ComparisonSummary:
     """Bring a comparison into the form of `summary.json`.
 
@@ -122,6 +127,8 @@ def summarise_comparison(
         What was asked.
     provenance
         What ran.
+    handled
+        What was done with records that have an impossible combination, if any combination is.
     """
     models = tuple(
         _model_facts(model, name) for model, name in zip(comparison.models, named, strict=True)
@@ -141,6 +148,7 @@ def summarise_comparison(
         paths=_paths(models, {model.label: model for model in comparison.models}, spec),
         sentences={},
         provenance=provenance,
+        zeros=zeros_facts(handled),
     )
     summary.sentences.update(wording.sentences(summary))
     return summary

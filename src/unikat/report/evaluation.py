@@ -22,8 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unikat._typing import Int64
-from unikat.data import Design
-from unikat.data.design import LARGEST_POPULATION
 from unikat.errors import DataError, OutputError, SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
@@ -34,10 +32,11 @@ from unikat.report.evaluation_store import FOLDER as TASKS
 from unikat.report.evaluation_store import FitStore
 from unikat.report.evaluation_summary import EvaluationSummary, summarise
 from unikat.report.files import all_or_nothing, create, finish, json_text, make_folder, write_text
-from unikat.report.source import tabulate
+from unikat.report.source import UNKNOWN, tabulate, without_conflicts
 from unikat.risk.designs import Population
 from unikat.risk.evaluate import Evaluation, Study, StudyProgress, check_study, evaluate
 from unikat.risk.scores import FitScore
+from unikat.zeros.conflicts import Handled
 
 TABLE, SUMMARY = "evaluation.parquet", "summary.json"
 PAGE, SPEC = "evaluation.html", "evaluation.toml"
@@ -90,7 +89,7 @@ def run(
     models, plan = spec.build_models(), _plan(spec.sampling)
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")
-    population = read_population(spec)
+    population, handled = read_population(spec)
     study = Study(
         sizes=spec.sample_sizes(population.n_units),
         repeats=spec.repeats,
@@ -117,7 +116,7 @@ def run(
         record = Provenance.now(
             seed=study.seed, data_fingerprint=population.fingerprint, started=started
         )
-        return write(found, population, _completed(spec, study), folder, record)
+        return write(found, population, _completed(spec, study), folder, record, handled)
     finally:
         store.discard_if_empty()
         if made:
@@ -132,6 +131,7 @@ def write(
     spec: EvaluationSpec,
     folder: Path,
     provenance: Provenance,
+    handled: Handled | None = None,
 ) -> EvaluationSummary:
     """Write an evaluation into a folder, all files or none.
 
@@ -140,7 +140,7 @@ def write(
     OutputError
         If anything cannot be written; what was in the folder is then still there.
     """
-    summary = summarise(evaluation, population, spec, provenance)
+    summary = summarise(evaluation, population, spec, provenance, handled)
     note = (
         ""
         if spec.sampling.max_seconds is None
@@ -154,18 +154,26 @@ def write(
     return summary
 
 
-def read_population(spec: EvaluationSpec) -> Population:
+def read_population(spec: EvaluationSpec) -> tuple[Population, Handled | None]:
     """Read the file of a specification as a population.
+
+    Also says what was done with units that have an impossible combination, if any combination is.
 
     Raises
     ------
     DataError, SpecError
-        If it cannot be read, or a unit has a missing key that is not taken as a level.
+        If it cannot be read, or a unit has a missing key that is not taken as a level, or an
+        impossible combination that is not to be left out.
     """
     # The population size is the number of rows, which is not known before they are read.
-    unknown = Design(population_size=LARGEST_POPULATION - 1)
-    table = tabulate(spec.data, spec.keys, unknown)
-    return Population.of(table, None if spec.strata is None else _strata(spec, table.n_records))
+    table = tabulate(spec.data, spec.keys, UNKNOWN)
+    strata = None if spec.strata is None else _strata(spec, table.n_records)
+    if spec.zeros is None:
+        return Population.of(table, strata), None
+    handled = without_conflicts(table, spec.zeros, spec.data)
+    if strata is not None:
+        strata = strata[handled.kept]
+    return Population.of(handled.table, strata), handled
 
 
 def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
@@ -206,9 +214,7 @@ def _strata(spec: EvaluationSpec, n_units: int) -> Int64:
     other = next(key for key in spec.keys if key.partition(":")[0] != name)
     try:
         as_levels = data.model_copy(update={"missing": "level"})
-        table = tabulate(
-            as_levels, [spec.strata, other], Design(population_size=LARGEST_POPULATION - 1)
-        )
+        table = tabulate(as_levels, [spec.strata, other], UNKNOWN)
     except DataError as error:
         raise DataError(f"The strata cannot be used. {error}") from None
     if table.n_records != n_units:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from unikat.report import evaluation_figures as figures
 from unikat.report import html, wording
 from unikat.report.evaluation_summary import HEAD, EvaluationSummary, rows, signed
+from unikat.report.zeros_facts import on_page
 from unikat.risk.scores import N_CUTOFFS, CutoffScore, FitScore, ModelScore
 
 _CUTOFFS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -51,6 +52,7 @@ def render(summary: EvaluationSummary, scores: Sequence[FitScore]) -> str:
         rows={name: rows(summary.results, name) for name in ("tau1", "tau2")},
         parts=[_part(n, summary, scores) for n in _sizes(summary)],
         cutoffs=_CUTOFFS,
+        zeros=on_page(summary.zeros, "summary.json"),
         failures=summary.failures[:_MOST_FAILURES],
         number=wording.number,
         percent=wording.percent,

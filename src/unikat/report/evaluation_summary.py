@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from unikat.provenance import Provenance
 from unikat.report.evaluation_spec import EvaluationSpec
 from unikat.report.wording import number, percent
+from unikat.report.zeros_facts import ZerosFacts, zeros_facts
 from unikat.risk.designs import Population
 from unikat.risk.evaluate import Evaluation
 from unikat.risk.scores import MeasureScore, ModelScore, summarise_fits
+from unikat.zeros.conflicts import Handled
 
 SCHEMA = "unikat.evaluation/1"
 FEW_SAMPLES = 20
@@ -86,6 +88,8 @@ class EvaluationSummary:
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...]
     provenance: Provenance
+    zeros: ZerosFacts | None = None
+    """Impossible combinations; None if none were declared."""
 
 
 def summarise(
@@ -93,6 +97,7 @@ def summarise(
     population: Population,
     spec: EvaluationSpec,
     provenance: Provenance,
+    handled: Handled | None = None,
 ) -> EvaluationSummary:
     """Bring an evaluation into the form of `summary.json`.
 
@@ -104,6 +109,8 @@ def summarise(
         What was asked.
     provenance
         What ran.
+    handled
+        What was done with units that have an impossible combination, if any combination is.
     """
     table, study, scores = population.table, evaluation.study, evaluation.scores
     failures = tuple(
@@ -151,6 +158,7 @@ def summarise(
         failures=failures,
         warnings=_warnings(evaluation, n_unconverged, len(failures)),
         provenance=provenance,
+        zeros=zeros_facts(handled),
     )
 
 

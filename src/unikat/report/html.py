@@ -11,6 +11,7 @@ from markupsafe import Markup
 from unikat._typing import Float64
 from unikat.report import figures, wording
 from unikat.report.summary import Result
+from unikat.report.zeros_facts import on_page
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -38,6 +39,7 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
         figures=_figures(result, traces),
         share=wording.share(result),
         limits=wording.limits(result),
+        zeros=on_page(result.zeros, "result.json"),
         number=wording.number,
         percent=wording.percent,
         interval=wording.interval,

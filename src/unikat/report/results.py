@@ -28,7 +28,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
-from unikat._typing import Float64
+from unikat._typing import Bool, Float64, Int32
+from unikat.data.table import CellTable
 from unikat.errors import OutputError
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report.files import (
@@ -51,6 +52,7 @@ from unikat.report.summary import (
     summarise,
 )
 from unikat.risk.estimate import RiskEstimate
+from unikat.zeros.conflicts import Handled
 
 RESULT, RECORDS, DRAWS = "result.json", "records.parquet", "draws.nc"
 SPEC, REPORT, MANIFEST = "assessment.toml", "report.html", "manifest.json"
@@ -58,6 +60,8 @@ FILES = (RESULT, RECORDS, DRAWS, SPEC, REPORT, MANIFEST)
 _MANIFEST_SCHEMA = "unikat.manifest/1"
 _RECORDS_SCHEMA = "unikat.records/1"
 _CHUNK = 1 << 18
+_CONFLICTS = {"drop": "left out", "missing": "keys set missing", "stop": ""}
+"""What `records.parquet` says of a record with an impossible combination."""
 SCALARS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 
 
@@ -77,6 +81,7 @@ def write(
     folder: str | os.PathLike[str],
     spec: AssessmentSpec | None = None,
     provenance: Provenance | None = None,
+    handled: Handled | None = None,
 ) -> Result:
     """Write the results of a run into a folder, replacing the results that are there.
 
@@ -90,6 +95,8 @@ def write(
         What was asked; completed with what the estimate tells, which is all but the file.
     provenance
         What ran; by default this machine, now.
+    handled
+        What was done with records that have an impossible combination, if any combination is.
 
     Returns
     -------
@@ -107,11 +114,11 @@ def write(
         provenance = Provenance.now(
             seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint
         )
-    result = summarise(estimate, spec, provenance)
+    result = summarise(estimate, spec, provenance, handled)
     with all_or_nothing(folder, FILES, MANIFEST) as scratch:
         write_text(scratch / RESULT, json_text(asdict(result)))
         write_text(scratch / SPEC, spec.to_toml(folder, _note(result)))
-        _write_records(estimate, result, scratch / RECORDS)
+        _write_records(estimate, result, scratch / RECORDS, handled)
         traces: dict[str, Float64] = {}
         if estimate.draws is not None:
             write_bytes(scratch / DRAWS, estimate.draws.to_netcdf())
@@ -195,12 +202,17 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_records(estimate: RiskEstimate, result: Result, path: Path) -> None:
+def _write_records(
+    estimate: RiskEstimate, result: Result, path: Path, handled: Handled | None
+) -> None:
     """Write one row per record, a chunk of records at a time, and what run they are of."""
     table, records = estimate.table, estimate.records
+    row_cell, conflict = _rows(table, handled)
     with create(path) as file:
         names = pa.array([key.name for key in table.keys], pa.string())
-        schema = _records_schema().with_metadata(
+        frequency = table.matches if table.missing == "wildcard" else table.counts
+        what = pa.array([_CONFLICTS["drop" if handled is None else handled.on_conflict]])
+        schema = _records_schema(conflicts=conflict is not None).with_metadata(
             {
                 "unikat.schema": _RECORDS_SCHEMA,
                 "unikat.version": result.provenance.unikat,
@@ -209,24 +221,29 @@ def _write_records(estimate: RiskEstimate, result: Result, path: Path) -> None:
             }
         )
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            for start in range(0, table.n_records, _CHUNK):
-                cells = table.record_cell[start : start + _CHUNK].astype(np.int64)
+            for start in range(0, len(row_cell), _CHUNK):
+                cells = row_cell[start : start + _CHUNK].astype(np.int64)
+                out = cells < 0
+                cells[out] = 0
                 columns: dict[str, Any] = {
                     "row": np.arange(start + 1, start + 1 + len(cells)),
-                    "f": table.matches[cells]
-                    if table.missing == "wildcard"
-                    else table.counts[cells],
-                    "sample_unique": table.unique[cells],
+                    "f": pa.array(frequency[cells], mask=out),
+                    "sample_unique": pa.array(table.unique[cells], mask=out),
                 }
+                if conflict is not None:
+                    found = conflict[start : start + _CHUNK]
+                    columns["conflict"] = pa.DictionaryArray.from_arrays(
+                        pa.array(np.zeros(len(found), np.int8), mask=~found), what
+                    )
                 for name in ("r1", "r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper"):
                     values = getattr(records, name)[cells]
-                    columns[name] = pa.array(values, mask=np.isnan(values))
+                    columns[name] = pa.array(values, mask=np.isnan(values) | out)
                 keys, drops = reasons(records, cells)
                 for rank in range(N_REASONS):
                     absent = np.ones(len(cells), bool)
                     key, drop = np.zeros(len(cells), np.int16), np.zeros(len(cells))
                     if rank < keys.shape[1]:
-                        absent = keys[:, rank] < 0
+                        absent = (keys[:, rank] < 0) | out
                         key, drop = keys[:, rank].astype(np.int16), drops[:, rank]
                     indices = pa.array(np.where(absent, 0, key).astype(np.int16), mask=absent)
                     columns[f"key_{rank + 1}"] = pa.DictionaryArray.from_arrays(indices, names)
@@ -236,7 +253,16 @@ def _write_records(estimate: RiskEstimate, result: Result, path: Path) -> None:
         finish(file)
 
 
-def _records_schema() -> pa.Schema:
+def _rows(table: CellTable, handled: Handled | None) -> tuple[Int32, Bool | None]:
+    """Cell of every row of the file, -1 if it was left out, and which rows broke a rule."""
+    if handled is None:
+        return table.record_cell, None
+    cells = np.full(len(handled.kept), -1, np.int32)
+    cells[handled.kept] = table.record_cell
+    return cells, handled.in_conflict
+
+
+def _records_schema(*, conflicts: bool = False) -> pa.Schema:
     risks = [
         (name, pa.float64())
         for name in ("r1", "r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper")
@@ -247,6 +273,8 @@ def _records_schema() -> pa.Schema:
             (f"key_{rank}", pa.dictionary(pa.int16(), pa.string())),
             (f"drop_{rank}", pa.float64()),
         ]
+    if conflicts:
+        fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))
     return pa.schema(fields)
 
 

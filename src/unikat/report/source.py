@@ -1,12 +1,18 @@
-"""The data that a specification names, for every command that reads a file."""
+"""The data and the rules that a specification names, for every command that reads a file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unikat.data import CellTable, Design, read
-from unikat.errors import DataError
-from unikat.provenance import DataSpec
+from unikat.data import CellTable, Design, Key, read
+from unikat.data.design import LARGEST_POPULATION
+from unikat.errors import DataError, SpecError
+from unikat.provenance import DataSpec, ZerosSpec
+from unikat.zeros import Zeros
+from unikat.zeros.conflicts import Handled, apply_zeros
+
+UNKNOWN = Design(population_size=LARGEST_POPULATION - 1)
+"""Where the population does not matter, or is not known before the rows are read."""
 
 
 def tabulate(data: DataSpec, keys: Sequence[str], design: Design) -> CellTable:
@@ -31,3 +37,32 @@ def tabulate(data: DataSpec, keys: Sequence[str], design: Design) -> CellTable:
         format=data.format,
     )
     return microdata.tabulate()
+
+
+def without_conflicts(table: CellTable, zeros: ZerosSpec, data: DataSpec) -> Handled:
+    """Give a table the impossible combinations of a specification.
+
+    Raises
+    ------
+    SpecError
+        If a rule is wrong; the message names the file in which it stands.
+    DataError
+        If records break rules and that is to stop the run, or they cannot be handled as asked.
+    """
+    found = make_zeros(zeros, table.keys)
+    name = "the data" if data.path is None else data.path.name
+    return apply_zeros(table, found, zeros.on_conflict, name=name)
+
+
+def make_zeros(spec: ZerosSpec, keys: Sequence[Key]) -> Zeros:
+    """Make the rules of a specification, for some keys.
+
+    Raises
+    ------
+    SpecError, DataError
+        If a rule or a table of conditions is wrong.
+    """
+    try:
+        return Zeros.of([(rule.name, rule.rule) for rule in spec.rules], keys, tables=spec.tables)
+    except SpecError as error:
+        raise SpecError(str(error) if spec.source is None else f"{spec.source}: {error}") from None

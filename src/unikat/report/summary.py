@@ -15,7 +15,10 @@ from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import wording
-from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
+from unikat.report.zeros_facts import ZerosResult, zeros_result
+from unikat.report.zeros_facts import sentences as zeros_sentences
+from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
+from unikat.zeros.conflicts import Handled
 
 RESULT_SCHEMA = "unikat.result/1"
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5, 0.9)
@@ -123,6 +126,20 @@ class SamplingFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChainFacts:
+    """τ1 as one chain alone would tell it."""
+
+    chain: int
+    """Number of the chain, from 1."""
+    tau1: float
+    """Mean of τ1."""
+    lower: float
+    upper: float
+    share: float
+    """The mean as a part of the records that have an r1."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """The content of `result.json`."""
 
@@ -148,9 +165,18 @@ class Result:
     warnings: tuple[str, ...]
     sentences: dict[str, str]
     provenance: Provenance
+    zeros: ZerosResult | None = None
+    """Impossible combinations; None if none were declared."""
+    chains: tuple[ChainFacts, ...] = ()
+    """τ1 by chain where the chains disagree; empty where they agree."""
 
 
-def summarise(estimate: RiskEstimate, spec: AssessmentSpec, provenance: Provenance) -> Result:
+def summarise(
+    estimate: RiskEstimate,
+    spec: AssessmentSpec,
+    provenance: Provenance,
+    handled: Handled | None = None,
+) -> Result:
     """Bring an estimate into the form of `result.json`.
 
     Parameters
@@ -161,6 +187,8 @@ def summarise(estimate: RiskEstimate, spec: AssessmentSpec, provenance: Provenan
         What was asked.
     provenance
         What ran.
+    handled
+        The impossible combinations and what was done with records that have one, if any are.
 
     Returns
     -------
@@ -197,13 +225,15 @@ def summarise(estimate: RiskEstimate, spec: AssessmentSpec, provenance: Provenan
         tau1_expected=estimate.tau1_expected,
         tau2_expected=estimate.tau2_expected,
         keys=_key_facts(estimate),
-        records=_record_facts(estimate, judged, spec.report.show_small_cells),
+        records=_record_facts(estimate, judged, spec.report.show_small_cells, handled),
         sampling=sampling,
         warnings=estimate.warnings,
         sentences={},
         provenance=provenance,
+        zeros=zeros_result(handled, draws, estimate.tau1.level),
+        chains=_chain_facts(estimate, judged),
     )
-    result.sentences.update(wording.sentences(result))
+    result.sentences.update(wording.sentences(result) | zeros_sentences(result.zeros))
     return result
 
 
@@ -299,7 +329,28 @@ def _key_facts(estimate: RiskEstimate) -> tuple[KeyFacts, ...]:
     )
 
 
-def _record_facts(estimate: RiskEstimate, judged: Int64, show_values: bool) -> RecordFacts:
+def _chain_facts(estimate: RiskEstimate, judged: Int64) -> tuple[ChainFacts, ...]:
+    draws, rhat = estimate.draws, estimate.tau1_expected.rhat
+    # An R-hat that is not known is not above the limit.
+    if draws is None or draws.n_chains < 2:
+        return ()
+    if estimate.converged and not (rhat is not None and rhat > EXPECTED_RHAT):
+        return ()
+    n_judged = max(int(estimate.table.counts[judged].sum()), 1)
+    tail = (1.0 - estimate.tau1.level) / 2.0
+    tau1 = draws.retained("tau1")
+    ends = np.quantile(tau1, (tail, 1.0 - tail), axis=1, method="inverted_cdf")
+    return tuple(
+        ChainFacts(chain=number, tau1=mean, lower=lower, upper=upper, share=mean / n_judged)
+        for number, (mean, lower, upper) in enumerate(
+            zip(tau1.mean(axis=1).tolist(), *ends.tolist(), strict=True), start=1
+        )
+    )
+
+
+def _record_facts(
+    estimate: RiskEstimate, judged: Int64, show_values: bool, handled: Handled | None
+) -> RecordFacts:
     table, records = estimate.table, estimate.records
     r1, weight = records.r1[judged], table.counts[judged]
     bins = np.minimum((r1 * N_BINS).astype(np.int64), N_BINS - 1)
@@ -311,12 +362,14 @@ def _record_facts(estimate: RiskEstimate, judged: Int64, show_values: bool) -> R
             for threshold in THRESHOLDS
         ),
         histogram=tuple(histogram.tolist()),
-        top=_top(estimate, judged, show_values),
+        top=_top(estimate, judged, show_values, handled),
         values_shown=show_values,
     )
 
 
-def _top(estimate: RiskEstimate, judged: Int64, show_values: bool) -> tuple[TopRecord, ...]:
+def _top(
+    estimate: RiskEstimate, judged: Int64, show_values: bool, handled: Handled | None
+) -> tuple[TopRecord, ...]:
     table, records = estimate.table, estimate.records
     if estimate.draws is None:
         # Where the risk is known, all sample uniques have the same: no order to show.
@@ -326,8 +379,10 @@ def _top(estimate: RiskEstimate, judged: Int64, show_values: bool) -> tuple[TopR
     rows = rows[np.argsort(-records.r1[table.record_cell[rows]], kind="stable")][:N_TOP]
     cells = table.record_cell[rows].astype(np.int64)
     columns, drops = reasons(records, cells)
+    # Rows of the file: records that were left out have a number too.
+    in_file = rows if handled is None else np.flatnonzero(handled.kept)[rows]
     found = []
-    for row, cell, keys, falls in zip(rows, cells, columns, drops, strict=True):
+    for row, cell, keys, falls in zip(in_file, cells, columns, drops, strict=True):
         values = None
         if show_values:
             values = {

@@ -208,7 +208,7 @@ def sentences(result: Result) -> dict[str, str]:
         "seconds": "Time spent sampling, in seconds; earlier parts of a resumed run included.",
         "seed": "With the same file, specification, seed and version the numbers come out again.",
         "model": "The statistical model of how key values occur together in the population.",
-        "sample.n_records": f"The file has {sample.n_records:,} records.",
+        "sample.n_records": _records(result),
         "sample.n_keys": (
             f"An intruder is taken to know {sample.n_keys} variables of a person: the keys."
         ),
@@ -253,7 +253,29 @@ def sentences(result: Result) -> dict[str, str]:
         "r1": "Probability that the record is unique in the population.",
         "r2": "Probability that a link of the record to a unit that agrees with it is correct.",
     }
+    if result.chains:
+        said["chains"] = chains(result)
     return said
+
+
+def chains(result: Result) -> str:
+    """Say what it means that the chains tell different numbers."""
+    return (
+        "What the answer would be by each chain alone. Chains that stay apart have found different "
+        "descriptions of the file, and neither the file nor their order tells which is right. If "
+        "they differ by more than the decision allows, run longer, with more chains or with other "
+        "seeds; do not choose among them."
+    )
+
+
+def _records(result: Result) -> str:
+    n, zeros = result.sample.n_records, result.zeros
+    if zeros is None or not zeros.n_dropped:
+        return f"The file has {n:,} records."
+    return (
+        f"The file has {n + zeros.n_dropped:,} records; {zeros.n_dropped:,} with an impossible "
+        f"combination were left out."
+    )
 
 
 def _rhat_target(result: Result) -> float:
@@ -301,11 +323,7 @@ def limits(result: Result) -> list[tuple[str, str]]:
             "counted. With more keys more records are unique.",
         ),
         ("Missing values", _incomplete(result)),
-        (
-            "Impossible combinations are not declared",
-            "Combinations of values that cannot occur keep a little probability, which makes the "
-            "possible ones seem slightly rarer than they are.",
-        ),
+        _impossible(result),
         (
             "The answer depends on the model",
             "The interval covers the doubt about the parameters of one model, not the doubt about "
@@ -325,3 +343,18 @@ def limits(result: Result) -> list[tuple[str, str]]:
     if result.known_exactly:
         return [point for point in points[1:4] if "Missing" not in point[0]]
     return points
+
+
+def _impossible(result: Result) -> tuple[str, str]:
+    if result.zeros is None:
+        return (
+            "Impossible combinations are not declared",
+            "Combinations of values that cannot occur keep a little probability, which makes the "
+            "possible ones seem slightly rarer than they are.",
+        )
+    return (
+        "Impossible combinations are as declared",
+        "A rule that forbids what does occur in the population moves its probability to other "
+        "combinations, which makes those seem more frequent, and so safer, than they are. What is "
+        "impossible and not declared keeps a little probability.",
+    )

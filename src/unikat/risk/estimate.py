@@ -13,8 +13,8 @@ from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.risk.measures import RiskTotals
 
-_EXPECTED_RHAT = 1.05
-"""Above this R-hat of an expected measure a converged run carries a warning."""
+EXPECTED_RHAT = 1.05
+"""Above this R-hat of an expected measure the chains disagree, and a converged run says so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
     if draws is None:
         return _exact(table, level)
     summaries = {
-        name: _summary(
+        name: summary_of(
             draws.retained(name),
             level,
             draws.diagnostics.get(name) or diagnose(draws.retained(name)),
@@ -128,7 +128,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
             f"{worst:.3f}): the numbers are preliminary; do not decide on them."
         )
     rhat = max(summaries[name].rhat or 0.0 for name in ("tau1_expected", "tau2_expected"))
-    if draws.converged and rhat > _EXPECTED_RHAT:
+    if draws.converged and rhat > EXPECTED_RHAT:
         warnings.append(
             "The chains agree on the counts in the population but less well on their expected "
             f"values (R-hat {rhat:.3f}): they may have found different descriptions of the file. "
@@ -195,7 +195,8 @@ def _masked(table: CellTable) -> list[str]:
     ]
 
 
-def _summary(draws: Float64, level: float, diagnostics: Diagnostics) -> Summary:
+def summary_of(draws: Float64, level: float, diagnostics: Diagnostics) -> Summary:
+    """Summarise the retained draws of one number, (n_chains, n_draws)."""
     tail = (1.0 - level) / 2.0
     # Inverted cumulative distribution: the interval of a count is made of counts.
     lower, median, upper = np.quantile(draws, (tail, 0.5, 1.0 - tail), method="inverted_cdf")

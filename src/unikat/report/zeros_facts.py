@@ -1,0 +1,178 @@
+"""What results and pages say of impossible combinations: rules, cells, records, and mass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from unikat.inference.diagnostics import diagnose
+from unikat.inference.draws import Draws
+from unikat.report.wording import percent
+from unikat.risk.estimate import Summary, summary_of
+from unikat.zeros.conflicts import Handled
+
+MASS = "impossible_mass"
+"""Name of the scalar that models keep with their draws where combinations are impossible."""
+MOST_LISTED = 30
+"""Rules that a page lists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleFacts:
+    """A rule, and how many rows of the file break it."""
+
+    name: str | None
+    text: str
+    n_records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZerosFacts:
+    """The impossible combinations, and what was done with records that have one."""
+
+    rules: tuple[RuleFacts, ...]
+    n_cells: int
+    """Combinations of the keys' levels, possible or not."""
+    n_impossible: int
+    impossible_share: float
+    """Part of the combinations that is impossible."""
+    on_conflict: str
+    n_conflicts: int
+    """Rows of the file that break a rule."""
+    n_dropped: int
+    """Rows that were left out for it."""
+    n_set_missing: int
+    """Rows in which keys were set missing for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZerosResult(ZerosFacts):
+    """The same, and what the rules did to the model of an assessment."""
+
+    impossible_mass: Summary | None = None
+    """Share of the fitted model's probability that the rules take away; None if not known."""
+
+
+def zeros_facts(handled: Handled | None) -> ZerosFacts | None:
+    """Say what is impossible and what was done with the file.
+
+    Parameters
+    ----------
+    handled
+        What was done; None if every combination is possible.
+    """
+    return None if handled is None else ZerosFacts(**_facts(handled))
+
+
+def zeros_result(handled: Handled | None, draws: Draws | None, level: float) -> ZerosResult | None:
+    """Say what is impossible, and what that did to the model.
+
+    Parameters
+    ----------
+    handled
+        What was done with the file; None if every combination is possible.
+    draws
+        Of the model, if there are any.
+    level
+        Probability of the interval.
+    """
+    if handled is None:
+        return None
+    mass = None
+    if draws is not None and MASS in draws.scalars:
+        kept = draws.retained(MASS)
+        mass = summary_of(kept, level, diagnose(kept))
+    return ZerosResult(**_facts(handled), impossible_mass=mass)
+
+
+def _facts(handled: Handled) -> dict[str, Any]:
+    zeros = handled.conflicts.zeros
+    return {
+        "rules": tuple(
+            RuleFacts(name=rule.name, text=rule.text, n_records=rule.n_records)
+            for rule in handled.conflicts.rules
+        ),
+        "n_cells": int(zeros.n_cells),
+        "n_impossible": int(zeros.n_impossible),
+        "impossible_share": int(zeros.n_impossible) / int(zeros.n_cells),
+        "on_conflict": handled.on_conflict,
+        "n_conflicts": handled.conflicts.n_records,
+        "n_dropped": handled.n_dropped,
+        "n_set_missing": handled.n_set_missing,
+    }
+
+
+def on_page(facts: ZerosFacts | None, file: str) -> dict[str, Any] | None:
+    """Return what `zeros.html.j2` shows: sentences, and rules, those that rows break first.
+
+    Parameters
+    ----------
+    facts
+        What is impossible; None if nothing was declared.
+    file
+        Where all rules are found, if the page does not list them.
+    """
+    if facts is None:
+        return None
+    ordered = sorted(facts.rules, key=lambda rule: not rule.n_records)
+    return {
+        "cells": cells_sentence(facts),
+        "conflicts": conflicts_sentence(facts),
+        "mass": mass_sentence(facts),
+        "rules": ordered[:MOST_LISTED],
+        "n_more": max(len(ordered) - MOST_LISTED, 0),
+        "file": file,
+    }
+
+
+def cells_sentence(facts: ZerosFacts) -> str:
+    """Say how many combinations are impossible."""
+    return (
+        f"{facts.n_impossible:,} of the {facts.n_cells:,} combinations of the keys were declared "
+        f"impossible ({percent(facts.impossible_share)}); the model gives them no probability."
+    )
+
+
+def conflicts_sentence(facts: ZerosFacts) -> str:
+    """Say how many rows break a rule and what was done with them."""
+    n = facts.n_conflicts
+    if not n:
+        return "No row of the file breaks a rule."
+    rows = "1 row of the file breaks a rule" if n == 1 else f"{n:,} rows of the file break a rule"
+    if facts.n_dropped:
+        return (
+            f"{rows} and {'was' if n == 1 else 'were'} left out: no number here is about "
+            f"{'it' if n == 1 else 'them'}."
+        )
+    return (
+        f"{rows}; the keys that the broken rules are about were set missing in "
+        f"{'it' if n == 1 else 'them'}."
+    )
+
+
+def mass_sentence(facts: ZerosFacts) -> str:
+    """Say how much the rules take away from the model; nothing if it is not known."""
+    mass = facts.impossible_mass if isinstance(facts, ZerosResult) else None
+    if mass is None:
+        return ""
+    return (
+        f"Without the rules the fitted model would put {percent(mass.mean)} of its probability "
+        f"({percent(mass.lower)} to {percent(mass.upper)}) on impossible combinations; the "
+        "possible ones share it instead, in proportion."
+    )
+
+
+def sentences(facts: ZerosFacts | None) -> dict[str, str]:
+    """What each number about impossible combinations means, by its path in `result.json`."""
+    if facts is None:
+        return {}
+    said = {
+        "zeros": cells_sentence(facts),
+        "zeros.rules": (
+            "What was declared impossible, and how many rows of the file break each rule; a row "
+            "that breaks several counts for each."
+        ),
+        "zeros.n_conflicts": conflicts_sentence(facts),
+        "zeros.impossible_mass": mass_sentence(facts),
+    }
+    return {path: text for path, text in said.items() if text}

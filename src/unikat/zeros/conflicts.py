@@ -1,0 +1,347 @@
+"""Records that break a rule: found and counted, left out, or their keys set missing.
+
+A record breaks the rules if its combination of keys is impossible; one with missing keys, if every
+completion of it is. It is an error of the data or of the rules, and no model of possible
+combinations can hold it, so something has to be done before a model is fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from unikat._typing import Bool, Int32, Int64
+from unikat.data.keys import MISSING
+from unikat.data.table import CellTable, pattern_ids
+from unikat.errors import DataError, SpecError, suggest
+
+if TYPE_CHECKING:
+    from unikat.zeros.zeros import Zeros
+
+OnConflict: TypeAlias = Literal["stop", "drop", "missing"]
+"""What is done with records that break a rule: nothing goes on; they are left out; or the keys that
+the broken rules constrain are set missing in them."""
+LISTED = 5
+"""Row numbers told of each rule in a message."""
+TOGETHER = "several rules together"
+"""What stands for a rule where no single one forbids a record, but every completion of it."""
+_MOST_RULES = 20
+_LONGEST_SHOWN = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokenRule:
+    """A rule, and how many records break it."""
+
+    name: str | None
+    text: str
+    n_records: int
+    first_rows: tuple[int, ...]
+    """Their first row numbers in the file; the first row is 1."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Conflicts:
+    """The records of a table that break a rule; made by :func:`find_conflicts`."""
+
+    table: CellTable
+    zeros: Zeros
+    forbidden: Bool
+    """(n_cells,): patterns that are impossible."""
+
+    @property
+    def n_records(self) -> int:
+        """Records that break a rule."""
+        return int(self.table.counts[self.forbidden].sum())
+
+    @cached_property
+    def rules(self) -> tuple[BrokenRule, ...]:
+        """Every rule in its order, also one that no record breaks.
+
+        A last one, :data:`TOGETHER`, is for incomplete records that no single rule forbids, where
+        there are any. A record that breaks several rules counts for each.
+        """
+        found = [
+            self._broken(rule.name, rule.text, self.patterns(position))
+            for position, rule in enumerate(self.zeros.rules)
+        ]
+        together = self.patterns(len(found))
+        if together.any():
+            found.append(self._broken(None, TOGETHER, together))
+        return tuple(found)
+
+    def patterns(self, rule: int) -> Bool:
+        """Patterns that break a rule by its position, (n_cells,); last, those of no one rule."""
+        mask = np.zeros(len(self.forbidden), bool)
+        mask[self._by_rule[rule]] = True
+        return mask
+
+    def rows(self, rule: int) -> Int64:
+        """Row numbers of the records that break a rule by its position, the first row being 1."""
+        return self._rows(self.patterns(rule))
+
+    def message(self, name: str) -> str:
+        """Say how many records break which rule, in which rows, and what can be done."""
+        broken = [rule for rule in self.rules if rule.n_records]
+        lines = [_line(rule) for rule in broken[:_MOST_RULES]]
+        if len(broken) > _MOST_RULES:
+            lines.append(f"... and {len(broken) - _MOST_RULES} more rules")
+        n, total = self.n_records, self.table.n_records
+        record = "record breaks" if n == 1 else "records break"
+        return "\n  ".join(
+            [
+                f"{n:,} of {total:,} {record} a rule of what is impossible, in {name}:",
+                *lines,
+                "Correct the rules or the file (`unikat zeros check` lists all rows); or leave "
+                'these records out with --zeros-conflict drop (on_conflict="drop"), or set the '
+                "keys of the broken rules missing in them with --zeros-conflict missing "
+                '(on_conflict="missing").',
+            ]
+        )
+
+    @cached_property
+    def _by_rule(self) -> tuple[Int64, ...]:
+        """Rows of the forbidden patterns by rule, and last of those that no single one forbids."""
+        where = np.flatnonzero(self.forbidden)
+        cells = self.table.cells[where]
+        alone, found = np.zeros(len(where), bool), []
+        for rule in self.zeros.rules:
+            broken = rule.forbids(cells)
+            alone |= broken
+            found.append(where[broken])
+        return (*found, where[~alone])
+
+    def _rows(self, patterns: Bool) -> Int64:
+        return np.flatnonzero(patterns[self.table.record_cell]).astype(np.int64) + 1
+
+    def _broken(self, name: str | None, text: str, patterns: Bool) -> BrokenRule:
+        n = int(self.table.counts[patterns].sum())
+        rows = self._rows(patterns)[:LISTED].tolist() if n else []
+        return BrokenRule(name=name, text=text, n_records=n, first_rows=tuple(rows))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Handled:
+    """A table without impossible records, and what was done to the records that were."""
+
+    table: CellTable
+    """With the possible cells; without the records that were left out."""
+    on_conflict: OnConflict
+    conflicts: Conflicts
+
+    @property
+    def n_dropped(self) -> int:
+        """Records that were left out."""
+        return self.conflicts.n_records if self.on_conflict == "drop" else 0
+
+    @property
+    def n_set_missing(self) -> int:
+        """Records in which keys were set missing."""
+        return self.conflicts.n_records if self.on_conflict == "missing" else 0
+
+    @property
+    def in_conflict(self) -> Bool:
+        """Records of the file that broke a rule, (n_rows,) in the order of the file."""
+        return self.conflicts.forbidden[self.conflicts.table.record_cell]
+
+    @property
+    def kept(self) -> Bool:
+        """Records of the file that the table holds, (n_rows,) in the order of the file."""
+        if self.on_conflict == "drop":
+            return ~self.in_conflict
+        return np.ones(self.conflicts.table.n_records, bool)
+
+
+def check_on_conflict(on_conflict: str) -> None:
+    """Refuse an unknown way to handle records that break a rule (SpecError)."""
+    choices = get_args(OnConflict)
+    if on_conflict not in choices:
+        raise SpecError(
+            f"on_conflict={on_conflict!r} is not known; use one of "
+            f"{', '.join(map(repr, choices))}.{suggest(str(on_conflict), choices)}"
+        )
+
+
+def find_conflicts(table: CellTable, zeros: Zeros) -> Conflicts:
+    """Find the records that break a rule.
+
+    Parameters
+    ----------
+    table
+        The sample.
+    zeros
+        The rules, over the keys of the table.
+
+    Raises
+    ------
+    SpecError
+        If the rules are about other keys.
+    """
+    if [(key.name, key.labels) for key in zeros.keys] != [
+        (key.name, key.labels) for key in table.keys
+    ]:
+        raise SpecError(
+            "The rules were made for other keys, or other levels of them, than the table has; "
+            "make them with the keys of the table."
+        )
+    return Conflicts(table=table, zeros=zeros, forbidden=zeros.forbids(table.cells))
+
+
+def apply_zeros(
+    table: CellTable, zeros: Zeros, on_conflict: OnConflict = "stop", *, name: str = "the data"
+) -> Handled:
+    """Give a table its impossible combinations, and handle the records that have one.
+
+    Parameters
+    ----------
+    table
+        The sample.
+    zeros
+        The rules, over the keys of the table.
+    on_conflict
+        ``"stop"`` refuses the table; ``"drop"`` leaves the records out; ``"missing"`` sets the
+        keys that the broken rules constrain missing in them.
+    name
+        What the data are called in messages.
+
+    Returns
+    -------
+    Handled
+        `table` is ready to be sampled. None of its patterns is impossible.
+
+    Raises
+    ------
+    DataError
+        If records break rules and `on_conflict` is ``"stop"``; or nothing is left when they are
+        dropped; or a key cannot be set missing. Row numbers are told, never values.
+    SpecError
+        If the rules do not fit the table.
+    """
+    check_on_conflict(on_conflict)
+    conflicts = find_conflicts(table, zeros)
+    handled = table
+    if conflicts.n_records:
+        if on_conflict == "stop":
+            raise DataError(conflicts.message(name))
+        if on_conflict == "drop":
+            handled = _without(table, conflicts, name)
+        else:
+            handled = _with_missing(table, conflicts)
+    return Handled(
+        table=replace(handled, zeros=zeros.diagram), on_conflict=on_conflict, conflicts=conflicts
+    )
+
+
+def _without(table: CellTable, conflicts: Conflicts, name: str) -> CellTable:
+    possible = ~conflicts.forbidden
+    if not possible.any():
+        raise DataError(
+            f"Every record in {name} breaks a rule, so none would be left; correct the rules."
+        )
+    place = np.cumsum(possible, dtype=np.int64).astype(np.int32) - 1
+    record_cell = table.record_cell[possible[table.record_cell]]
+    return replace(
+        table,
+        cells=np.ascontiguousarray(table.cells[possible]),
+        counts=table.counts[possible],
+        record_cell=place[record_cell],
+    )
+
+
+def _with_missing(table: CellTable, conflicts: Conflicts) -> CellTable:
+    zeros, where = conflicts.zeros, np.flatnonzero(conflicts.forbidden)
+    cells = table.cells[where].copy()
+    codes = _missing_codes(table, [j for rule in zeros.rules for j in rule.constrained])
+    left = np.ones(len(cells), bool)
+    # What one condition leaves possible another may still forbid; every round sets a key.
+    while left.any():
+        rows = np.flatnonzero(left)
+        before = cells[rows]
+        after = np.where(_keys_to_go(before, zeros), codes, before)
+        stuck = (after == before).all(axis=1)
+        if stuck.any():
+            raise DataError(
+                f"{int(table.counts[where[rows[stuck]]].sum()):,} records are impossible also "
+                "with the keys of the broken rules missing, because a rule forbids the missing "
+                "level; leave them out with --zeros-conflict drop, or change the rule."
+            )
+        cells[rows] = after
+        left[rows] = zeros.forbids(after)
+    new = table.cells.copy()
+    new[where] = cells
+    return _regrouped(table, new)
+
+
+def _keys_to_go(patterns: Int32, zeros: Zeros) -> Bool:
+    """Keys that make patterns impossible, (n, n_keys).
+
+    Those of the conditions that forbid a pattern by themselves; where none does, but every
+    completion is forbidden by one or another, those of all conditions that forbid a completion.
+    """
+    n_keys, offsets = patterns.shape[1], zeros.offsets
+    alone = np.zeros(patterns.shape, bool)
+    partly = np.zeros(patterns.shape, bool)
+    for condition in zeros.conditions:
+        sets = [condition[offsets[j] : offsets[j + 1]] for j in range(n_keys)]
+        keys = [j for j in range(n_keys) if not sets[j].all()]
+        forbids, may_forbid = np.ones((2, len(patterns)), bool)
+        for j in keys:
+            known = patterns[:, j] != MISSING
+            inside = known & sets[j][patterns[:, j]]
+            forbids &= inside
+            may_forbid &= inside | ~known
+        alone[np.ix_(forbids, keys)] = True
+        partly[np.ix_(may_forbid, keys)] = True
+    return np.where(alone.any(axis=1)[:, None], alone, partly)
+
+
+def _missing_codes(table: CellTable, columns: Iterable[int]) -> Int32:
+    """Code that stands for missing, by key; refuse keys that have none."""
+    codes = np.full(table.n_keys, MISSING, np.int32)
+    if table.missing != "level":
+        return codes
+    lacking = []
+    for j in sorted(set(columns)):
+        level = table.keys[j].missing_level
+        if level is None:
+            lacking.append(table.keys[j].name)
+        else:
+            codes[j] = level
+    if lacking:
+        raise DataError(
+            f"Missing is a level of its own, but no record lacks {_listed(lacking)}, so there is "
+            "no such level to set. Leave the records out with --zeros-conflict drop, or integrate "
+            "over missing keys with --missing integrate."
+        )
+    return codes
+
+
+def _regrouped(table: CellTable, cells: Int32) -> CellTable:
+    """Give the patterns other codes, and bring those together that have become the same."""
+    ids = pattern_ids(cells, table.n_levels)
+    _, first, place = np.unique(ids, return_index=True, return_inverse=True)
+    counts = np.zeros(len(first), np.int64)
+    np.add.at(counts, place, table.counts)
+    return replace(
+        table,
+        cells=np.ascontiguousarray(cells[first]),
+        counts=counts,
+        record_cell=place.astype(np.int32)[table.record_cell],
+    )
+
+
+def _line(rule: BrokenRule) -> str:
+    listed = ", ".join(f"{row:,}" for row in rule.first_rows)
+    more = ", ..." if rule.n_records > len(rule.first_rows) else ""
+    rows = "row" if rule.n_records == 1 else "rows"
+    text = " ".join(rule.text.split())
+    text = text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+    return f"{rule.name or text}: {rule.n_records:,} {rows} ({listed}{more})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
