@@ -64,7 +64,7 @@ def write_toml(values: Mapping[str, Any]) -> str:
 
 def _lines(values: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
     plain = {name: value for name, value in values.items() if not isinstance(value, Mapping)}
-    lines = [f"{_name(name)} = {_value(value)}\n" for name, value in plain.items()]
+    lines = [f"{_name(name)} = {toml_literal(value)}\n" for name, value in plain.items()]
     if path and (plain or not values):
         lines.insert(0, f"\n[{'.'.join(map(_name, path))}]\n")
     for name, value in values.items():
@@ -99,7 +99,8 @@ def _text(value: str) -> str:
     return '"' + "".join(out) + '"'
 
 
-def _value(value: Any) -> str:
+def toml_literal(value: Any) -> str:
+    """Write one value as TOML, on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -111,8 +112,8 @@ def _value(value: Any) -> str:
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_name(name)} = {_value(item)}" for name, item in value.items())
+        pairs = ", ".join(f"{_name(name)} = {toml_literal(item)}" for name, item in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(toml_literal, value)) + "]"
     raise SpecError(f"A value of type {type(value).__name__} cannot be written as TOML.")

@@ -130,7 +130,7 @@ class ZerosSpec(_Table):
         """
         path = Path(path)
         from_toml = path.suffix.lower() == ".toml"
-        values = read_toml(path) if from_toml else {"tables": [path.resolve()]}
+        values: dict[str, Any] = read_toml(path) if from_toml else {"tables": [path.resolve()]}
         if on_conflict is not None:
             values["on_conflict"] = on_conflict
         try:

@@ -17,6 +17,7 @@ from unikat.cli.compare import compare
 from unikat.cli.demo import demo
 from unikat.cli.evaluate import evaluate
 from unikat.cli.report import report
+from unikat.cli.zeros import zeros
 from unikat.errors import UnikatError
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
@@ -41,6 +42,7 @@ cli.add_command(compare)
 cli.add_command(demo)
 cli.add_command(evaluate)
 cli.add_command(report)
+cli.add_command(zeros)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -288,15 +288,17 @@ def _keys_to_go(patterns: Int32, zeros: Zeros) -> Bool:
     for condition in zeros.conditions:
         sets = [condition[offsets[j] : offsets[j + 1]] for j in range(n_keys)]
         keys = [j for j in range(n_keys) if not sets[j].all()]
-        forbids, may_forbid = np.ones((2, len(patterns)), bool)
+        forbids = np.ones(len(patterns), bool)
+        may_forbid = forbids.copy()
         for j in keys:
             known = patterns[:, j] != MISSING
             inside = known & sets[j][patterns[:, j]]
             forbids &= inside
             may_forbid &= inside | ~known
-        alone[np.ix_(forbids, keys)] = True
-        partly[np.ix_(may_forbid, keys)] = True
-    return np.where(alone.any(axis=1)[:, None], alone, partly)
+        constrained = np.isin(np.arange(n_keys), keys)
+        alone |= np.outer(forbids, constrained)
+        partly |= np.outer(may_forbid, constrained)
+    return np.where(alone.any(axis=1, keepdims=True), alone, partly)
 
 
 def _missing_codes(table: CellTable, columns: Iterable[int]) -> Int32:
@@ -334,13 +336,17 @@ def _regrouped(table: CellTable, cells: Int32) -> CellTable:
     )
 
 
+def shown(rule: BrokenRule) -> str:
+    """Return what one line calls a rule: its name, or the beginning of its text."""
+    text = " ".join((rule.name or rule.text).split())
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+
+
 def _line(rule: BrokenRule) -> str:
     listed = ", ".join(f"{row:,}" for row in rule.first_rows)
     more = ", ..." if rule.n_records > len(rule.first_rows) else ""
     rows = "row" if rule.n_records == 1 else "rows"
-    text = " ".join(rule.text.split())
-    text = text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
-    return f"{rule.name or text}: {rule.n_records:,} {rows} ({listed}{more})"
+    return f"{shown(rule)}: {rule.n_records:,} {rows} ({listed}{more})"
 
 
 def _listed(names: Sequence[str]) -> str:

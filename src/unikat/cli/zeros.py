@@ -1,0 +1,155 @@
+"""`unikat zeros check`, `unikat zeros disjoint` and `unikat zeros suggest`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from unikat.cli._options import (
+    KEYS,
+    READING,
+    READING_PLACES,
+    ZEROS,
+    Command,
+    add_options,
+    given,
+    meant,
+    put,
+    put_zeros,
+    whole_number,
+)
+from unikat.cli._output import DONE, FAILED, say
+from unikat.cli._progress import watching
+
+
+def _options(command: Command) -> Command:
+    return add_options(command, (KEYS, ZEROS[0], *READING))
+
+
+@click.group()
+def zeros() -> None:
+    """Impossible combinations: hold rules against a file, list them, or look for some.
+
+    A rule says what cannot be: AGE < 14 and MARST == "married". Rules stand in a file,
+    zeros.toml, as rules = ['...', '...'], or in a table with a column per key where a blank
+    stands for any level.
+    """
+
+
+@zeros.command()
+@click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
+@_options
+@click.option("--rows", metavar="FILE.csv", type=click.Path(path_type=Path),
+              help="Write the number of every row that breaks a rule.")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace FILE.csv.")
+@click.option("--quiet", is_flag=True, help="Print errors alone.")
+def check(source: Path, rows: Path | None, **options: Any) -> int:
+    """Tell how many rows of FILE break which rule.
+
+    The exit code is 0 if no row breaks a rule, else 1. No value of a record is shown.
+    """
+    from unikat.report.zeros import check as run
+    from unikat.report.zeros import check_file, check_lines, write_rows
+
+    if rows is not None:
+        check_file(rows, overwrite=options["overwrite"])
+    with watching(quiet=options["quiet"]) as watcher:
+        if watcher is not None:
+            watcher.stage("Reading")
+        checked = run(_spec(source, options))
+    if rows is not None:
+        write_rows(checked, rows, overwrite=options["overwrite"])
+    if not options["quiet"]:
+        say("\n".join(check_lines(checked)))
+    return FAILED if checked.n_records else DONE
+
+
+@zeros.command()
+@click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
+@_options
+@click.option("--out", metavar="FILE", required=True, type=click.Path(path_type=Path),
+              help="Table to write, .csv or .parquet.")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace the table.")
+@click.option("--quiet", is_flag=True, help="Print errors alone.")
+def disjoint(source: Path, out: Path, **options: Any) -> int:
+    """Write the rules as a table of combinations that do not overlap.
+
+    A column per key of FILE holds the label of a level; a blank stands for any. The form is that
+    of other programs, and --zeros reads it back.
+    """
+    from unikat.report.zeros import write_disjoint
+
+    with watching(quiet=options["quiet"]) as watcher:
+        if watcher is not None:
+            watcher.stage("Reading")
+        n = write_disjoint(_spec(source, options), out, overwrite=options["overwrite"])
+    if not options["quiet"]:
+        say(f"{n:,} combinations that do not overlap: {out}")
+    return DONE
+
+
+@zeros.command()
+@click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
+@_options
+@click.option("--together", metavar="2|3", default="3", show_default=True,
+              help="How many keys are looked at together, at most.")  # fmt: skip
+@click.option("--most", metavar="N", default="100", show_default=True,
+              help="Most suggestions.")  # fmt: skip
+@click.option("--out", metavar="FILE.toml", type=click.Path(path_type=Path),
+              help="Write them as a file of rules for you to accept or strike.")  # fmt: skip
+@click.option("--active", is_flag=True, help="Write rules that hold; without it they are comments.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE.toml.")
+@click.option("--quiet", is_flag=True, help="Print errors alone.")
+def suggest(source: Path, out: Path | None, together: str, most: str, **options: Any) -> int:
+    """Look for combinations that no record of FILE has although many are expected.
+
+    They may be impossible, rare, or left out when the sample was drawn: you judge. Those that
+    follow from the rules of --zeros are not suggested again.
+    """
+    from unikat.report.zeros import (
+        check_file,
+        find_suggestions,
+        suggestion_lines,
+        write_suggestions,
+    )
+
+    if out is not None:
+        check_file(out, overwrite=options["overwrite"])
+    spec = _spec(source, options)
+    with watching(quiet=options["quiet"]) as watcher:
+        if watcher is not None:
+            watcher.stage("Looking")
+        table, found = find_suggestions(
+            spec,
+            together=whole_number("--together", together.strip()),
+            most=whole_number("--most", most.strip()),
+        )
+    if out is not None:
+        write_suggestions(
+            table,
+            found,
+            out,
+            data=spec.data.path.name,
+            active=options["active"],
+            overwrite=options["overwrite"],
+        )
+    if not options["quiet"]:
+        say("\n".join(suggestion_lines(table, found)))
+    return DONE
+
+
+def _spec(source: Path, options: dict[str, Any]) -> Any:
+    from unikat._toml import read_toml
+    from unikat.provenance import AssessmentSpec
+
+    from_file = source.suffix.lower() == ".toml"
+    values: dict[str, Any] = read_toml(source) if from_file else {"data": {"path": str(source)}}
+    for name, value in given(options, READING_PLACES).items():
+        put(values, READING_PLACES[name], meant(name, value), source)
+    put_zeros(values, {"zeros_conflict": None, **options}, source)
+    where = str(source) if from_file else "The command line"
+    return AssessmentSpec.parse(
+        values, where=where, folder=source.resolve().parent if from_file else None
+    )
