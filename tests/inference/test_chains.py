@@ -318,7 +318,7 @@ def test_kernels_are_compiled_before_the_first_round():
     class Compiling(Toy):
         compiled: list[int] = []  # noqa: RUF012
 
-        def compile(self):
+        def compile(self, zeros):
             self.compiled.append(1)
 
         def init(self, stream, data):

@@ -13,7 +13,8 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
 from unikat.models.gom import GoM
-from unikat.models.mixed_membership import MembershipState, _gamma_nodes
+from unikat.models.mixed_membership import MembershipState
+from unikat.models.newcomer import gamma_nodes
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.3, 5.0, 400.0])
@@ -49,7 +50,7 @@ def test_nodes_of_alpha_hold_at_any_scale(shape, rate):
 
     Twelve tokens, one to twelve tables; the reference integrates over log alpha.
     """
-    nodes, weights = _gamma_nodes(shape, rate)
+    nodes, weights = gamma_nodes(shape, rate)
     np.testing.assert_allclose(weights.sum(), 1.0, rtol=1e-12)
     assert (nodes > 0.0).all()
     reach = 12 * math.sqrt(shape) + 45

@@ -173,10 +173,10 @@ def sample(
         run.tell(chains)
         # Before the workers meet them: they then read compiled kernels from the cache, and do not
         # all write it at once.
-        for part in (model, observer):
-            hook = getattr(part, "compile", None)
-            if hook is not None:
-                hook()
+        if (hook := getattr(model, "compile", None)) is not None:
+            hook(table.zeros is not None)
+        if (hook := getattr(observer, "compile", None)) is not None:
+            hook()
         # Not earlier: it would slow the compiling, for which the workers wait.
         convergence.start_import()
         chains, reason = run.until_stop(chains, backend)

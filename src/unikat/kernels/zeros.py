@@ -1,4 +1,11 @@
-"""Kernels of structural zeros: decision diagrams of the possible cells."""
+"""Kernels of structural zeros: decision diagrams of the possible cells.
+
+Truncated to possible cells, a model's likelihood is prod_i p(x_i) / (1 - p0)^n, p0 the probability
+of an impossible record. It is that of the model without zeros if one also sees the impossible
+records that came before n possible ones. Of those only the *beginning* is needed, in the order of
+the diagram's layers, up to the key that makes them impossible: what follows sums to 1. So an
+impossible record is one whose later keys are missing.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from unikat.kernels.jit import device, kernel
+from unikat.kernels.random import (
+    GENERATOR_SIZE,
+    PURPOSE_COMPLETE,
+    PURPOSE_IMPOSSIBLE,
+    PURPOSE_MASS,
+    log_gamma_variate,
+    next_bits,
+    seek,
+    uniform,
+)
+
+_INV32 = 1.0 / 4294967296.0
 
 
 class Diagram(NamedTuple):
@@ -21,3 +42,242 @@ class Diagram(NamedTuple):
     """(n_keys + 2,): first node of each layer, and the number of nodes."""
     child: npt.NDArray[np.int32]
     """(n_nodes - 1, most levels): node of the next layer by level, -1 where nothing is possible."""
+
+
+@kernel
+def possible_chances(order, first, child, offsets, theta, chance):
+    """Probability that a record of component k at each node ends possible, into chance.
+
+    theta (n_rows, n_slots); chance (n_nodes, n_slots) float64; chance[0] is P(possible | k).
+    """
+    n_slots = theta.shape[1]
+    last = chance.shape[0] - 1
+    for k in range(n_slots):
+        chance[last, k] = 1.0
+    for d in range(order.shape[0] - 1, -1, -1):
+        j = order[d]
+        for node in range(first[d], first[d + 1]):
+            for k in range(n_slots):
+                chance[node, k] = 0.0
+            for level in range(offsets[j + 1] - offsets[j]):
+                after = child[node, level]
+                if after < 0:
+                    continue
+                r = offsets[j] + level
+                for k in range(n_slots):
+                    chance[node, k] += theta[r, k] * chance[after, k]
+
+
+@device
+def find(cumulative, first, last, point):
+    """First index of cumulative[first:last] whose value exceeds `point`, at most last - 1."""
+    low = first
+    high = last - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] > point:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def simulate_impossible(
+    key, sweep, lane, target, order, child, offsets, alpha, weights, theta, rows, z, alphas
+):
+    """Simulate records under mixed membership until `target` possible ones have come.
+
+    The beginnings of the impossible ones go into rows (capacity, n_keys) int32 and z int16, -1
+    from the key on that was not needed. alpha (1,) is shared, or (2,) shape and rate of each
+    record's own, which go into alphas (capacity,). weights (n_slots,) and theta (n_slots, n_rows)
+    are cumulative, theta within each key. Negative binomials add, so the target can be cut into
+    lanes with streams of their own. Returns how many impossible ones came; if more than fit, the
+    rest is only counted, up to twice the capacity.
+    """
+    n_keys = order.shape[0]
+    capacity = rows.shape[0]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    seek(generator, key, lane, sweep, PURPOSE_IMPOSSIBLE)
+    component = np.empty(n_keys, np.int64)
+    drawn = np.empty(n_keys, np.int64)
+    concentration = alpha[0]
+    total = weights[weights.shape[0] - 1]
+    n_possible = 0
+    n_impossible = 0
+    while n_possible < target and n_impossible <= 2 * capacity:
+        if alpha.shape[0] == 2:
+            value = log_gamma_variate(generator, alpha[0])
+            concentration = max(np.exp(value) / alpha[1], 1e-100)
+        node = 0
+        d = 0
+        while d < n_keys and node >= 0:
+            mark = uniform(generator) * (d + concentration)
+            if mark < d:
+                k = component[int(mark)]
+            else:
+                k = find(weights, 0, weights.shape[0], uniform(generator) * total)
+            j = order[d]
+            point = float(next_bits(generator)) * _INV32 * theta[k, offsets[j + 1] - 1]
+            r = find(theta[k], offsets[j], offsets[j + 1], point)
+            component[d] = k
+            drawn[d] = r
+            node = child[node, r - offsets[j]]
+            d += 1
+        if node >= 0:
+            n_possible += 1
+            continue
+        if n_impossible < capacity:
+            for e in range(n_keys):
+                rows[n_impossible, order[e]] = drawn[e] if e < d else -1
+                z[n_impossible, order[e]] = component[e] if e < d else -1
+            if alphas.shape[0] > 0:
+                alphas[n_impossible] = concentration
+        n_impossible += 1
+    return n_impossible
+
+
+@kernel
+def draw_impossible(key, sweep, first, last, classes, order, child, offsets, theta, chance, rows):
+    """Draw the beginnings of impossible records of given classes, into rows (n, n_keys) int32.
+
+    classes (n,): class of each record [first, last); theta (n_rows, n_slots); chance: see
+    `possible_chances`. A level is drawn with the probability that it comes and the record ends
+    impossible; -1 from the key on that was not needed.
+    """
+    n_keys = order.shape[0]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for i in range(first, last):
+        seek(generator, key, i, sweep, PURPOSE_IMPOSSIBLE)
+        k = classes[i]
+        node = 0
+        for d in range(n_keys):
+            j = order[d]
+            if node < 0:
+                rows[i, j] = -1
+                continue
+            total = 0.0
+            for level in range(offsets[j + 1] - offsets[j]):
+                after = child[node, level]
+                weight = theta[offsets[j] + level, k]
+                # A child from which everything is possible has chance 1 but for rounding.
+                total += weight if after < 0 else weight * max(1.0 - chance[after, k], 0.0)
+            mark = uniform(generator) * total
+            chosen = 0
+            for level in range(offsets[j + 1] - offsets[j]):
+                after = child[node, level]
+                weight = theta[offsets[j] + level, k]
+                if after >= 0:
+                    weight *= max(1.0 - chance[after, k], 0.0)
+                if weight > 0.0:
+                    # The last one stands in where rounding runs past the end.
+                    chosen = level
+                    if mark < weight:
+                        break
+                    mark -= weight
+            rows[i, j] = offsets[j] + chosen
+            node = child[node, chosen]
+
+
+@kernel
+def complete(key, sweep, rows, z, order, first, child, offsets, theta, out):
+    """Draw the missing keys of records given their components, possible ones, into out.
+
+    rows and out (n, n_keys) int32, -1 where missing; z (n, n_keys), or (n, 1) where a record has
+    one component. Known keys are copied. Exact: probabilities are carried from the last layer to
+    the first, then levels are drawn from the first to the last.
+    """
+    n_keys = order.shape[0]
+    width = z.shape[1]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    chance = np.empty(child.shape[0] + 1)
+    for i in range(rows.shape[0]):
+        seek(generator, key, i, sweep, PURPOSE_COMPLETE)
+        chance[child.shape[0]] = 1.0
+        for d in range(n_keys - 1, -1, -1):
+            j = order[d]
+            k = z[i, min(j, width - 1)]
+            for node in range(first[d], first[d + 1]):
+                total = 0.0
+                if rows[i, j] >= 0:
+                    after = child[node, rows[i, j] - offsets[j]]
+                    if after >= 0:
+                        total = chance[after]
+                else:
+                    for level in range(offsets[j + 1] - offsets[j]):
+                        after = child[node, level]
+                        if after >= 0:
+                            # A level that no float can tell from 0 stays possible.
+                            total += max(theta[offsets[j] + level, k], 1e-30) * chance[after]
+                chance[node] = total
+            # Many unlikely levels must not run out of range.
+            largest = 0.0
+            for node in range(first[d], first[d + 1]):
+                largest = max(largest, chance[node])
+            for node in range(first[d], first[d + 1]):
+                chance[node] /= largest
+        node = 0
+        for d in range(n_keys):
+            j = order[d]
+            if rows[i, j] >= 0:
+                out[i, j] = rows[i, j]
+                node = child[node, rows[i, j] - offsets[j]]
+                continue
+            k = z[i, min(j, width - 1)]
+            total = 0.0
+            for level in range(offsets[j + 1] - offsets[j]):
+                after = child[node, level]
+                if after >= 0:
+                    total += max(theta[offsets[j] + level, k], 1e-30) * chance[after]
+            mark = uniform(generator) * total
+            chosen = -1
+            for level in range(offsets[j + 1] - offsets[j]):
+                after = child[node, level]
+                if after >= 0 and chance[after] > 0.0:
+                    chosen = level
+                    mark -= max(theta[offsets[j] + level, k], 1e-30) * chance[after]
+                    if mark < 0.0:
+                        break
+            out[i, j] = offsets[j] + chosen
+            node = child[node, chosen]
+
+
+@kernel
+def mixed_chance(key, sweep, n_draws, order, first, child, offsets, alpha, weights, theta):
+    """Mean over `n_draws` records of P(possible | their components), 0 where these are all one.
+
+    alpha (n_draws,): concentration of each; weights (n_slots,) cumulative; theta
+    (n_rows, n_slots). With the records of one component added exactly, this is the probability
+    that a record is possible.
+    """
+    n_keys = order.shape[0]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    chance = np.empty(child.shape[0] + 1)
+    component = np.empty(n_keys, np.int64)
+    chance[child.shape[0]] = 1.0
+    total = weights[weights.shape[0] - 1]
+    mean = 0.0
+    for i in range(n_draws):
+        seek(generator, key, i, sweep, PURPOSE_MASS)
+        mixed = False
+        for d in range(n_keys):
+            mark = uniform(generator) * (d + alpha[i])
+            if mark < d:
+                component[d] = component[int(mark)]
+            else:
+                component[d] = find(weights, 0, weights.shape[0], uniform(generator) * total)
+            mixed = mixed or component[d] != component[0]
+        if not mixed:
+            continue
+        for d in range(n_keys - 1, -1, -1):
+            j = order[d]
+            k = component[d]
+            for node in range(first[d], first[d + 1]):
+                value = 0.0
+                for level in range(offsets[j + 1] - offsets[j]):
+                    after = child[node, level]
+                    if after >= 0:
+                        value += theta[offsets[j] + level, k] * chance[after]
+                chance[node] = value
+        mean += chance[0]
+    return mean / n_draws

@@ -6,9 +6,14 @@ in. All randomness comes from the :class:`Stream`, so that numbers do not depend
 workers or the cutting of a chain into segments. `State` and `Data` are NamedTuples of arrays and
 scalars, never holding parameters.
 
-A model may also have a method `compile(self) -> None` that compiles its kernels, or loads them from
-the cache, without any data. Where it exists it is called once before worker processes start, which
-would otherwise all compile at the same time. It has no influence on the numbers.
+A model may also have a method `compile(self, zeros: bool) -> None` that compiles its kernels, or
+loads them from the cache, without any data; `zeros` if the table will have structural zeros. Where
+it exists it is called once before worker processes start, which would otherwise all compile at the
+same time. It has no influence on the numbers.
+
+If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
+individual, and imputed and simulated records are possible; a model that cannot do so refuses the
+table in `prepare` (SpecError).
 """
 
 from __future__ import annotations

@@ -23,7 +23,10 @@ from unikat.data.table import CellTable
 from unikat.kernels import latent_class as kernels
 from unikat.kernels import mixture, moves
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
+from unikat.models import possible
 from unikat.models.base import Info, Stream
+from unikat.models.margins import completions
+from unikat.models.possible import TruncationPrior
 from unikat.models.profiles import ProfilePrior, check_bool, check_positive
 from unikat.models.records import (
     MixtureData,
@@ -61,10 +64,14 @@ class LatentClassState(NamedTuple):
     """(1,): alpha_0."""
     profile: Float64
     """(n_rows,): Dirichlet parameters of the profiles."""
+    imputed: Int32
+    """(n_incomplete, n_keys): rows of the incomplete records' keys under structural zeros."""
+    impossible: Int32
+    """(n_rows, n_slots): tokens of the simulated impossible records, (n_rows, 0) without zeros."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentClass(ProfilePrior):
+class LatentClass(ProfilePrior, TruncationPrior):
     """Latent classes, any number of them.
 
     Parameters
@@ -89,40 +96,46 @@ class LatentClass(ProfilePrior):
         super().__post_init__()
         check_positive(self, ["top_shape", "top_rate"])
         check_bool(self, "split_merge")
+        self.check_tempering()
 
     def prepare(self, table: CellTable) -> LatentClassData:
         """Lay the table out as rows of theta, and sort its cells for the walk."""
         records = lay_out(table)
-        walk, cell = _walk(records.rows, records.offsets)
+        # Under structural zeros incomplete records have imputed cells of their own.
+        dealt = np.flatnonzero(~table.incomplete | (table.zeros is None))
+        walk, cell = _walk(records.rows[dealt], records.offsets)
+        cell = dealt[cell]
         starts = np.concatenate(([0], np.cumsum(table.counts)))
         return LatentClassData(records, walk, cell, starts)
 
-    def compile(self) -> None:
+    def compile(self, zeros: bool = False) -> None:
         """Compile the kernels (or load them from the cache) on a toy table."""
-        compile_on_toy_table(self)
+        compile_on_toy_table(self, zeros)
 
     def init(self, stream: Stream, data: LatentClassData) -> LatentClassState:
         """Start from clusters of cells; their number and purity differ from chain to chain."""
-        records = data.records
-        n_slots = first_slots(stream.chain)
-        empty = np.all(records.rows < 0, axis=1)
-        z = np.where(empty, -1, start_classes(records, stream)).astype(np.int16)
-        z = z[records.record_cell][:, None]
-        spread = np.where(records.rows >= 0, z[data.starts[:-1]], -1)
-        counts = np.zeros((int(records.offsets[-1]), n_slots), np.int64)
-        known = spread >= 0
-        times = np.broadcast_to(records.counts[:, None], known.shape)[known]
-        np.add.at(counts, (records.rows[known], spread[known]), times)
-        sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
+        key = chain_key(stream.seed, stream.chain)
+        records, n_slots = data.records, first_slots(stream.chain)
+        imputed = np.empty((0, len(records.offsets) - 1), np.int32)
+        filled = records
+        if records.zeros is not None:
+            imputed = possible.first_completed(key, records.zeros, records)
+            filled = possible.augmented(records, imputed, imputed[:0])
+        rows = filled.rows[filled.record_cell]
+        z = start_classes(records, stream)[records.record_cell].astype(np.int16)
+        z[np.all(rows < 0, axis=1)] = -1
         start = LatentClassState(
-            z=z,
-            theta=np.full(counts.shape, 1.0, np.float32),
+            z=z[:, None],
+            theta=np.full((int(records.offsets[-1]), n_slots), 1.0, np.float32),
             weights=np.full(n_slots, 1.0 / n_slots),
             top=np.array([self.top_shape / self.top_rate]),
             profile=self.first_profile(records),
+            imputed=imputed,
+            impossible=np.empty((int(records.offsets[-1]), 0), np.int32),
         )
-        key = chain_key(stream.seed, stream.chain)
-        return self._refresh(key, stream.sweep, start, records, counts, sizes)[0]
+        counts = _count(rows, start.z, n_slots, len(start.profile))
+        sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
+        return self._refresh(key, stream.sweep, start, filled, counts, sizes)[0]
 
     def step(
         self, stream: Stream, state: LatentClassState, data: LatentClassData, n_threads: int
@@ -141,14 +154,62 @@ class LatentClass(ProfilePrior):
             )  # fmt: skip
 
         in_parts(allocate, len(data.walk), n_threads)
-        return self._refresh(
-            key,
-            stream.sweep,
-            state._replace(z=z),
-            data.records,
-            counts.sum(axis=0),
-            sizes.sum(axis=0),
+        if data.records.zeros is None:
+            return self._refresh(
+                key, stream.sweep, state._replace(z=z), data.records, counts.sum(axis=0),
+                sizes.sum(axis=0),
+            )  # fmt: skip
+        return self._step_possible(
+            key, stream.sweep, state, data.records, z, counts.sum(axis=0), sizes.sum(axis=0),
+            n_threads,
+        )  # fmt: skip
+
+    def _step_possible(
+        self,
+        key: Any,
+        sweep: int,
+        state: LatentClassState,
+        records: MixtureData,
+        z: Int16,
+        counts: Int64,
+        sizes: Int64,
+        n_threads: int,
+    ) -> tuple[LatentClassState, Info]:
+        """Rest of a sweep under structural zeros, the complete records' classes in `z` drawn."""
+        assert records.zeros is not None
+        n, (n_rows, n_slots) = len(z), state.theta.shape
+        which = possible.incomplete(records)
+        imputed = possible.completed(
+            key, sweep, records.zeros, records, state.z[which], state.theta
         )
+        if len(which):
+            walk, place = _walk(imputed, records.offsets)
+            first = len(records.rows)
+            starts = np.concatenate((np.zeros(first, np.int64), np.arange(len(which) + 1)))
+            drawn = np.empty((len(which), 1), np.int16)
+            kernels.allocate(
+                key, sweep, 0, len(walk), walk, first + place, starts, state.theta,
+                state.weights, drawn, counts, sizes,
+            )  # fmt: skip
+            z[which] = drawn
+        more = possible.simulate_classes(
+            key, sweep, records.zeros, records, self.n_possible(n), state.weights, state.theta,
+            n_threads,
+        )  # fmt: skip
+        counts += _count(more.rows, more.z, n_slots, n_rows)
+        sizes += np.bincount(more.z[:, 0], minlength=n_slots)
+        state, info = self._refresh(
+            key,
+            sweep,
+            state._replace(z=np.concatenate((z, more.z)), imputed=imputed),
+            possible.augmented(records, imputed, more.rows),
+            counts,
+            sizes,
+        )
+        impossible = _count(more.rows, state.z[n:], len(state.weights), n_rows)
+        info.values["impossible_mass"] = len(more.rows) / (len(more.rows) + self.n_possible(n))
+        state = state._replace(z=state.z[:n].copy(), impossible=impossible.astype(np.int32))
+        return state, info
 
     def _refresh(
         self,
@@ -188,30 +249,48 @@ class LatentClass(ProfilePrior):
             None if moved else slots.theta,
         )
         info = Info({"top": top, "n_components": float(occupied), "split_merge": float(moved != 0)})
-        return LatentClassState(slots.z, theta, weights, np.array([top]), profile), info
+        state = LatentClassState(
+            slots.z, theta, weights, np.array([top]), profile, state.imputed, state.impossible
+        )
+        return state, info
 
     def cell_probabilities(
         self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
     ) -> Float64:
-        """Probability of each cell for a new individual, (n,), exactly; -1 leaves a key out."""
-        offsets = data.records.offsets
-        rows = np.where(cells >= 0, cells + offsets[:-1], -1).astype(np.int32)
-        walk, cell = _walk(rows, offsets)
-        out, result = np.empty(len(cells)), np.empty(len(cells))
-        kernels.probabilities(walk, state.theta.astype(np.float64), state.weights, out)
-        result[cell] = out
-        return result
+        """Probability of each cell for a new individual, (n,), exactly; -1 leaves a key out.
+
+        Under structural zeros that of a possible individual.
+        """
+        records = data.records
+        offsets, theta = records.offsets, state.theta.astype(np.float64)
+        if records.zeros is None:
+            rows = np.where(cells >= 0, cells + offsets[:-1], -1).astype(np.int32)
+            return _probabilities(rows, theta, state.weights, offsets)
+        parts = completions(records.zeros, offsets, cells)
+        p = _probabilities(
+            parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, offsets
+        )
+        mass = float(state.weights @ possible.chances(records.zeros, records, theta)[0])
+        total = np.bincount(parts.owner, p, minlength=len(cells)) / max(mass, 1e-300)
+        return np.minimum(total, 1.0)
 
     def predictive_probabilities(
         self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
     ) -> Float64:
         """`cell_probabilities` with the profiles integrated out: it is linear in each of them."""
-        theta = self.mean_profiles(data.records, state.z, state.profile, len(state.weights))
+        records = data.records
+        if records.zeros is not None:
+            records = possible.augmented(records, state.imputed, state.imputed[:0])
+        theta = self.mean_profiles(
+            records, state.z, state.profile, len(state.weights), state.impossible
+        )
         return self.cell_probabilities(stream, state._replace(theta=theta), data, cells)
 
     def impute(self, stream: Stream, state: LatentClassState, data: LatentClassData) -> Int32:
         """Draw the missing keys of the incomplete records, in the order of the records."""
         records = data.records
+        if records.zeros is not None:
+            return (state.imputed - records.offsets[:-1]).astype(np.int32)
         rows = records.rows[records.record_cell]
         incomplete = np.any(rows < 0, axis=1)
         rows = rows[incomplete]
@@ -222,8 +301,13 @@ class LatentClass(ProfilePrior):
         self, stream: Stream, state: LatentClassState, data: LatentClassData, n_records: int
     ) -> Int32:
         """Draw the keys of new individuals: records of which every key is missing."""
-        rows = np.full((n_records, data.walk.shape[1]), -1, np.int32)
-        return self._fill(stream, PURPOSE_SIMULATE, state, data, rows, rows.astype(np.int64))
+
+        def draw(n: int) -> Int32:
+            rows = np.full((n, data.walk.shape[1]), -1, np.int32)
+            return self._fill(stream, PURPOSE_SIMULATE, state, data, rows, rows.astype(np.int64))
+
+        zeros = data.records.zeros
+        return draw(n_records) if zeros is None else possible.first_possible(draw, zeros, n_records)
 
     def _fill(
         self,
@@ -248,6 +332,22 @@ class LatentClass(ProfilePrior):
         n_rows = float(data.records.offsets[-1])
         sweep = 60.0 * n_rows * FIRST_SLOTS + len(data.walk) * (80.0 + 20.0 * n_keys)
         return sweep, 20.0 + 10.0 * n_keys
+
+
+def _probabilities(rows: Int32, theta: Float64, weights: Float64, offsets: Int64) -> Float64:
+    """Probability of each row of levels or sets, -1 leaving a key out, without truncation."""
+    walk, place = _walk(rows, offsets)
+    out, result = np.empty(len(rows)), np.empty(len(rows))
+    kernels.probabilities(walk, theta, weights, out)
+    result[place] = out
+    return result
+
+
+def _count(rows: Int32, z: Int16, n_slots: int, n_rows: int) -> Int64:
+    """Tokens of each row and class, (n_rows, n_slots), of records (n, n_keys) in classes (n, 1)."""
+    known = rows >= 0
+    places = rows[known].astype(np.int64) * n_slots + np.broadcast_to(z, rows.shape)[known]
+    return np.bincount(places, minlength=n_rows * n_slots).reshape(n_rows, n_slots)
 
 
 def _walk(rows: Int32, offsets: Int64) -> tuple[Int32, Int64]:

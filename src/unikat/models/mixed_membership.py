@@ -24,19 +24,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float32, Float64, Int16, Int32, Int64
+from unikat._typing import Bool, Float32, Float64, Int16, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.kernels import cells as cell_kernels
 from unikat.kernels import mixture, moves
 from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
+from unikat.models import possible
 from unikat.models.base import Info, Stream
+from unikat.models.margins import completions
+from unikat.models.newcomer import (
+    EXACT_KEYS,
+    Newcomer,
+    gamma_nodes,
+    possible_mass,
+    row_probabilities,
+)
+from unikat.models.possible import TruncationPrior
 from unikat.models.profiles import ProfilePrior, check_bool, check_choice, check_positive
 from unikat.models.records import (
     MixtureData,
@@ -48,11 +56,6 @@ from unikat.models.records import (
 from unikat.models.slots import FIRST_SLOTS, Slots, padded
 from unikat.rng import chain_key
 
-_NODES = 16
-_NEGLIGIBLE = 1e-7
-_EXACT_KEYS = 11
-_REPEATS = (4, 32)
-_SMALL_ALPHA = 0.05
 _LEAST_SHAPE = 0.05
 _FIRST_SPREAD = (1.0, 1.0)
 
@@ -74,10 +77,14 @@ class MembershipState(NamedTuple):
     """(1,): alpha_0; (0,) where the number of components is fixed."""
     profile: Float64
     """(n_rows,): Dirichlet parameters of the profiles."""
+    imputed: Int32
+    """(n_incomplete, n_keys): rows of the incomplete records' keys under structural zeros."""
+    impossible: Int32
+    """(n_rows, n_slots): tokens of the simulated impossible records, (n_rows, 0) without zeros."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedMembership(ProfilePrior, ABC):
+class MixedMembership(ProfilePrior, TruncationPrior, ABC):
     """What HDP and grade of membership share.
 
     Parameters
@@ -104,6 +111,7 @@ class MixedMembership(ProfilePrior, ABC):
         check_choice("alpha", self.alpha, ("shared", "per-record", "hierarchical"))
         check_positive(self, ["alpha_shape", "alpha_rate"])
         check_bool(self, "split_merge")
+        self.check_tempering()
         if self.alpha == "per-record" and self.alpha_shape < _LEAST_SHAPE:
             raise SpecError(
                 f"model option alpha_shape is {self.alpha_shape!r}; with alpha = 'per-record' it "
@@ -141,9 +149,9 @@ class MixedMembership(ProfilePrior, ABC):
         """Lay the table out as rows of theta, records in the order of their pattern."""
         return lay_out(table)
 
-    def compile(self) -> None:
+    def compile(self, zeros: bool = False) -> None:
         """Compile the kernels (or load them from the cache) on a toy table."""
-        compile_on_toy_table(self)
+        compile_on_toy_table(self, zeros)
 
     def init(self, stream: Stream, data: MixtureData) -> MembershipState:
         """Start from clusters of cells; their number and purity differ from chain to chain."""
@@ -152,10 +160,16 @@ class MixedMembership(ProfilePrior, ABC):
         n_rows = int(data.offsets[-1])
         n_slots = self._first_slots(stream.chain)
         classes = start_classes(data, stream, self._start_limit())
-        z = np.where(data.rows >= 0, classes[:, None], -1).astype(np.int16)[data.record_cell]
+        imputed = np.empty((0, n_keys), np.int32)
+        records = data
+        if data.zeros is not None:
+            imputed = possible.first_completed(key, data.zeros, data)
+            records = possible.augmented(data, imputed, imputed[:0])
+        known = records.rows[records.record_cell] >= 0
+        z = np.where(known, classes[data.record_cell][:, None], -1).astype(np.int16)
         # Pure starts hold only the opening of one table per record: about their posterior mean.
         # From the prior mean the first draw would fall to where alpha * g0 underflows.
-        excess = sum(count / l for l, count in enumerate(data.at_least) if l)
+        excess = sum(count / l for l, count in enumerate(records.at_least) if l)
         shared = self.alpha_shape / (self.alpha_rate + excess)
         empty = MembershipState(
             z=z,
@@ -169,11 +183,13 @@ class MixedMembership(ProfilePrior, ABC):
             spread=np.array(_FIRST_SPREAD if self.alpha == "hierarchical" else ()),
             top=np.array(self._first_top()),
             profile=self.first_profile(data),
+            imputed=imputed,
+            impossible=np.empty((n_rows, 0), np.int32),
         )
         counts = np.zeros((n_rows, n_slots), np.int32)
         stacks = np.zeros((n_keys, n_slots), np.int64)
-        mixture.count(0, n, data.rows, data.record_cell, z, counts, stacks)
-        state, _ = self._refresh(key, stream.sweep, empty, data, counts.astype(np.int64), stacks)
+        mixture.count(0, n, records.rows, records.record_cell, z, counts, stacks)
+        state, _ = self._refresh(key, stream.sweep, empty, records, counts.astype(np.int64), stacks)
         return state
 
     def step(
@@ -182,6 +198,13 @@ class MixedMembership(ProfilePrior, ABC):
         """One sweep: all tokens' components given (g0, theta, alpha), then those given them."""
         key = chain_key(stream.seed, stream.chain)
         n, n_keys = state.z.shape
+        imputed, given = state.imputed, data
+        if data.zeros is not None:
+            which = possible.incomplete(data)
+            imputed = possible.completed(
+                key, stream.sweep, data.zeros, data, state.z[which], state.theta
+            )
+            data = possible.augmented(data, imputed, imputed[:0])
         n_rows, n_slots = state.theta.shape
         base = np.empty(n_rows, np.float32)
         cut = np.empty((n_rows, n_slots), np.float32)
@@ -217,9 +240,53 @@ class MixedMembership(ProfilePrior, ABC):
             )
 
         in_parts(assign, n, n_threads)
-        return self._refresh(
-            key, stream.sweep, state._replace(z=z), data, counts.sum(axis=0), stacks.sum(axis=0)
+        state = state._replace(z=z, imputed=imputed)
+        if given.zeros is None:
+            return self._refresh(
+                key, stream.sweep, state, data, counts.sum(axis=0), stacks.sum(axis=0)
+            )
+        more = possible.simulate_memberships(
+            key,
+            stream.sweep,
+            given.zeros,
+            given,
+            self.n_possible(n),
+            alpha if self.alpha == "shared" else np.array(self._alpha_law(state)),
+            state.weights,
+            state.theta,
+            n_threads,
         )
+        data = possible.augmented(given, imputed, more.rows)
+        n_more = len(more.rows)
+        mixture.count(
+            n,
+            n + n_more,
+            data.rows,
+            data.record_cell,
+            z := np.concatenate((z, more.z)),
+            counts[0],
+            stacks[0],
+        )
+        if self.alpha != "shared":
+            alpha = np.concatenate((alpha, more.alpha))
+        state, info = self._refresh(
+            key,
+            stream.sweep,
+            state._replace(z=z, alpha=alpha),
+            data,
+            counts.sum(axis=0),
+            stacks.sum(axis=0),
+        )
+        impossible = np.zeros(state.theta.shape, np.int32)
+        ignored = np.zeros((n_keys, state.theta.shape[1]), np.int64)
+        mixture.count(n, n + n_more, data.rows, data.record_cell, state.z, impossible, ignored)
+        state = state._replace(
+            z=state.z[:n].copy(),
+            alpha=state.alpha if self.alpha == "shared" else state.alpha[:n].copy(),
+            impossible=impossible,
+        )
+        info.values["impossible_mass"] = n_more / (n_more + self.n_possible(n))
+        return state, info
 
     def _refresh(
         self,
@@ -290,47 +357,35 @@ class MixedMembership(ProfilePrior, ABC):
         values["split_merge"] = float(moved != 0)
         if len(top):
             values["top"] = float(top[0])
-        return MembershipState(z, theta, weights, alpha, spread, top, profile), Info(values)
+        state = MembershipState(
+            z, theta, weights, alpha, spread, top, profile, state.imputed, state.impossible
+        )
+        return state, Info(values)
 
     def cell_probabilities(
         self, stream: Stream, state: MembershipState, data: MixtureData, cells: Int32
     ) -> Float64:
         """Probability of each cell for a new individual, (n,); -1 leaves a key out.
 
-        Exact for up to 11 keys, beyond that an unbiased estimate.
+        Exact for up to 11 keys, beyond that an unbiased estimate; under structural zeros that of a
+        possible individual, whose normalising constant is estimated within about 1%.
         """
         if len(cells) == 0:
             return np.empty(0)
-        # The last key costs one dot product a cell, so it is the one with most levels.
-        order = np.argsort(np.diff(data.offsets), kind="stable")
-        rows = np.where(cells >= 0, cells + data.offsets[:-1], -1).astype(np.int32)[:, order]
-        sorting = np.lexsort(rows.T[::-1])
-        slots = _slots_that_matter(state)
-        theta = np.ascontiguousarray(state.theta[:, slots], np.float64)
-        alpha, alpha_weight = self._new_record_alpha(state)
-        rows, weights = np.ascontiguousarray(rows[sorting]), state.weights[slots]
-        out = np.empty(len(cells))
-        if rows.shape[1] <= _EXACT_KEYS:
-            cell_kernels.partition_probabilities(rows, theta, weights, alpha, alpha_weight, out)
-        else:
-            key = chain_key(stream.seed, stream.chain)
-            # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
-            spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
-            cell_kernels.sequential_probabilities(
-                key,
-                stream.sweep,
-                rows,
-                theta,
-                weights,
-                theta @ weights,
-                alpha,
-                alpha_weight,
-                _REPEATS[spread],
-                out,
-            )
-        result = np.empty(len(cells))
-        result[sorting] = out
-        return result
+        key = chain_key(stream.seed, stream.chain)
+        who = Newcomer(state.theta, state.weights, *self._new_record_alpha(state), _used(state))
+        if data.zeros is None:
+            rows = np.where(cells >= 0, cells + data.offsets[:-1], -1).astype(np.int32)
+            return row_probabilities(key, stream.sweep, who, data.offsets, rows)
+        parts = completions(data.zeros, data.offsets, cells)
+        sets = parts.sets.astype(np.float32) @ state.theta
+        p = row_probabilities(
+            key, stream.sweep, who._replace(theta=np.vstack((state.theta, sets))), data.offsets,
+            parts.rows,
+        )  # fmt: skip
+        total = np.bincount(parts.owner, p, minlength=len(cells))
+        mass = possible_mass(key, stream.sweep, who, data)
+        return np.minimum(total / mass, 1.0)
 
     def predictive_probabilities(
         self, stream: Stream, state: MembershipState, data: MixtureData, cells: Int32
@@ -340,11 +395,18 @@ class MixedMembership(ProfilePrior, ABC):
         The tokens of a new record are of different keys, whose profiles are independent, so the
         probability is linear in each of them.
         """
-        theta = self.mean_profiles(data, state.z, state.profile, len(state.weights))
+        records = data
+        if data.zeros is not None:
+            records = possible.augmented(data, state.imputed, state.imputed[:0])
+        theta = self.mean_profiles(
+            records, state.z, state.profile, len(state.weights), state.impossible
+        )
         return self.cell_probabilities(stream, state._replace(theta=theta), data, cells)
 
     def impute(self, stream: Stream, state: MembershipState, data: MixtureData) -> Int32:
         """Draw the missing keys of the incomplete records, in the order of the records."""
+        if data.zeros is not None:
+            return (state.imputed - data.offsets[:-1]).astype(np.int32)
         records = np.flatnonzero(np.any(data.rows < 0, axis=1)[data.record_cell])
         rows = data.rows[data.record_cell[records]]
         z = state.z[records].astype(np.int64)
@@ -366,6 +428,15 @@ class MixedMembership(ProfilePrior, ABC):
         self, stream: Stream, state: MembershipState, data: MixtureData, n_records: int
     ) -> Int32:
         """Draw the keys of new individuals: records of which every key is missing."""
+        if data.zeros is not None:
+            return possible.first_possible(
+                lambda n: self._simulate(stream, state, data, n), data.zeros, n_records
+            )
+        return self._simulate(stream, state, data, n_records)
+
+    def _simulate(
+        self, stream: Stream, state: MembershipState, data: MixtureData, n_records: int
+    ) -> Int32:
         key = chain_key(stream.seed, stream.chain)
         alpha = state.alpha
         if self.alpha != "shared":
@@ -395,7 +466,7 @@ class MixedMembership(ProfilePrior, ABC):
         sweep = len(data.record_cell) * (60.0 + 20.0 * n_keys)
         # Drawing the profiles: all levels of all keys, for about as many slots as at first.
         sweep += 60.0 * float(data.offsets[-1]) * FIRST_SLOTS
-        if n_keys <= _EXACT_KEYS:
+        if n_keys <= EXACT_KEYS:
             return sweep, 7.0 * 2.0**n_keys + 3.0 ** (n_keys - 2)
         return sweep, 200.0 * n_keys**2
 
@@ -409,48 +480,10 @@ class MixedMembership(ProfilePrior, ABC):
         """Return the concentration of an unobserved individual: values and their probabilities."""
         if self.alpha == "shared":
             return state.alpha, np.ones(1)
-        return _gamma_nodes(*self._alpha_law(state))
+        return gamma_nodes(*self._alpha_law(state))
 
 
-def _slots_that_matter(state: MembershipState) -> Int64:
-    """Slots in falling weight: all that hold tokens, and sticks until the rest is negligible.
-
-    An occupied slot may weigh as little as 1/n, so none of them is dropped.
-    """
-    slots = np.argsort(-state.weights, kind="stable")
-    keep = np.bincount(state.z.ravel() + 1, minlength=len(slots) + 1)[1:][slots] > 0
-    keep[: 1 + np.searchsorted(np.cumsum(state.weights[slots]), 1.0 - _NEGLIGIBLE)] = True
-    return slots[keep]
-
-
-@lru_cache(maxsize=8)
-def _gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
-    """Gauss quadrature of Gamma(shape, rate) in u = alpha / (3 + alpha).
-
-    There the chances of a record's partitions, alpha^m Gamma(alpha) / Gamma(alpha + J), are smooth
-    whatever the scale of alpha; in alpha itself they are not where the rate is small. The 3 keeps
-    the poles at alpha = -1, ..., 1 - J far from both ends of u.
-    """
-    # The measure on a fine grid of log alpha, by the trapezium rule.
-    reach = 12.0 * np.sqrt(shape) + 40.0
-    low = np.log(shape - reach) if shape > 400.0 else -40.0 / shape
-    eta = np.linspace(low, np.log(shape + reach), 2001)
-    mass = shape * eta - np.exp(eta)
-    mass = np.exp(mass - mass.max())
-    alpha = np.exp(eta) / rate
-    u = alpha / (3.0 + alpha)
-    # Its orthonormal polynomials (Stieltjes), whose recurrence has the nodes as eigenvalues.
-    diagonal, beside = np.empty(_NODES), np.zeros(_NODES)
-    before, now = np.zeros_like(u), np.sqrt(mass / mass.sum())
-    basis = [now]
-    for p in range(_NODES):
-        diagonal[p] = u @ now**2
-        after = (u - diagonal[p]) * now - (beside[p - 1] if p else 0.0) * before
-        for other in basis:
-            after -= (other @ after) * other
-        beside[p] = np.sqrt(after @ after)
-        before, now = now, after / max(beside[p], 1e-300)
-        basis.append(now)
-    jacobi = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
-    nodes, vectors = np.linalg.eigh(jacobi)
-    return np.maximum(3.0 * nodes / (1.0 - nodes), 1e-100), vectors[0] ** 2
+def _used(state: MembershipState) -> Bool:
+    """Which slots hold tokens of the sample, (n_slots,)."""
+    used: Bool = np.bincount(state.z.ravel() + 1, minlength=len(state.weights) + 1)[1:] > 0
+    return used

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unikat._typing import Bool, Float32, Float64, Int16, Int64
+from unikat._typing import Bool, Float32, Float64, Int16, Int32, Int64
 from unikat.errors import SpecError
 from unikat.kernels import profiles as kernels
 from unikat.models.records import MixtureData
@@ -95,15 +95,20 @@ class ProfilePrior:
         kernels.draw_profiles(key, sweep, data.offsets, profile, counts, fresh, after)
         return profile, after
 
-    def mean_profiles(self, data: MixtureData, z: Int16, profile: Float64, n_slots: int) -> Float32:
+    def mean_profiles(
+        self, data: MixtureData, z: Int16, profile: Float64, n_slots: int, more: Int32
+    ) -> Float32:
         """Mean of the profiles given the tokens' components, (n_rows, n_slots).
 
-        z (n_records, n_keys), or (n_records, 1) where a record has one component.
+        z (n_records, n_keys), or (n_records, 1) where a record has one component; more
+        (n_rows, n_slots): further tokens, or (n_rows, 0).
         """
         rows = data.rows[data.record_cell]
         known = rows >= 0
         places = rows[known].astype(np.int64) * n_slots + np.broadcast_to(z, rows.shape)[known]
         counts = np.bincount(places, minlength=len(profile) * n_slots).reshape(-1, n_slots)
+        if more.size:
+            counts += more
         mean = counts + profile[:, None]
         totals = np.add.reduceat(mean, data.offsets[:-1], axis=0)
         shares: Float32 = (mean / np.repeat(totals, np.diff(data.offsets), axis=0)).astype(

@@ -12,6 +12,7 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
+from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
 from unikat.rng import chain_key
 
@@ -34,6 +35,8 @@ class MixtureData(NamedTuple):
     """(n_keys,): records with more than l known keys."""
     frequencies: Float64
     """(n_rows,): known tokens of each row."""
+    zeros: Diagram | None = None
+    """The possible cells; None if all are."""
 
 
 def lay_out(table: CellTable) -> MixtureData:
@@ -51,18 +54,23 @@ def lay_out(table: CellTable) -> MixtureData:
         offsets=offsets,
         at_least=np.array([(tokens > l).sum() for l in range(table.n_keys)], np.float64),
         frequencies=np.bincount(rows[known], times, minlength=int(offsets[-1])).astype(np.float64),
+        zeros=table.zeros,
     )
 
 
-def toy_table() -> CellTable:
-    """Return a table on which kernels are compiled."""
+def toy_table(zeros: bool = False) -> CellTable:
+    """Return a table on which kernels are compiled; with a structural zero if asked for."""
     keys = tuple(Key.of_size(name, 2) for name in "AB")
-    return CellTable.from_codes([[0, 0], [0, 1], [1, 1]], keys, population_size=9)
+    codes = [[0, 0], [0, 1], [1, -1 if zeros else 1]]
+    # Level 1 of the first key excludes level 0 of the second.
+    child = np.array([[1, 2], [3, 3], [-1, 3]], np.int32)
+    diagram = Diagram(np.arange(2), np.array([0, 1, 3, 4]), child) if zeros else None
+    return CellTable.from_codes(codes, keys, population_size=9, zeros=diagram)
 
 
-def compile_on_toy_table(model: AnyModel) -> None:
+def compile_on_toy_table(model: AnyModel, zeros: bool = False) -> None:
     """Compile the kernels of a model, or load them from the cache, by a sweep of a toy table."""
-    table = toy_table()
+    table = toy_table(zeros)
     data = model.prepare(table)
     stream = Stream(0, 0, 0)
     state, _ = model.step(stream, model.init(stream, data), data, 1)

@@ -183,7 +183,7 @@ def evaluate(
     tracker = _Tracker(done=len(found), total=len(fits), progress=progress)
     tracker.tell()
     if rest:
-        _compile(models.values())
+        _compile(models.values(), zeros=population.table.zeros is not None)
     n_workers = min(workers.n_workers or available_cores(), max(len(rest), 1))
     jobs = _jobs(rest, population, models, study, workers.n_threads or 1)
     complete = True
@@ -319,12 +319,12 @@ def _jobs(
         )
 
 
-def _compile(models: Iterable[AnyModel]) -> None:
+def _compile(models: Iterable[AnyModel], zeros: bool) -> None:
     """Compile before the workers start, which then read compiled kernels from the cache."""
     for model in models:
         hook = getattr(model, "compile", None)
         if hook is not None:
-            hook()
+            hook(zeros)
 
 
 def _where(error: Exception) -> str:

@@ -1,0 +1,227 @@
+"""Structural zeros in the mixture models: truncation to the possible cells.
+
+Given possible records only, the likelihood is prod_i p(x_i) / (1 - p0)^n. Every sweep simulates
+the impossible records that came before n possible ones (Manrique-Vallier & Reiter 2014; paper 1,
+section 4), whose tokens join those of the sample; given them, the rest of the sweep is that of the
+model without zeros. A missing key is drawn afresh in every sweep, as a value that is possible.
+
+A component that lives in impossible cells changes neither the likelihood nor the risk, so the data
+say nothing against many or large ones: the number of impossible records would wander, with a heavy
+tail. A weak prior (1 - p0)^c holds it: the simulation stops c possible records early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from unikat._typing import Float32, Float64, Int16, Int32, Int64
+from unikat.errors import SpecError
+from unikat.kernels import zeros as kernels
+from unikat.kernels.random import PURPOSE_IMPOSSIBLE
+from unikat.kernels.zeros import Diagram
+from unikat.models.records import MixtureData, in_parts
+
+_LANES = 32
+"""Streams that the simulation is cut into, whatever the number of threads."""
+_MOST = 400
+"""Most impossible records per possible one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncationPrior:
+    """Options of structural zeros.
+
+    Parameters
+    ----------
+    zeros_tempering
+        c / n of the weak prior (1 - p0)^c on the probability of the impossible cells; 0 for none.
+    """
+
+    zeros_tempering: float = 0.02
+
+    def check_tempering(self) -> None:
+        """Refuse a tempering outside [0, 1)."""
+        value = self.zeros_tempering
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not 0 <= value < 1:
+            raise SpecError(
+                f"model option zeros_tempering is {value!r}; it must be a number from 0 to below 1."
+            )
+
+    def n_possible(self, n: int) -> int:
+        """Possible records after which the simulation stops."""
+        return max(1, n - round(self.zeros_tempering * n))
+
+
+class Impossible(NamedTuple):
+    """Simulated impossible records, the keys that were not needed missing."""
+
+    rows: Int32
+    """(n_impossible, n_keys)"""
+    z: Int16
+    """(n_impossible, n_keys), or (n_impossible, 1) where a record has one component."""
+    alpha: Float64
+    """(n_impossible,), or (0,) where it is shared."""
+
+
+def augmented(data: MixtureData, imputed: Int32, more: Int32) -> MixtureData:
+    """Add rows of further records, and give the incomplete records their imputed rows.
+
+    imputed (n_incomplete, n_keys), in the order of the records; more (n_more, n_keys).
+    """
+    n_cells, n = len(data.rows), len(data.record_cell)
+    record_cell = np.concatenate((data.record_cell, np.empty(len(more), np.int32)))
+    record_cell[incomplete(data)] = n_cells + np.arange(len(imputed))
+    record_cell[n:] = n_cells + len(imputed) + np.arange(len(more))
+    at_least = np.full(len(data.at_least), float(n))
+    tokens = np.bincount((more >= 0).sum(axis=1), minlength=len(at_least) + 1)
+    at_least += len(more) - np.cumsum(tokens)[:-1]
+    return data._replace(
+        rows=np.concatenate((data.rows, imputed, more)), record_cell=record_cell, at_least=at_least
+    )
+
+
+def incomplete(data: MixtureData) -> Int64:
+    """Records with a missing key."""
+    return np.flatnonzero(np.any(data.rows < 0, axis=1)[data.record_cell])
+
+
+def completed(
+    key: Any, sweep: int, diagram: Diagram, data: MixtureData, z: Int16, theta: Float32
+) -> Int32:
+    """Draw the missing keys of the incomplete records, possible ones, (n_incomplete, n_keys).
+
+    z (n_incomplete, n_keys) or (n_incomplete, 1): their components.
+    """
+    rows = data.rows[data.record_cell[incomplete(data)]]
+    out = np.empty_like(rows)
+    if len(rows):
+        kernels.complete(
+            key, sweep, rows, np.ascontiguousarray(z), diagram.order, diagram.first,
+            diagram.child, data.offsets, theta, out,
+        )  # fmt: skip
+    return out
+
+
+def first_completed(key: Any, diagram: Diagram, data: MixtureData) -> Int32:
+    """Missing keys at the start of a chain: possible ones, by the levels' shares in the file."""
+    shares = (data.frequencies + 0.5).astype(np.float32)[:, None]
+    n = len(incomplete(data))
+    return completed(key, 0, diagram, data, np.zeros((n, 1), np.int16), shares)
+
+
+def simulate_memberships(
+    key: Any,
+    sweep: int,
+    diagram: Diagram,
+    data: MixtureData,
+    target: int,
+    alpha: Float64,
+    weights: Float64,
+    theta: Float32,
+    n_threads: int,
+) -> Impossible:
+    """Simulate mixed memberships until `target` possible records have come.
+
+    alpha (1,) is shared, or (2,) shape and rate of each record's own.
+    """
+    n_keys = len(data.offsets) - 1
+    levels = theta.T.astype(np.float64)
+    for j in range(n_keys):
+        part = slice(data.offsets[j], data.offsets[j + 1])
+        levels[:, part] = np.cumsum(levels[:, part], axis=1)
+    cumulative = np.cumsum(weights)
+    targets = np.diff(target * np.arange(_LANES + 1) // _LANES)
+    most = _MOST * target // _LANES + 1000
+    found: list[Impossible | None] = [None] * _LANES
+
+    def simulate(_: int, first: int, last: int) -> None:
+        for lane in range(first, last):
+            capacity = int(2 * targets[lane] + 64)
+            while True:
+                rows = np.empty((capacity, n_keys), np.int32)
+                z = np.empty((capacity, n_keys), np.int16)
+                alphas = np.empty(capacity if len(alpha) == 2 else 0)
+                n = kernels.simulate_impossible(
+                    key, sweep, lane, targets[lane], diagram.order, diagram.child, data.offsets,
+                    alpha, cumulative, levels, rows, z, alphas,
+                )  # fmt: skip
+                if n <= capacity or capacity > most:
+                    break
+                capacity = 2 * n
+            if n > capacity:
+                refuse_impossible()
+            found[lane] = Impossible(rows[:n], z[:n], alphas[:n])
+
+    in_parts(simulate, _LANES, n_threads)
+    rows, z, alphas = zip(*(lane for lane in found if lane is not None), strict=True)
+    return Impossible(np.concatenate(rows), np.concatenate(z), np.concatenate(alphas))
+
+
+def simulate_classes(
+    key: Any,
+    sweep: int,
+    diagram: Diagram,
+    data: MixtureData,
+    target: int,
+    weights: Float64,
+    theta: Float32,
+    n_threads: int,
+) -> Impossible:
+    """Simulate records of one class each until `target` possible ones have come."""
+    chance = chances(diagram, data, theta)
+    mass = weights * np.maximum(1.0 - chance[0], 0.0)
+    possible = max(float(weights @ chance[0]), 1e-300)
+    # The sweep stands above the word that counts blocks, so that sweeps share no number.
+    rng = np.random.Generator(np.random.Philox(key=key, counter=[0, sweep, PURPOSE_IMPOSSIBLE, 0]))
+    n = int(rng.poisson(rng.gamma(target) * min(mass.sum() / possible, 1e12)))
+    if n > _MOST * target + 1000:
+        refuse_impossible()
+    classes = np.repeat(np.arange(len(mass)), rng.multinomial(n, mass / mass.sum()))
+    rows = np.empty((n, len(data.offsets) - 1), np.int32)
+
+    def draw(_: int, first: int, last: int) -> None:
+        kernels.draw_impossible(
+            key, sweep, first, last, classes, diagram.order, diagram.child, data.offsets, theta,
+            chance, rows,
+        )  # fmt: skip
+
+    in_parts(draw, n, n_threads)
+    return Impossible(rows, classes.astype(np.int16)[:, None], np.empty(0))
+
+
+def chances(diagram: Diagram, data: MixtureData, theta: Float32 | Float64) -> Float64:
+    """Probability that a record of each component at each node is possible, (n_nodes, n_slots)."""
+    chance = np.empty((len(diagram.child) + 1, theta.shape[1]))
+    kernels.possible_chances(
+        diagram.order, diagram.first, diagram.child, data.offsets, theta, chance
+    )
+    return chance
+
+
+def first_possible(simulate: Callable[[int], Int32], diagram: Diagram, n_records: int) -> Int32:
+    """Return the first possible ones of simulated records; `simulate(n)` draws the first n."""
+    n = 2 * n_records + 64
+    while n <= 2 * _MOST * n_records + 1000:
+        cells = simulate(n)
+        node = np.zeros(n, np.int64)
+        for j in diagram.order.tolist():
+            node = np.where(node < 0, -1, diagram.child[node, cells[:, j]])
+        found = np.flatnonzero(node >= 0)
+        if len(found) >= n_records:
+            return cells[found[:n_records]]
+        n *= 2
+    refuse_impossible()
+
+
+def refuse_impossible() -> NoReturn:
+    """Stop a chain whose impossible records outnumber the possible ones beyond measure."""
+    raise SpecError(
+        f"More than {_MOST} impossible records came for every possible one. Raise the model option "
+        "zeros_tempering, which holds their number down, or check that the structural zeros are "
+        "right."
+    )
