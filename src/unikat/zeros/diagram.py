@@ -179,12 +179,12 @@ def _orders(conditions: Sequence[int], layout: Layout) -> list[list[int]]:
 def _greedy(conditions: Sequence[int], layout: Layout, used: list[int], first: int) -> list[int]:
     """Put next, again and again, the key after which there are fewest different endings."""
     order, left = [first], [j for j in used if j != first]
-    states = _Step(conditions, layout, first, left).advance({frozenset(conditions)})
+    states = Step(conditions, layout, first, left).advance({frozenset(conditions)})
     while left:
         best: tuple[tuple[int, int], int, set[frozenset[int]]] | None = None
         for j in left:
             rest = [k for k in left if k != j]
-            after = _Step(conditions, layout, j, rest).advance(states)
+            after = Step(conditions, layout, j, rest).advance(states)
             size = len(after), -layout.n_levels[j]
             if best is None or size < best[0]:
                 best = size, j, after
@@ -197,7 +197,7 @@ def _greedy(conditions: Sequence[int], layout: Layout, used: list[int], first: i
     return order
 
 
-class _Step:
+class Step:
     """From a set of conditions that are still alive to those after one more key is known.
 
     A condition alive is reduced to the keys to come: two that ask the same of them are one, and
@@ -263,7 +263,7 @@ def _layers(conditions: Sequence[int], layout: Layout, order: Sequence[int]) -> 
     layers: list[_Layer] = []
     n_nodes = 1
     for depth, key in enumerate(order):
-        step = _Step(conditions, layout, key, order[depth + 1 :])
+        step = Step(conditions, layout, key, order[depth + 1 :])
         place: dict[frozenset[int], int] = {}
         layer: _Layer = []
         for state in states:
