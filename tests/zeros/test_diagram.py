@@ -60,6 +60,13 @@ def test_cells_and_counts(seed):
     np.testing.assert_array_equal(possible(diagram, patterns), completed)
 
 
+@pytest.mark.parametrize(("name", "value"), [("_COMPARED", 0), ("_MOST_WORK", 0)])
+@pytest.mark.parametrize("seed", range(10))
+def test_shortcuts_change_nothing_but_the_size(seed, name, value, monkeypatch):
+    monkeypatch.setattr(diagrams, name, value)
+    test_cells_and_counts(seed)
+
+
 def test_no_conditions_and_free_keys():
     diagram = build(np.zeros((0, sum(SIZES)), dtype=bool), OFFSETS)
     check_form(diagram, SIZES)

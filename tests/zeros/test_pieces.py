@@ -57,6 +57,13 @@ def test_too_many_pieces_are_refused(monkeypatch):
         disjoint(conditions, [0, 3, 5])
 
 
+def test_too_long_a_search_is_given_up(monkeypatch):
+    monkeypatch.setattr("unikat.zeros.pieces._MOST_STATES", 0)
+    conditions = random_conditions(np.random.default_rng(3), SIZES, 6)
+    with pytest.raises(SpecError, match="too many ways"):
+        disjoint(conditions, OFFSETS)
+
+
 def test_new_york(new_york, shared_data):
     zeros = Zeros.of([], new_york.keys, tables=[shared_data / "nyexample_MCZ.parquet"])
     assert len(zeros.conditions) == 60

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
 from unikat.errors import SpecError
-from unikat.zeros.conditions import Layout, check_conditions, merged
-from unikat.zeros.diagram import NothingPossibleError, Step, build, n_possible
+from unikat.zeros.conditions import Layout, check_conditions, merged, simplified
+from unikat.zeros.diagram import NothingPossibleError, build, n_possible
 
 MOST_PIECES = 1_000_000
 """Most pieces that are listed."""
 _SEARCHED = 4_000
 """Up to so many sets of conditions, every key is tried as the one to split next."""
 
+_MOST_STATES = 200_000
+"""Sets of conditions after which the search is given up."""
+
 ANY = -1
 """Stands for every level of a key in a piece."""
+
+State = frozenset[int]
+"""Conditions that a part of the cells may meet; keys that are known are any in them."""
 
 
 def disjoint(conditions: Bool, offsets: Int64 | Sequence[int]) -> Int32:
@@ -43,7 +50,7 @@ def disjoint(conditions: Bool, offsets: Int64 | Sequence[int]) -> Int32:
     Raises
     ------
     SpecError
-        If there are more than 1,000,000 pieces.
+        If there are more than 1,000,000 pieces, or the conditions overlap in too many ways.
 
     Examples
     --------
@@ -60,17 +67,21 @@ def disjoint(conditions: Bool, offsets: Int64 | Sequence[int]) -> Int32:
         return np.zeros((0, n_keys), dtype=np.int32)
     if layout.any in bits:
         return np.full((1, n_keys), ANY, dtype=np.int32)
-    splits = _Splits(bits, layout)
+    splits = _Splits(layout)
     start = frozenset(bits)
     n_pieces = splits.n_pieces(start)
     if n_pieces > MOST_PIECES:
-        raise SpecError(
-            f"The conditions fall into {n_pieces:,} disjoint pieces, more than {MOST_PIECES:,}. "
-            "Give keys fewer levels, or leave out the rules that join the most keys."
-        )
+        _refuse(f"fall into {n_pieces:,} disjoint pieces, more than {MOST_PIECES:,}")
     pieces = np.array(list(splits.pieces(start, [ANY] * n_keys)), dtype=np.int32)
     ordered: Int32 = pieces[np.lexsort(pieces.T[::-1])]
     return ordered
+
+
+def _refuse(what: str) -> NoReturn:
+    raise SpecError(
+        f"The conditions {what}. Give keys fewer levels, or leave out the rules that join the most "
+        "keys."
+    )
 
 
 def n_covered(conditions: Bool, offsets: Int64 | Sequence[int]) -> int:
@@ -111,7 +122,7 @@ def covers(conditions: Sequence[int], box: int, layout: Layout) -> bool:
     outside = layout.any & ~box
     touching = [c for c in conditions if not layout.is_empty(c & box)]
     start = frozenset(merged((c | outside for c in touching), layout.masks))
-    steps = [Step(tuple(start), layout, key, ()) for key in range(len(layout.n_levels))]
+    steps = [Step(layout, key) for key in range(len(layout.n_levels))]
     known: dict[State, bool] = {frozenset(): False}
 
     def all_covered(state: State) -> bool:
@@ -120,28 +131,67 @@ def covers(conditions: Sequence[int], box: int, layout: Layout) -> bool:
         if state not in known:
             weight = [sum(c & mask != mask for c in state) for mask in layout.masks]
             key = max(range(len(weight)), key=weight.__getitem__)
-            children = dict.fromkeys(steps[key].children(state))
+            children = dict(steps[key].kinds(state))
             known[state] = all(child is None or all_covered(child) for child in children)
         return known[state]
 
     return all_covered(start)
 
 
-State = frozenset[int]
+class Step:
+    """From a set of conditions that are still alive to those after one more key is known.
+
+    A condition alive is reduced to the keys to come: two that ask the same of them are one, and
+    one that asks more than another is dropped.
+    """
+
+    def __init__(self, layout: Layout, key: int) -> None:
+        self.start = int(layout.offsets[key])
+        self.n_levels = layout.n_levels[key]
+        # The key now known is any in what remains of a condition.
+        self.known = layout.masks[key]
+        self.any = layout.any
+
+    def kinds(self, state: State) -> list[tuple[State | None, int]]:
+        """Return the set that follows each kind of level, and its levels as bits.
+
+        None where a condition is met.
+        """
+        groups = [(1 << self.n_levels) - 1]
+        for levels in {(condition & self.known) >> self.start for condition in state}:
+            parts = [part for group in groups for part in (group & levels, group & ~levels)]
+            groups = [part for part in parts if part]
+        return [(self._after(state, (group & -group) << self.start), group) for group in groups]
+
+    def children(self, state: State) -> list[State | None]:
+        """Return the set that follows each level."""
+        found: list[State | None] = [None] * self.n_levels
+        for child, group in self.kinds(state):
+            while group:
+                lowest = group & -group
+                found[lowest.bit_length() - 1] = child
+                group ^= lowest
+        return found
+
+    def _after(self, state: State, level: int) -> State | None:
+        left = {condition | self.known for condition in state if condition & level}
+        return None if self.any in left else frozenset(simplified(left))
 
 
 class _Splits:
     """The fewest pieces of every set of conditions met, and by which key it is split."""
 
-    def __init__(self, conditions: Sequence[int], layout: Layout) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.steps = [Step(conditions, layout, key, ()) for key in range(len(layout.n_levels))]
+        self.steps = [Step(layout, key) for key in range(len(layout.n_levels))]
         self.known: dict[State, tuple[int, int]] = {frozenset(): (0, -1)}
 
     def n_pieces(self, state: State) -> int:
         """Fewest pieces of a set of conditions."""
         if state in self.known:
             return self.known[state][0]
+        if len(self.known) > _MOST_STATES:
+            _refuse("overlap in too many ways to be cut into disjoint pieces")
         keys = self.keys(state)
         best: tuple[int, int] | None = None
         for key in keys if len(self.known) < _SEARCHED else keys[:1]:
@@ -159,8 +209,8 @@ class _Splits:
     def parts(self, state: State, key: int) -> dict[State | None, int]:
         """Sets of conditions that follow the levels of a key, and how often each does."""
         found: dict[State | None, int] = {}
-        for child in self.steps[key].children(state):
-            found[child] = found.get(child, 0) + 1
+        for child, levels in self.steps[key].kinds(state):
+            found[child] = found.get(child, 0) + levels.bit_count()
         return found
 
     def keys(self, state: State) -> list[int]:
