@@ -219,7 +219,14 @@ def test_import_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["assess", "--help"], ["evaluate", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["assess", "--help"],
+        ["evaluate", "--help"],
+        ["zeros", "suggest", "--help"],
+    ],
 )
 def test_help_loads_nothing_heavy(arguments):
     code = f"import sys; sys.argv = {['unikat', *arguments]}; "

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import unikat
+from unikat.provenance import AssessmentSpec, ZerosSpec
 from unikat.report import (
     comparison,
     comparison_summary,
@@ -19,11 +20,13 @@ from unikat.report import (
     summary,
 )
 from unikat.report.evaluation import _schema
+from unikat.zeros.rules import parse
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = (DOCS / "results.md").read_text(encoding="utf-8")
 COMPARE = (DOCS / "compare.md").read_text(encoding="utf-8")
 EVALUATE = (DOCS / "evaluate.md").read_text(encoding="utf-8")
+ZEROS = (DOCS / "zeros.md").read_text(encoding="utf-8")
 
 
 def fields(kind: type) -> set[str]:
@@ -95,3 +98,25 @@ def test_the_example_of_an_evaluation_runs(capsys):
     (example,) = re.findall(r"^```python\n(.*?)^```", EVALUATE, flags=re.MULTILINE | re.DOTALL)
     exec(compile(example, "evaluate.md", "exec"), {"__name__": "evaluate"})
     assert re.fullmatch(r"bias of τ1 -?[0-9.]+, held in [0-2] of 2\n", capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_example_of_impossible_combinations_runs(tmp_path, monkeypatch, capsys):
+    (example,) = re.findall(r"^```python\n(.*?)^```", ZEROS, flags=re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "zeros.md", "exec"), {"__name__": "zeros"})
+    told = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"[0-9,]+ of [0-9,]+ combinations are impossible", told[0])
+    assert re.fullmatch(r"[0-9]+ records left out, τ1 [0-9]+", told[2])
+    written = AssessmentSpec.read(tmp_path / "with-zeros" / "assessment.toml").zeros
+    assert written is not None
+    assert [rule.name for rule in written.rules] == ["no married children", None]
+
+
+def test_the_file_of_rules_in_the_guide_is_one(tmp_path):
+    (example,) = re.findall(r"^```toml\n(.*?)^```", ZEROS, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "zeros.toml").write_text(example, encoding="utf-8")
+    rules = ZerosSpec.read(tmp_path / "zeros.toml").rules
+    assert [rule.name for rule in rules] == [None, "no work before 16"]
+    for rule in rules:
+        parse(rule.rule)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from unikat.risk.estimate import RiskEstimate, assess
     from unikat.risk.evaluate import Study, evaluate
     from unikat.risk.measures import RiskMeasures
+    from unikat.zeros import Zeros
+    from unikat.zeros.conflicts import apply_zeros
 
 __version__ = "0.1.0"
 
@@ -45,7 +47,9 @@ __all__ = [
     "RiskMeasures",
     "Study",
     "UnikatError",
+    "Zeros",
     "__version__",
+    "apply_zeros",
     "assess",
     "compare",
     "evaluate",
@@ -69,6 +73,8 @@ _MODULES = {
     "RiskMeasures": "unikat.risk.measures",
     "Study": "unikat.risk.evaluate",
     "UnikatError": "unikat.errors",
+    "Zeros": "unikat.zeros",
+    "apply_zeros": "unikat.zeros.conflicts",
     "assess": "unikat.risk.estimate",
     "compare": "unikat.risk.compare",
     "evaluate": "unikat.risk.evaluate",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ import pytest
 from unikat.data import CellTable, Design, Key
 from unikat.data.table import pattern_ids
 from unikat.errors import DataError, SpecError
+from unikat.kernels.zeros import Diagram
+from unikat.risk.designs import Population
+from unikat.risk.held_out import split
 
 
 def keys_of(sizes: list[int]) -> list[Key]:
@@ -172,3 +176,31 @@ def test_key_checks() -> None:
         Key(name="A", levels=(1, 2), labels=("x",))
     with pytest.raises(SpecError, match="more than once"):
         Key(name="A", levels=(1, 1), labels=("x", "y"))
+
+
+def test_possible_cells_are_part_of_the_fingerprint_only_where_there_are_any() -> None:
+    table = CellTable.from_codes([[0, 1], [1, 0]], keys_of([2, 2]), 100)
+    # As it was before tables knew of possible cells.
+    assert table.fingerprint.startswith("debbed05045ea7a2")
+    diagram = Diagram(
+        order=np.array([0, 1]),
+        first=np.array([0, 1, 2, 3]),
+        child=np.array([[1, 1], [2, -1]], dtype=np.int32),
+    )
+    same = Diagram(*(part.copy() for part in diagram))
+    other = diagram._replace(child=np.array([[1, 1], [-1, 2]], dtype=np.int32))
+    prints = [replace(table, zeros=zeros).fingerprint for zeros in (diagram, same, other)]
+    assert prints[0] == prints[1]
+    assert len({table.fingerprint, *prints}) == 3
+
+
+def test_coded_records_take_possible_cells() -> None:
+    diagram = Diagram(
+        order=np.array([0]), first=np.array([0, 1, 2]), child=np.array([[1, -1]], dtype=np.int32)
+    )
+    table = CellTable.from_codes([[0], [0]], keys_of([2]), 100, zeros=diagram)
+    assert table.zeros is diagram
+    kept, left_out = split(table, 0.5, 1)
+    assert kept.zeros is left_out.zeros is diagram
+    units = Population.of(table).sample(np.array([1]))
+    assert units.table.zeros is diagram

@@ -59,7 +59,12 @@ def show(result: Result, folder: Path) -> None:
     ]
     lines.append("")
     state = "" if result.converged else "NOT CONVERGED. "
-    lines += _wrapped(state + wording.verdict(result))
+    lines += _wrapped(" ".join((state + wording.verdict(result), wording.chain_means(result))))
+    if result.zeros is not None:
+        lines += _wrapped(
+            f"Impossible combinations: {result.sentences['zeros']} "
+            f"{result.sentences['zeros.n_conflicts']}"
+        )
     for warning in result.warnings:
         lines += _wrapped(f"Note: {warning}")
     lines += [f"Report: {folder / REPORT}", ""]

@@ -109,7 +109,7 @@ def write(
         If anything cannot be written; what was in the folder is then still there.
     """
     folder = Path(folder)
-    spec = spec_of(estimate, spec)
+    spec = spec_of(estimate, spec, handled)
     if provenance is None:
         provenance = Provenance.now(
             seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint

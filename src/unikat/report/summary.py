@@ -15,7 +15,7 @@ from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import wording
-from unikat.report.zeros_facts import ZerosResult, zeros_result
+from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
 from unikat.report.zeros_facts import sentences as zeros_sentences
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
 from unikat.zeros.conflicts import Handled
@@ -250,7 +250,9 @@ def sample_facts(table: CellTable) -> SampleFacts:
     )
 
 
-def spec_of(estimate: RiskEstimate, base: AssessmentSpec | None = None) -> AssessmentSpec:
+def spec_of(
+    estimate: RiskEstimate, base: AssessmentSpec | None = None, handled: Handled | None = None
+) -> AssessmentSpec:
     """Write down in full what an estimate was made with.
 
     A run that ended by the clock or by hand gets the limit of sweeps that it reached, so that
@@ -262,6 +264,8 @@ def spec_of(estimate: RiskEstimate, base: AssessmentSpec | None = None) -> Asses
         The estimate.
     base
         What was asked; it is completed with what was left to be decided.
+    handled
+        The impossible combinations, if any are.
 
     Returns
     -------
@@ -277,6 +281,8 @@ def spec_of(estimate: RiskEstimate, base: AssessmentSpec | None = None) -> Asses
         values["population_size"] = table.population_size
         values["data"] = {"missing": table.missing}
         values["report"] = {"level": estimate.tau1.level}
+    if handled is not None and values.get("zeros") is None:
+        values["zeros"] = zeros_spec(handled)
     if draws is not None:
         model: Any = draws.model
         values["model"] = {"name": model.name, **asdict(model)}

@@ -268,6 +268,14 @@ def chains(result: Result) -> str:
     )
 
 
+def chain_means(result: Result) -> str:
+    """Write the mean of τ1 of each chain on one line; nothing where the chains agree."""
+    if not result.chains:
+        return ""
+    means = ", ".join(number(chain.tau1) for chain in result.chains)
+    return f"Mean of τ1 by chain: {means}."
+
+
 def _records(result: Result) -> str:
     n, zeros = result.sample.n_records, result.zeros
     if zeros is None or not zeros.n_dropped:

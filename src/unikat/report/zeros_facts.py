@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from unikat.data import Key
+from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Draws
 from unikat.report.wording import percent
 from unikat.risk.estimate import Summary, summary_of
+from unikat.zeros import Rule, rule_text
 from unikat.zeros.conflicts import Handled
+from unikat.zeros.rules import parse
 
 MASS = "impossible_mass"
 """Name of the scalar that models keep with their draws where combinations are impossible."""
@@ -100,6 +107,38 @@ def _facts(handled: Handled) -> dict[str, Any]:
         "n_dropped": handled.n_dropped,
         "n_set_missing": handled.n_set_missing,
     }
+
+
+def zeros_spec(handled: Handled) -> dict[str, Any]:
+    """Write the rules as the `[zeros]` table of a specification; tables become rules."""
+    rules: list[dict[str, Any]] = []
+    for rule in handled.conflicts.zeros.rules:
+        texts = [rule.text] if _is_text(rule) else _texts(rule, handled.table.keys)
+        rules += [{"rule": text, "name": rule.name} for text in texts]
+    return {"rules": rules, "on_conflict": handled.on_conflict}
+
+
+def _is_text(rule: Rule) -> bool:
+    """Tell whether a rule was read from a text, not from a table."""
+    try:
+        parse(rule.text)
+    except SpecError:
+        return False
+    return True
+
+
+def _texts(rule: Rule, keys: Sequence[Key]) -> list[str]:
+    """Conditions of a table as rules, but for those whose labels no rule can hold."""
+    offsets = rule.offsets
+    texts = []
+    for condition in rule.conditions:
+        sets = {
+            j: np.flatnonzero(condition[offsets[j] : offsets[j + 1]]).tolist()
+            for j in rule.constrained
+            if not condition[offsets[j] : offsets[j + 1]].all()
+        }
+        texts.append(rule_text(keys, sets))
+    return [text for text in texts if text is not None]
 
 
 def on_page(facts: ZerosFacts | None, file: str) -> dict[str, Any] | None:

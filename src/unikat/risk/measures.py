@@ -58,7 +58,7 @@ class RiskMeasures:
     cells: Int32
     """(n_cells, n_keys) patterns of the table."""
     counts: Float64
-    """(n_cells,) records that a pattern's r2 starts from: f, or all compatible (wildcard)."""
+    """(n_cells,) records that a pattern's r2 starts from, f or all compatible ones (wildcard)."""
     unique: Bool
     """(n_cells,) sample uniques."""
     incomplete: Int64

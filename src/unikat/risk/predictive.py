@@ -18,6 +18,7 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int64
 from unikat.data.keys import MISSING, Key
 from unikat.data.table import CellTable, Missing
+from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
 from unikat.risk.measures import RiskMeasures, RiskTotals
 
@@ -69,6 +70,8 @@ class CheckedMeasures:
     """(n_incomplete_cells, n_keys): keys that are missing in the incomplete patterns."""
     n_masked: Int64
     """(n_incomplete_cells,): records of these patterns."""
+    zeros: Diagram | None = None
+    """The possible cells; None if all are."""
 
     monitored: ClassVar[tuple[str, ...]] = RiskMeasures.monitored
 
@@ -82,6 +85,7 @@ class CheckedMeasures:
             n_records=table.n_records,
             masks=table.cells[table.incomplete] == MISSING,
             n_masked=table.counts[table.incomplete],
+            zeros=table.zeros,
         )
 
     def compile(self) -> None:
@@ -118,7 +122,9 @@ class CheckedMeasures:
         codes = np.array(model.simulate(stream, state, data, self.n_records), np.int32)
         # Simulated records are exchangeable, so it does not matter which of them are masked.
         codes[: int(self.n_masked.sum())][np.repeat(self.masks, self.n_masked, axis=0)] = MISSING
-        return CellTable.from_codes(codes, self.keys, self.n_records, self.missing)
+        return CellTable.from_codes(
+            codes, self.keys, self.n_records, self.missing, zeros=self.zeros
+        )
 
 
 def counts_of_counts(table: CellTable) -> Int64:

@@ -1,6 +1,18 @@
 """Impossible combinations: readable rules into conditions and a diagram of what is possible."""
 
+from unikat.zeros.pieces import disjoint, n_covered
+from unikat.zeros.suggest import Suggestion, suggest
 from unikat.zeros.tables import conditions_from_table
+from unikat.zeros.writing import rule_text
 from unikat.zeros.zeros import Rule, Zeros
 
-__all__ = ["Rule", "Zeros", "conditions_from_table"]
+__all__ = [
+    "Rule",
+    "Suggestion",
+    "Zeros",
+    "conditions_from_table",
+    "disjoint",
+    "n_covered",
+    "rule_text",
+    "suggest",
+]

@@ -91,10 +91,10 @@ class Conflicts:
         if len(broken) > _MOST_RULES:
             lines.append(f"... and {len(broken) - _MOST_RULES} more rules")
         n, total = self.n_records, self.table.n_records
-        record = "record breaks" if n == 1 else "records break"
+        breaks = "breaks" if n == 1 else "break"
         return "\n  ".join(
             [
-                f"{n:,} of {total:,} {record} a rule of what is impossible, in {name}:",
+                f"{n:,} of {total:,} records {breaks} a rule of what is impossible, in {name}:",
                 *lines,
                 "Correct the rules or the file (`unikat zeros check` lists all rows); or leave "
                 'these records out with --zeros-conflict drop (on_conflict="drop"), or set the '

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,10 +17,10 @@ MOST_NODES = 200_000
 """Most nodes of a diagram, and most sets of conditions met on the way to it."""
 _CHUNK = 1 << 22
 """Most truth values of one step of `possible`."""
-_FEW_CONDITIONS = 300
+_COMPARED = 512
 """Up to so many conditions, one that lies within another is noticed at every layer."""
-_FEW_KEYS = 24
-"""Up to so many keys, the order is found by trying each key at each layer."""
+_MOST_WORK = 500_000
+"""Steps after which no further order of the keys is tried."""
 
 
 class NothingPossibleError(SpecError):
@@ -59,10 +60,13 @@ def build(conditions: Bool, offsets: Int64 | Sequence[int]) -> Diagram:
     if layout.any in bits:
         _refuse_nothing_possible()
     found: tuple[tuple[int, int], Diagram] | None = None
-    for order in _orders(bits, layout):
-        layers = _layers(bits, layout, order)
+    alive, most = _Alive(bits, layout), MOST_NODES
+    for order in _orders(bits, layout, alive):
+        layers = _layers(alive, order, most)
         if layers is None:
             continue
+        # An order that is much worse before equal nodes are merged is given up.
+        most = min(most, 2 * sum(map(len, layers)) + len(order))
         diagram = _reduced(layers, order, layout)
         size = n_edges(diagram), len(diagram.child)
         if found is None or size < found[0]:
@@ -161,115 +165,159 @@ def _refuse_nothing_possible() -> None:
     )
 
 
-def _orders(conditions: Sequence[int], layout: Layout) -> list[list[int]]:
+class _Alive:
+    """Which conditions a cell may still meet, from key to key; sets of conditions are integers.
+
+    A condition alive counts by what it asks of the keys to come: one that asks the same as
+    another, or more, is dropped, so that equal endings are met as equal sets.
+    """
+
+    def __init__(self, conditions: Sequence[int], layout: Layout) -> None:
+        self.layout = layout
+        self.rows = layout.to_array(conditions)
+        self.all = (1 << len(conditions)) - 1
+        self.work = 0
+        """Steps done, by which the search for an order is bounded."""
+        columns = Layout(n_levels=(len(conditions),)).to_bits(self.rows.T)
+        starts = layout.offsets.tolist()
+        self.allowed = [columns[a:b] for a, b in pairwise(starts)]
+        self.distinct = [tuple(dict.fromkeys(allowed)) for allowed in self.allowed]
+        self.stages: dict[frozenset[int], tuple[int, int, dict[int, int]]] = {}
+
+    def stage(self, known: frozenset[int]) -> tuple[int, int, dict[int, int]]:
+        """Tell what becomes of the conditions when some keys are known.
+
+        Returns those of which nothing is left to ask, those that make others needless, and which.
+        """
+        if known not in self.stages:
+            rows = self.rows.copy()
+            for j in known:
+                rows[:, self.layout.offsets[j] : self.layout.offsets[j + 1]] = True
+            done = _as_bits(np.asarray(rows.all(axis=1)))
+            needless = _within(rows) if len(rows) <= _COMPARED else _repeated(rows)
+            self.stages[known] = done, sum(1 << i for i in needless), needless
+            self.work += len(rows)
+        return self.stages[known]
+
+    def after(self, state: int, key: int, known: frozenset[int]) -> dict[int, int | None]:
+        """Return the set that follows each kind of level; None where a condition is met."""
+        done, strong, needless = self.stage(known)
+        found: dict[int, int | None] = {}
+        self.work += len(self.distinct[key])
+        for allowed in self.distinct[key]:
+            left = state & allowed
+            if left & done:
+                found[allowed] = None
+                continue
+            candidates = left & strong
+            while candidates:
+                lowest = candidates & -candidates
+                dropped = ~needless[lowest.bit_length() - 1]
+                left &= dropped
+                candidates &= dropped & ~lowest
+            found[allowed] = left
+        return found
+
+
+def _as_bits(flags: Bool) -> int:
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+
+
+def _within(rows: Bool) -> dict[int, int]:
+    """Conditions that others lie within, and which; of equal ones the first counts."""
+    ones = rows.astype(np.float32)
+    inside = ones @ (1 - ones).T == 0
+    equal = inside & inside.T
+    # Row i, column j: condition i lies within j, and goes.
+    goes = inside & ~(equal & np.triu(np.ones_like(inside)))
+    return {int(j): _as_bits(goes[:, j]) for j in np.flatnonzero(goes.any(axis=0))}
+
+
+def _repeated(rows: Bool) -> dict[int, int]:
+    """Conditions that are repeated later, and where."""
+    first: dict[bytes, int] = {}
+    found: dict[int, int] = {}
+    for i, row in enumerate(np.packbits(rows, axis=1)):
+        kept = first.setdefault(row.tobytes(), i)
+        if kept != i:
+            found[kept] = found.get(kept, 0) | 1 << i
+    return found
+
+
+def _orders(conditions: Sequence[int], layout: Layout, alive: _Alive) -> Iterator[list[int]]:
     """Orders of the keys worth a try."""
     n_keys = len(layout.n_levels)
     weight = [sum(c & mask != mask for c in conditions) for mask in layout.masks]
     used = [j for j in range(n_keys) if weight[j]]
     free = [j for j in range(n_keys) if not weight[j]]
     often = sorted(used, key=lambda j: -weight[j])
-    orders = [often, used, often[::-1]]
-    if 2 < len(used) <= _FEW_KEYS and len(conditions) <= _FEW_CONDITIONS:
-        # The best first key is not known, so each is tried.
-        orders += [_greedy(conditions, layout, used, first) for first in used]
-    distinct = dict.fromkeys(tuple(order) for order in orders)
-    return [[*order, *free] for order in distinct]
+    tried: set[tuple[int, ...]] = set()
+    for order in (often, used, often[::-1]):
+        if tuple(order) not in tried:
+            tried.add(tuple(order))
+            yield [*order, *free]
+    if len(used) < 3:
+        return
+    # The best first key is not known, so each is tried, as long as the work stays bounded.
+    for first in often:
+        if alive.work > _MOST_WORK:
+            return
+        order = _greedy(alive, used, first)
+        if tuple(order) not in tried:
+            tried.add(tuple(order))
+            yield [*order, *free]
 
 
-def _greedy(conditions: Sequence[int], layout: Layout, used: list[int], first: int) -> list[int]:
+def _greedy(alive: _Alive, used: list[int], first: int) -> list[int]:
     """Put next, again and again, the key after which there are fewest different endings."""
     order, left = [first], [j for j in used if j != first]
-    states = _Step(conditions, layout, first, left).advance({frozenset(conditions)})
+    states = _next_states(alive, {alive.all}, first, frozenset([first]))
     while left:
-        best: tuple[tuple[int, int], int, set[frozenset[int]]] | None = None
+        best: tuple[tuple[int, int], int, set[int]] | None = None
         for j in left:
-            rest = [k for k in left if k != j]
-            after = _Step(conditions, layout, j, rest).advance(states)
-            size = len(after), -layout.n_levels[j]
+            after = _next_states(alive, states, j, frozenset([*order, j]))
+            size = len(after), -alive.layout.n_levels[j]
             if best is None or size < best[0]:
                 best = size, j, after
         assert best is not None
         order.append(best[1])
         left.remove(best[1])
         states = best[2]
-        if len(states) > MOST_NODES // 100:
+        if alive.work > _MOST_WORK:
             return order + left
     return order
 
 
-class _Step:
-    """From a set of conditions that are still alive to those after one more key is known.
-
-    A condition alive is reduced to the keys to come: two that ask the same of them are one, and
-    one that asks more than another is dropped.
-    """
-
-    def __init__(
-        self, conditions: Sequence[int], layout: Layout, key: int, rest: Sequence[int]
-    ) -> None:
-        self.start = int(layout.offsets[key])
-        self.n_levels = layout.n_levels[key]
-        # The key now known is any in what remains of a condition.
-        self.known = layout.masks[key]
-        self.done = layout.any
-        self.few = len(conditions) <= _FEW_CONDITIONS
-
-    def advance(self, states: set[frozenset[int]]) -> set[frozenset[int]]:
-        """Return the sets that follow, without the impossible one."""
-        found: set[frozenset[int]] = set()
-        for state in states:
-            found.update(after for after in self.children(state) if after is not None)
-        return found
-
-    def children(self, state: frozenset[int]) -> list[frozenset[int] | None]:
-        """Return the set that follows each level; None where a condition is met."""
-        # Levels that the same conditions allow lead to the same set.
-        known: dict[int, frozenset[int] | None] = {}
-        children: list[frozenset[int] | None] = []
-        conditions = list(state)
-        columns = [0] * self.n_levels
-        for i, condition in enumerate(conditions):
-            levels = (condition & self.known) >> self.start
-            while levels:
-                lowest = levels & -levels
-                columns[lowest.bit_length() - 1] |= 1 << i
-                levels ^= lowest
-        for column in columns:
-            if column not in known:
-                known[column] = self._after(conditions, column)
-            children.append(known[column])
-        return children
-
-    def _after(self, conditions: Sequence[int], column: int) -> frozenset[int] | None:
-        left = {c | self.known for i, c in enumerate(conditions) if column >> i & 1}
-        if self.done in left:
-            return None
-        if self.few and len(left) > 1:
-            kept: list[int] = []
-            for condition in sorted(left, key=int.bit_count, reverse=True):
-                if not any(condition | other == other for other in kept):
-                    kept.append(condition)
-            return frozenset(kept)
-        return frozenset(left)
+def _next_states(alive: _Alive, states: set[int], key: int, known: frozenset[int]) -> set[int]:
+    found: set[int | None] = set()
+    for state in states:
+        if alive.work > _MOST_WORK:
+            break
+        found.update(alive.after(state, key, known).values())
+    return {state for state in found if state is not None}
 
 
 _Layer = list[list[int]]
 """For each node of a layer the place of its child in the next layer, or -1, by level."""
 
 
-def _layers(conditions: Sequence[int], layout: Layout, order: Sequence[int]) -> list[_Layer] | None:
+def _layers(alive: _Alive, order: Sequence[int], most: int) -> list[_Layer] | None:
     """Layers from the first to the last, equal endings not yet merged; None if too many nodes."""
-    states = [frozenset(conditions)]
+    states = [alive.all]
     layers: list[_Layer] = []
     n_nodes = 1
     for depth, key in enumerate(order):
-        step = _Step(conditions, layout, key, order[depth + 1 :])
-        place: dict[frozenset[int], int] = {}
+        known = frozenset(order[: depth + 1])
+        place: dict[int, int] = {}
         layer: _Layer = []
         for state in states:
-            children = step.children(state)
-            layer.append([-1 if c is None else place.setdefault(c, len(place)) for c in children])
-            if n_nodes + len(place) > MOST_NODES:
+            after = alive.after(state, key, known)
+            places = {
+                allowed: -1 if child is None else place.setdefault(child, len(place))
+                for allowed, child in after.items()
+            }
+            layer.append([places[allowed] for allowed in alive.allowed[key]])
+            if n_nodes + len(place) > most:
                 return None
         layers.append(layer)
         states = list(place)

@@ -42,7 +42,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _OPERATORS = {"==", "!=", "<=", ">=", "<", ">"}
-_WORDS = {"and", "or", "not", "in", "is", "missing"}
+WORDS = frozenset(("and", "or", "not", "in", "is", "missing"))
+"""What a key can be called only in backquotes."""
 _INSTEAD = {
     "=": "'=' is no comparison; write == for equal.",
     "&": "'&' is not understood; write and.",
@@ -195,7 +196,7 @@ def _tokens(text: str, where: str) -> list[_Token]:
             tokens.append(_Token(kind=kind, value=value[1:-1], position=position))
         elif kind == "quoted":
             tokens.append(_Token(kind="key", value=value[1:-1], position=position))
-        elif kind == "name" and value.lower() in _WORDS:
+        elif kind == "name" and value.lower() in WORDS:
             tokens.append(_Token(kind=value.lower(), value=value, position=position))
         elif kind == "name":
             tokens.append(_Token(kind="key", value=value, position=position))
@@ -372,7 +373,7 @@ class _Parser:
     def operand(self, message: str) -> Operand:
         token = self.token
         if token.kind not in ("key", "number", "text"):
-            hint = "; a key of this name stands in backquotes" if token.kind in _WORDS else ""
+            hint = "; a key of this name stands in backquotes" if token.kind in WORDS else ""
             self.refuse(token.position, f"{message}, not {token.said}{hint}.")
         self.take()
         if token.kind == "key":

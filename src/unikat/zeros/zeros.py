@@ -249,11 +249,12 @@ def _any_rule(rule: str | tuple[str | None, str] | Rule, context: Context, numbe
                 "with the keys of the table."
             )
         return rule
-    name, text = (None, rule) if isinstance(rule, str) else rule
-    if not isinstance(text, str) or not isinstance(name, str | None):
+    pair = (None, rule) if isinstance(rule, str) else rule
+    if not isinstance(pair, tuple) or list(map(type, pair[1:])) != [str]:
         raise SpecError(
-            f"Rule {number} must be a text, or a pair of name and text; got {type(text).__name__}."
+            f"Rule {number} must be a text, or a pair of name and text; got {type(rule).__name__}."
         )
+    name, text = pair
     return _read(text, context, called(text, number, name), name)
 
 

@@ -1,0 +1,377 @@
+"""Impossible combinations on the command line: what is told, written and refused."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from unikat.cli.main import main
+from unikat.report import zeros as work
+
+from .test_assess import KEYS, everything, refused, write_people
+
+# WORK and PLACE are 1, 2, 3, ...; the sample has both at their ends.
+RULES = ["AGE < 30 and WORK > 90", "SEX == 1 and PLACE == 1 and AGE < 23"]
+PEACEFUL = ["SEX == 1 and WORK == 1 and PLACE == 9"]
+SHORT = (
+    "--keys", KEYS, "--population-size", "20000", "--workers", "1", "--threads", "1",
+    "--chains", "2", "--max-sweeps", "40", "--quiet", "--allow-unconverged",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_people(tmp_path / "people.csv")
+    return tmp_path
+
+
+def rules(*texts: Any, path: str = "zeros.toml", **more: Any) -> Path:
+    from unikat._toml import write_toml
+
+    Path(path).write_text(write_toml({"rules": list(texts), **more}))
+    return Path(path)
+
+
+def rows_with(rule: Any) -> list[int]:
+    lines = Path("people.csv").read_text().splitlines()[1:]
+    people = [list(map(int, line.split(","))) for line in lines]
+    return [row for row, person in enumerate(people, start=1) if rule(*person)]
+
+
+def young_men(age: int, sex: int, work: int, place: int) -> bool:
+    return sex == 1 and place == 1 and age < 23
+
+
+CONFLICT = "SEX == 1 and PLACE == 1 and AGE < 23"
+
+
+def numbers(folder: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((Path(folder) / "result.json").read_text())
+    for name in ("seconds", "provenance"):
+        del result[name]
+    return result
+
+
+def test_a_run_with_rules_says_so_everywhere_and_is_repeated_without_their_file(here: Path) -> None:
+    zeros = rules({"rule": PEACEFUL[0], "name": "no work"}, "AGE < 21 and PLACE == 8")
+    assert main(["assess", "people.csv", *SHORT, "--zeros", str(zeros), "--out", "a"]) == 0
+    found = numbers("a")["zeros"]
+    assert [(rule["name"], rule["text"]) for rule in found["rules"]] == [
+        ("no work", PEACEFUL[0]),
+        (None, "AGE < 21 and PLACE == 8"),
+    ]
+    assert (found["on_conflict"], found["n_conflicts"]) == ("stop", 0)
+    assert 0 < found["n_impossible"] < found["n_cells"]
+    page = (here / "a" / "report.html").read_text()
+    assert "no work: <code>SEX == 1 and WORK == 1 and PLACE == 9</code>" in page
+    assert "Impossible combinations are as declared" in page
+    written = tomllib.loads((here / "a" / "assessment.toml").read_text())["zeros"]
+    assert written == {
+        "rules": [{"rule": PEACEFUL[0], "name": "no work"}, "AGE < 21 and PLACE == 8"],
+        "tables": [],
+        "on_conflict": "stop",
+    }
+    zeros.unlink()
+    again = ["assess", "a/assessment.toml", "--out", "b", "--quiet", "--allow-unconverged"]
+    assert main(again) == 0
+    assert numbers("b") == numbers("a")
+
+
+def test_without_rules_nothing_is_said_of_them(here: Path) -> None:
+    assert main(["assess", "people.csv", *SHORT, "--out", "a"]) == 0
+    assert numbers("a")["zeros"] is None
+    assert "zeros" not in tomllib.loads((here / "a" / "assessment.toml").read_text())
+    assert "conflict" not in pq.read_schema(here / "a" / "records.parquet").names
+    assert "<h2>Impossible combinations</h2>" not in (here / "a" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("policy", ["drop", "missing"])
+def test_records_that_break_a_rule_keep_their_row(here: Path, policy: str) -> None:
+    rows = rows_with(young_men)
+    assert rows
+    zeros = rules(CONFLICT)
+    command = ["assess", "people.csv", *SHORT, "--zeros", str(zeros), "--zeros-conflict", policy]
+    assert main([*command, "--out", "a"]) == 0
+    found = numbers("a")
+    dropped = len(rows) if policy == "drop" else 0
+    assert found["zeros"]["on_conflict"] == policy
+    assert found["zeros"]["n_conflicts"] == len(rows)
+    assert found["zeros"]["n_dropped"] == dropped
+    assert found["zeros"]["n_set_missing"] == len(rows) - dropped
+    assert found["sample"]["n_records"] == 400 - dropped
+    assert found["sample"]["n_incomplete"] == len(rows) - dropped
+    table = pq.read_table(here / "a" / "records.parquet").to_pylist()
+    assert [record["row"] for record in table] == list(range(1, 401))
+    said = {"drop": "left out", "missing": "keys set missing"}[policy]
+    assert [record["row"] for record in table if record["conflict"] == said] == rows
+    assert {record["conflict"] for record in table} == {said, None}
+    for record in table:
+        gone = policy == "drop" and record["row"] in rows
+        assert (record["f"] is None) == (record["r2"] is None) == gone
+        assert not gone or record["sample_unique"] is record["r1"] is record["key_1"] is None
+    # The rows named in the report are rows of the file.
+    risks = {record["row"]: record["r1"] for record in table}
+    for top in found["records"]["top"]:
+        assert risks[top["row"]] == pytest.approx(top["r1"])
+    again = ["assess", "a/assessment.toml", "--out", "b", "--quiet", "--allow-unconverged"]
+    assert main(again) == 0
+    assert numbers("b") == found
+    assert f"{len(rows)} rows of the file break a rule" in (here / "a" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("command", ["assess", "compare", "evaluate"])
+def test_conflicts_stop_before_anything_is_written(command: str, capsys: Any) -> None:
+    rows = rows_with(young_men)
+    options = ["--keys", KEYS, "--zeros", str(rules(CONFLICT)), "--quiet"]
+    options += ["--n", "50"] if command == "evaluate" else ["--population-size", "20000"]
+    options += ["--models", "hdp"] if command != "assess" else []
+    listed = ", ".join(map(str, rows[:5]))
+    refused(
+        [command, "people.csv", *options, "--out", "a"],
+        capsys,
+        f"{len(rows)} of 400 records break a rule",
+        f"{CONFLICT}: {len(rows)} rows ({listed}",
+        "--zeros-conflict drop",
+        "--zeros-conflict missing",
+    )
+
+
+def test_a_study_and_a_comparison_list_the_rules(here: Path) -> None:
+    zeros = ["--zeros", str(rules({"rule": CONFLICT, "name": "young men"}))]
+    zeros += ["--zeros-conflict", "drop"]
+    few = ["--chains", "2", "--max-sweeps", "40", "--workers", "1", "--quiet"]
+    few += ["--allow-unconverged", "--keys", KEYS, "--models", "hdp"]
+    n = len(rows_with(young_men))
+    study = ["evaluate", "people.csv", *few, *zeros, "--n", "50", "--repeats", "1"]
+    assert main([*study, "--out", "study"]) == 0
+    compared = ["compare", "people.csv", *few, *zeros, "--population-size", "20000"]
+    assert main([*compared, "--out", "models"]) == 0
+    for folder, page in (("study", "evaluation"), ("models", "comparison")):
+        facts = json.loads((here / folder / "summary.json").read_text())["zeros"]
+        assert (facts["n_dropped"], facts["rules"][0]["name"]) == (n, "young men")
+        text = (here / folder / f"{page}.html").read_text()
+        assert f"young men: <code>{html.escape(CONFLICT)}</code>" in text
+        assert f"{n} rows of the file break a rule and were left out" in text
+    assert (
+        json.loads((here / "study" / "summary.json").read_text())["population"]["n_units"]
+        == 400 - n
+    )
+    again = ["evaluate", "study/evaluation.toml", "--out", "again", "--quiet"]
+    assert main([*again, "--allow-unconverged"]) == 0
+    tables = [pq.read_table(f"{name}/evaluation.parquet") for name in ("study", "again")]
+    assert tables[0].drop(["seconds"]).equals(tables[1].drop(["seconds"]))
+
+
+def test_strata_follow_the_units_that_are_left(here: Path) -> None:
+    options = ["--keys", KEYS, "--models", "hdp", "--n", "60", "--repeats", "1", "--chains", "2"]
+    options += ["--max-sweeps", "40", "--quiet", "--allow-unconverged", "--workers", "1"]
+    options += ["--zeros", str(rules(CONFLICT)), "--zeros-conflict", "drop"]
+    study = ["evaluate", "people.csv", *options, "--design", "stratified", "--strata", "SEX"]
+    assert main([*study, "--out", "a"]) == 0
+
+
+def test_a_table_of_conditions_is_named_directly_and_counts_from_its_file(here: Path) -> None:
+    (here / "deep").mkdir()
+    (here / "deep" / "never.csv").write_text("SEX,WORK,PLACE\n1,1,9\n1,1,8\n")
+    direct = ["assess", "people.csv", *SHORT, "--zeros", "deep/never.csv", "--out", "a"]
+    assert main(direct) == 0
+    rules(path="deep/zeros.toml", tables=["never.csv"])
+    listed = ["assess", "people.csv", *SHORT, "--zeros", "deep/zeros.toml", "--out", "b"]
+    assert main(listed) == 0
+    assert numbers("a") == numbers("b")
+    assert numbers("a")["zeros"]["rules"][0]["text"] == "2 conditions of never.csv"
+    written = tomllib.loads((here / "a" / "assessment.toml").read_text())["zeros"]
+    assert written["tables"] == ["../deep/never.csv"]
+    assert main(["assess", "a/assessment.toml", "--out", "c", *SHORT[-2:]]) == 0
+    assert numbers("c") == numbers("a")
+
+
+def test_rules_stand_in_a_specification_too(here: Path) -> None:
+    (here / "never.csv").write_text("SEX,WORK,PLACE\n1,1,9\n")
+    (here / "spec.toml").write_text(
+        f'keys = "{KEYS}"\npopulation_size = 20_000\n[data]\npath = "people.csv"\n'
+        f"[zeros]\nrules = ['{CONFLICT}']\ntables = ['never.csv']\n"
+        "[sampling]\nchains = 2\nmax_sweeps = 40\nworkers = 1\n"
+    )
+    run = ["assess", "spec.toml", "--quiet", "--allow-unconverged", "--zeros-conflict", "drop"]
+    assert main([*run, "--out", "a"]) == 0
+    assert numbers("a")["zeros"]["n_dropped"] == len(rows_with(young_men))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("rules = ['AGE < 14 and WOKR > 2']", ["Rule 1", "WOKR", "Did you mean 'WORK'", "^"]),
+        ("rules = ['SEX == 1 and WORK == 9', 'SEX == 7']", ["Rule 2", "SEX", "7"]),
+        ("rules = ['SEX == 1 and']", ["Rule 1", "expected here", "^"]),
+        ("rules = [{rule = 'SEX = 1', name = 'men'}]", ["Rule 'men'", "write ==", "^"]),
+        ("rules = []", ["there are no rules"]),
+        ("", ["there are no rules"]),
+        ("rules = 'SEX == 1'", ["rules", "must be a list"]),
+        ("rules = [3]", ["rules.0"]),
+        ("rule = ['SEX == 1']", ["rule: no such name. Did you mean 'rules'"]),
+        ("rules = ['SEX == 1'", ["is not a TOML file"]),
+        ("rules = ['SEX == 1']\non_conflict = 'ignore'", ["on_conflict", "stop, drop or missing"]),
+        ("rules = ['SEX in (1, 2)']", ["Rule 1", "forbids everything"]),
+        ("tables = ['wrong.csv']", ["wrong.csv", "'AEG'", "Did you mean 'AGE'"]),
+        ("tables = ['nothing.csv']", ["nothing.csv"]),
+    ],
+)
+@pytest.mark.parametrize("command", [["assess", "--population-size", "20000"], ["zeros", "check"]])
+def test_wrong_rules_are_told_with_their_file(
+    here: Path, capsys: Any, content: str, words: list[str], command: list[str]
+) -> None:
+    (here / "wrong.csv").write_text("AEG,SEX\n30,1\n")
+    (here / "zeros.toml").write_text(content + "\n")
+    out = ["--out", "a"] if command[0] == "assess" else []
+    first, *more = command
+    arguments = [first, *more, "people.csv", "--keys", KEYS, "--quiet", *out]
+    refused([*arguments, "--zeros", "zeros.toml"], capsys, *words)
+    message = "zeros.toml" if "tables" not in content else words[0]
+    main([*arguments, "--zeros", "zeros.toml"])
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--zeros", "nothing.toml"], ["Cannot read nothing.toml: No such file"]),
+        (["--zeros", "."], []),
+        (["--zeros", "folder.toml"], ["Cannot read folder.toml"]),
+        (["--zeros-conflict", "drop"], ["there are no rules", "--zeros FILE"]),
+        (["--zeros-conflict", "ignore"], ["--zeros-conflict", "ignore"]),
+    ],
+)
+def test_wrong_files_are_refused(
+    here: Path, capsys: Any, arguments: list[str], words: list[str]
+) -> None:
+    (here / "folder.toml").mkdir()
+    run = ["assess", "people.csv", "--keys", KEYS, "--population-size", "20000", "--quiet"]
+    refused([*run, *arguments, "--out", "a"], capsys, *words)
+
+
+def test_check_tells_rows_by_rule_and_in_all(here: Path, capsys: Any) -> None:
+    rows = rows_with(young_men)
+    zeros = rules({"rule": CONFLICT, "name": "young men"}, PEACEFUL[0])
+    command = ["zeros", "check", "people.csv", "--keys", KEYS, "--zeros", str(zeros)]
+    assert main([*command, "--rows", "rows.csv"]) == 1
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line]
+    share = f"{100 * len(rows) / 400:.1f}%"
+    assert lines[1][:2] == ["young", "men"]
+    assert lines[1][3:5] == [str(len(rows)), share]
+    assert lines[1][5:] == ", ".join(map(str, rows)).split()
+    assert lines[2][-2:] == ["0", "0%"]
+    assert lines[3][:2] == ["all", "together"]
+    assert stat.S_IMODE((here / "rows.csv").stat().st_mode) == 0o600
+    assert (here / "rows.csv").read_text().splitlines() == [
+        '"row","rule"',
+        *(f'{row},"young men"' for row in rows),
+    ]
+    assert main([*command, "--rows", "rows.csv"]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert main([*command, "--rows", "rows.csv", "--overwrite", "--quiet"]) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_check_is_content_where_no_row_breaks_a_rule(capsys: Any) -> None:
+    command = ["zeros", "check", "people.csv", "--keys", KEYS, "--zeros", str(rules(*PEACEFUL))]
+    assert main(command) == 0
+    assert "No row of people.csv breaks a rule (400 rows)." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["never.csv", "never.parquet"])
+def test_disjoint_conditions_read_back_as_the_same_rules(
+    here: Path, capsys: Any, name: str
+) -> None:
+    zeros = rules(CONFLICT, PEACEFUL[0], "AGE >= 50 and SEX == 2")
+    common = ["people.csv", "--keys", KEYS]
+    write = ["zeros", "disjoint", *common, "--zeros", str(zeros), "--out", name]
+    assert main(write) == 0
+    assert stat.S_IMODE((here / name).stat().st_mode) == 0o600
+    capsys.readouterr()
+    said = []
+    for source in (str(zeros), name):
+        main(["zeros", "check", *common, "--zeros", source])
+        said.append(capsys.readouterr().out.splitlines()[-3:])
+    assert said[0] == said[1]
+    again = ["zeros", "disjoint", *common, "--zeros", name, "--out", f"again-{name}", "--quiet"]
+    assert main(again) == 0
+    assert (here / name).read_bytes() == (here / f"again-{name}").read_bytes()
+    refused(write, capsys, "exists already", "--overwrite")
+    assert main([*write, "--overwrite", "--quiet"]) == 0
+
+
+def test_suggestions_are_comments_until_they_are_accepted(here: Path, capsys: Any) -> None:
+    lines = ["AGE,MARRIED"]
+    lines += [
+        f"{age},{married}"
+        for age in range(10, 30)
+        for married in "ny"
+        if age > 15 or married == "n"
+    ] * 30
+    (here / "couples.csv").write_text("\n".join(lines) + "\n")
+    command = ["zeros", "suggest", "couples.csv", "--keys", "AGE,MARRIED"]
+    assert main([*command, "--out", "found.toml"]) == 0
+    told = capsys.readouterr().out
+    assert "MARRIED" in told
+    assert "judge each" in told
+    text = (here / "found.toml").read_text()
+    assert tomllib.loads(text) == {"rules": []}
+    assert stat.S_IMODE((here / "found.toml").stat().st_mode) == 0o600
+    accepted = text.replace("    # 'A", "    'A")
+    assert len(tomllib.loads(accepted)["rules"]) == 1
+    (here / "accepted.toml").write_text(accepted)
+    assert main([*command, "--out", "active.toml", "--active", "--quiet"]) == 0
+    for name in ("accepted.toml", "active.toml"):
+        check = ["zeros", "check", "couples.csv", "--keys", "AGE,MARRIED", "--zeros", name]
+        assert main([*check, "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    # What is known is not suggested again.
+    assert main([*command, "--zeros", "active.toml"]) == 0
+    assert capsys.readouterr().out == "No combination is missing beyond chance.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["check"], ["There are no rules", "--zeros FILE"]),
+        (["disjoint", "--out", "a.csv"], ["There are no rules"]),
+        (["disjoint", "--zeros", "zeros.toml", "--out", "a.xlsx"], [".csv or .parquet"]),
+        (["disjoint", "--zeros", "zeros.toml", "--out", "no/a.csv"], ["does not exist"]),
+        (["disjoint", "--zeros", "zeros.toml"], ["--out"]),
+        (["suggest", "--together", "4"], ["must be 2 or 3"]),
+        (["suggest", "--together", "x"], ["--together", "not a whole number"]),
+        (["suggest", "--most", "0"], ["at least 1"]),
+        (["suggest", "--out", "."], ["is a folder"]),
+        (["check", "--zeros", "zeros.toml", "--rows", "."], ["is a folder"]),
+    ],
+)
+def test_wrong_options_of_the_commands(capsys: Any, arguments: list[str], words: list[str]) -> None:
+    rules(*PEACEFUL)
+    command, *more = arguments
+    refused(["zeros", command, "people.csv", "--keys", KEYS, *more, "--quiet"], capsys, *words)
+
+
+def test_no_file_is_left_after_an_interrupt(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = everything(here)
+    zeros = str(rules(*PEACEFUL))
+    monkeypatch.setattr(work, "tabulate", interrupted)
+    for command in (["check", "--rows", "a.csv"], ["disjoint", "--out", "a.csv"]):
+        run = ["zeros", *command, "people.csv", "--keys", KEYS, "--zeros", zeros, "--quiet"]
+        assert main(run) == 130
+    os.unlink(zeros)
+    assert everything(here) == before
