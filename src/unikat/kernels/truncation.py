@@ -45,6 +45,27 @@ def chances_of_one(weights, alpha, n_keys, out):
         out[k] = one_component(weights[k], alpha, n_keys)
 
 
+@device
+def powers_of_one(alpha, n_keys, coefficient):
+    """Coefficients of P_k as a polynomial in g_k, into coefficient (n_keys + 1,)."""
+    for m in range(n_keys + 1):
+        coefficient[m] = 0.0
+    coefficient[1] = 1.0
+    for l in range(1, n_keys):
+        for m in range(n_keys, 0, -1):
+            above = coefficient[m - 1] * alpha
+            coefficient[m] = (coefficient[m] * l + above) / (l + alpha)
+
+
+@device
+def add_powers(sums, coefficient, weight, factor):
+    """Add factor * coefficient[m] * weight^m to sums[m]."""
+    power = factor
+    for m in range(1, sums.shape[0]):
+        power *= weight
+        sums[m] += coefficient[m] * power
+
+
 @kernel
 def simulate_mixed(
     key,
@@ -194,9 +215,16 @@ def along_ridges(
                     for k in range(n_slots):
                         chance[node, k] += theta[r, k] * chance[after, k]
     q = chance[0].copy()
-    impossible = 0.0
+    # sum_k P_k (1 - q_k) by powers of the weights: when all weights fall by a factor, each term falls
+    # by a power of it. Powers of alpha beyond the first are nothing for latent classes.
+    degree = n_keys if alpha > 0.0 else 1
+    coefficient = np.zeros(n_keys + 1)
+    powers_of_one(alpha, n_keys, coefficient)
+    sums = np.zeros(degree + 1)
+    after_sums = np.empty(degree + 1)
     for k in range(n_slots):
-        impossible += one_component(weights[k], alpha, n_keys) * (1.0 - q[k])
+        add_powers(sums, coefficient, weights[k], 1.0 - q[k])
+    impossible = sums.sum()
     u = np.empty((n_rows, n_slots))
     proposal = np.empty(n_rows)
     n_accepted = 0
@@ -258,16 +286,15 @@ def along_ridges(
                 continue
             ratio = q_before / q_after
             growth = 1.0 + weights[k] * (ratio - 1.0)
-            changed = 0.0
-            if alpha > 0.0:
-                for other in range(n_slots):
-                    if other != k:
-                        p = one_component(weights[other] / growth, alpha, n_keys)
-                        changed += p * (1.0 - q[other])
-            else:
-                changed = (impossible - weights[k] * (1.0 - q[k])) / growth
-            p = one_component(weights[k] * ratio / growth, alpha, n_keys)
-            changed += p * (1.0 - q_after)
+            for m in range(degree + 1):
+                after_sums[m] = sums[m]
+            add_powers(after_sums, coefficient, weights[k], q[k] - 1.0)
+            factor = 1.0
+            for m in range(1, degree + 1):
+                factor /= growth
+                after_sums[m] *= factor
+            add_powers(after_sums, coefficient, weights[k] * ratio / growth, 1.0 - q_after)
+            changed = after_sums.sum()
             if not (impossible < 1.0 and changed < 1.0):
                 continue
             log_ratio = size * math.log(tilt / tilt_before) + exponent * math.log(ratio)
@@ -283,6 +310,8 @@ def along_ridges(
             weights[k] *= ratio
             q[k] = q_after
             impossible = changed
+            for m in range(degree + 1):
+                sums[m] = after_sums[m]
         for level in range(n_levels):
             r = offsets[j] + level
             for node in range(first[d], first[d + 1]):
