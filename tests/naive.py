@@ -43,6 +43,14 @@ def rising(a: Any, n: int) -> Any:
     return math.prod((a + l for l in range(n)), start=a * 0.0 + 1.0)
 
 
+def no_zeros(n_keys: int, n_rows: int) -> dict[str, Array]:
+    """Return the fields of a sampler's state that are empty without structural zeros."""
+    return {
+        "imputed": np.empty((0, n_keys), np.int32),
+        "impossible": np.empty((n_rows, 0), np.int32),
+    }
+
+
 # --- probabilities of cells, and risks -------------------------------------------------------
 
 

@@ -19,11 +19,13 @@ from scipy import stats
 from statistical import twin
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
+from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
 from unikat.models.gom import GoM
 from unikat.models.hdp import HDP
 from unikat.models.latent_class import LatentClass, LatentClassState
 from unikat.models.mixed_membership import MembershipState
+from unikat.zeros.diagram import build
 
 Array = twin.Array
 Advance = Callable[[np.random.Generator, int, int, Any, Array], tuple[Any, Array]]
@@ -36,6 +38,7 @@ def model_of(prior: twin.Prior) -> Any:
         "profile_base": prior.base,
         "profile_shape": prior.law[0],
         "profile_rate": prior.law[1],
+        "zeros_tempering": prior.tempering,
     }
     top = {"top_shape": prior.top[0], "top_rate": prior.top[1]}
     if prior.kind == "classes":
@@ -53,31 +56,53 @@ def model_of(prior: twin.Prior) -> Any:
 def tabulate(codes: Array, prior: twin.Prior) -> tuple[CellTable, Array]:
     """Tabulate the data; also the order of the records that the model's states have."""
     keys = [Key.of_size(f"K{j}", n) for j, n in enumerate(prior.n_levels)]
-    table = CellTable.from_codes(codes, keys, population_size=10 * len(codes))
+    zeros = None
+    if prior.impossible is not None:
+        codes = np.where(prior.known, codes, -1)
+        zeros = diagram_of(prior.impossible)
+    table = CellTable.from_codes(codes, keys, population_size=10 * len(codes), zeros=zeros)
     return table, np.argsort(table.record_cell, kind="stable")
 
 
-def in_order(prior: twin.Prior, state: twin.State, order: Array) -> Any:
+def diagram_of(impossible: Array) -> Diagram:
+    """The diagram of the cells, each impossible one a condition of its own."""
+    blocks = [np.eye(n, dtype=bool) for n in impossible.shape]
+    cells = np.argwhere(impossible)
+    conditions = np.hstack([block[cells[:, j]] for j, block in enumerate(blocks)])
+    return build(conditions, [0, *np.cumsum(impossible.shape).tolist()])
+
+
+def in_order(prior: twin.Prior, state: twin.State, codes: Array, order: Array) -> Any:
     """Return the model's state with its records permuted, in the types that the kernels take."""
     z = np.asarray(state.z, np.int16)[order]
     theta = np.asarray(state.theta, np.float32)
+    imputed = np.empty((0, len(prior.n_levels)), np.int32)
+    if prior.impossible is not None:
+        gaps = ~prior.known[order].all(axis=1)
+        imputed = (codes[order][gaps] + prior.offsets[:-1]).astype(np.int32)
+    zeros = imputed, np.empty((len(theta), 0), np.int32)
     if prior.kind == "classes":
         # Known keys of a record have the same class, missing ones have -1.
         z = z.max(axis=1, keepdims=True)
-        return LatentClassState(z, theta, state.weights, state.top, state.profile)
+        return LatentClassState(z, theta, state.weights, state.top, state.profile, *zeros)
     alpha = state.alpha[order] if prior.per_record else state.alpha
-    return MembershipState(z, theta, state.weights, alpha, state.spread, state.top, state.profile)
+    return MembershipState(
+        z, theta, state.weights, alpha, state.spread, state.top, state.profile, *zeros
+    )
 
 
-def as_twin(state: Any, codes: Array) -> twin.State:
-    """Return the model's state as the twin's."""
+def as_twin(prior: twin.Prior, state: Any, codes: Array) -> tuple[twin.State, Array]:
+    """Return the model's state as the twin's, and the data; under zeros with what was imputed."""
+    if prior.impossible is not None:
+        codes = codes.copy()
+        codes[(codes < 0).any(axis=1)] = state.imputed - prior.offsets[:-1]
     if isinstance(state, LatentClassState):
         z = np.where(codes >= 0, state.z, -1)
         none = np.empty(0)
         return twin.State(
             z, state.theta, state.weights, np.zeros(1), none, state.top, state.profile
-        )
-    return twin.State(*state)
+        ), codes
+    return twin.State(*state[: len(twin.State._fields)]), codes
 
 
 class ModelUnderTest:
@@ -92,11 +117,14 @@ class ModelUnderTest:
     ) -> tuple[Any, Array]:
         table, order = tabulate(codes, self.prior)
         state, info = self.model.step(
-            Stream(run, 0, time), in_order(self.prior, state, order), self.model.prepare(table), 1
+            Stream(run, 0, time),
+            in_order(self.prior, state, codes, order),
+            self.model.prepare(table),
+            1,
         )
         self.moved += int(info.values["split_merge"])
         self.swept += 1
-        return as_twin(state, codes[order]), codes[order]
+        return as_twin(self.prior, state, table.cells[table.record_cell][order])
 
 
 def advance_naive(prior: twin.Prior, bug: str = "") -> Advance:
@@ -149,6 +177,20 @@ def functions(prior: twin.Prior, state: twin.State, codes: Array) -> dict[str, f
             "log alpha": log_alpha,
             "alpha * same record": alpha * same,
         }
+    if prior.impossible is not None:
+        # Of a record of one component, and of one whose components are independent.
+        components_z = np.tile(np.arange(len(state.weights))[:, None], len(prior.n_levels))
+        same = twin.cell_law(prior, state.theta, components_z)[:, ~prior.impossible].sum(axis=1)
+        mean = (state.theta @ state.weights)[:, None]
+        apart = twin.cell_law(prior, mean, np.zeros((1, len(prior.n_levels)), int))
+        found |= {
+            "possible": float(state.weights @ same),
+            "possible^2": float(state.weights @ same) ** 2,
+            "possible component": float(state.weights @ same**2),
+            "possible apart": float(apart[:, ~prior.impossible].sum()),
+        }
+        found["smallest"] = float(same[np.unique(z)].min())
+        found |= {f"codes {j}": float(codes[:, j].mean()) for j in range(codes.shape[1] - 1)}
     if len(state.top):
         top = float(state.top[0])
         found |= {"top": top, "log top": np.log(top), "top * components": top * components}

@@ -234,7 +234,7 @@ def test_ranks_of_the_truth_are_uniform(name):
                 more.append(float(np.log(state.profile[:2].sum())))
             return [*p, *more]
 
-        true = np.array(numbers(joint.in_order(prior, truth, order)))
+        true = np.array(numbers(joint.in_order(prior, truth, codes, order)))
         below = np.zeros(len(true))
         state = model.init(Stream(data_set, data_set % 4, 0), data)
         for time in range(1, warmup + n_draws * thin + 1):
