@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,14 @@ def tabulate(codes: Array, prior: twin.Prior) -> tuple[CellTable, Array]:
 
 def diagram_of(impossible: Array) -> Diagram:
     """The diagram of the cells, each impossible one a condition of its own."""
-    blocks = [np.eye(n, dtype=bool) for n in impossible.shape]
-    cells = np.argwhere(impossible)
-    conditions = np.hstack([block[cells[:, j]] for j, block in enumerate(blocks)])
-    return build(conditions, [0, *np.cumsum(impossible.shape).tolist()])
+    return _diagram(impossible.shape, np.flatnonzero(impossible).tobytes())
+
+
+@lru_cache
+def _diagram(n_levels: tuple[int, ...], impossible: bytes) -> Diagram:
+    cells = np.unravel_index(np.frombuffer(impossible, np.int64), n_levels)
+    blocks = [np.eye(n, dtype=bool)[cells[j]] for j, n in enumerate(n_levels)]
+    return build(np.hstack(blocks), [0, *np.cumsum(n_levels).tolist()])
 
 
 def in_order(prior: twin.Prior, state: twin.State, codes: Array, order: Array) -> Any:
