@@ -184,8 +184,7 @@ def functions(prior: twin.Prior, state: twin.State, codes: Array) -> dict[str, f
         }
     if prior.impossible is not None:
         # Of a record of one component, and of one whose components are independent.
-        components_z = np.tile(np.arange(len(state.weights))[:, None], len(prior.n_levels))
-        same = twin.cell_law(prior, state.theta, components_z)[:, ~prior.impossible].sum(axis=1)
+        same = possible_components(prior, state.theta)
         mean = (state.theta @ state.weights)[:, None]
         apart = twin.cell_law(prior, mean, np.zeros((1, len(prior.n_levels)), int))
         found |= {
@@ -252,3 +251,61 @@ def joint_test(
         means.append(np.mean(seen, axis=0))
     p = stats.ttest_ind(np.array(means), np.array(expected), equal_var=False).pvalue
     return dict(zip(names, p.tolist(), strict=True))
+
+
+def rank_test(
+    prior: twin.Prior,
+    cells: list[list[int]],
+    *,
+    seed: int,
+    n_sets: int,
+    n_draws: int = 7,
+    thin: int = 12,
+    warmup: int = 24,
+) -> list[float]:
+    """Simulation-based calibration (Talts et al. 2018), chains started by the model itself.
+
+    Ranks of the truth among `n_draws` draws, `thin` sweeps apart, ties broken at random: of the
+    probabilities of `cells`, sum g0^2, and what is learned of the concentrations. P-values of
+    chi-square over the data sets.
+    """
+    model = model_of(prior)
+    rng = np.random.default_rng(seed)
+    patterns = np.array(cells, np.int32)
+    ranks = []
+    for data_set in range(n_sets):
+        truth, codes = twin.draw_prior(rng, prior)
+        table, order = tabulate(codes, prior)
+        data = model.prepare(table)
+
+        def numbers(state: Any, data: Any = data, sweep: int = 0) -> list[float]:
+            p = model.cell_probabilities(Stream(0, 0, sweep), state, data, patterns)
+            more = [float((state.weights**2).sum()), *state.top]
+            if prior.kind != "classes":
+                more.append(float(np.log(state.alpha).mean()))
+            if prior.profile is None:
+                more.append(float(np.log(state.profile[:2].sum())))
+            if prior.impossible is not None:
+                more.append(float(state.weights @ possible_components(prior, state.theta)))
+            return [*p, *more]
+
+        true = np.array(numbers(in_order(prior, truth, codes, order)))
+        below = np.zeros(len(true))
+        state = model.init(Stream(data_set, data_set % 4, 0), data)
+        for time in range(1, warmup + n_draws * thin + 1):
+            state, _ = model.step(Stream(data_set, data_set % 4, time), state, data, 1)
+            if time > warmup and (time - warmup) % thin == 0:
+                seen = np.array(numbers(state))
+                below += (seen < true) + (seen == true) * (rng.random(len(true)) < 0.5)
+        ranks.append(below)
+    return [
+        float(stats.chisquare(np.bincount(column.astype(int), minlength=n_draws + 1)).pvalue)
+        for column in np.array(ranks).T
+    ]
+
+
+def possible_components(prior: twin.Prior, theta: Array) -> Array:
+    """Probability that a record of each component is possible, by summing over the cells."""
+    assert prior.impossible is not None
+    z = np.tile(np.arange(theta.shape[1])[:, None], len(prior.n_levels))
+    return twin.cell_law(prior, theta, z)[:, ~prior.impossible].sum(axis=1)
