@@ -181,7 +181,9 @@ def simulate_classes(
     n = int(rng.poisson(rng.gamma(target) * min(mass.sum() / possible, 1e12)))
     if n > _MOST * target + 1000:
         refuse_impossible()
-    classes = np.repeat(np.arange(len(mass)), rng.multinomial(n, mass / mass.sum()))
+    # No level of theta that leads to an impossible cell need be above 0.
+    shares = mass / max(float(mass.sum()), 1e-300)
+    classes = np.repeat(np.arange(len(mass)), rng.multinomial(n, shares))
     rows = np.empty((n, len(data.offsets) - 1), np.int32)
 
     def draw(_: int, first: int, last: int) -> None:
