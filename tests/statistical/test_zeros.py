@@ -17,6 +17,8 @@ import naive
 from statistical import joint, twin
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
+from unikat.kernels import mixture
+from unikat.kernels.random import PURPOSE_IMPOSSIBLE
 from unikat.models import gom, hdp, latent_class, possible
 from unikat.models.base import Stream
 
@@ -202,6 +204,34 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     assert not passes(p, 0.01), p
 
 
+@pytest.mark.parametrize("name", ["hdp", "classes"])
+def test_whole_impossible_records_do_as_well(name, monkeypatch):
+    """No bug: the keys behind an impossible beginning drawn too, whatever they are.
+
+    That they sum to one is why they can be left out.
+    """
+    which = CLASSES if name == "classes" else MIXED
+    right = getattr(possible, which)
+
+    def whole(key: Any, sweep: int, diagram: Any, data: Any, *rest: Any) -> Any:
+        found = right(key, sweep, diagram, data, *rest)
+        weights, theta = rest[-3:-1]
+        alpha = np.zeros(1) if name == "classes" else rest[1]
+        z = np.where(found.rows >= 0, found.z, -1).astype(np.int64)
+        rows = found.rows.copy()
+        mixture.impute(
+            key, sweep, PURPOSE_IMPOSSIBLE, rows, z, alpha, weights, theta, data.offsets
+        )
+        return found._replace(
+            rows=rows, z=found.z if name == "classes" else z.astype(np.int16)
+        )
+
+    monkeypatch.setattr(possible, which, whole)
+    p = joint.joint_test(PRIORS[name], joint.ModelUnderTest(PRIORS[name]), seed=5, n_runs=60,
+                         n_steps=36)  # fmt: skip
+    assert passes(p), p
+
+
 RANKED = {
     "hdp": HDP._replace(known=gaps(), profile=0.7),
     "gom-per-record": LEARNED._replace(components=3, kind="per-record", known=gaps()),
@@ -214,6 +244,12 @@ def test_ranks_of_the_truth_are_uniform(name):
     """Data with missing keys, chi-square over 80 data sets."""
     p_values = joint.rank_test(RANKED[name], [[0, 0, 0], [1, -1, 0]], seed=6, n_sets=80)
     assert min(p_values) > FALSE_ALARM / len(p_values), p_values
+
+
+def test_ranks_tell_a_sampler_without_truncation(monkeypatch):
+    monkeypatch.setattr(possible, CLASSES, ignored(possible.simulate_classes))
+    p_values = joint.rank_test(RANKED["classes"], [[0, 0, 0], [1, -1, 0]], seed=6, n_sets=80)
+    assert min(p_values) < 0.01 * FALSE_ALARM / len(p_values), p_values
 
 
 N_LEVELS = (2, 3)
