@@ -43,6 +43,14 @@ def rising(a: Any, n: int) -> Any:
     return math.prod((a + l for l in range(n)), start=a * 0.0 + 1.0)
 
 
+def no_zeros(n_keys: int, n_rows: int) -> dict[str, Array]:
+    """Return the fields of a sampler's state that are empty without structural zeros."""
+    return {
+        "imputed": np.empty((0, n_keys), np.int32),
+        "impossible": np.empty((n_rows, 0), np.int32),
+    }
+
+
 # --- probabilities of cells, and risks -------------------------------------------------------
 
 
@@ -390,3 +398,84 @@ def impute_law(
     for (cell, _), mass in law.items():
         cells[cell] = cells.get(cell, 0.0) + mass
     return cells
+
+
+# --- structural zeros ------------------------------------------------------------------------
+
+
+def cell_law(theta: list[Array], z: Sequence[int]) -> Array:
+    """prod_j theta_j,x_j,z_j of every cell x, one axis per key."""
+    law = np.ones(())
+    for profile, k in zip(theta, z, strict=True):
+        law = np.multiply.outer(law, profile[:, k].astype(float))
+    return law
+
+
+def urn_law(
+    n_keys: int, weights: Array, alpha: tuple[float, float] | float
+) -> dict[tuple[int, ...], float]:
+    """P(z) of a record's components, the prior mean over alpha where its law is given."""
+    law = {}
+    for z in itertools.product(range(len(weights)), repeat=n_keys):
+
+        def given(a: Array, z: tuple[int, ...] = z) -> Array:
+            mass = math.prod(rising(a * weights[k], z.count(k)) for k in set(z))
+            return mass / rising(a, n_keys)
+
+        law[z] = gamma_mean(given, alpha)
+    return law
+
+
+def impossible_beginnings(
+    impossible: Array, order: Sequence[int]
+) -> Iterator[tuple[dict[int, int], int]]:
+    """Yield the shortest beginnings after which nothing is possible, and their length.
+
+    A beginning names the levels of the first keys of `order`.
+    """
+    layers = impossible.transpose(list(order))
+
+    def grow(levels: tuple[int, ...]) -> Iterator[tuple[dict[int, int], int]]:
+        if layers[levels].all():
+            yield dict(zip(order, levels, strict=False)), len(levels)
+        elif len(levels) < layers.ndim:
+            for level in range(layers.shape[len(levels)]):
+                yield from grow((*levels, level))
+
+    return grow(())
+
+
+def impossible_law(
+    impossible: Array,
+    order: Sequence[int],
+    theta: list[Array],
+    urn: dict[tuple[int, ...], float],
+) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
+    """P(beginning, its components) of a record that is impossible; sums to their probability.
+
+    Both are -1 for the keys that do not belong to the beginning.
+    """
+    n_keys = len(order)
+    law: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
+    for levels, _ in impossible_beginnings(impossible, order):
+        pattern = tuple(levels.get(j, -1) for j in range(n_keys))
+        for z, mass in urn.items():
+            known = tuple(k if j in levels else -1 for j, k in enumerate(z))
+            p = mass * math.prod(float(theta[j][x, z[j]]) for j, x in levels.items())
+            law[pattern, known] = law.get((pattern, known), 0.0) + p
+    return law
+
+
+def completion_law(
+    impossible: Array, theta: list[Array], record: Sequence[int], z: Sequence[int]
+) -> dict[tuple[int, ...], float]:
+    """Law of the possible completions of a record given its components."""
+    law = cell_law(theta, z)
+    law[impossible] = 0.0
+    cells = {
+        cell: float(law[cell])
+        for cell in itertools.product(*map(range, law.shape))
+        if all(x in (-1, level) for x, level in zip(record, cell, strict=True))
+    }
+    total = math.fsum(cells.values())
+    return {cell: mass / total for cell, mass in cells.items() if mass > 0.0}

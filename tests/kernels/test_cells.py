@@ -38,6 +38,7 @@ def random_state(n_levels: tuple[int, ...], n_slots: int, *, shared: bool) -> tu
         spread=np.empty(0),
         top=np.ones(1),
         profile=np.ones(sum(n_levels)),
+        **naive.no_zeros(len(n_levels), sum(n_levels)),
     )
     return model, model.prepare(table), state, [p.astype(float) for p in profiles]
 

@@ -70,6 +70,7 @@ def test_sweep_has_its_transition_matrix(n_components, known, alpha, n_each, sha
     state = MembershipState(
         z=z, theta=theta, weights=weights, alpha=np.full(1 if shared else n, alpha),
         spread=np.empty(0), top=np.ones(1), profile=np.ones(n_keys * n_levels),
+        **naive.no_zeros(n_keys, n_keys * n_levels),
     )  # fmt: skip
     data = MixtureData(
         rows=rows,
@@ -175,7 +176,7 @@ def test_a_single_token_does_not_depend_on_alpha(alpha, shared):
     state = MembershipState(
         z=np.zeros((n, 1), np.int16), theta=theta, weights=weights,
         alpha=np.full(1 if shared else n, alpha), spread=np.empty(0), top=np.ones(1),
-        profile=np.ones(2),
+        profile=np.ones(2), **naive.no_zeros(1, 2),
     )  # fmt: skip
     model = HDP(alpha="shared" if shared else "per-record", split_merge=False)
     after, _ = model.step(Stream(9, 0, 1), state, data, 1)

@@ -61,6 +61,8 @@ def after(model: Any, data: Any, n_sweeps: int, n_threads: int = 1, chain: int =
 
 def arrays(value: Any) -> list[np.ndarray]:
     """All arrays of nested tuples."""
+    if value is None:
+        return []
     if isinstance(value, np.ndarray):
         return [value]
     assert isinstance(value, tuple)

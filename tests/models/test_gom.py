@@ -32,7 +32,7 @@ def test_cell_probabilities_are_the_closed_sum(n_levels, components, alpha):
     state = MembershipState(
         z=np.zeros((1, len(n_levels)), np.int16), theta=np.concatenate(theta), weights=weights,
         alpha=np.array([alpha]), spread=np.empty(0), top=np.empty(0),
-        profile=np.ones(sum(n_levels)),
+        profile=np.ones(sum(n_levels)), **naive.no_zeros(len(n_levels), sum(n_levels)),
     )  # fmt: skip
     cells = np.array(list(itertools.product(*(range(-1, n) for n in n_levels))), np.int32)
     p = model.cell_probabilities(Stream(0, 0, 0), state, data, cells)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from scipy import stats
 from statistical import twin
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
+from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
 from unikat.models.gom import GoM
 from unikat.models.hdp import HDP
 from unikat.models.latent_class import LatentClass, LatentClassState
 from unikat.models.mixed_membership import MembershipState
+from unikat.zeros.diagram import build
 
 Array = twin.Array
 Advance = Callable[[np.random.Generator, int, int, Any, Array], tuple[Any, Array]]
@@ -36,6 +39,7 @@ def model_of(prior: twin.Prior) -> Any:
         "profile_base": prior.base,
         "profile_shape": prior.law[0],
         "profile_rate": prior.law[1],
+        "zeros_tempering": prior.tempering,
     }
     top = {"top_shape": prior.top[0], "top_rate": prior.top[1]}
     if prior.kind == "classes":
@@ -53,31 +57,57 @@ def model_of(prior: twin.Prior) -> Any:
 def tabulate(codes: Array, prior: twin.Prior) -> tuple[CellTable, Array]:
     """Tabulate the data; also the order of the records that the model's states have."""
     keys = [Key.of_size(f"K{j}", n) for j, n in enumerate(prior.n_levels)]
-    table = CellTable.from_codes(codes, keys, population_size=10 * len(codes))
+    zeros = None
+    if prior.impossible is not None:
+        codes = np.where(prior.known, codes, -1)
+        zeros = diagram_of(prior.impossible)
+    table = CellTable.from_codes(codes, keys, population_size=10 * len(codes), zeros=zeros)
     return table, np.argsort(table.record_cell, kind="stable")
 
 
-def in_order(prior: twin.Prior, state: twin.State, order: Array) -> Any:
+def diagram_of(impossible: Array) -> Diagram:
+    """The diagram of the cells, each impossible one a condition of its own."""
+    return _diagram(impossible.shape, np.flatnonzero(impossible).tobytes())
+
+
+@lru_cache
+def _diagram(n_levels: tuple[int, ...], impossible: bytes) -> Diagram:
+    cells = np.unravel_index(np.frombuffer(impossible, np.int64), n_levels)
+    blocks = [np.eye(n, dtype=bool)[cells[j]] for j, n in enumerate(n_levels)]
+    return build(np.hstack(blocks), [0, *np.cumsum(n_levels).tolist()])
+
+
+def in_order(prior: twin.Prior, state: twin.State, codes: Array, order: Array) -> Any:
     """Return the model's state with its records permuted, in the types that the kernels take."""
     z = np.asarray(state.z, np.int16)[order]
     theta = np.asarray(state.theta, np.float32)
+    imputed = np.empty((0, len(prior.n_levels)), np.int32)
+    if prior.impossible is not None:
+        gaps = ~prior.known[order].all(axis=1)
+        imputed = (codes[order][gaps] + prior.offsets[:-1]).astype(np.int32)
+    zeros = imputed, np.empty((len(theta), 0), np.int32)
     if prior.kind == "classes":
         # Known keys of a record have the same class, missing ones have -1.
         z = z.max(axis=1, keepdims=True)
-        return LatentClassState(z, theta, state.weights, state.top, state.profile)
+        return LatentClassState(z, theta, state.weights, state.top, state.profile, *zeros)
     alpha = state.alpha[order] if prior.per_record else state.alpha
-    return MembershipState(z, theta, state.weights, alpha, state.spread, state.top, state.profile)
+    return MembershipState(
+        z, theta, state.weights, alpha, state.spread, state.top, state.profile, *zeros
+    )
 
 
-def as_twin(state: Any, codes: Array) -> twin.State:
-    """Return the model's state as the twin's."""
+def as_twin(prior: twin.Prior, state: Any, codes: Array) -> tuple[twin.State, Array]:
+    """Return the model's state as the twin's, and the data; under zeros with what was imputed."""
+    if prior.impossible is not None:
+        codes = codes.copy()
+        codes[(codes < 0).any(axis=1)] = state.imputed - prior.offsets[:-1]
     if isinstance(state, LatentClassState):
         z = np.where(codes >= 0, state.z, -1)
         none = np.empty(0)
         return twin.State(
             z, state.theta, state.weights, np.zeros(1), none, state.top, state.profile
-        )
-    return twin.State(*state)
+        ), codes
+    return twin.State(*state[: len(twin.State._fields)]), codes
 
 
 class ModelUnderTest:
@@ -92,11 +122,14 @@ class ModelUnderTest:
     ) -> tuple[Any, Array]:
         table, order = tabulate(codes, self.prior)
         state, info = self.model.step(
-            Stream(run, 0, time), in_order(self.prior, state, order), self.model.prepare(table), 1
+            Stream(run, 0, time),
+            in_order(self.prior, state, codes, order),
+            self.model.prepare(table),
+            1,
         )
         self.moved += int(info.values["split_merge"])
         self.swept += 1
-        return as_twin(state, codes[order]), codes[order]
+        return as_twin(self.prior, state, table.cells[table.record_cell][order])
 
 
 def advance_naive(prior: twin.Prior, bug: str = "") -> Advance:
@@ -149,6 +182,19 @@ def functions(prior: twin.Prior, state: twin.State, codes: Array) -> dict[str, f
             "log alpha": log_alpha,
             "alpha * same record": alpha * same,
         }
+    if prior.impossible is not None:
+        # Of a record of one component, and of one whose components are independent.
+        same = possible_components(prior, state.theta)
+        mean = (state.theta @ state.weights)[:, None]
+        apart = twin.cell_law(prior, mean, np.zeros((1, len(prior.n_levels)), int))
+        found |= {
+            "possible": float(state.weights @ same),
+            "possible^2": float(state.weights @ same) ** 2,
+            "possible component": float(state.weights @ same**2),
+            "possible apart": float(apart[:, ~prior.impossible].sum()),
+        }
+        found["smallest"] = float(same[np.unique(z)].min())
+        found |= {f"codes {j}": float(codes[:, j].mean()) for j in range(codes.shape[1] - 1)}
     if len(state.top):
         top = float(state.top[0])
         found |= {"top": top, "log top": np.log(top), "top * components": top * components}
@@ -205,3 +251,61 @@ def joint_test(
         means.append(np.mean(seen, axis=0))
     p = stats.ttest_ind(np.array(means), np.array(expected), equal_var=False).pvalue
     return dict(zip(names, p.tolist(), strict=True))
+
+
+def rank_test(
+    prior: twin.Prior,
+    cells: list[list[int]],
+    *,
+    seed: int,
+    n_sets: int,
+    n_draws: int = 7,
+    thin: int = 12,
+    warmup: int = 24,
+) -> list[float]:
+    """Simulation-based calibration (Talts et al. 2018), chains started by the model itself.
+
+    Ranks of the truth among `n_draws` draws, `thin` sweeps apart, ties broken at random: of the
+    probabilities of `cells`, sum g0^2, and what is learned of the concentrations. P-values of
+    chi-square over the data sets.
+    """
+    model = model_of(prior)
+    rng = np.random.default_rng(seed)
+    patterns = np.array(cells, np.int32)
+    ranks = []
+    for data_set in range(n_sets):
+        truth, codes = twin.draw_prior(rng, prior)
+        table, order = tabulate(codes, prior)
+        data = model.prepare(table)
+
+        def numbers(state: Any, data: Any = data, sweep: int = 0) -> list[float]:
+            p = model.cell_probabilities(Stream(0, 0, sweep), state, data, patterns)
+            more = [float((state.weights**2).sum()), *state.top]
+            if prior.kind != "classes":
+                more.append(float(np.log(state.alpha).mean()))
+            if prior.profile is None:
+                more.append(float(np.log(state.profile[:2].sum())))
+            if prior.impossible is not None:
+                more.append(float(state.weights @ possible_components(prior, state.theta)))
+            return [*p, *more]
+
+        true = np.array(numbers(in_order(prior, truth, codes, order)))
+        below = np.zeros(len(true))
+        state = model.init(Stream(data_set, data_set % 4, 0), data)
+        for time in range(1, warmup + n_draws * thin + 1):
+            state, _ = model.step(Stream(data_set, data_set % 4, time), state, data, 1)
+            if time > warmup and (time - warmup) % thin == 0:
+                seen = np.array(numbers(state))
+                below += (seen < true) + (seen == true) * (rng.random(len(true)) < 0.5)
+        ranks.append(below)
+    return [
+        float(stats.chisquare(np.bincount(column.astype(int), minlength=n_draws + 1)).pvalue)
+        for column in np.array(ranks).T
+    ]
+
+
+def possible_components(prior: twin.Prior, theta: Array) -> Array:
+    """Probability that a record of each component is possible, by summing over the cells."""
+    assert prior.impossible is not None
+    z = np.tile(np.arange(theta.shape[1])[:, None], len(prior.n_levels))
+    return twin.cell_law(prior, theta, z)[:, ~prior.impossible].sum(axis=1)

@@ -1,7 +1,9 @@
 """The mixtures once more: their prior, and their sampler written from the conditionals.
 
 See `naive`. One twin serves all: unlimited components or K of them; every key of a record a
-component of its own, or one for all; concentrations and profiles' prior known or learned.
+component of its own, or one for all; concentrations and profiles' prior known or learned. Its prior
+knows of impossible cells too, by trying records until possible ones come; there `State` and data
+are whole, and `Prior.known` says which keys the sampler is shown.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class Prior(NamedTuple):
 
     kind: "shared", "per-record" or "hierarchical" alpha, or "classes", one component a record.
     profile: c_j / n_j, or None where it is learned, with the gamma prior `law`; base: "uniform" or
-    "learned". components: their number where it is limited, else 0.
+    "learned". components: their number where it is limited, else 0. impossible: which cells are,
+    an array with one axis per key, and tempering: c / n of the prior's factor s(phi)^c, s the
+    probability of the possible cells.
     """
 
     n_levels: tuple[int, ...]
@@ -50,6 +54,8 @@ class Prior(NamedTuple):
     base: str = "uniform"
     law: tuple[float, float] = (3.0, 2.0)
     components: int = 0
+    impossible: Array | None = None
+    tempering: float = 0.0
 
     @property
     def offsets(self) -> Array:
@@ -78,7 +84,13 @@ def draw_profiles(rng: np.random.Generator, prior: Prior, profile: Array, counts
 
 
 def draw_codes(rng: np.random.Generator, prior: Prior, state: State) -> Array:
-    """Data given everything else: x_ij ~ theta_j^(z_ij), -1 where missing."""
+    """Data given everything else: x_ij ~ theta_j^(z_ij), -1 where missing; possible ones."""
+    if prior.impossible is not None:
+        law = cell_law(prior, state.theta, state.z)
+        law[:, prior.impossible] = 0.0
+        below = np.cumsum(law.reshape(len(law), -1), axis=1)
+        mark = rng.random((len(law), 1)) * below[:, -1:]
+        return np.column_stack(np.unravel_index((below <= mark).sum(axis=1), prior.n_levels))
     codes = np.full(state.z.shape, -1, np.int32)
     for j, (first, last) in enumerate(itertools.pairwise(prior.offsets)):
         here = np.flatnonzero(state.z[:, j] >= 0)
@@ -87,9 +99,85 @@ def draw_codes(rng: np.random.Generator, prior: Prior, state: State) -> Array:
     return codes
 
 
+def cell_law(prior: Prior, theta: Array, z: Array) -> Array:
+    """prod_j theta_j^(z_ij) of all cells, (n, *n_levels), by components z (n, n_keys)."""
+    law = np.ones(len(z))
+    for j, (first, last) in enumerate(itertools.pairwise(prior.offsets)):
+        law = law[..., None] * theta[first:last, z[:, j]].T.reshape(
+            len(z), *(1,) * j, last - first
+        )
+    return law
+
+
 def draw_prior(rng: np.random.Generator, prior: Prior) -> tuple[State, Array]:
     """Everything from the prior, and the data."""
-    n, n_keys = prior.known.shape
+    if prior.impossible is None:
+        state = draw_unknowns(rng, prior)
+        return state, draw_codes(rng, prior, state)
+    n = len(prior.known)
+    c = round(prior.tempering * n)
+    while True:
+        # c more records, of which each has to be possible: accepted with chance s(phi)^c.
+        state = draw_unknowns(rng, prior, np.zeros((0, len(prior.n_levels)), bool))
+        records = [draw_record(rng, prior, state) for _ in range(c)]
+        if all(not prior.impossible[tuple(codes)] for _, _, codes in records):
+            break
+    records = []
+    while len(records) < n:
+        record = draw_record(rng, prior, state)
+        if not prior.impossible[tuple(record[2])]:
+            records.append(record)
+    alpha, z, codes = map(np.array, zip(*records, strict=True))
+    return state._replace(z=z, alpha=alpha if prior.per_record else state.alpha), codes
+
+
+def draw_record(
+    rng: np.random.Generator, prior: Prior, state: State
+) -> tuple[float, Array, Array]:
+    """One record's alpha, components and codes given what stands above the records."""
+    if prior.per_record:
+        alpha = draw_alphas(rng, prior, state.spread, 1)[0]
+    else:
+        alpha = float(state.alpha[0])
+    z = draw_components(rng, len(prior.n_levels), alpha, state.weights)
+    codes = np.array(
+        [
+            _choose(rng, state.theta[first:last, k])
+            for (first, last), k in zip(itertools.pairwise(prior.offsets), z, strict=True)
+        ]
+    )
+    return alpha, z, codes
+
+
+def draw_components(
+    rng: np.random.Generator, n_tokens: int, alpha: float, weights: Array
+) -> Array:
+    """Components of a record's tokens: a copy of one before, or a draw from the weights."""
+    z = np.empty(n_tokens, int)
+    for t in range(n_tokens):
+        if rng.random() * (t + alpha) < t:
+            z[t] = rng.choice(z[:t])
+        else:
+            z[t] = min(np.searchsorted(np.cumsum(weights), rng.random()), len(weights) - 1)
+    return z
+
+
+def draw_alphas(rng: np.random.Generator, prior: Prior, spread: Array, n: int) -> Array:
+    """Concentrations: of n records, or the shared one."""
+    if prior.kind == "hierarchical":
+        # On the log scale, where small shapes do not underflow.
+        log_alpha = np.log(rng.gamma(spread[0] + 1.0, size=n)) + np.log(rng.random(n)) / spread[0]
+        return np.exp(np.maximum(log_alpha - np.log(spread[1]), math.log(LEAST_ALPHA)))
+    if prior.kind == "classes":
+        return np.zeros(1)
+    size = n if prior.per_record else 1
+    return rng.gamma(prior.alpha[0], size=size) / prior.alpha[1]
+
+
+def draw_unknowns(rng: np.random.Generator, prior: Prior, known: Array | None = None) -> State:
+    """Everything but the data from the prior, as if all cells were possible."""
+    known = prior.known if known is None else known
+    n, n_keys = known.shape
     top, n_slots = np.empty(0), prior.n_slots
     if prior.components:
         weights = np.zeros(n_slots)
@@ -113,25 +201,14 @@ def draw_prior(rng: np.random.Generator, prior: Prior) -> tuple[State, Array]:
     spread = np.empty(0)
     if prior.kind == "hierarchical":
         spread = rng.exponential(size=2)
-        # On the log scale, where small shapes do not underflow.
-        log_alpha = np.log(rng.gamma(spread[0] + 1.0, size=n)) + np.log(rng.random(n)) / spread[0]
-        alpha = np.exp(np.maximum(log_alpha - np.log(spread[1]), math.log(LEAST_ALPHA)))
-    elif prior.kind == "classes":
-        alpha = np.zeros(1)
-    else:
-        size = n if prior.per_record else 1
-        alpha = rng.gamma(prior.alpha[0], size=size) / prior.alpha[1]
+    alpha = draw_alphas(rng, prior, spread, n)
     z = np.full((n, n_keys), -1)
     for i in range(n):
-        a = alpha[i if prior.per_record else 0]
-        for j in np.flatnonzero(prior.known[i]):
-            before = z[i, z[i] >= 0]
-            if rng.random() * (len(before) + a) < len(before):
-                z[i, j] = rng.choice(before)
-            else:
-                z[i, j] = min(np.searchsorted(np.cumsum(weights), rng.random()), n_slots - 1)
-    state = State(z, theta, weights, alpha, spread, top, profile)
-    return state, draw_codes(rng, prior, state)
+        here = np.flatnonzero(known[i])
+        z[i, here] = draw_components(
+            rng, len(here), alpha[i if prior.per_record else 0], weights
+        )
+    return State(z, theta, weights, alpha, spread, top, profile)
 
 
 def draw_on_grid(

@@ -215,8 +215,8 @@ def along_ridges(
                     for k in range(n_slots):
                         chance[node, k] += theta[r, k] * chance[after, k]
     q = chance[0].copy()
-    # sum_k P_k (1 - q_k) by powers of the weights: when all weights fall by a factor, each term falls
-    # by a power of it. Powers of alpha beyond the first are nothing for latent classes.
+    # sum_k P_k (1 - q_k) by powers of the weights, which fall with powers of a factor that all
+    # weights have in common. For latent classes there is the first power alone.
     degree = n_keys if alpha > 0.0 else 1
     coefficient = np.zeros(n_keys + 1)
     powers_of_one(alpha, n_keys, coefficient)

@@ -200,6 +200,7 @@ def simulate_classes(
     n = int(rng.poisson(rng.gamma(n_seen) * odds))
     if n > _MOST * n_seen + 1000:
         refuse_impossible()
+    # Without levels that lead to an impossible cell there are none.
     classes = np.repeat(np.arange(len(mass)), rng.multinomial(n, mass / impossible) if n else 0)
     rows = np.empty((n, len(data.offsets) - 1), np.int32)
 
