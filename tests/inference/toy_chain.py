@@ -16,7 +16,7 @@ from unikat.models.base import Info, Stream
 
 @dataclass(frozen=True)
 class ToyTable:
-    """Stands for a CellTable: what inference reads of it is the fingerprint, and if it has zeros."""
+    """Stands for a CellTable: inference reads its fingerprint, and whether it has zeros."""
 
     size: int = 3
     fingerprint: str = "f00d" * 16
