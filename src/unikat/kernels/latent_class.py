@@ -131,6 +131,18 @@ def allocate(key, sweep, first, last, rows, cell, starts, theta, weights, z, cou
 
 
 @kernel
+def count(rows, z, counts):
+    """Add the tokens of records, rows (n, n_keys), -1 where missing, to counts (n_rows, n_slots).
+
+    z (n, 1): class of each record, -1 for a record without known keys.
+    """
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            if rows[i, j] >= 0:
+                counts[rows[i, j], z[i, 0]] += 1
+
+
+@kernel
 def probabilities(rows, theta, weights, out):
     """Probability of each cell, sum_k weights_k prod_j theta_jk, into out (n,).
 

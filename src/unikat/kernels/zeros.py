@@ -141,12 +141,15 @@ def simulate_impossible(
 def draw_impossible(key, sweep, first, last, classes, order, child, offsets, theta, chance, rows):
     """Draw the beginnings of impossible records of given classes, into rows (n, n_keys) int32.
 
-    classes (n,): class of each record [first, last); theta (n_rows, n_slots); chance: see
+    classes (n,), sorted: class of each record [first, last); theta (n_rows, n_slots); chance: see
     `possible_chances`. A level is drawn with the probability that it comes and the record ends
     impossible; -1 from the key on that was not needed.
     """
     n_keys = order.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    # Records of one class that meet at a node share the sums over its levels.
+    sums = np.empty(child.shape)
+    summed = np.full(child.shape[0], -1, np.int64)
     for i in range(first, last):
         seek(generator, key, i, sweep, PURPOSE_IMPOSSIBLE)
         k = classes[i]
@@ -156,25 +159,20 @@ def draw_impossible(key, sweep, first, last, classes, order, child, offsets, the
             if node < 0:
                 rows[i, j] = -1
                 continue
-            total = 0.0
-            for level in range(offsets[j + 1] - offsets[j]):
-                after = child[node, level]
-                weight = theta[offsets[j] + level, k]
-                # A child from which everything is possible has chance 1 but for rounding.
-                total += weight if after < 0 else weight * max(1.0 - chance[after, k], 0.0)
-            mark = uniform(generator) * total
-            chosen = 0
-            for level in range(offsets[j + 1] - offsets[j]):
-                after = child[node, level]
-                weight = theta[offsets[j] + level, k]
-                if after >= 0:
-                    weight *= max(1.0 - chance[after, k], 0.0)
-                if weight > 0.0:
-                    # The last one stands in where rounding runs past the end.
-                    chosen = level
-                    if mark < weight:
-                        break
-                    mark -= weight
+            n_levels = offsets[j + 1] - offsets[j]
+            if summed[node] != k:
+                summed[node] = k
+                total = 0.0
+                for level in range(n_levels):
+                    after = child[node, level]
+                    weight = float(theta[offsets[j] + level, k])
+                    if after >= 0:
+                        # A child from which all is possible has chance 1 but for rounding.
+                        weight *= max(1.0 - chance[after, k], 0.0)
+                    total += weight
+                    sums[node, level] = total
+            point = uniform(generator) * sums[node, n_levels - 1]
+            chosen = find(sums[node], 0, n_levels, point)
             rows[i, j] = offsets[j] + chosen
             node = child[node, chosen]
 

@@ -133,7 +133,8 @@ class LatentClass(ProfilePrior, TruncationPrior):
             imputed=imputed,
             impossible=np.empty((int(records.offsets[-1]), 0), np.int32),
         )
-        counts = _count(rows, start.z, n_slots, len(start.profile))
+        counts = np.zeros((len(start.profile), n_slots), np.int64)
+        kernels.count(rows, start.z, counts)
         sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
         return self._refresh(key, stream.sweep, start, filled, counts, sizes)[0]
 
@@ -201,7 +202,7 @@ class LatentClass(ProfilePrior, TruncationPrior):
         more = possible.simulate_classes(
             key, sweep, records.zeros, records, n_seen, weights, theta, n_threads
         )
-        counts += _count(more.rows, more.z, n_slots, n_rows)
+        kernels.count(more.rows, more.z, counts)
         sizes += np.bincount(more.z[:, 0], minlength=n_slots)
         state, info = self._refresh(
             key,
@@ -211,7 +212,8 @@ class LatentClass(ProfilePrior, TruncationPrior):
             counts,
             sizes,
         )
-        impossible = _count(more.rows, state.z[n:], len(state.weights), n_rows)
+        impossible = np.zeros((n_rows, len(state.weights)), np.int64)
+        kernels.count(more.rows, state.z[n:], impossible)
         info.values["impossible_mass"] = len(more.rows) / (len(more.rows) + n_seen)
         state = state._replace(z=state.z[:n].copy(), impossible=impossible.astype(np.int32))
         return state, info
@@ -346,13 +348,6 @@ def _probabilities(rows: Int32, theta: Float64, weights: Float64, offsets: Int64
     kernels.probabilities(walk, theta, weights, out)
     result[place] = out
     return result
-
-
-def _count(rows: Int32, z: Int16, n_slots: int, n_rows: int) -> Int64:
-    """Tokens of each row and class, (n_rows, n_slots), of records (n, n_keys) in classes (n, 1)."""
-    known = rows >= 0
-    places = rows[known].astype(np.int64) * n_slots + np.broadcast_to(z, rows.shape)[known]
-    return np.bincount(places, minlength=n_rows * n_slots).reshape(n_rows, n_slots)
 
 
 def _walk(rows: Int32, offsets: Int64) -> tuple[Int32, Int64]:

@@ -26,7 +26,7 @@ from unikat.kernels.random import PURPOSE_NUMBER
 from unikat.kernels.zeros import Diagram
 from unikat.models.records import MixtureData, in_parts
 
-_LANES = 32
+_LANES = 8
 """Streams that the simulation is cut into, whatever the number of threads."""
 _MOST = 400
 """Most impossible records per possible one."""
