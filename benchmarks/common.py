@@ -46,6 +46,21 @@ def cell_table(name: str) -> CellTable:
     return read(data_file(name), keys_of(name), Design(population_size=POPULATION)).tabulate()
 
 
+def zeros_table(name: str) -> CellTable:
+    """Tabulate a sample of the New York data with structural zeros, N = 953,076."""
+    import pandas as pd
+
+    from unikat import Design, Zeros, apply_zeros, read
+
+    keys = [f"X{j}" for j in range(1, 11)]
+    table = read(data_file(name), keys, Design(population_size=953_076)).tabulate()
+    published = pd.read_parquet(data_file("ny2000_sz_disjoint_zeros"))
+    # Published levels count from 1, those of the data from 0; 0 means any.
+    conditions = published.apply(lambda column: [value - 1 if value else None for value in column])
+    zeros = Zeros.of([], table.keys, tables=[conditions.astype("Int64")])
+    return apply_zeros(table, zeros, "stop").table
+
+
 def cores() -> int:
     """Cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
