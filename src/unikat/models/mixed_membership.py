@@ -251,7 +251,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
             given.zeros,
             given,
             self.n_possible(n),
-            alpha if self.alpha == "shared" else np.array(self._alpha_law(state)),
+            alpha if self.alpha == "shared" else np.array(self._record_law(state)),
             state.weights,
             state.theta,
             n_threads,
@@ -310,13 +310,13 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         if self.alpha == "shared":
             weight_kernels.draw_tables(key, sweep, float(alpha[0]), stacks, slots.weights, tables)
         else:
-            shape, rate = spread if len(spread) else (self.alpha_shape, self.alpha_rate)
+            shape, rate = self._record_law(state)
             alpha = alpha.copy()
             weight_kernels.draw_tables_and_alphas(
-                key, sweep, z, slots.weights, float(shape), float(rate), alpha, tables
+                key, sweep, z, slots.weights, shape, rate, alpha, tables
             )
             if len(spread):
-                spread = np.array(weight_kernels.draw_spread(key, sweep, float(shape), alpha))
+                spread = np.array(weight_kernels.draw_spread(key, sweep, shape, alpha))
         moved = 0
         if self.split_merge:
             log_new, share = self._partition_prior(state, n_slots)
@@ -471,9 +471,14 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         return sweep, 200.0 * n_keys**2
 
     def _alpha_law(self, state: MembershipState) -> tuple[float, float]:
+        """`_record_law` with a shape that quadrature can do with."""
+        shape, rate = self._record_law(state)
+        return max(shape, _LEAST_SHAPE), rate
+
+    def _record_law(self, state: MembershipState) -> tuple[float, float]:
         """Shape and rate of the gamma law of the records' alphas."""
         if len(state.spread):
-            return max(float(state.spread[0]), _LEAST_SHAPE), float(state.spread[1])
+            return float(state.spread[0]), float(state.spread[1])
         return self.alpha_shape, self.alpha_rate
 
     def _new_record_alpha(self, state: MembershipState) -> tuple[Float64, Float64]:
