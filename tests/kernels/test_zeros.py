@@ -19,7 +19,7 @@ from unikat.zeros.diagram import build
 from zeros.enumeration import all_cells, meets, random_conditions
 
 FALSE_ALARM = 1e-6
-"""Of each assertion on a p-value; 36 of them."""
+"""Of each assertion on a p-value; about sixty of them."""
 KEY = chain_key(12, 0)
 N_LEVELS = (3, 2, 4, 2)
 OFFSETS = np.concatenate(([0], np.cumsum(N_LEVELS)))

@@ -21,7 +21,7 @@ from unikat.rng import chain_key
 from unikat.zeros.zeros import Zeros
 
 FALSE_ALARM = 1e-6
-"""Of each assertion on a p-value; 24 of them."""
+"""Of each assertion on a p-value; 13 of them."""
 KEYS = [Key.of_size(name, n) for name, n in (("A", 4), ("B", 3), ("C", 2), ("D", 3))]
 N_LEVELS = tuple(key.n_levels for key in KEYS)
 OFFSETS = np.concatenate(([0], np.cumsum(N_LEVELS)))

@@ -1,10 +1,12 @@
-"""Joint distribution tests of the mixtures' samplers.
+"""Joint distribution tests of the mixtures' samplers, and ranks of the truth.
 
 Everything starts as one exact draw from the prior, data included. A transition that leaves the
 posterior alone, followed by new data given the state, leaves the joint law alone (Geweke 2004),
 so every function of the state has its prior mean at every later time. Runs are many, short and
 independent, so the comparison is an ordinary two-sample t test: its false-alarm rate does not
 depend on how well the chain mixes (Gandy & Scott 2020).
+
+Under structural zeros the model is shown the known keys alone; its imputed ones join the state.
 """
 
 from __future__ import annotations

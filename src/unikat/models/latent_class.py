@@ -277,7 +277,11 @@ class LatentClass(ProfilePrior, TruncationPrior):
     def predictive_probabilities(
         self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
     ) -> Float64:
-        """`cell_probabilities` with the profiles integrated out: it is linear in each of them."""
+        """`cell_probabilities` with the profiles integrated out: it is linear in each of them.
+
+        Under structural zeros the normalising constant is that of the mean profiles, which costs
+        about a percent.
+        """
         records = data.records
         if records.zeros is not None:
             records = possible.augmented(records, state.imputed, state.imputed[:0])

@@ -393,7 +393,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         """`cell_probabilities` with the profiles integrated out.
 
         The tokens of a new record are of different keys, whose profiles are independent, so the
-        probability is linear in each of them.
+        probability is linear in each of them. Under structural zeros the normalising constant is
+        that of the mean profiles, which costs about a percent.
         """
         records = data
         if data.zeros is not None:
