@@ -16,10 +16,11 @@ from unikat.models.base import Info, Stream
 
 @dataclass(frozen=True)
 class ToyTable:
-    """Stands for a CellTable: all that inference reads of it is the fingerprint."""
+    """Stands for a CellTable: inference reads its fingerprint, and whether it has zeros."""
 
     size: int = 3
     fingerprint: str = "f00d" * 16
+    zeros: None = None
 
 
 class ToyData(NamedTuple):

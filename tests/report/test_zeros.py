@@ -50,7 +50,7 @@ def test_the_share_that_the_rules_take_away_is_told_where_the_model_kept_it() ->
     assert mass.mean == pytest.approx(draws[:, 133:].mean())
     assert mass.lower < mass.median < mass.upper
     said = told.sentences["zeros.impossible_mass"]
-    assert "would put 33% of its probability (27% to 40%)" in said
+    assert "would put 33% of its probability (27% to 40%) on them" in said
     assert said in render(told, {})
     untold = result_of(made)
     assert untold.zeros is not None

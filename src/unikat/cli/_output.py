@@ -61,10 +61,9 @@ def show(result: Result, folder: Path) -> None:
     state = "" if result.converged else "NOT CONVERGED. "
     lines += _wrapped(" ".join((state + wording.verdict(result), wording.chain_means(result))))
     if result.zeros is not None:
-        lines += _wrapped(
-            f"Impossible combinations: {result.sentences['zeros']} "
-            f"{result.sentences['zeros.n_conflicts']}"
-        )
+        paths = ("zeros", "zeros.impossible_mass", "zeros.n_conflicts")
+        said = (result.sentences[path] for path in paths if path in result.sentences)
+        lines += _wrapped(f"Impossible combinations: {' '.join(said)}")
     for warning in result.warnings:
         lines += _wrapped(f"Note: {warning}")
     lines += [f"Report: {folder / REPORT}", ""]

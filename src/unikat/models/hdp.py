@@ -50,6 +50,9 @@ class HDP(MixedMembership):
     def _partition_prior(self, state: MembershipState, n_slots: int) -> tuple[Float64, float]:
         return np.full(n_slots, math.log(float(state.top[0]))), 0.0
 
+    def _weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
+        return 0.0, float(tables.sum()) + float(state.top[0])
+
     def _draw_weights(
         self, key: Any, sweep: int, state: MembershipState, tables: Int64
     ) -> tuple[Float64, Float64, int]:

@@ -192,10 +192,15 @@ class LatentClass(ProfilePrior, TruncationPrior):
                 state.weights, drawn, counts, sizes,
             )  # fmt: skip
             z[which] = drawn
-        more = possible.simulate_classes(
-            key, sweep, records.zeros, records, self.n_possible(n), state.weights, state.theta,
-            n_threads,
+        n_seen = self.n_possible(n)
+        theta, weights = possible.along_ridges(
+            key, sweep, records.zeros, records, state.profile, counts, sizes, np.zeros(1),
+            (0.0, float(state.top[0]) + sizes.sum()), n_seen, state.theta, state.weights,
         )  # fmt: skip
+        state = state._replace(theta=theta, weights=weights)
+        more = possible.simulate_classes(
+            key, sweep, records.zeros, records, n_seen, weights, theta, n_threads
+        )
         counts += _count(more.rows, more.z, n_slots, n_rows)
         sizes += np.bincount(more.z[:, 0], minlength=n_slots)
         state, info = self._refresh(
@@ -207,7 +212,7 @@ class LatentClass(ProfilePrior, TruncationPrior):
             sizes,
         )
         impossible = _count(more.rows, state.z[n:], len(state.weights), n_rows)
-        info.values["impossible_mass"] = len(more.rows) / (len(more.rows) + self.n_possible(n))
+        info.values["impossible_mass"] = len(more.rows) / (len(more.rows) + n_seen)
         state = state._replace(z=state.z[:n].copy(), impossible=impossible.astype(np.int32))
         return state, info
 

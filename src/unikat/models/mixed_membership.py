@@ -58,6 +58,8 @@ from unikat.rng import chain_key
 
 _LEAST_SHAPE = 0.05
 _FIRST_SPREAD = (1.0, 1.0)
+_AGAIN = 1 << 31
+"""Added to the sweep for the second draw of a kind within it, which needs numbers of its own."""
 
 
 class MembershipState(NamedTuple):
@@ -138,6 +140,10 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
     @abstractmethod
     def _partition_prior(self, state: MembershipState, n_slots: int) -> tuple[Float64, float]:
         """`log_new` and `share` of `moves.split_merge`."""
+
+    @abstractmethod
+    def _weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
+        """`share` and `total_exponent` of `truncation.along_ridges`."""
 
     @abstractmethod
     def _draw_weights(
@@ -245,16 +251,9 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
             return self._refresh(
                 key, stream.sweep, state, data, counts.sum(axis=0), stacks.sum(axis=0)
             )
-        more = possible.simulate_memberships(
-            key,
-            stream.sweep,
-            given.zeros,
-            given,
-            self.n_possible(n),
-            alpha if self.alpha == "shared" else np.array(self._record_law(state)),
-            state.weights,
-            state.theta,
-            n_threads,
+        total_counts, total_stacks = counts.sum(axis=0), stacks.sum(axis=0)
+        state, more = self._impossible(
+            key, stream.sweep, state, given, total_counts, total_stacks, n_threads
         )
         data = possible.augmented(given, imputed, more.rows)
         n_more = len(more.rows)
@@ -264,8 +263,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
             data.rows,
             data.record_cell,
             z := np.concatenate((z, more.z)),
-            counts[0],
-            stacks[0],
+            total_counts,
+            total_stacks,
         )
         if self.alpha != "shared":
             alpha = np.concatenate((alpha, more.alpha))
@@ -274,8 +273,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
             stream.sweep,
             state._replace(z=z, alpha=alpha),
             data,
-            counts.sum(axis=0),
-            stacks.sum(axis=0),
+            total_counts,
+            total_stacks,
         )
         impossible = np.zeros(state.theta.shape, np.int32)
         ignored = np.zeros((n_keys, state.theta.shape[1]), np.int64)
@@ -287,6 +286,55 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         )
         info.values["impossible_mass"] = n_more / (n_more + self.n_possible(n))
         return state, info
+
+    def _impossible(
+        self,
+        key: Any,
+        sweep: int,
+        state: MembershipState,
+        data: MixtureData,
+        counts: Int64,
+        stacks: Int64,
+        n_threads: int,
+    ) -> tuple[MembershipState, possible.Impossible]:
+        """Simulate the impossible records; before, move along what they leave open.
+
+        counts and stacks: those of the sample.
+        """
+        assert data.zeros is not None
+        alpha, n_keys = state.alpha, len(data.offsets) - 1
+        shared = self.alpha == "shared"
+        target = self.n_possible(len(data.record_cell))
+        mixed = possible.simulate_memberships(
+            key, sweep, data.zeros, data, target,
+            alpha if shared else np.array(self._record_law(state)), state.weights, state.theta,
+            n_threads,
+        )  # fmt: skip
+        if not shared:
+            return state, mixed
+        counts, stacks = counts.copy(), stacks.copy()
+        places, n = np.arange(len(mixed.rows), dtype=np.int32), len(mixed.rows)
+        needed = np.where(mixed.rows >= 0, mixed.z, np.int16(-1))
+        mixture.count(0, n, mixed.rows, places, needed, counts, np.zeros_like(stacks))
+        mixture.count(
+            0, n, np.zeros_like(mixed.rows), places, mixed.z, np.zeros_like(counts), stacks
+        )
+        tables = np.zeros(len(state.weights), np.int64)
+        weight_kernels.draw_tables(
+            key, sweep + _AGAIN, float(alpha[0]), stacks, state.weights, tables
+        )
+        theta, weights = possible.along_ridges(
+            key, sweep, data.zeros, data, state.profile, counts, tables, alpha,
+            self._weight_exponents(state, tables), target + n, state.theta, state.weights,
+        )  # fmt: skip
+        together = possible.chances_of_one(weights, alpha, n_keys)
+        pure = possible.simulate_classes(
+            key, sweep, data.zeros, data, target + n, together, theta, n_threads
+        )
+        rows = np.concatenate((mixed.rows, pure.rows))
+        z = np.concatenate((needed, np.where(pure.rows >= 0, pure.z, np.int16(-1))))
+        state = state._replace(theta=theta, weights=weights)
+        return state, possible.Impossible(rows, z, pure.alpha)
 
     def _refresh(
         self,

@@ -20,8 +20,9 @@ import numpy as np
 
 from unikat._typing import Float32, Float64, Int16, Int32, Int64
 from unikat.errors import SpecError
+from unikat.kernels import truncation
 from unikat.kernels import zeros as kernels
-from unikat.kernels.random import PURPOSE_IMPOSSIBLE
+from unikat.kernels.random import PURPOSE_NUMBER
 from unikat.kernels.zeros import Diagram
 from unikat.models.records import MixtureData, in_parts
 
@@ -127,7 +128,9 @@ def simulate_memberships(
 ) -> Impossible:
     """Simulate mixed memberships until `target` possible records have come.
 
-    alpha (1,) is shared, or (2,) shape and rate of each record's own.
+    alpha (1,) is shared, or (2,) shape and rate of each record's own. With a shared one only the
+    impossible records that are mixed are returned, with the components of all their keys: those of
+    one component are left to `simulate_classes`.
     """
     n_keys = len(data.offsets) - 1
     levels = theta.T.astype(np.float64)
@@ -135,6 +138,11 @@ def simulate_memberships(
         part = slice(data.offsets[j], data.offsets[j + 1])
         levels[:, part] = np.cumsum(levels[:, part], axis=1)
     cumulative = np.cumsum(weights)
+    shared = len(alpha) == 1
+    if shared:
+        together = chances_of_one(weights, alpha, n_keys)
+        first_mixed = np.cumsum(np.maximum(weights - together, 0.0))
+        share = float(together @ chances(diagram, data, theta)[0] / together.sum())
     targets = np.diff(target * np.arange(_LANES + 1) // _LANES)
     most = _MOST * target // _LANES + 1000
     found: list[Impossible | None] = [None] * _LANES
@@ -145,11 +153,18 @@ def simulate_memberships(
             while True:
                 rows = np.empty((capacity, n_keys), np.int32)
                 z = np.empty((capacity, n_keys), np.int16)
-                alphas = np.empty(capacity if len(alpha) == 2 else 0)
-                n = kernels.simulate_impossible(
-                    key, sweep, lane, targets[lane], diagram.order, diagram.child, data.offsets,
-                    alpha, cumulative, levels, rows, z, alphas,
-                )  # fmt: skip
+                alphas = np.empty(0 if shared else capacity)
+                if shared:
+                    n = truncation.simulate_mixed(
+                        key, sweep, lane, targets[lane], diagram.order, diagram.child,
+                        data.offsets, alpha[0], weights, cumulative, levels, together,
+                        first_mixed, min(share, 1.0), rows, z,
+                    )  # fmt: skip
+                else:
+                    n = kernels.simulate_impossible(
+                        key, sweep, lane, targets[lane], diagram.order, diagram.child,
+                        data.offsets, alpha, cumulative, levels, rows, z, alphas,
+                    )  # fmt: skip
                 if n <= capacity or capacity > most:
                     break
                 capacity = 2 * n
@@ -167,23 +182,26 @@ def simulate_classes(
     sweep: int,
     diagram: Diagram,
     data: MixtureData,
-    target: int,
-    weights: Float64,
+    n_seen: int,
+    together: Float64,
     theta: Float32,
     n_threads: int,
 ) -> Impossible:
-    """Simulate records of one class each until `target` possible ones have come."""
+    """Simulate the impossible records of one component that come with `n_seen` others.
+
+    together (n_slots,): chance that all keys of a record come from the component.
+    """
     chance = chances(diagram, data, theta)
-    mass = weights * np.maximum(1.0 - chance[0], 0.0)
-    possible = max(float(weights @ chance[0]), 1e-300)
+    mass = together * np.maximum(1.0 - chance[0], 0.0)
+    impossible = float(mass.sum())
+    odds = impossible / max(1.0 - impossible, 1e-12)
     # The sweep stands above the word that counts blocks, so that sweeps share no number.
-    rng = np.random.Generator(np.random.Philox(key=key, counter=[0, sweep, PURPOSE_IMPOSSIBLE, 0]))
-    n = int(rng.poisson(rng.gamma(target) * min(mass.sum() / possible, 1e12)))
-    if n > _MOST * target + 1000:
+    rng = np.random.Generator(np.random.Philox(key=key, counter=[0, sweep, PURPOSE_NUMBER, 0]))
+    n = int(rng.poisson(rng.gamma(n_seen) * odds))
+    if n > _MOST * n_seen + 1000:
         refuse_impossible()
-    # No level of theta that leads to an impossible cell need be above 0.
-    shares = mass / max(float(mass.sum()), 1e-300)
-    classes = np.repeat(np.arange(len(mass)), rng.multinomial(n, shares))
+    # Without levels that lead to an impossible cell there are none.
+    classes = np.repeat(np.arange(len(mass)), rng.multinomial(n, mass / impossible) if n else 0)
     rows = np.empty((n, len(data.offsets) - 1), np.int32)
 
     def draw(_: int, first: int, last: int) -> None:
@@ -194,6 +212,39 @@ def simulate_classes(
 
     in_parts(draw, n, n_threads)
     return Impossible(rows, classes.astype(np.int16)[:, None], np.empty(0))
+
+
+def chances_of_one(weights: Float64, alpha: Float64, n_keys: int) -> Float64:
+    """Chance that all keys of a record come from each component, (n_slots,); alpha (1,)."""
+    out = np.empty(len(weights))
+    truncation.chances_of_one(weights, alpha[0], n_keys, out)
+    return out
+
+
+def along_ridges(
+    key: Any,
+    sweep: int,
+    diagram: Diagram,
+    data: MixtureData,
+    profile: Float64,
+    counts: Int64,
+    tables: Int64,
+    alpha: Float64,
+    exponents: tuple[float, float],
+    n_seen: int,
+    theta: Float32,
+    weights: Float64,
+) -> tuple[Float32, Float64]:
+    """Redraw (theta, weights) along what impossible cells leave open; see the kernel.
+
+    exponents: `share` and `total_exponent`.
+    """
+    theta, weights = theta.copy(), weights.copy()
+    truncation.along_ridges(
+        key, sweep, diagram.order, diagram.first, diagram.child, data.offsets, profile, counts,
+        tables, alpha[0], *exponents, n_seen, theta, weights,
+    )  # fmt: skip
+    return theta, weights
 
 
 def chances(diagram: Diagram, data: MixtureData, theta: Float32 | Float64) -> Float64:

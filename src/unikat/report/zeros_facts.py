@@ -168,7 +168,7 @@ def cells_sentence(facts: ZerosFacts) -> str:
     """Say how many combinations are impossible."""
     return (
         f"{facts.n_impossible:,} of the {facts.n_cells:,} combinations of the keys were declared "
-        f"impossible ({percent(facts.impossible_share)}); the model gives them no probability."
+        f"impossible ({percent(facts.impossible_share)})."
     )
 
 
@@ -195,9 +195,9 @@ def mass_sentence(facts: ZerosFacts) -> str:
     if mass is None:
         return ""
     return (
-        f"Without the rules the fitted model would put {percent(mass.mean)} of its probability "
-        f"({percent(mass.lower)} to {percent(mass.upper)}) on impossible combinations; the "
-        "possible ones share it instead, in proportion."
+        "The model gives them no probability. Without the rules it would put "
+        f"{percent(mass.mean)} of its probability ({percent(mass.lower)} to "
+        f"{percent(mass.upper)}) on them; the possible combinations share that in proportion."
     )
 
 

@@ -220,6 +220,16 @@ def apply_zeros(
         dropped; or a key cannot be set missing. Row numbers are told, never values.
     SpecError
         If the rules do not fit the table.
+
+    Examples
+    --------
+    >>> from unikat.data.keys import Key
+    >>> from unikat.zeros import Zeros
+    >>> keys = [Key.of_size("AGE", 90), Key.of_size("MARRIED", 2)]
+    >>> table = CellTable.from_codes([[30, 1], [5, 1], [5, 0]], keys, population_size=100)
+    >>> handled = apply_zeros(table, Zeros.of(["AGE < 14 and MARRIED == 1"], keys), "drop")
+    >>> handled.table.n_records, handled.kept.tolist()
+    (2, [True, False, True])
     """
     check_on_conflict(on_conflict)
     conflicts = find_conflicts(table, zeros)
