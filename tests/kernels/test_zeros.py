@@ -19,7 +19,7 @@ from unikat.zeros.diagram import build
 from zeros.enumeration import all_cells, meets, random_conditions
 
 FALSE_ALARM = 1e-6
-"""Of each assertion on a p-value; 36 of them."""
+"""Of each assertion on a p-value; about sixty of them."""
 KEY = chain_key(12, 0)
 N_LEVELS = (3, 2, 4, 2)
 OFFSETS = np.concatenate(([0], np.cumsum(N_LEVELS)))
@@ -81,9 +81,7 @@ def test_chances_of_every_node(seed):
         np.testing.assert_allclose(chance[0, k], law.sum(), rtol=1e-12)
         for depth in range(1, 5):
             for levels in itertools.product(*(range(N_LEVELS[j]) for j in order[:depth])):
-                before = math.prod(
-                    theta[j][x, k] for j, x in zip(order, levels, strict=False)
-                )
+                before = math.prod(theta[j][x, k] for j, x in zip(order, levels, strict=False))
                 node = 0
                 for level in levels:
                     node = -1 if node < 0 else int(diagram.child[node, level])
@@ -255,9 +253,7 @@ def test_chance_of_records_of_several_components(seed):
     theta, rows = random_profiles(seed)
     n = 20_000
     alpha = np.repeat([0.4, 3.0], [n // 4, n - n // 4])
-    mean = kernels.mixed_chance(
-        KEY, 1, n, *diagram, OFFSETS, alpha, np.cumsum(WEIGHTS), rows
-    )
+    mean = kernels.mixed_chance(KEY, 1, n, *diagram, OFFSETS, alpha, np.cumsum(WEIGHTS), rows)
     first, second = 0.0, 0.0
     for share, value in ((0.25, 0.4), (0.75, 3.0)):
         inner = [0.0, 0.0]

@@ -1,10 +1,12 @@
-"""Joint distribution tests of the mixtures' samplers.
+"""Joint distribution tests of the mixtures' samplers, and ranks of the truth.
 
 Everything starts as one exact draw from the prior, data included. A transition that leaves the
 posterior alone, followed by new data given the state, leaves the joint law alone (Geweke 2004),
 so every function of the state has its prior mean at every later time. Runs are many, short and
 independent, so the comparison is an ordinary two-sample t test: its false-alarm rate does not
 depend on how well the chain mixes (Gandy & Scott 2020).
+
+Under structural zeros the model is shown the known keys alone; its imputed ones join the state.
 """
 
 from __future__ import annotations
@@ -216,6 +218,13 @@ def functions(prior: twin.Prior, state: twin.State, codes: Array) -> dict[str, f
     return found
 
 
+def prior_values(rng: np.random.Generator, prior: twin.Prior, n: int) -> Array:
+    """Functions of draws from the prior, (n, n_functions)."""
+    return np.array(
+        [list(functions(prior, *twin.draw_prior(rng, prior)).values()) for _ in range(n)]
+    )
+
+
 def joint_test(
     prior: twin.Prior,
     advance: Advance,
@@ -224,12 +233,15 @@ def joint_test(
     n_runs: int,
     n_steps: int,
     n_prior: int = 600,
+    expected: Array | None = None,
 ) -> dict[str, float]:
-    """P-values of the sampler's means against the prior's, by function."""
+    """P-values of the sampler's means against the prior's, by function.
+
+    `expected`: `prior_values` that were drawn before.
+    """
     rng = np.random.default_rng(seed)
-    expected = [
-        list(functions(prior, *twin.draw_prior(rng, prior)).values()) for _ in range(n_prior)
-    ]
+    if expected is None:
+        expected = prior_values(rng, prior, n_prior)
     means = []
     names: dict[str, float] = {}
     for run in range(n_runs):
@@ -249,7 +261,7 @@ def joint_test(
                 seen.append(list(names.values()))
             codes = twin.draw_codes(rng, prior, state)
         means.append(np.mean(seen, axis=0))
-    p = stats.ttest_ind(np.array(means), np.array(expected), equal_var=False).pvalue
+    p = stats.ttest_ind(np.array(means), expected, equal_var=False).pvalue
     return dict(zip(names, p.tolist(), strict=True))
 
 

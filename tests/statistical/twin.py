@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -60,12 +61,17 @@ class Prior(NamedTuple):
     @property
     def offsets(self) -> Array:
         """First row of theta of each key."""
-        return np.concatenate(([0], np.cumsum(self.n_levels)))
+        return _offsets(self.n_levels)
 
     @property
     def per_record(self) -> bool:
         """Whether each record has an alpha of its own."""
         return self.kind in ("per-record", "hierarchical")
+
+
+@lru_cache
+def _offsets(n_levels: tuple[int, ...]) -> Array:
+    return np.concatenate(([0], np.cumsum(n_levels)))
 
 
 def sticks(rng: np.random.Generator, top: float, n: int) -> Array:
@@ -103,9 +109,7 @@ def cell_law(prior: Prior, theta: Array, z: Array) -> Array:
     """prod_j theta_j^(z_ij) of all cells, (n, *n_levels), by components z (n, n_keys)."""
     law = np.ones(len(z))
     for j, (first, last) in enumerate(itertools.pairwise(prior.offsets)):
-        law = law[..., None] * theta[first:last, z[:, j]].T.reshape(
-            len(z), *(1,) * j, last - first
-        )
+        law = law[..., None] * theta[first:last, z[:, j]].T.reshape(len(z), *(1,) * j, last - first)
     return law
 
 
@@ -131,9 +135,7 @@ def draw_prior(rng: np.random.Generator, prior: Prior) -> tuple[State, Array]:
     return state._replace(z=z, alpha=alpha if prior.per_record else state.alpha), codes
 
 
-def draw_record(
-    rng: np.random.Generator, prior: Prior, state: State
-) -> tuple[float, Array, Array]:
+def draw_record(rng: np.random.Generator, prior: Prior, state: State) -> tuple[float, Array, Array]:
     """One record's alpha, components and codes given what stands above the records."""
     if prior.per_record:
         alpha = draw_alphas(rng, prior, state.spread, 1)[0]
@@ -149,9 +151,7 @@ def draw_record(
     return alpha, z, codes
 
 
-def draw_components(
-    rng: np.random.Generator, n_tokens: int, alpha: float, weights: Array
-) -> Array:
+def draw_components(rng: np.random.Generator, n_tokens: int, alpha: float, weights: Array) -> Array:
     """Components of a record's tokens: a copy of one before, or a draw from the weights."""
     z = np.empty(n_tokens, int)
     for t in range(n_tokens):
@@ -205,9 +205,7 @@ def draw_unknowns(rng: np.random.Generator, prior: Prior, known: Array | None = 
     z = np.full((n, n_keys), -1)
     for i in range(n):
         here = np.flatnonzero(known[i])
-        z[i, here] = draw_components(
-            rng, len(here), alpha[i if prior.per_record else 0], weights
-        )
+        z[i, here] = draw_components(rng, len(here), alpha[i if prior.per_record else 0], weights)
     return State(z, theta, weights, alpha, spread, top, profile)
 
 

@@ -302,16 +302,16 @@ def assign(
 
 
 @kernel
-def impute(key, sweep, purpose, rows, z, alpha, weights, theta, offsets):
+def impute(key, sweep, purpose, rows, z, alpha, weights, theta, offsets, start=0):
     """Draw the missing keys of records into `rows` (n, n_keys), and their components into `z`.
 
     A new token copies the component of one of the record's tokens, or draws from g0 with weight
-    alpha; then its level comes from that component's profile.
+    alpha; then its level comes from that component's profile. Records are numbered from `start`.
     """
     n, n_keys = rows.shape
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for i in range(n):
-        seek(generator, key, i, sweep, purpose)
+        seek(generator, key, start + i, sweep, purpose)
         concentration = alpha[0] if alpha.shape[0] == 1 else alpha[i]
         n_tok = 0
         for j in range(n_keys):

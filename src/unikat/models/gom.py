@@ -57,8 +57,8 @@ class GoM(MixedMembership):
         # Dirichlet(1): log Gamma(1) is 0.
         return np.log(np.arange(self.components, 0, -1.0)), 1.0
 
-    def _weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
-        # Dirichlet(1) over the components.
+    def weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
+        """Exponents of the weights: their tables, and 1 for each component."""
         return 1.0, float(tables.sum()) + self.components
 
     def _draw_weights(

@@ -50,7 +50,8 @@ class HDP(MixedMembership):
     def _partition_prior(self, state: MembershipState, n_slots: int) -> tuple[Float64, float]:
         return np.full(n_slots, math.log(float(state.top[0]))), 0.0
 
-    def _weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
+    def weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
+        """Exponents of the weights: their tables, and alpha_0 for the unseen."""
         return 0.0, float(tables.sum()) + float(state.top[0])
 
     def _draw_weights(

@@ -36,6 +36,7 @@ from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models import possible
 from unikat.models.base import Info, Stream
+from unikat.models.impossible import impossible_records
 from unikat.models.margins import completions
 from unikat.models.newcomer import (
     EXACT_KEYS,
@@ -58,8 +59,6 @@ from unikat.rng import chain_key
 
 _LEAST_SHAPE = 0.05
 _FIRST_SPREAD = (1.0, 1.0)
-_AGAIN = 1 << 31
-"""Added to the sweep for the second draw of a kind within it, which needs numbers of its own."""
 
 
 class MembershipState(NamedTuple):
@@ -142,7 +141,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         """`log_new` and `share` of `moves.split_merge`."""
 
     @abstractmethod
-    def _weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
+    def weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
         """`share` and `total_exponent` of `truncation.along_ridges`."""
 
     @abstractmethod
@@ -252,8 +251,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
                 key, stream.sweep, state, data, counts.sum(axis=0), stacks.sum(axis=0)
             )
         total_counts, total_stacks = counts.sum(axis=0), stacks.sum(axis=0)
-        state, more = self._impossible(
-            key, stream.sweep, state, given, total_counts, total_stacks, n_threads
+        state, more = impossible_records(
+            self, key, stream.sweep, state, given, total_counts, total_stacks, n_threads
         )
         data = possible.augmented(given, imputed, more.rows)
         n_more = len(more.rows)
@@ -287,55 +286,6 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         info.values["impossible_mass"] = n_more / (n_more + self.n_possible(n))
         return state, info
 
-    def _impossible(
-        self,
-        key: Any,
-        sweep: int,
-        state: MembershipState,
-        data: MixtureData,
-        counts: Int64,
-        stacks: Int64,
-        n_threads: int,
-    ) -> tuple[MembershipState, possible.Impossible]:
-        """Simulate the impossible records; before, move along what they leave open.
-
-        counts and stacks: those of the sample.
-        """
-        assert data.zeros is not None
-        alpha, n_keys = state.alpha, len(data.offsets) - 1
-        shared = self.alpha == "shared"
-        target = self.n_possible(len(data.record_cell))
-        mixed = possible.simulate_memberships(
-            key, sweep, data.zeros, data, target,
-            alpha if shared else np.array(self._alpha_law(state)), state.weights, state.theta,
-            n_threads,
-        )  # fmt: skip
-        if not shared:
-            return state, mixed
-        counts, stacks = counts.copy(), stacks.copy()
-        places, n = np.arange(len(mixed.rows), dtype=np.int32), len(mixed.rows)
-        needed = np.where(mixed.rows >= 0, mixed.z, np.int16(-1))
-        mixture.count(0, n, mixed.rows, places, needed, counts, np.zeros_like(stacks))
-        mixture.count(
-            0, n, np.zeros_like(mixed.rows), places, mixed.z, np.zeros_like(counts), stacks
-        )
-        tables = np.zeros(len(state.weights), np.int64)
-        weight_kernels.draw_tables(
-            key, sweep + _AGAIN, float(alpha[0]), stacks, state.weights, tables
-        )
-        theta, weights = possible.along_ridges(
-            key, sweep, data.zeros, data, state.profile, counts, tables, alpha,
-            self._weight_exponents(state, tables), target + n, state.theta, state.weights,
-        )  # fmt: skip
-        together = possible.chances_of_one(weights, alpha, n_keys)
-        pure = possible.simulate_classes(
-            key, sweep, data.zeros, data, target + n, together, theta, n_threads
-        )
-        rows = np.concatenate((mixed.rows, pure.rows))
-        z = np.concatenate((needed, np.where(pure.rows >= 0, pure.z, np.int16(-1))))
-        state = state._replace(theta=theta, weights=weights)
-        return state, possible.Impossible(rows, z, pure.alpha)
-
     def _refresh(
         self,
         key: Any,
@@ -358,13 +308,13 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         if self.alpha == "shared":
             weight_kernels.draw_tables(key, sweep, float(alpha[0]), stacks, slots.weights, tables)
         else:
-            shape, rate = spread if len(spread) else (self.alpha_shape, self.alpha_rate)
+            shape, rate = self.record_law(state)
             alpha = alpha.copy()
             weight_kernels.draw_tables_and_alphas(
-                key, sweep, z, slots.weights, float(shape), float(rate), alpha, tables
+                key, sweep, z, slots.weights, shape, rate, alpha, tables
             )
             if len(spread):
-                spread = np.array(weight_kernels.draw_spread(key, sweep, float(shape), alpha))
+                spread = np.array(weight_kernels.draw_spread(key, sweep, shape, alpha))
         moved = 0
         if self.split_merge:
             log_new, share = self._partition_prior(state, n_slots)
@@ -441,7 +391,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         """`cell_probabilities` with the profiles integrated out.
 
         The tokens of a new record are of different keys, whose profiles are independent, so the
-        probability is linear in each of them.
+        probability is linear in each of them. Under structural zeros the normalising constant is
+        that of the mean profiles, which costs about a percent.
         """
         records = data
         if data.zeros is not None:
@@ -478,19 +429,22 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         """Draw the keys of new individuals: records of which every key is missing."""
         if data.zeros is not None:
             return possible.first_possible(
-                lambda n: self._simulate(stream, state, data, n), data.zeros, n_records
+                lambda start, n: self._simulate(stream, state, data, start, n),
+                data.zeros,
+                n_records,
             )
-        return self._simulate(stream, state, data, n_records)
+        return self._simulate(stream, state, data, 0, n_records)
 
     def _simulate(
-        self, stream: Stream, state: MembershipState, data: MixtureData, n_records: int
+        self, stream: Stream, state: MembershipState, data: MixtureData, start: int, n_records: int
     ) -> Int32:
+        """Draw new individuals, numbered from `start`, possible or not."""
         key = chain_key(stream.seed, stream.chain)
         alpha = state.alpha
         if self.alpha != "shared":
             shape, rate = self._alpha_law(state)
             # The sweep stands above the word that counts blocks, so that sweeps share no number.
-            counter = [0, stream.sweep, PURPOSE_SIMULATE, 0]
+            counter = [0, stream.sweep, PURPOSE_SIMULATE, start]
             rng = np.random.Generator(np.random.Philox(key=key, counter=counter))
             alpha = np.maximum(rng.gamma(shape, 1.0 / rate, n_records), 1e-100)
         rows = np.full((n_records, data.rows.shape[1]), -1, np.int32)
@@ -505,6 +459,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
             state.weights,
             state.theta,
             data.offsets,
+            start,
         )
         return (rows - data.offsets[:-1]).astype(np.int32)
 
@@ -519,9 +474,14 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         return sweep, 200.0 * n_keys**2
 
     def _alpha_law(self, state: MembershipState) -> tuple[float, float]:
+        """`record_law` with a shape that quadrature can do with."""
+        shape, rate = self.record_law(state)
+        return max(shape, _LEAST_SHAPE), rate
+
+    def record_law(self, state: MembershipState) -> tuple[float, float]:
         """Shape and rate of the gamma law of the records' alphas."""
         if len(state.spread):
-            return max(float(state.spread[0]), _LEAST_SHAPE), float(state.spread[1])
+            return float(state.spread[0]), float(state.spread[1])
         return self.alpha_shape, self.alpha_rate
 
     def _new_record_alpha(self, state: MembershipState) -> tuple[Float64, Float64]:

@@ -256,19 +256,23 @@ def chances(diagram: Diagram, data: MixtureData, theta: Float32 | Float64) -> Fl
     return chance
 
 
-def first_possible(simulate: Callable[[int], Int32], diagram: Diagram, n_records: int) -> Int32:
-    """Return the first possible ones of simulated records; `simulate(n)` draws the first n."""
-    n = 2 * n_records + 64
-    while n <= 2 * _MOST * n_records + 1000:
-        cells = simulate(n)
-        node = np.zeros(n, np.int64)
+def first_possible(
+    simulate: Callable[[int, int], Int32], diagram: Diagram, n_records: int
+) -> Int32:
+    """Return the first possible ones of simulated records; `simulate(start, n)` draws n of them."""
+    found: list[Int32] = []
+    left, start = n_records, 0
+    while left > 0:
+        if start > _MOST * n_records + 1000:
+            refuse_impossible()
+        cells = simulate(start, n_records)
+        start += n_records
+        node = np.zeros(n_records, np.int64)
         for j in diagram.order.tolist():
             node = np.where(node < 0, -1, diagram.child[node, cells[:, j]])
-        found = np.flatnonzero(node >= 0)
-        if len(found) >= n_records:
-            return cells[found[:n_records]]
-        n *= 2
-    refuse_impossible()
+        found.append(cells[node >= 0][:left])
+        left -= len(found[-1])
+    return np.concatenate(found) if found else simulate(0, 0)
 
 
 def refuse_impossible() -> NoReturn:
