@@ -13,7 +13,7 @@ import pytest
 from report.estimates import estimate, provenance, spec, summary, table
 from unikat.cli._output import show
 from unikat.data import CellTable, Key
-from unikat.models import mixed_membership
+from unikat.models import newcomer
 from unikat.report import wording
 from unikat.report.summary import Result, summarise
 
@@ -107,7 +107,7 @@ def test_a_key_left_out_is_a_margin_and_no_refit() -> None:
 
 def test_many_keys_are_a_limit() -> None:
     facts = result()
-    assert wording._EXACT_KEYS == mixed_membership._EXACT_KEYS
+    assert wording._EXACT_KEYS == newcomer.EXACT_KEYS
     assert "Many keys" not in dict(wording.limits(facts))
     many = replace(facts, sample=replace(facts.sample, n_keys=wording._EXACT_KEYS + 1))
     assert "very slightly too high" in dict(wording.limits(many))["Many keys"]
