@@ -104,12 +104,19 @@ def test_the_r_hat_that_counts_is_that_of_the_counts() -> None:
 @pytest.mark.parametrize(
     ("rhat", "ess", "words", "silent"),
     [
-        (0.987, 38.0, "the effective sample size is down to 38 (asked for: at least 400).", "R-hat"),
+        (
+            0.987,
+            38.0,
+            "the effective sample size is down to 38 (asked for: at least 400).",
+            "R-hat",
+        ),
         (1.234, 900.0, "R-hat is up to 1.234 (asked for: at most 1.01).", "effective"),
         (1.234, 38.0, "1.01) and the effective sample size is down to 38", "agree"),
     ],
 )
-def test_the_verdict_names_what_fell_short(rhat: float, ess: float, words: str, silent: str) -> None:
+def test_the_verdict_names_what_fell_short(
+    rhat: float, ess: float, words: str, silent: str
+) -> None:
     facts = result(converged=False)
     tau = replace(facts.tau1, rhat=rhat, ess_bulk=ess, ess_tail=ess)
     said = wording.verdict(replace(facts, tau1=tau, tau2=tau))
