@@ -273,13 +273,33 @@ def test_check_tells_rows_by_rule_and_in_all(here: Path, capsys: Any) -> None:
     assert lines[3][:2] == ["all", "together"]
     assert stat.S_IMODE((here / "rows.csv").stat().st_mode) == 0o600
     assert (here / "rows.csv").read_text().splitlines() == [
-        '"row","rule"',
-        *(f'{row},"young men"' for row in rows),
+        '"row","rule","condition"',
+        *(f'{row},"young men",' for row in rows),
     ]
     assert main([*command, "--rows", "rows.csv"]) == 1
     assert "exists already" in capsys.readouterr().err
     assert main([*command, "--rows", "rows.csv", "--overwrite", "--quiet"]) == 1
     assert capsys.readouterr().out == ""
+
+
+def test_check_tells_which_conditions_of_a_table_are_broken(here: Path, capsys: Any) -> None:
+    Path("cannot.csv").write_text("SEX,PLACE,WORK\n1,1,\n1,9,1\n,2,\n")
+    first = rows_with(lambda age, sex, work, place: sex == 1 and place == 1)
+    third = rows_with(lambda age, sex, work, place: place == 2)
+    command = ["zeros", "check", "people.csv", "--keys", KEYS, "--zeros", "cannot.csv"]
+    assert main([*command, "--rows", "rows.csv"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    told = {line.strip().split("  ")[0]: line.split() for line in lines[2:4]}
+    names = {'SEX == "1" and PLACE == "1"': first, 'PLACE == "2"': third}
+    assert set(told) == set(names)
+    for name, rows in names.items():
+        assert f"{len(rows)}" in told[name]
+    # Those that most rows break come first.
+    assert lines[2].strip().startswith(max(names, key=lambda name: len(names[name])))
+    assert lines == [line.rstrip() for line in lines]
+    written = (here / "rows.csv").read_text().splitlines()
+    assert len(written) == 1 + len(first) + len(third)
+    assert f'{first[0]},"3 conditions of cannot.csv","SEX == ""1"" and PLACE == ""1"""' in written
 
 
 def test_check_is_content_where_no_row_breaks_a_rule(capsys: Any) -> None:

@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from unikat._toml import toml_literal
-from unikat._typing import Int32
+from unikat._typing import Int32, Int64
 from unikat.data import CellTable, Key
 from unikat.errors import OutputError, SpecError
 from unikat.provenance import AssessmentSpec
@@ -22,13 +22,17 @@ from unikat.report.files import replace_file
 from unikat.report.source import UNKNOWN, make_zeros, tabulate
 from unikat.report.wording import number, percent
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
-from unikat.zeros.conflicts import BrokenRule, Conflicts, find_conflicts, shown
+from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown
 from unikat.zeros.levels import Levels
 
 NO_RULES = (
     "There are no rules: name a file of rules, or a table of impossible combinations, with "
     "--zeros FILE."
 )
+
+
+MOST_CONDITIONS = 20
+"""Broken conditions of a table that are printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,15 +88,28 @@ def check_lines(checked: Checked) -> list[str]:
         if position < len(zeros.rules):
             cells = percent(zeros.rules[position].n_impossible / zeros.n_cells)
         rows.append((shown(rule), cells, *_counted(rule.n_records, n), _first(rule)))
+        conditions = conflicts.conditions(position)
+        for one in conditions[:MOST_CONDITIONS]:
+            part = "–" if one.share is None else percent(one.share)
+            first = ", ".join(map(str, one.rows[:LISTED]))
+            first += ", ..." if one.n_records > LISTED else ""
+            rows.append((f"  {cut(one.text)}", part, *_counted(one.n_records, n), first))
+        if len(conditions) > MOST_CONDITIONS:
+            more = f"  and {len(conditions) - MOST_CONDITIONS} more conditions (--rows lists all)"
+            rows.append((more, "", "", "", ""))
     broken = checked.n_records
     rows.append(
         ("all together", percent(zeros.n_impossible / zeros.n_cells), *_counted(broken, n), "")
     )
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [
-        f"{row[0]:<{widths[0]}}  "
-        + "  ".join(f"{cell:>{width}}" for cell, width in zip(row[1:4], widths[1:], strict=True))
-        + f"  {row[4]}".rstrip()
+        "  ".join(
+            [
+                f"{row[0]:<{widths[0]}}",
+                *(f"{cell:>{width}}" for cell, width in zip(row[1:4], widths[1:], strict=True)),
+                row[4],
+            ]
+        ).rstrip()
         for row in rows
     ]
     said = (
@@ -110,6 +127,8 @@ def check_lines(checked: Checked) -> list[str]:
 def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None:
     """Write the number of every row that breaks a rule, once for each rule, as CSV.
 
+    For a rule that is a table of conditions there is a line for each condition that is broken.
+
     Raises
     ------
     OutputError
@@ -117,12 +136,20 @@ def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None
     """
     check_file(path, overwrite=overwrite)
     conflicts = checked.conflicts
-    rows = [conflicts.rows(position) for position in range(len(conflicts.rules))]
-    rule = np.repeat(np.arange(len(rows)), [len(found) for found in rows])
+    rows: list[Int64] = []
+    names: list[tuple[str, str | None]] = []
+    for position, rule in enumerate(conflicts.rules):
+        name, conditions = rule.name or rule.text, conflicts.conditions(position)
+        rows += [one.rows for one in conditions] or [conflicts.rows(position)]
+        names += [(name, one.text) for one in conditions] or [(name, None)]
+    which = np.repeat(np.arange(len(rows)), [len(found) for found in rows])
     row = np.concatenate(rows)
-    order = np.lexsort((rule, row))
-    names = pa.array([said.name or said.text for said in conflicts.rules], pa.string())
-    table = pa.table({"row": row[order], "rule": names.take(pa.array(rule[order]))})
+    order = np.lexsort((which, row))
+    said = [
+        pa.array(part, pa.string()).take(pa.array(which[order]))
+        for part in zip(*names, strict=True)
+    ]
+    table = pa.table({"row": row[order], "rule": said[0], "condition": said[1]})
     replace_file(path, _csv(table))
 
 

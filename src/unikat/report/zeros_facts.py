@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from unikat.data import Key
-from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Draws
 from unikat.report.wording import percent
 from unikat.risk.estimate import EXPECTED_RHAT, Summary, summary_of
 from unikat.zeros import Rule, rule_text
 from unikat.zeros.conflicts import Handled
-from unikat.zeros.rules import parse
 
 MASS = "impossible_mass"
 """Name of the scalar that models keep with their draws where combinations are impossible."""
@@ -114,18 +112,9 @@ def zeros_spec(handled: Handled) -> dict[str, Any]:
     """Write the rules as the `[zeros]` table of a specification; tables become rules."""
     rules: list[dict[str, Any]] = []
     for rule in handled.conflicts.zeros.rules:
-        texts = [rule.text] if _is_text(rule) else _texts(rule, handled.table.keys)
+        texts = _texts(rule, handled.table.keys) if rule.from_table else [rule.text]
         rules += [{"rule": text, "name": rule.name} for text in texts]
     return {"rules": rules, "on_conflict": handled.on_conflict}
-
-
-def _is_text(rule: Rule) -> bool:
-    """Tell whether a rule was read from a text, not from a table."""
-    try:
-        parse(rule.text)
-    except SpecError:
-        return False
-    return True
 
 
 def _texts(rule: Rule, keys: Sequence[Key]) -> list[str]:
