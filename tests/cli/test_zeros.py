@@ -360,6 +360,30 @@ def test_suggestions_are_comments_until_they_are_accepted(here: Path, capsys: An
     assert capsys.readouterr().out == "No combination is missing beyond chance.\n"
 
 
+def test_keys_that_are_not_looked_at_together_are_told(here: Path, capsys: Any) -> None:
+    lines = ["A,B,C,D", *(f"{i // 2},{i // 2},{i % 2},{i % 3}" for i in range(1600))]
+    (here / "wide.csv").write_text("\n".join(lines) + "\n")
+    command = ["zeros", "suggest", "wide.csv", "--keys", "A,B,C,D", "--most", "1"]
+    assert main([*command, "--out", "found.toml"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Not looked at together" in told
+    assert "1,000,000: A, B, C; A, B, D." in told
+    assert "Not looked at together" in (here / "found.toml").read_text()
+    tomllib.loads((here / "found.toml").read_text())
+    assert main([*command, "--together", "2"]) == 0
+    assert "Not looked at" not in capsys.readouterr().out
+
+
+def test_a_list_that_was_cut_says_so(here: Path, capsys: Any) -> None:
+    lines = ["X,Y,Z", *(f"{i % 2},{i % 2},{i % 2}" for i in range(400))]
+    (here / "same.csv").write_text("\n".join(lines) + "\n")
+    command = ["zeros", "suggest", "same.csv", "--keys", "X,Y,Z"]
+    assert main([*command, "--most", "1"]) == 0
+    assert "No more than 1 are listed; --most" in " ".join(capsys.readouterr().out.split())
+    assert main(command) == 0
+    assert "--most" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -368,10 +392,13 @@ def test_suggestions_are_comments_until_they_are_accepted(here: Path, capsys: An
         (["disjoint", "--zeros", "zeros.toml", "--out", "a.xlsx"], [".csv or .parquet"]),
         (["disjoint", "--zeros", "zeros.toml", "--out", "no/a.csv"], ["does not exist"]),
         (["disjoint", "--zeros", "zeros.toml"], ["--out"]),
-        (["suggest", "--together", "4"], ["must be 2 or 3"]),
+        (["suggest", "--together", "4"], ["--together 4 must be 2 or 3"]),
         (["suggest", "--together", "x"], ["--together", "not a whole number"]),
-        (["suggest", "--most", "0"], ["at least 1"]),
+        (["suggest", "--most", "0"], ["--most 0 must be at least 1"]),
         (["suggest", "--out", "."], ["is a folder"]),
+        (["suggest", "--out", "a.csv"], ["must end in .toml"]),
+        (["suggest", "--out", "/dev/null", "--overwrite"], ["is a device"]),
+        (["check", "--zeros", "zeros.toml", "--rows", "/dev/null", "--overwrite"], ["a device"]),
         (["check", "--zeros", "zeros.toml", "--rows", "."], ["is a folder"]),
     ],
 )

@@ -24,6 +24,7 @@ from unikat.report.wording import number, percent
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
 from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown
 from unikat.zeros.levels import Levels
+from unikat.zeros.suggest import MOST_COMBINATIONS, not_looked_at
 
 NO_RULES = (
     "There are no rules: name a file of rules, or a table of impossible combinations, with "
@@ -31,6 +32,8 @@ NO_RULES = (
 )
 
 
+MOST_SKIPPED = 5
+"""Sets of keys that are named as not looked at."""
 MOST_CONDITIONS = 20
 """Broken conditions of a table that are printed."""
 
@@ -222,10 +225,13 @@ def find_suggestions(
     return table, suggest(table, known, n_keys=together, most=most)
 
 
-def suggestion_lines(table: CellTable, found: Sequence[Suggestion]) -> list[str]:
-    """Lines that `unikat zeros suggest` prints."""
+def suggestion_lines(
+    table: CellTable, found: Sequence[Suggestion], *, together: int = 3, most: int = 100
+) -> list[str]:
+    """Lines that `unikat zeros suggest` prints, for the options with which they were found."""
+    skipped = textwrap.wrap(_skipped(table, together), width=88)
     if not found:
-        return ["No combination is missing beyond chance."]
+        return ["No combination is missing beyond chance.", *skipped]
     rows = [("expected", "seen", "chance below", "rule")]
     rows += [(number(one.expected), "0", _chance(one.bound), one.rule) for one in found]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
@@ -238,7 +244,22 @@ def suggestion_lines(table: CellTable, found: Sequence[Suggestion]) -> list[str]
         f"None of the {table.n_records:,} records has these combinations. What is rare, or was "
         "left out when the sample was drawn, is not impossible: judge each."
     )
-    return [*lines, "", *textwrap.wrap(said, width=88)]
+    if len(found) == most:
+        said += f" No more than {most:,} are listed; --most lists more."
+    return [*lines, "", *textwrap.wrap(said, width=88), *skipped]
+
+
+def _skipped(table: CellTable, together: int) -> str:
+    """Say which keys were not looked at together; nothing if all were."""
+    skipped = not_looked_at(table, together)
+    if not skipped:
+        return ""
+    named = "; ".join(", ".join(keys) for keys in skipped[:MOST_SKIPPED])
+    more = f"; and {len(skipped) - MOST_SKIPPED:,} more sets" if len(skipped) > MOST_SKIPPED else ""
+    return (
+        f"Not looked at together, since their levels combine to more than {MOST_COMBINATIONS:,}: "
+        f"{named}{more}. Group their levels to have them looked at."
+    )
 
 
 def write_suggestions(
@@ -249,6 +270,7 @@ def write_suggestions(
     data: str,
     active: bool = False,
     overwrite: bool = False,
+    together: int = 3,
 ) -> None:
     """Write suggestions as a file of rules in which a person strikes or accepts each.
 
@@ -266,19 +288,24 @@ def write_suggestions(
         Write them as rules that hold; by default they are comments until a person accepts them.
     overwrite
         Replace a file that is there.
+    together
+        How many keys were looked at together, at most.
 
     Raises
     ------
+    SpecError
+        If the file does not end in .toml.
     OutputError
         If the file is there and `overwrite` is not set, or it cannot be written.
     """
-    check_file(path, overwrite=overwrite)
+    check_rules_file(path, overwrite=overwrite)
     what = "Strike" if active else "Take the # off"
     which = "a rule that is wrong" if active else "a rule to accept it"
     lines = [
         f"# Combinations that none of the {table.n_records:,} records of {_one_line(data)} has,",
         "# although many were expected from how the keys occur two by two. What is rare, or was",
         f"# left out when the sample was drawn, is not impossible. {what} {which}.",
+        *(f"# {line}" for line in textwrap.wrap(_comment(_skipped(table, together)), width=88)),
         "rules = [",
     ]
     for one in found:
@@ -300,12 +327,31 @@ def check_file(path: Path, *, overwrite: bool) -> None:
     """
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file.")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path} is a device, not a file; name a file.")
     if not path.absolute().parent.is_dir():
         raise OutputError(f"The folder {path.absolute().parent} does not exist; make it first.")
     if path.exists() and not overwrite:
         raise OutputError(
             f"{path} exists already. Give --overwrite to replace it, or name another file. "
             "Nothing was written."
+        )
+
+
+def check_rules_file(path: Path, *, overwrite: bool) -> None:
+    """Refuse a place at which a file of rules cannot or must not be written.
+
+    Raises
+    ------
+    SpecError
+        If its name does not say that it is TOML: --zeros would read it as a table.
+    OutputError
+        With what to do.
+    """
+    check_file(path, overwrite=overwrite)
+    if path.suffix.lower() != ".toml":
+        raise SpecError(
+            f"{path.name} must end in .toml; --zeros would take it for a table of conditions."
         )
 
 
@@ -355,6 +401,11 @@ def _quoted(rule: str) -> str:
 
 def _one_line(name: str) -> str:
     return " ".join(name.split()) if name.isprintable() else "the file"
+
+
+def _comment(text: str) -> str:
+    """What a comment of TOML can hold of a text."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _first(rule: BrokenRule) -> str:
