@@ -145,16 +145,21 @@ def test_conflicts_stop_before_anything_is_written(command: str, capsys: Any) ->
     )
 
 
-def test_a_study_and_a_comparison_list_the_rules(here: Path) -> None:
+def test_a_study_and_a_comparison_list_the_rules(here: Path, capsys: Any) -> None:
     zeros = ["--zeros", str(rules({"rule": CONFLICT, "name": "young men"}))]
     zeros += ["--zeros-conflict", "drop"]
-    few = ["--chains", "2", "--max-sweeps", "40", "--workers", "1", "--quiet"]
+    few = ["--chains", "2", "--max-sweeps", "40", "--workers", "1"]
     few += ["--allow-unconverged", "--keys", KEYS, "--models", "hdp"]
     n = len(rows_with(young_men))
     study = ["evaluate", "people.csv", *few, *zeros, "--n", "50", "--repeats", "1"]
     assert main([*study, "--out", "study"]) == 0
+    told = capsys.readouterr().out
     compared = ["compare", "people.csv", *few, *zeros, "--population-size", "20000"]
     assert main([*compared, "--out", "models"]) == 0
+    for text in (told, capsys.readouterr().out):
+        said = " ".join(text.split())
+        assert "combinations of the keys were declared impossible" in said
+        assert f"{n} rows of the file break a rule and were left out" in said
     for folder, page in (("study", "evaluation"), ("models", "comparison")):
         facts = json.loads((here / folder / "summary.json").read_text())["zeros"]
         assert (facts["n_dropped"], facts["rules"][0]["name"]) == (n, "young men")

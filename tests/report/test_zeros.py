@@ -16,7 +16,13 @@ from unikat.report.html import render
 from unikat.report.results import load, write
 from unikat.report.summary import Result, spec_of, summarise
 from unikat.report.wording import chain_means
-from unikat.report.zeros_facts import MASS, MOST_LISTED, on_page, zeros_facts
+from unikat.report.zeros_facts import (
+    MASS,
+    MOST_LISTED,
+    conflicts_sentence,
+    on_page,
+    zeros_facts,
+)
 from unikat.risk.estimate import RiskEstimate
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
@@ -87,6 +93,23 @@ def test_the_report_says_what_was_done(policy: str, rules: list[str] | None, wor
     n = made.n_dropped
     assert (f"{3000:,} records; {n} with an" in told.sentences["sample.n_records"]) == bool(n)
     assert ('<th scope="row">Left out</th>' in page) == bool(n)
+
+
+def test_many_rows_that_break_a_rule_are_a_warning() -> None:
+    facts = zeros_facts(handled("drop"))
+    assert facts is not None
+    few = replace(facts, n_conflicts=3, n_dropped=3, n_rows=3000)
+    assert conflicts_sentence(few) == (
+        "3 rows of the file break a rule and were left out, 0.1% of it: no number here is about "
+        "them."
+    )
+    for policy in ({"n_dropped": 40}, {"n_dropped": 0, "n_set_missing": 40}):
+        many = conflicts_sentence(replace(facts, n_conflicts=40, n_rows=3000, **policy))
+        assert "1.3% of it" in many
+        assert "more than a few: look at the rules" in many
+    old = conflicts_sentence(replace(facts, n_rows=None))
+    assert "%" not in old
+    assert "more than a few" not in old
 
 
 def test_rules_are_escaped_and_long_lists_are_cut() -> None:

@@ -109,6 +109,7 @@ def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool =
     """Print how each model did, or `summary.json`."""
     from unikat.report.evaluation import PAGE, SUMMARY
     from unikat.report.evaluation_summary import HEAD, rows
+    from unikat.report.zeros_facts import terminal_sentence
 
     if as_json:
         say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
@@ -118,6 +119,7 @@ def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool =
     for measure, title in zip(("tau1", "tau2"), titles, strict=True):
         lines += ["", title, *_aligned([HEAD, *rows(summary.results, measure)])]
     lines.append("")
+    lines += _wrapped(terminal_sentence(summary.zeros))
     for warning in summary.warnings:
         lines += _wrapped(f"Note: {warning}")
     for failure in summary.failures[:_MOST_FAILURES]:

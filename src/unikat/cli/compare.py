@@ -139,12 +139,14 @@ def _show(summary: ComparisonSummary, folder: Path) -> None:
 
     from unikat.report.comparison import PAGE
     from unikat.report.comparison_wording import terminal_table
+    from unikat.report.zeros_facts import terminal_sentence
 
     said = summary.sentences
     lines = ["", *wrap(said["answer"], width=88), *wrap(said["evidence"], width=88), ""]
     lines += [*terminal_table(summary), ""]
     for position in range(len(summary.paths)):
         lines += wrap(said[f"paths.{position}"], width=88)
+    lines += wrap(terminal_sentence(summary.zeros), width=88)
     state = "" if summary.converged else "NOT CONVERGED. "
     lines += [*wrap(state + said["converged"], width=88), f"Page: {folder / PAGE}", ""]
     say("\n".join(lines))

@@ -18,6 +18,8 @@ from unikat.zeros.conflicts import Handled
 
 MASS = "impossible_mass"
 """Name of the scalar that models keep with their draws where combinations are impossible."""
+FEW = 0.01
+"""Part of the file up to which rows that break a rule are few."""
 MOST_LISTED = 30
 """Rules that a page lists."""
 
@@ -48,6 +50,8 @@ class ZerosFacts:
     """Rows that were left out for it."""
     n_set_missing: int
     """Rows in which keys were set missing for it."""
+    n_rows: int | None = None
+    """Rows of the file; None in results of before it was kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +109,7 @@ def _facts(handled: Handled) -> dict[str, Any]:
         "n_conflicts": handled.conflicts.n_records,
         "n_dropped": handled.n_dropped,
         "n_set_missing": handled.n_set_missing,
+        "n_rows": handled.conflicts.table.n_records,
     }
 
 
@@ -168,15 +173,29 @@ def conflicts_sentence(facts: ZerosFacts) -> str:
     if not n:
         return "No row of the file breaks a rule."
     rows = "1 row of the file breaks a rule" if n == 1 else f"{n:,} rows of the file break a rule"
+    share = 0.0 if facts.n_rows is None else n / facts.n_rows
+    part = "" if facts.n_rows is None else f", {percent(share)} of it"
+    many = (
+        " That is more than a few: look at the rules and at the file before relying on any number."
+        if share > FEW
+        else ""
+    )
     if facts.n_dropped:
         return (
-            f"{rows} and {'was' if n == 1 else 'were'} left out: no number here is about "
-            f"{'it' if n == 1 else 'them'}."
+            f"{rows} and {'was' if n == 1 else 'were'} left out{part}: no number here is about "
+            f"{'it' if n == 1 else 'them'}.{many}"
         )
     return (
-        f"{rows}; the keys that the broken rules are about were set missing in "
-        f"{'it' if n == 1 else 'them'}."
+        f"{rows}{part}; the keys that the broken rules are about were set missing in "
+        f"{'it' if n == 1 else 'them'}.{many}"
     )
+
+
+def terminal_sentence(facts: ZerosFacts | None) -> str:
+    """Say on the terminal what is impossible and what was done; nothing if nothing is."""
+    if facts is None:
+        return ""
+    return f"Impossible combinations: {cells_sentence(facts)} {conflicts_sentence(facts)}"
 
 
 def mass_sentence(facts: ZerosFacts) -> str:
