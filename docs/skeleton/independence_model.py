@@ -15,6 +15,7 @@ from independence_kernels import draw_shares  # in the package: from unikat.kern
 
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
+from unikat.errors import SpecError
 from unikat.models.base import Info, Stream
 from unikat.models.profiles import check_positive
 from unikat.rng import chain_key
@@ -59,6 +60,12 @@ class Independence:
 
     def prepare(self, table: CellTable) -> IndependenceData:
         """Lay the table out; done once per chain."""
+        if table.zeros is not None:
+            # Without truncation the probabilities would be those of a population that cannot be.
+            raise SpecError(
+                "The model independence does not know impossible combinations; leave the rules "
+                "out, or choose a model that does: hdp, gom or latent-class."
+            )
         offsets = np.concatenate(([0], np.cumsum(table.n_levels)))
         known = table.cells >= 0
         times = np.broadcast_to(table.counts[:, None], known.shape)[known]

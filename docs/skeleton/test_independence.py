@@ -7,12 +7,14 @@ and an assessment through the public door.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from independence_model import Independence
 from scipy import stats
 
 import unikat
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
+from unikat.errors import SpecError
 from unikat.inference.chains import Plan, StopRule
 from unikat.models.base import Stream
 
@@ -57,6 +59,17 @@ def test_a_step_leaves_the_state_alone():
     before = state.shares.copy()
     model.step(Stream(1, 0, 2), state, data, 1)
     np.testing.assert_array_equal(state.shares, before)
+
+
+def test_impossible_combinations_are_refused():
+    """A model that ignored them would give them probability without a word."""
+    handled = unikat.apply_zeros(TABLE, unikat.Zeros.of(["A == 1 and B == 0"], KEYS))
+    with pytest.raises(SpecError, match="impossible combinations"):
+        Independence().prepare(handled.table)
+    plan = Plan(n_chains=2, thin=1, stop=StopRule(max_sweeps=20))
+    measures = unikat.RiskMeasures.of(handled.table)
+    with pytest.raises(SpecError, match="impossible combinations"):
+        unikat.sample(Independence(), handled.table, measures, seed=1, plan=plan)
 
 
 def test_the_risk_can_be_assessed():
