@@ -214,6 +214,15 @@ def along_ridges(
     n_keys = order.shape[0]
     n_rows, n_slots = counts.shape
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    # Single precision sums to 1 but for 1e-7, which many records would turn into a likelihood.
+    exact = np.empty((n_rows, n_slots))
+    for j in range(n_keys):
+        for k in range(n_slots):
+            total = 0.0
+            for r in range(offsets[j], offsets[j + 1]):
+                total += float(theta[r, k])
+            for r in range(offsets[j], offsets[j + 1]):
+                exact[r, k] = float(theta[r, k]) / total
     chance = np.zeros((child.shape[0] + 1, n_slots))
     reach = np.zeros((child.shape[0] + 1, n_slots))
     last = child.shape[0]
@@ -228,7 +237,7 @@ def along_ridges(
                 if after >= 0:
                     r = offsets[j] + level
                     for k in range(n_slots):
-                        chance[node, k] += theta[r, k] * chance[after, k]
+                        chance[node, k] += exact[r, k] * chance[after, k]
     q = chance[0].copy()
     # P_k is a polynomial in g_k; for latent classes there is the first power alone.
     degree = n_keys if alpha > 0.0 else 1
@@ -279,19 +288,15 @@ def along_ridges(
                 total += proposal[level]
             tilt = 0.0
             tilt_before = 0.0
-            sum_before = 0.0
             q_after = 0.0
             q_before = 0.0
             for level in range(n_levels):
-                before = float(theta[offsets[j] + level, k])
+                before = exact[offsets[j] + level, k]
                 proposal[level] /= total
                 tilt += proposal[level] * (u[level, k] + floor)
                 tilt_before += before * (u[level, k] + floor)
-                sum_before += before
                 q_after += proposal[level] * u[level, k]
                 q_before += before * u[level, k]
-            tilt_before /= sum_before
-            q_before /= sum_before
             if not (q_after > 1e-12 and q_before > 1e-12):
                 continue
             ratio = q_before / q_after
@@ -308,6 +313,7 @@ def along_ridges(
                 continue
             n_accepted += 1
             for level in range(n_levels):
+                exact[offsets[j] + level, k] = proposal[level]
                 theta[offsets[j] + level, k] = proposal[level]
             for other in range(n_slots):
                 weights[other] /= growth
@@ -320,5 +326,5 @@ def along_ridges(
                 after = child[node, level]
                 if after >= 0:
                     for k in range(n_slots):
-                        reach[after, k] += reach[node, k] * theta[r, k]
+                        reach[after, k] += reach[node, k] * exact[r, k]
     return n_accepted, n_proposed
