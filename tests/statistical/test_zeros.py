@@ -212,23 +212,23 @@ def exponents(right: Any) -> Any:
 MIXED, CLASSES = "simulate_memberships", "simulate_classes"
 SHARP = PRIORS["classes"]._replace(profile=0.4, known=gaps())
 BUGS = {
-    "mixed: ignored": (HDP, 40, mixed_membership, "impossible_records", of_all(ignored)),
-    "mixed: not tempered": (HDP, 110, possible.TruncationPrior, "n_possible", untempered),
+    "mixed: ignored": (HDP, 30, mixed_membership, "impossible_records", of_all(ignored)),
+    "mixed: not tempered": (HDP, 70, possible.TruncationPrior, "n_possible", untempered),
     "mixed: last tokens": (
-        HDP, 60, mixed_membership, "impossible_records", of_all(fewer(not_last)),
+        HDP, 35, mixed_membership, "impossible_records", of_all(fewer(not_last)),
     ),
-    "mixed: tokens of alpha": (HDP, 25, possible, "augmented", own_tokens),
-    "mixed: keys missing": (HDP._replace(known=TWO_KEYS), 80, possible, "completed", anything),
+    "mixed: tokens of alpha": (HDP, 20, possible, "augmented", own_tokens),
+    "mixed: keys missing": (HDP._replace(known=TWO_KEYS), 60, possible, "completed", anything),
     "mixed: keys by share": (
-        PRIORS["gom-learned-missing"], 60, possible, "completed", unconditional,
+        PRIORS["gom-learned-missing"], 40, possible, "completed", unconditional,
     ),
-    "mixed: larger alphas": (ALIKE, 90, possible, MIXED, larger_alphas),
-    "classes: ignored": (SHARP, 25, possible, CLASSES, ignored),
-    "classes: not tempered": (SHARP, 50, possible.TruncationPrior, "n_possible", untempered),
-    "classes: last tokens": (SHARP, 40, possible, CLASSES, fewer(not_last)),
-    "classes: keys missing": (SHARP._replace(known=TWO_KEYS), 50, possible, "completed", anything),
-    "classes: keys by share": (SHARP, 60, possible, "completed", unconditional),
-    "classes: wrong ones": (SHARP, 60, possible, "chances", same_for_all),
+    "mixed: larger alphas": (ALIKE, 65, possible, MIXED, larger_alphas),
+    "classes: ignored": (SHARP, 20, possible, CLASSES, ignored),
+    "classes: not tempered": (SHARP, 32, possible.TruncationPrior, "n_possible", untempered),
+    "classes: last tokens": (SHARP, 35, possible, CLASSES, fewer(not_last)),
+    "classes: keys missing": (SHARP._replace(known=TWO_KEYS), 40, possible, "completed", anything),
+    "classes: keys by share": (SHARP, 35, possible, "completed", unconditional),
+    "classes: wrong ones": (SHARP, 45, possible, "chances", same_for_all),
 }  # fmt: skip
 
 
