@@ -19,12 +19,12 @@ from statistical import joint, twin
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models import gom, hdp, latent_class, mixed_membership, possible
-from unikat.models.base import Stream
+from unikat.models.base import Info, Stream
 
 pytestmark = pytest.mark.statistical
 
 FALSE_ALARM = 1e-5
-"""Of each test, shared evenly among what is compared; 22 such tests, so 2.2e-4 in total. A planted
+"""Of each test, shared evenly among what is compared; 25 such tests, so 2.5e-4 in total. A planted
 bug has to be seen at a hundredth of it."""
 
 
@@ -199,6 +199,16 @@ def of_all(plant: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return planted
 
 
+def exponents(right: Any) -> Any:
+    """Plant ridges on which the weights' exponents sum to five more."""
+
+    def slip(*arguments: Any) -> Any:
+        share, total = arguments[8]
+        return right(*arguments[:8], (share, total + 5.0), *arguments[9:])
+
+    return slip
+
+
 MIXED, CLASSES = "simulate_memberships", "simulate_classes"
 SHARP = PRIORS["classes"]._replace(profile=0.4, known=gaps())
 BUGS = {
@@ -228,6 +238,44 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     monkeypatch.setattr(module, function, plant(getattr(module, function)))
     sampler = joint.ModelUnderTest(prior)
     p = joint_test(prior, sampler, seed=4, n_runs=n_runs, n_steps=36)
+    assert not passes(p, 0.01), p
+
+
+def only_ridges(monkeypatch: Any) -> None:
+    """Leave out what stands above the records, which would soon correct a wrong move."""
+
+    def same(model: Any, key: Any, sweep: int, state: Any, *_: Any) -> tuple[Any, Info]:
+        return state, Info({"split_merge": 0.0})
+
+    monkeypatch.setattr(mixed_membership.MixedMembership, "_refresh", same)
+    monkeypatch.setattr(latent_class.LatentClass, "_refresh", same)
+
+
+RIDGES = {"hdp": HDP, "gom": GRADES, "classes": SHARP}
+
+
+@pytest.mark.parametrize("name", RIDGES)
+def test_ridges_alone_keep_the_joint_law(name, monkeypatch):
+    """Components, missing keys and ridges: what is conditioned on matters as well as the kernel."""
+    only_ridges(monkeypatch)
+    sampler = joint.ModelUnderTest(RIDGES[name])
+    p = joint_test(RIDGES[name], sampler, seed=2, n_runs=50, n_steps=24)
+    assert passes(p), p
+
+
+RIDGE_BUGS = {
+    "hdp: exponents": ("hdp", possible, "along_ridges", exponents),
+    "classes: exponents": ("classes", possible, "along_ridges", exponents),
+}
+
+
+@pytest.mark.parametrize("name", RIDGE_BUGS)
+def test_planted_bugs_of_ridges_are_caught(name, monkeypatch):
+    only_ridges(monkeypatch)
+    prior, module, function, plant = RIDGE_BUGS[name]
+    monkeypatch.setattr(module, function, plant(getattr(module, function)))
+    sampler = joint.ModelUnderTest(RIDGES[prior])
+    p = joint_test(RIDGES[prior], sampler, seed=3, n_runs=90, n_steps=27)
     assert not passes(p, 0.01), p
 
 
