@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from common import cell_table, cores, data_file, machine, print_table
+from common import cell_table, cores, data_file, machine, print_table, zeros_table
 
 if TYPE_CHECKING:
     from unikat.data import CellTable
@@ -77,6 +77,15 @@ def ipums(level: bool) -> CellTable:
     return read(data_file("nyexample_X"), IPUMS_KEYS, design, missing=missing).tabulate()
 
 
+def with_zeros() -> CellTable:
+    """`ipums`, values missing, with the 60 conditions of NPBayesImputeCat's example."""
+    from unikat import Zeros, apply_zeros
+
+    table = ipums(level=False)
+    zeros = Zeros.of([], table.keys, tables=[data_file("nyexample_MCZ")])
+    return apply_zeros(table, zeros, "stop").table
+
+
 def classes(n_records: int = 20_000, n_keys: int = 10, n_classes: int = 50) -> CellTable:
     """Simulated latent classes: 5 levels a key, profiles ~ Dirichlet(1/2)."""
     import numpy as np
@@ -112,7 +121,7 @@ def measure(
     from unikat import RiskMeasures
 
     chain, measures = Chain(table, label, seed=1), RiskMeasures.of(table)
-    chain.model.compile()
+    chain.model.compile(table.zeros is not None)
     measures.compile()
     chain.advance(burn_in, cores())
 
@@ -147,7 +156,7 @@ def measure(
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", choices=["ny", "classes", "census"])
+    parser.add_argument("--only", choices=["ny", "classes", "zeros", "census"])
     parser.add_argument("--models", nargs="+", default=["hdp"])
     parser.add_argument("--records", type=int, default=1_000_000, help="of the census table")
     parser.add_argument("--burn-in", type=int, default=500, help="sweeps, New York")
@@ -168,6 +177,10 @@ def main() -> None:
             rows += measure("50 simulated classes", classes(), label, **small)
             rows += measure("nyexample, missing", ipums(level=False), label, **small)
             rows += measure("nyexample, missing a level", ipums(level=True), label, **small)
+        if options.only in (None, "zeros"):
+            rows += measure("nyexample, missing, 60 zeros", with_zeros(), label, **small)
+            for name in ("ny2000_sz_1000", "ny2000_sz_10000"):
+                rows += measure(name, zeros_table(name), label, **small)
         if options.only in (None, "census"):
             table = census(options.records)
             rows += measure(f"census, {options.records:,} records", table, label, **large)

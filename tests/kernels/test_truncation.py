@@ -76,7 +76,9 @@ def test_sums_over_the_other_components(growth):
     for alpha, degree in ((0.0, 1), (0.3, 12)):
         coefficient = np.zeros(13)
         kernels.powers_of_one(alpha, 12, coefficient)
-        found = kernels.impossible_of_others(coefficient, degree, weights, q, 0, growth)
+        found = kernels.impossible_of_others(
+            coefficient, degree, weights, q, 0, growth, np.empty(len(weights))
+        )
         chance = np.empty(3)
         kernels.chances_of_one(weights / growth, alpha, 12, chance)
         np.testing.assert_allclose(found, chance[1:] @ (1.0 - q[1:]), rtol=1e-12)

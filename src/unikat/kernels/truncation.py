@@ -58,20 +58,24 @@ def powers_of_one(alpha, n_keys, coefficient):
 
 
 @device
-def impossible_of_others(coefficient, degree, weights, q, k, growth):
+def impossible_of_others(coefficient, degree, weights, q, k, growth, scratch):
     """Sum of P_l (1 - q_l) over the components but k, their weights divided by `growth`.
 
     From the weights every time: what is left when a large component is subtracted from a sum is
-    rounding error, which powers of a small growth would blow up.
+    rounding error, which powers of a small growth would blow up. scratch (n_slots,).
     """
+    n_slots = weights.shape[0]
+    inverse = 1.0 / growth
+    for other in range(n_slots):
+        scratch[other] = coefficient[degree]
+    # Components are the inner index, over which this vectorises.
+    for m in range(degree - 1, 0, -1):
+        for other in range(n_slots):
+            scratch[other] = scratch[other] * (weights[other] * inverse) + coefficient[m]
     total = 0.0
-    for other in range(weights.shape[0]):
+    for other in range(n_slots):
         if other != k:
-            weight = weights[other] / growth
-            value = coefficient[degree]
-            for m in range(degree - 1, 0, -1):
-                value = value * weight + coefficient[m]
-            total += value * weight * (1.0 - q[other])
+            total += scratch[other] * (weights[other] * inverse) * (1.0 - q[other])
     return total
 
 
@@ -243,7 +247,8 @@ def along_ridges(
     degree = n_keys if alpha > 0.0 else 1
     coefficient = np.zeros(n_keys + 1)
     powers_of_one(alpha, n_keys, coefficient)
-    impossible = impossible_of_others(coefficient, degree, weights, q, -1, 1.0)
+    scratch = np.empty(n_slots)
+    impossible = impossible_of_others(coefficient, degree, weights, q, -1, 1.0, scratch)
     u = np.empty((n_rows, n_slots))
     proposal = np.empty(n_rows)
     n_accepted = 0
@@ -302,7 +307,7 @@ def along_ridges(
             ratio = q_before / q_after
             growth = (1.0 - weights[k]) + weights[k] * ratio
             weight = weights[k] * ratio / growth
-            changed = impossible_of_others(coefficient, degree, weights, q, k, growth)
+            changed = impossible_of_others(coefficient, degree, weights, q, k, growth, scratch)
             changed += one_component(weight, alpha, n_keys) * (1.0 - q_after)
             if not (impossible < 1.0 and changed < 1.0):
                 continue

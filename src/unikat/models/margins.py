@@ -58,7 +58,7 @@ def completions(diagram: Diagram, offsets: Int64, cells: Int32) -> Completions:
 def _completions(question: _Question) -> Completions:
     diagram, offsets, cells = question.diagram, question.offsets, question.cells
     n_rows, n_keys = int(offsets[-1]), len(offsets) - 1
-    start, after, sets_of = _groups(diagram, offsets)
+    start, after, sets_of = _groups(_Question(diagram, offsets, cells[:0]))
     node = np.zeros(len(cells), np.int64)
     owner = np.arange(len(cells))
     # The set of every key: a single level, or a group of levels after which the same is possible.
@@ -101,8 +101,10 @@ class _Sets(NamedTuple):
     """(n_sets, n_rows)"""
 
 
-def _groups(diagram: Diagram, offsets: Int64) -> tuple[Int64, Int64, _Sets]:
+@lru_cache(maxsize=2)
+def _groups(question: _Question) -> tuple[Int64, Int64, _Sets]:
     """Levels of every node grouped by the node they lead to: starts, nodes and sets."""
+    diagram, offsets = question.diagram, question.offsets
     start, after, members = [0], [], []
     for depth, j in enumerate(diagram.order.tolist()):
         levels = slice(int(offsets[j]), int(offsets[j + 1]))
