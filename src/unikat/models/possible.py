@@ -151,6 +151,8 @@ def simulate_memberships(
 
     def simulate(_: int, first: int, last: int) -> None:
         for lane in range(first, last):
+            if targets[lane] == 0:
+                continue
             capacity = int(2 * targets[lane] + 64)
             while True:
                 rows = np.empty((capacity, n_keys), np.int32)
