@@ -25,7 +25,11 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
             return tomllib.load(file)
     except OSError as error:
         raise SpecError(f"Cannot read {os.fspath(path)}: {error.strerror or error}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise SpecError(
+            f"{os.fspath(path)} is not a TOML file: it is not UTF-8 text. Save it as UTF-8."
+        ) from None
+    except tomllib.TOMLDecodeError as error:
         # The position is named by the parser; the line itself is not repeated.
         raise SpecError(f"{os.fspath(path)} is not a TOML file: {error}.") from None
 

@@ -96,6 +96,14 @@ class ZerosSpec(_Table):
     def _texts(cls, rules: object) -> object:
         if not isinstance(rules, (list, tuple)):
             return rules
+        for number, rule in enumerate(rules, start=1):
+            known = isinstance(rule, (str, NamedRule))
+            table = isinstance(rule, Mapping) and "rule" in rule and set(rule) <= {"rule", "name"}
+            if not known and not table:
+                raise ValueError(
+                    f"entry {number} is neither a text such as 'AGE < 14 and EDUC >= 11' nor a "
+                    "table { rule = '...', name = '...' }"
+                )
         return [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
 
     @model_validator(mode="after")
@@ -131,6 +139,12 @@ class ZerosSpec(_Table):
         path = Path(path)
         from_toml = path.suffix.lower() == ".toml"
         values: dict[str, Any] = read_toml(path) if from_toml else {"tables": [path.resolve()]}
+        if from_toml and isinstance(values.get("zeros"), dict):
+            raise SpecError(
+                f"{path} has a table [zeros], as an assessment.toml has. The file that --zeros "
+                "names has rules, tables and on_conflict at its top: take the line [zeros] out, or "
+                "name the file itself instead of the data."
+            )
         if on_conflict is not None:
             values["on_conflict"] = on_conflict
         try:

@@ -171,6 +171,29 @@ def test_a_study_and_a_comparison_list_the_rules(here: Path) -> None:
     assert tables[0].drop(["seconds"]).equals(tables[1].drop(["seconds"]))
 
 
+def test_a_study_needs_every_key_of_every_unit(here: Path, capsys: Any) -> None:
+    run = ["evaluate", "people.csv", "--keys", KEYS, "--n", "60", "--zeros", str(rules(CONFLICT))]
+    words = ("break a rule of what is impossible", "--zeros-conflict drop")
+    refused([*run, "--zeros-conflict", "missing", "--out", "a", "--quiet"], capsys, *words)
+
+
+def test_an_answer_that_cannot_be_printed_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    import click
+
+    def full(*_: Any, err: bool = False, **__: Any) -> None:
+        if not err:
+            raise OSError(28, "No space left on device")
+        told.append(_[0])
+
+    told: list[str] = []
+    monkeypatch.setattr(click, "echo", full)
+    zeros = str(rules(*PEACEFUL))
+    assert main(["zeros", "check", "people.csv", "--keys", KEYS, "--zeros", zeros]) == 1
+    assert any("Cannot write to standard output: No space left on device" in text for text in told)
+
+
 def test_strata_follow_the_units_that_are_left(here: Path) -> None:
     options = ["--keys", KEYS, "--models", "hdp", "--n", "60", "--repeats", "1", "--chains", "2"]
     options += ["--max-sweeps", "40", "--quiet", "--allow-unconverged", "--workers", "1"]
@@ -217,9 +240,12 @@ def test_rules_stand_in_a_specification_too(here: Path) -> None:
         ("rules = []", ["there are no rules"]),
         ("", ["there are no rules"]),
         ("rules = 'SEX == 1'", ["rules", "must be a list"]),
-        ("rules = [3]", ["rules.0"]),
+        ("rules = [3]", ["rules: entry 1"]),
         ("rule = ['SEX == 1']", ["rule: no such name. Did you mean 'rules'"]),
         ("rules = ['SEX == 1'", ["is not a TOML file"]),
+        ("rules = ['SEX == 1', 3]", ["rules: entry 2 is neither a text such as"]),
+        ("rules = [{ rul = 'SEX == 1' }]", ["rules: entry 1 is neither a text such as"]),
+        ("[zeros]\nrules = ['SEX == 1']", ["has a table [zeros]", "take the line [zeros] out"]),
         ("rules = ['SEX == 1']\non_conflict = 'ignore'", ["on_conflict", "stop, drop or missing"]),
         ("rules = ['SEX in (1, 2)']", ["Rule 1", "forbids everything"]),
         ("tables = ['wrong.csv']", ["wrong.csv", "'AEG'", "Did you mean 'AGE'"]),
@@ -236,9 +262,8 @@ def test_wrong_rules_are_told_with_their_file(
     first, *more = command
     arguments = [first, *more, "people.csv", "--keys", KEYS, "--quiet", *out]
     refused([*arguments, "--zeros", "zeros.toml"], capsys, *words)
-    message = "zeros.toml" if "tables" not in content else words[0]
     main([*arguments, "--zeros", "zeros.toml"])
-    assert message in capsys.readouterr().err
+    assert "zeros.toml" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -273,13 +298,33 @@ def test_check_tells_rows_by_rule_and_in_all(here: Path, capsys: Any) -> None:
     assert lines[3][:2] == ["all", "together"]
     assert stat.S_IMODE((here / "rows.csv").stat().st_mode) == 0o600
     assert (here / "rows.csv").read_text().splitlines() == [
-        '"row","rule"',
-        *(f'{row},"young men"' for row in rows),
+        '"row","rule","condition"',
+        *(f'{row},"young men",' for row in rows),
     ]
     assert main([*command, "--rows", "rows.csv"]) == 1
     assert "exists already" in capsys.readouterr().err
     assert main([*command, "--rows", "rows.csv", "--overwrite", "--quiet"]) == 1
     assert capsys.readouterr().out == ""
+
+
+def test_check_tells_which_conditions_of_a_table_are_broken(here: Path, capsys: Any) -> None:
+    Path("cannot.csv").write_text("SEX,PLACE,WORK\n1,1,\n1,9,1\n,2,\n")
+    first = rows_with(lambda age, sex, work, place: sex == 1 and place == 1)
+    third = rows_with(lambda age, sex, work, place: place == 2)
+    command = ["zeros", "check", "people.csv", "--keys", KEYS, "--zeros", "cannot.csv"]
+    assert main([*command, "--rows", "rows.csv"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    told = {line.strip().split("  ")[0]: line.split() for line in lines[2:4]}
+    names = {'SEX == "1" and PLACE == "1"': first, 'PLACE == "2"': third}
+    assert set(told) == set(names)
+    for name, rows in names.items():
+        assert f"{len(rows)}" in told[name]
+    # Those that most rows break come first.
+    assert lines[2].strip().startswith(max(names, key=lambda name: len(names[name])))
+    assert lines == [line.rstrip() for line in lines]
+    written = (here / "rows.csv").read_text().splitlines()
+    assert len(written) == 1 + len(first) + len(third)
+    assert f'{first[0]},"3 conditions of cannot.csv","SEX == ""1"" and PLACE == ""1"""' in written
 
 
 def test_check_is_content_where_no_row_breaks_a_rule(capsys: Any) -> None:
@@ -340,6 +385,30 @@ def test_suggestions_are_comments_until_they_are_accepted(here: Path, capsys: An
     assert capsys.readouterr().out == "No combination is missing beyond chance.\n"
 
 
+def test_keys_that_are_not_looked_at_together_are_told(here: Path, capsys: Any) -> None:
+    lines = ["A,B,C,D", *(f"{i // 2},{i // 2},{i % 2},{i % 3}" for i in range(1600))]
+    (here / "wide.csv").write_text("\n".join(lines) + "\n")
+    command = ["zeros", "suggest", "wide.csv", "--keys", "A,B,C,D", "--most", "1"]
+    assert main([*command, "--out", "found.toml"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Not looked at together" in told
+    assert "1,000,000: A, B, C; A, B, D." in told
+    assert "Not looked at together" in (here / "found.toml").read_text()
+    tomllib.loads((here / "found.toml").read_text())
+    assert main([*command, "--together", "2"]) == 0
+    assert "Not looked at" not in capsys.readouterr().out
+
+
+def test_a_list_that_was_cut_says_so(here: Path, capsys: Any) -> None:
+    lines = ["X,Y,Z", *(f"{i % 2},{i % 2},{i % 2}" for i in range(400))]
+    (here / "same.csv").write_text("\n".join(lines) + "\n")
+    command = ["zeros", "suggest", "same.csv", "--keys", "X,Y,Z"]
+    assert main([*command, "--most", "1"]) == 0
+    assert "No more than 1 are listed; --most" in " ".join(capsys.readouterr().out.split())
+    assert main(command) == 0
+    assert "--most" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -348,10 +417,13 @@ def test_suggestions_are_comments_until_they_are_accepted(here: Path, capsys: An
         (["disjoint", "--zeros", "zeros.toml", "--out", "a.xlsx"], [".csv or .parquet"]),
         (["disjoint", "--zeros", "zeros.toml", "--out", "no/a.csv"], ["does not exist"]),
         (["disjoint", "--zeros", "zeros.toml"], ["--out"]),
-        (["suggest", "--together", "4"], ["must be 2 or 3"]),
+        (["suggest", "--together", "4"], ["--together 4 must be 2 or 3"]),
         (["suggest", "--together", "x"], ["--together", "not a whole number"]),
-        (["suggest", "--most", "0"], ["at least 1"]),
+        (["suggest", "--most", "0"], ["--most 0 must be at least 1"]),
         (["suggest", "--out", "."], ["is a folder"]),
+        (["suggest", "--out", "a.csv"], ["must end in .toml"]),
+        (["suggest", "--out", "/dev/null", "--overwrite"], ["is a device"]),
+        (["check", "--zeros", "zeros.toml", "--rows", "/dev/null", "--overwrite"], ["a device"]),
         (["check", "--zeros", "zeros.toml", "--rows", "."], ["is a folder"]),
     ],
 )

@@ -83,7 +83,12 @@ CASES = {2: (90.0, 1.3, -0.5), 5: (52.0, 1.02, 0.0), 20: (51.0, 1.0, -0.01)}
 
 
 def compared(
-    *, converged: bool = True, scored: bool = True, path: bool = True, n_zero: int = 0
+    *,
+    converged: bool = True,
+    scored: bool = True,
+    path: bool = True,
+    n_zero: int = 0,
+    option: str = "components",
 ) -> ComparisonSummary:
     fits = {
         value: (
@@ -103,7 +108,7 @@ def compared(
     )  # fmt: skip
     values: dict[str, Any] = {"models": "gom", "keys": "AGE", "population_size": 150_000}
     if path:
-        values["path"] = "components=2,5,20"
+        values["path"] = f"{option}=2,5,20"
     named = [
         Named(
             label=model.label, name="gom", model=model.model, base="gom" if path else None,
@@ -187,6 +192,21 @@ def test_the_value_of_the_path_is_chosen(found: ComparisonSummary) -> None:
     open_ended = replace(one, chosen=None)
     assert "No value is chosen" in wording.path_sentence(open_ended)
     assert compared(path=False).paths == ()
+
+
+def test_no_value_of_a_prior_is_chosen() -> None:
+    """That a prior no longer moves the answer is no reason to take it."""
+    summary = compared(option="zeros_tempering")
+    (one,) = summary.paths
+    assert one.chosen is None
+    assert one.tau1_lowest < one.tau1_highest
+    said = summary.sentences["paths.0"]
+    assert "shows how much depends on this option" in said
+    assert "value to choose" not in said
+    page = render(summary)
+    assert "How much depends on zeros_tempering?" in page
+    assert "is the answer stable" not in page
+    assert "that an estimate has stabilised" not in page
 
 
 def test_the_evidence_in_words(found: ComparisonSummary) -> None:

@@ -13,7 +13,7 @@ import pytest
 from report.estimates import estimate, provenance, spec, summary, table
 from unikat.cli._output import show
 from unikat.data import CellTable, Key
-from unikat.models import mixed_membership
+from unikat.models import newcomer
 from unikat.report import wording
 from unikat.report.summary import Result, summarise
 
@@ -101,13 +101,37 @@ def test_the_r_hat_that_counts_is_that_of_the_counts() -> None:
     assert "above 1.05" in said
 
 
+@pytest.mark.parametrize(
+    ("rhat", "ess", "words", "silent"),
+    [
+        (
+            0.987,
+            38.0,
+            "the effective sample size is down to 38 (asked for: at least 400).",
+            "R-hat",
+        ),
+        (1.234, 900.0, "R-hat is up to 1.234 (asked for: at most 1.01).", "effective"),
+        (1.234, 38.0, "1.01) and the effective sample size is down to 38", "agree"),
+    ],
+)
+def test_the_verdict_names_what_fell_short(
+    rhat: float, ess: float, words: str, silent: str
+) -> None:
+    facts = result(converged=False)
+    tau = replace(facts.tau1, rhat=rhat, ess_bulk=ess, ess_tail=ess)
+    said = wording.verdict(replace(facts, tau1=tau, tau2=tau))
+    assert said.startswith("The chains have not converged: ")
+    assert words in said
+    assert silent not in said
+
+
 def test_a_key_left_out_is_a_margin_and_no_refit() -> None:
     assert "not fitted anew" in result().sentences["keys.tau1_without"]
 
 
 def test_many_keys_are_a_limit() -> None:
     facts = result()
-    assert wording._EXACT_KEYS == mixed_membership._EXACT_KEYS
+    assert wording._EXACT_KEYS == newcomer.EXACT_KEYS
     assert "Many keys" not in dict(wording.limits(facts))
     many = replace(facts, sample=replace(facts.sample, n_keys=wording._EXACT_KEYS + 1))
     assert "very slightly too high" in dict(wording.limits(many))["Many keys"]

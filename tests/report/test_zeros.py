@@ -43,6 +43,7 @@ def result_of(made: Handled, found: RiskEstimate | None = None) -> Result:
 def test_the_share_that_the_rules_take_away_is_told_where_the_model_kept_it() -> None:
     made = handled()
     draws = np.tile(np.linspace(0.2, 0.4, 400), (4, 1))
+    np.random.default_rng(1).permuted(draws[:, 133:], axis=1, out=draws[:, 133:])
     told = result_of(made, with_mass(estimate(made.table), draws))
     assert told.zeros is not None
     mass = told.zeros.impossible_mass
@@ -50,13 +51,22 @@ def test_the_share_that_the_rules_take_away_is_told_where_the_model_kept_it() ->
     assert mass.mean == pytest.approx(draws[:, 133:].mean())
     assert mass.lower < mass.median < mass.upper
     said = told.sentences["zeros.impossible_mass"]
-    assert "would put 33% of its probability (27% to 40%) on them" in said
+    assert "the rules cut off 33% (27% to 40%)" in said
+    assert "not what a model fitted without the rules would put on them" in said
+    assert "provisional" not in said
     assert said in render(told, {})
     untold = result_of(made)
     assert untold.zeros is not None
     assert untold.zeros.impossible_mass is None
     assert "zeros.impossible_mass" not in untold.sentences
-    assert "Without the rules" not in render(untold, {})
+    assert "the rules cut off" not in render(untold, {})
+
+
+def test_a_share_on_which_the_chains_disagree_is_provisional() -> None:
+    made = handled()
+    apart = np.tile(np.linspace(0.2, 0.4, 400), (4, 1)) + 0.1 * np.arange(4)[:, None]
+    told = result_of(made, with_mass(estimate(made.table), apart))
+    assert "so its interval is provisional" in told.sentences["zeros.impossible_mass"]
 
 
 @pytest.mark.parametrize(

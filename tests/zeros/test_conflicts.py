@@ -13,6 +13,7 @@ from unikat.data import CellTable, Key
 from unikat.errors import DataError, SpecError
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import (
+    CONDITIONS_TOGETHER,
     TOGETHER,
     OnConflict,
     apply_zeros,
@@ -53,6 +54,44 @@ def forbidden(record: np.ndarray, rules: range = range(3)) -> bool:
 
 def a_table(codes: np.ndarray, **options: object) -> CellTable:
     return CellTable.from_codes(codes, KEYS, 10_000, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("at_once", [1, 1_000_000])
+def test_broken_conditions_of_a_table_are_those_of_every_record_by_itself(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unikat.zeros.conflicts._MOST_AT_ONCE", at_once)
+    rows = [(1, 0, None), (1, 1, None), (None, 1, 2), (4, None, None)]
+    frame = pd.DataFrame(
+        [
+            {k.name: None if c is None else str(c) for k, c in zip(KEYS, r, strict=True)}
+            for r in rows
+        ]
+    )
+    codes = draw(share=0.3)
+    found = find_conflicts(a_table(codes), Zeros.of(["SEX == 0 and AGE == 3"], KEYS, [frame]))
+    assert found.conditions(0) == ()
+
+    def holds(row: tuple[int | None, ...], cell: tuple[int, ...]) -> bool:
+        return all(a is None or a == b for a, b in zip(row, cell, strict=True))
+
+    expected: dict[str, list[int]] = {}
+    texts = ["AGE == 1 and SEX == 0", "AGE == 1 and SEX == 1", "SEX == 1 and EDUC == 2", "AGE == 4"]
+    for number, record in enumerate(codes, start=1):
+        cells = completions(record)
+        names = [
+            text for row, text in zip(rows, texts, strict=True) if all(holds(row, c) for c in cells)
+        ]
+        if not names and all(any(holds(row, c) for row in rows) for c in cells):
+            names = [CONDITIONS_TOGETHER]
+        for name in names:
+            expected.setdefault(name, []).append(number)
+    told = {one.text: one.rows.tolist() for one in found.conditions(1)}
+    assert told == expected
+    assert CONDITIONS_TOGETHER in told
+    shares = {one.text: one.share for one in found.conditions(1)}
+    assert shares["AGE == 4"] == pytest.approx(1 / 5)
+    assert shares["AGE == 1 and SEX == 0"] == pytest.approx(1 / 10)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5])

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from unikat.errors import OutputError
+
 if TYPE_CHECKING:
     from unikat.report.evaluation_summary import EvaluationSummary
     from unikat.report.summary import Result
@@ -31,9 +33,21 @@ def quietly_closed() -> Iterator[None]:
 
 
 def say(text: str = "") -> None:
-    """Print to standard output; a reader that is gone is no reason to fail."""
-    with quietly_closed():
-        click.echo(text)
+    """Print to standard output; a reader that is gone is no reason to fail.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written to, as a file on a full disk.
+    """
+    try:
+        with quietly_closed():
+            click.echo(text)
+    except OSError as error:
+        raise OutputError(
+            f"Cannot write to standard output: {error.strerror or error}. Files that were to be "
+            "written are complete."
+        ) from None
 
 
 def show(result: Result, folder: Path) -> None:

@@ -50,7 +50,8 @@ def _options(command: Command) -> Command:
         click.option("--models", metavar="A,B,C", help="Models with their options: "
                      "hdp,hdp:alpha=per-record."),
         click.option("--path", metavar="OPTION=1,2,3", help="Fit each model that has this option "
-                     "with each of these values, and find from which on τ1 is stable."),
+                     "with each of these values: from which number of components on is τ1 "
+                     "stable; how much depends on another option."),
         click.option("--held-out", metavar="SHARE", help="Share of the records to leave out and "
                      "predict, as 0.2 or 20%; 0 for none.  [default: 0.2]"),
         *READING,

@@ -22,6 +22,7 @@ from unikat.cli._options import (
 )
 from unikat.cli._output import DONE, FAILED, say
 from unikat.cli._progress import watching
+from unikat.errors import SpecError
 
 
 def _options(command: Command) -> Command:
@@ -109,23 +110,25 @@ def suggest(source: Path, out: Path | None, together: str, most: str, **options:
     follow from the rules of --zeros are not suggested again.
     """
     from unikat.report.zeros import (
-        check_file,
+        check_rules_file,
         find_suggestions,
         suggestion_lines,
         write_suggestions,
     )
 
+    at_most = whole_number("--together", together.strip())
+    if at_most not in (2, 3):
+        raise SpecError(f"--together {together} must be 2 or 3: keys that are looked at together.")
+    n_most = whole_number("--most", most.strip())
+    if n_most < 1:
+        raise SpecError(f"--most {most} must be at least 1, such as 100.")
     if out is not None:
-        check_file(out, overwrite=options["overwrite"])
+        check_rules_file(out, overwrite=options["overwrite"])
     spec = _spec(source, options)
     with watching(quiet=options["quiet"]) as watcher:
         if watcher is not None:
             watcher.stage("Looking")
-        table, found = find_suggestions(
-            spec,
-            together=whole_number("--together", together.strip()),
-            most=whole_number("--most", most.strip()),
-        )
+        table, found = find_suggestions(spec, together=at_most, most=n_most)
     if out is not None:
         write_suggestions(
             table,
@@ -134,9 +137,10 @@ def suggest(source: Path, out: Path | None, together: str, most: str, **options:
             data=spec.data.path.name,
             active=options["active"],
             overwrite=options["overwrite"],
+            together=at_most,
         )
     if not options["quiet"]:
-        say("\n".join(suggestion_lines(table, found)))
+        say("\n".join(suggestion_lines(table, found, together=at_most, most=n_most)))
     return DONE
 
 

@@ -166,8 +166,14 @@ def _compare(path: Path, there: Mapping[str, str], here: Mapping[str, str]) -> N
             f"{name}: {_short(there.get(name, 'none'))} there, {_short(here[name])} here"
             for name in differing
         )
+        table = (
+            " The table is other where the data, the keys, the population size or the impossible "
+            "combinations are."
+            if "table" in differing
+            else ""
+        )
         raise OutputError(
-            f"The checkpoint {path} belongs to another run ({which}). Run with what it was "
+            f"The checkpoint {path} belongs to another run ({which}).{table} Run with what it was "
             f"written for, or choose another folder. {_FRESH}"
         )
 

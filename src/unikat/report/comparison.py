@@ -46,6 +46,7 @@ from unikat.report.source import tabulate, without_conflicts
 from unikat.report.wording import duration, interval, number
 from unikat.report.zeros_facts import on_page
 from unikat.risk.compare import Candidate, Comparison, ComparisonSettings, Store, compare
+from unikat.risk.path import SIZES
 
 COMPARISON, SUMMARY = "comparison.parquet", "summary.json"
 PAGE, SPEC, FITS = "comparison.html", "comparison.toml", "fits"
@@ -200,6 +201,8 @@ def render(summary: ComparisonSummary) -> str:
     paths = [
         {
             "facts": one,
+            "question": wording.path_question(one),
+            "chooses": one.option in SIZES,
             "sentence": summary.sentences[f"paths.{position}"],
             "figure": Markup(figures.path(models, one)),
         }

@@ -14,7 +14,7 @@ from unikat.report.summary import SampleFacts, sample_facts
 from unikat.report.zeros_facts import ZerosFacts, zeros_facts
 from unikat.risk.compare import ComparedModel, Comparison, SamplingRecord
 from unikat.risk.estimate import Summary
-from unikat.risk.path import PathPoint, stabilised
+from unikat.risk.path import SIZES, PathPoint, stabilised
 from unikat.risk.predictive import PredictiveCheck
 from unikat.zeros.conflicts import Handled
 
@@ -77,9 +77,14 @@ class PathFacts:
     base: str
     values: tuple[float, ...]
     chosen: float | None
-    """Smallest value from which on τ1 has stabilised; None if it has not."""
+    """Smallest value from which on τ1 has stabilised; None if it has not, or is no reason to choose
+    a value of this option."""
     provisional: bool
     """A fit of the path has not converged."""
+    tau1_lowest: float
+    """Smallest mean of τ1 on the path."""
+    tau1_highest: float
+    """Largest mean of τ1 on the path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,8 +219,10 @@ def _paths(
                 option=spec.path.option,
                 base=base,
                 values=tuple(point.value for point in points),
-                chosen=stabilised(points),
+                chosen=stabilised(points) if spec.path.option in SIZES else None,
                 provisional=not all(model.sampling.converged for model in members),
+                tau1_lowest=min(point.mean for point in points),
+                tau1_highest=max(point.mean for point in points),
             )
         )
     return tuple(paths)

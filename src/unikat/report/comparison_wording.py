@@ -7,6 +7,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from unikat.report.wording import PROVISIONAL, interval, number, percent
+from unikat.risk.path import SIZES
 
 if TYPE_CHECKING:
     from unikat.report.comparison_summary import (
@@ -168,9 +169,25 @@ def held_out(summary: ComparisonSummary) -> str:
     )
 
 
+def path_question(path: PathFacts) -> str:
+    """Say what a path is to tell."""
+    if path.option in SIZES:
+        return f"From which {path.option} on is the answer stable?"
+    return f"How much depends on {path.option}?"
+
+
 def path_sentence(path: PathFacts) -> str:
-    """Say from where on the estimate no longer changes."""
-    if path.chosen is None:
+    """Say from where on the estimate no longer changes, or how much depends on the option."""
+    if path.option not in SIZES:
+        low, high = number(path.tau1_lowest), number(path.tau1_highest)
+        between = f"is {low} at every value" if low == high else f"lies between {low} and {high}"
+        said = (
+            f"The mean of τ1 of {path.base} {between} for {path.option} from {path.values[0]:g} to "
+            f"{path.values[-1]:g}. How far it moves shows how much depends on this option. It is "
+            "not the size of a model, so no value is chosen: decide by what the option means and "
+            "by the log scores, not by the answer."
+        )
+    elif path.chosen is None:
         said = (
             f"τ1 of {path.base} cannot be said to have stabilised: it still changes at the end of "
             f"the path, {path.option} = {path.values[-1]:g}, or the path ends too early to tell. "

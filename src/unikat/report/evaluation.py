@@ -171,6 +171,13 @@ def read_population(spec: EvaluationSpec) -> tuple[Population, Handled | None]:
     if spec.zeros is None:
         return Population.of(table, strata), None
     handled = without_conflicts(table, spec.zeros, spec.data)
+    if handled.n_set_missing and spec.data.missing != "level":
+        raise DataError(
+            f"{handled.n_set_missing:,} units of the population break a rule of what is "
+            "impossible, and their keys would be set missing; but the truth is known only if every "
+            "unit has a cell. Leave these units out with --zeros-conflict drop "
+            '(on_conflict="drop"), or correct the rules or the file.'
+        )
     if strata is not None:
         strata = strata[handled.kept]
     return Population.of(handled.table, strata), handled

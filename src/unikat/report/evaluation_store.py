@@ -109,11 +109,16 @@ class FitStore:
                 "anew with --overwrite."
             ) from None
         if different:
+            which = ", ".join(_SAID.get(name, name) for name in different)
             raise OutputError(
-                f"The fits in {study.parent} are of another study; these differ: "
-                f"{', '.join(different)}. Resume with the options of that study (models, sizes "
-                "and repeats may be added), start anew with --overwrite, or choose another --out."
+                f"The fits in {study.parent} are of another study; these differ: {which}. Resume "
+                "with the options of that study (models, sizes and repeats may be added), start "
+                "anew with --overwrite, or choose another --out."
             )
+
+
+_SAID = {"data, keys or strata": "data, keys, strata or impossible combinations"}
+"""What messages call a part of a study, where its name in the file says too little."""
 
 
 def _plain(score: FitScore) -> dict[str, Any]:

@@ -64,5 +64,7 @@ def make_zeros(spec: ZerosSpec, keys: Sequence[Key]) -> Zeros:
     """
     try:
         return Zeros.of([(rule.name, rule.rule) for rule in spec.rules], keys, tables=spec.tables)
-    except SpecError as error:
-        raise SpecError(str(error) if spec.source is None else f"{spec.source}: {error}") from None
+    except (SpecError, DataError) as error:
+        # A table of conditions may be missing or not readable.
+        said = str(error) if spec.source is None else f"{spec.source}: {error}"
+        raise type(error)(said) from None

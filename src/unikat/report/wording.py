@@ -167,10 +167,27 @@ def verdict(result: Result) -> str:
     found = [result.tau1, result.tau2]
     rhats = [s.rhat for s in found if s.rhat is not None]
     sizes = [e for s in found for e in (s.ess_bulk, s.ess_tail) if e is not None]
-    worst = f"R-hat at most {max(rhats):.3f}" if rhats else "R-hat not known"
-    size = f"effective sample size at least {number(min(sizes))}" if sizes else "no effective size"
-    asked = f"asked for: {sampling.rhat_target:g} and {number(sampling.ess_target)}"
-    state = "The chains agree" if result.converged else "The chains have not converged"
+    worst, size = max(rhats, default=None), min(sizes, default=None)
+    found_rhat = "R-hat not known" if worst is None else f"R-hat at most {worst:.3f}"
+    found_size = (
+        "no effective size" if size is None else f"effective sample size at least {number(size)}"
+    )
+    asked = f"{sampling.rhat_target:g} and {number(sampling.ess_target)}"
+    if result.converged:
+        state = f"The chains agree: {found_rhat}, {found_size} (asked for: {asked})."
+    else:
+        short = []
+        if worst is None or not worst <= sampling.rhat_target:
+            rhat = "not known" if worst is None else f"up to {worst:.3f}"
+            short.append(f"R-hat is {rhat} (asked for: at most {sampling.rhat_target:g})")
+        if size is None or not size >= sampling.ess_target:
+            ess = "not known" if size is None else f"down to {number(size)}"
+            short.append(
+                f"the effective sample size is {ess} (asked for: at least "
+                f"{number(sampling.ess_target)})"
+            )
+        said = " and ".join(short) or f"{found_rhat}, {found_size} (asked for: {asked})"
+        state = f"The chains have not converged: {said}."
     ends = {
         "sweep limit": " Sampling stopped at the limit of sweeps.",
         "time limit": " Sampling stopped at the limit of time.",
@@ -181,7 +198,7 @@ def verdict(result: Result) -> str:
         if result.converged
         else (" The numbers are provisional: let it run longer (--resume) before relying on them.")
     )
-    return f"{state}: {worst}, {size} ({asked}).{ends.get(result.stop_reason, '')}{advice}"
+    return f"{state}{ends.get(result.stop_reason, '')}{advice}"
 
 
 def sentences(result: Result) -> dict[str, str]:

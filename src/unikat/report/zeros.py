@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from unikat._toml import toml_literal
-from unikat._typing import Int32
+from unikat._typing import Int32, Int64
 from unikat.data import CellTable, Key
 from unikat.errors import OutputError, SpecError
 from unikat.provenance import AssessmentSpec
@@ -22,13 +22,20 @@ from unikat.report.files import replace_file
 from unikat.report.source import UNKNOWN, make_zeros, tabulate
 from unikat.report.wording import number, percent
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
-from unikat.zeros.conflicts import BrokenRule, Conflicts, find_conflicts, shown
+from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown
 from unikat.zeros.levels import Levels
+from unikat.zeros.suggest import MOST_COMBINATIONS, not_looked_at
 
 NO_RULES = (
     "There are no rules: name a file of rules, or a table of impossible combinations, with "
     "--zeros FILE."
 )
+
+
+MOST_SKIPPED = 5
+"""Sets of keys that are named as not looked at."""
+MOST_CONDITIONS = 20
+"""Broken conditions of a table that are printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,15 +91,28 @@ def check_lines(checked: Checked) -> list[str]:
         if position < len(zeros.rules):
             cells = percent(zeros.rules[position].n_impossible / zeros.n_cells)
         rows.append((shown(rule), cells, *_counted(rule.n_records, n), _first(rule)))
+        conditions = conflicts.conditions(position)
+        for one in conditions[:MOST_CONDITIONS]:
+            part = "–" if one.share is None else percent(one.share)
+            first = ", ".join(map(str, one.rows[:LISTED]))
+            first += ", ..." if one.n_records > LISTED else ""
+            rows.append((f"  {cut(one.text)}", part, *_counted(one.n_records, n), first))
+        if len(conditions) > MOST_CONDITIONS:
+            more = f"  and {len(conditions) - MOST_CONDITIONS} more conditions (--rows lists all)"
+            rows.append((more, "", "", "", ""))
     broken = checked.n_records
     rows.append(
         ("all together", percent(zeros.n_impossible / zeros.n_cells), *_counted(broken, n), "")
     )
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = [
-        f"{row[0]:<{widths[0]}}  "
-        + "  ".join(f"{cell:>{width}}" for cell, width in zip(row[1:4], widths[1:], strict=True))
-        + f"  {row[4]}".rstrip()
+        "  ".join(
+            [
+                f"{row[0]:<{widths[0]}}",
+                *(f"{cell:>{width}}" for cell, width in zip(row[1:4], widths[1:], strict=True)),
+                row[4],
+            ]
+        ).rstrip()
         for row in rows
     ]
     said = (
@@ -110,6 +130,8 @@ def check_lines(checked: Checked) -> list[str]:
 def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None:
     """Write the number of every row that breaks a rule, once for each rule, as CSV.
 
+    For a rule that is a table of conditions there is a line for each condition that is broken.
+
     Raises
     ------
     OutputError
@@ -117,12 +139,20 @@ def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None
     """
     check_file(path, overwrite=overwrite)
     conflicts = checked.conflicts
-    rows = [conflicts.rows(position) for position in range(len(conflicts.rules))]
-    rule = np.repeat(np.arange(len(rows)), [len(found) for found in rows])
+    rows: list[Int64] = []
+    names: list[tuple[str, str | None]] = []
+    for position, rule in enumerate(conflicts.rules):
+        name, conditions = rule.name or rule.text, conflicts.conditions(position)
+        rows += [one.rows for one in conditions] or [conflicts.rows(position)]
+        names += [(name, one.text) for one in conditions] or [(name, None)]
+    which = np.repeat(np.arange(len(rows)), [len(found) for found in rows])
     row = np.concatenate(rows)
-    order = np.lexsort((rule, row))
-    names = pa.array([said.name or said.text for said in conflicts.rules], pa.string())
-    table = pa.table({"row": row[order], "rule": names.take(pa.array(rule[order]))})
+    order = np.lexsort((which, row))
+    said = [
+        pa.array(part, pa.string()).take(pa.array(which[order]))
+        for part in zip(*names, strict=True)
+    ]
+    table = pa.table({"row": row[order], "rule": said[0], "condition": said[1]})
     replace_file(path, _csv(table))
 
 
@@ -195,10 +225,13 @@ def find_suggestions(
     return table, suggest(table, known, n_keys=together, most=most)
 
 
-def suggestion_lines(table: CellTable, found: Sequence[Suggestion]) -> list[str]:
-    """Lines that `unikat zeros suggest` prints."""
+def suggestion_lines(
+    table: CellTable, found: Sequence[Suggestion], *, together: int = 3, most: int = 100
+) -> list[str]:
+    """Lines that `unikat zeros suggest` prints, for the options with which they were found."""
+    skipped = textwrap.wrap(_skipped(table, together), width=88)
     if not found:
-        return ["No combination is missing beyond chance."]
+        return ["No combination is missing beyond chance.", *skipped]
     rows = [("expected", "seen", "chance below", "rule")]
     rows += [(number(one.expected), "0", _chance(one.bound), one.rule) for one in found]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
@@ -211,7 +244,22 @@ def suggestion_lines(table: CellTable, found: Sequence[Suggestion]) -> list[str]
         f"None of the {table.n_records:,} records has these combinations. What is rare, or was "
         "left out when the sample was drawn, is not impossible: judge each."
     )
-    return [*lines, "", *textwrap.wrap(said, width=88)]
+    if len(found) == most:
+        said += f" No more than {most:,} are listed; --most lists more."
+    return [*lines, "", *textwrap.wrap(said, width=88), *skipped]
+
+
+def _skipped(table: CellTable, together: int) -> str:
+    """Say which keys were not looked at together; nothing if all were."""
+    skipped = not_looked_at(table, together)
+    if not skipped:
+        return ""
+    named = "; ".join(", ".join(keys) for keys in skipped[:MOST_SKIPPED])
+    more = f"; and {len(skipped) - MOST_SKIPPED:,} more sets" if len(skipped) > MOST_SKIPPED else ""
+    return (
+        f"Not looked at together, since their levels combine to more than {MOST_COMBINATIONS:,}: "
+        f"{named}{more}. Group their levels to have them looked at."
+    )
 
 
 def write_suggestions(
@@ -222,6 +270,7 @@ def write_suggestions(
     data: str,
     active: bool = False,
     overwrite: bool = False,
+    together: int = 3,
 ) -> None:
     """Write suggestions as a file of rules in which a person strikes or accepts each.
 
@@ -239,19 +288,24 @@ def write_suggestions(
         Write them as rules that hold; by default they are comments until a person accepts them.
     overwrite
         Replace a file that is there.
+    together
+        How many keys were looked at together, at most.
 
     Raises
     ------
+    SpecError
+        If the file does not end in .toml.
     OutputError
         If the file is there and `overwrite` is not set, or it cannot be written.
     """
-    check_file(path, overwrite=overwrite)
+    check_rules_file(path, overwrite=overwrite)
     what = "Strike" if active else "Take the # off"
     which = "a rule that is wrong" if active else "a rule to accept it"
     lines = [
         f"# Combinations that none of the {table.n_records:,} records of {_one_line(data)} has,",
         "# although many were expected from how the keys occur two by two. What is rare, or was",
         f"# left out when the sample was drawn, is not impossible. {what} {which}.",
+        *(f"# {line}" for line in textwrap.wrap(_comment(_skipped(table, together)), width=88)),
         "rules = [",
     ]
     for one in found:
@@ -273,12 +327,31 @@ def check_file(path: Path, *, overwrite: bool) -> None:
     """
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file.")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path} is a device, not a file; name a file.")
     if not path.absolute().parent.is_dir():
         raise OutputError(f"The folder {path.absolute().parent} does not exist; make it first.")
     if path.exists() and not overwrite:
         raise OutputError(
             f"{path} exists already. Give --overwrite to replace it, or name another file. "
             "Nothing was written."
+        )
+
+
+def check_rules_file(path: Path, *, overwrite: bool) -> None:
+    """Refuse a place at which a file of rules cannot or must not be written.
+
+    Raises
+    ------
+    SpecError
+        If its name does not say that it is TOML: --zeros would read it as a table.
+    OutputError
+        With what to do.
+    """
+    check_file(path, overwrite=overwrite)
+    if path.suffix.lower() != ".toml":
+        raise SpecError(
+            f"{path.name} must end in .toml; --zeros would take it for a table of conditions."
         )
 
 
@@ -328,6 +401,11 @@ def _quoted(rule: str) -> str:
 
 def _one_line(name: str) -> str:
     return " ".join(name.split()) if name.isprintable() else "the file"
+
+
+def _comment(text: str) -> str:
+    """What a comment of TOML can hold of a text."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _first(rule: BrokenRule) -> str:

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from unikat.data import Key
-from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Draws
 from unikat.report.wording import percent
-from unikat.risk.estimate import Summary, summary_of
+from unikat.risk.estimate import EXPECTED_RHAT, Summary, summary_of
 from unikat.zeros import Rule, rule_text
 from unikat.zeros.conflicts import Handled
-from unikat.zeros.rules import parse
 
 MASS = "impossible_mass"
 """Name of the scalar that models keep with their draws where combinations are impossible."""
@@ -57,7 +55,8 @@ class ZerosResult(ZerosFacts):
     """The same, and what the rules did to the model of an assessment."""
 
     impossible_mass: Summary | None = None
-    """Share of the fitted model's probability that the rules take away; None if not known."""
+    """Share of what the fitted components spread that the rules cut off; None if not known. Not
+    what a model fitted without the rules would put on impossible combinations."""
 
 
 def zeros_facts(handled: Handled | None) -> ZerosFacts | None:
@@ -113,18 +112,9 @@ def zeros_spec(handled: Handled) -> dict[str, Any]:
     """Write the rules as the `[zeros]` table of a specification; tables become rules."""
     rules: list[dict[str, Any]] = []
     for rule in handled.conflicts.zeros.rules:
-        texts = [rule.text] if _is_text(rule) else _texts(rule, handled.table.keys)
+        texts = _texts(rule, handled.table.keys) if rule.from_table else [rule.text]
         rules += [{"rule": text, "name": rule.name} for text in texts]
     return {"rules": rules, "on_conflict": handled.on_conflict}
-
-
-def _is_text(rule: Rule) -> bool:
-    """Tell whether a rule was read from a text, not from a table."""
-    try:
-        parse(rule.text)
-    except SpecError:
-        return False
-    return True
 
 
 def _texts(rule: Rule, keys: Sequence[Key]) -> list[str]:
@@ -190,15 +180,22 @@ def conflicts_sentence(facts: ZerosFacts) -> str:
 
 
 def mass_sentence(facts: ZerosFacts) -> str:
-    """Say how much the rules take away from the model; nothing if it is not known."""
+    """Say how much the rules cut off the model's components; nothing if it is not known."""
     mass = facts.impossible_mass if isinstance(facts, ZerosResult) else None
     if mass is None:
         return ""
-    return (
-        "The model gives them no probability. Without the rules it would put "
-        f"{percent(mass.mean)} of its probability ({percent(mass.lower)} to "
-        f"{percent(mass.upper)}) on them; the possible combinations share that in proportion."
+    said = (
+        "The model gives them no probability: of what its components spread, the rules cut off "
+        f"{percent(mass.mean)} ({percent(mass.lower)} to {percent(mass.upper)}). The file hardly "
+        "tells this share, and it is not what a model fitted without the rules would put on them, "
+        "which is often much less."
     )
+    if mass.rhat is not None and not mass.rhat <= EXPECTED_RHAT:
+        said += (
+            f" The chains do not agree on it (R-hat {mass.rhat:.2f}), so its interval is "
+            "provisional."
+        )
+    return said
 
 
 def sentences(facts: ZerosFacts | None) -> dict[str, str]:

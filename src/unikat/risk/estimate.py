@@ -123,8 +123,13 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         worst = max(
             (d.rhat for d in draws.diagnostics.values() if np.isfinite(d.rhat)), default=np.nan
         )
+        how = (
+            "was interrupted"
+            if draws.stop_reason == "interrupted"
+            else f"stopped at the {draws.stop_reason}"
+        )
         warnings.append(
-            f"Sampling stopped at the {draws.stop_reason} before it converged (largest R-hat "
+            f"Sampling {how} before it converged (largest R-hat "
             f"{worst:.3f}): the numbers are preliminary; do not decide on them."
         )
     rhat = max(summaries[name].rhat or 0.0 for name in ("tau1_expected", "tau2_expected"))

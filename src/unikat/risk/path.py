@@ -10,6 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+SIZES = frozenset({"components"})
+"""Options that are the size of a model and only have to be large enough; of any other option, such
+as a prior, no value is right because the estimate no longer changes."""
 RELATIVE = 0.05
 """Difference of the means that is too small to matter, as a share of the larger one."""
 DEVIATIONS = 0.5

@@ -7,9 +7,10 @@ combinations can hold it, so something has to be done before a model is fitted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from unikat._typing import Bool, Int32, Int64
 from unikat.data.keys import MISSING
 from unikat.data.table import CellTable, pattern_ids
 from unikat.errors import DataError, SpecError, suggest
+from unikat.zeros.writing import rule_text
 
 if TYPE_CHECKING:
     from unikat.zeros.zeros import Zeros
@@ -27,10 +29,13 @@ OnConflict: TypeAlias = Literal["stop", "drop", "missing"]
 the broken rules constrain are set missing in them."""
 LISTED = 5
 """Row numbers told of each rule in a message."""
+CONDITIONS_TOGETHER = "several conditions together"
+"""The same for the conditions of a table."""
 TOGETHER = "several rules together"
 """What stands for a rule where no single one forbids a record, but every completion of it."""
 _MOST_RULES = 20
 _LONGEST_SHOWN = 60
+_MOST_AT_ONCE = 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,23 @@ class BrokenRule:
     n_records: int
     first_rows: tuple[int, ...]
     """Their first row numbers in the file; the first row is 1."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BrokenCondition:
+    """A condition of a table, and the records that break it."""
+
+    text: str
+    """It as a rule."""
+    share: float | None
+    """Part of all combinations that it makes impossible; None of several together."""
+    rows: Int64
+    """Row numbers in the file; the first row is 1."""
+
+    @property
+    def n_records(self) -> int:
+        """Records that break it."""
+        return len(self.rows)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +105,43 @@ class Conflicts:
     def rows(self, rule: int) -> Int64:
         """Row numbers of the records that break a rule by its position, the first row being 1."""
         return self._rows(self.patterns(rule))
+
+    def conditions(self, rule: int) -> tuple[BrokenCondition, ...]:
+        """Conditions of a table that records break, by the position of its rule.
+
+        Those that most records break come first; nothing for a rule that is no table. A last one,
+        :data:`CONDITIONS_TOGETHER`, is for incomplete records that no single one forbids.
+        """
+        if rule >= len(self.zeros.rules) or not self.zeros.rules[rule].from_table:
+            return ()
+        table, where = self.zeros.rules[rule], self._by_rule[rule]
+        cells, alone = self.table.cells[where], np.zeros(len(where), bool)
+        found = []
+        for condition, broken in _broken_conditions(cells, table.conditions, table.offsets):
+            alone |= broken
+            sets = {
+                j: np.flatnonzero(condition[start:end]).tolist()
+                for j, (start, end) in enumerate(
+                    zip(table.offsets[:-1], table.offsets[1:], strict=True)
+                )
+                if not condition[start:end].all()
+            }
+            text = rule_text(self.table.keys, sets)
+            share = prod(len(levels) / table.n_levels[j] for j, levels in sets.items())
+            found.append(self._condition(text, share, where[broken]))
+        found.sort(key=lambda one: -one.n_records)
+        if not alone.all():
+            found.append(self._condition(CONDITIONS_TOGETHER, None, where[~alone]))
+        return tuple(found)
+
+    def _condition(self, text: str | None, share: float | None, where: Int64) -> BrokenCondition:
+        patterns = np.zeros(len(self.forbidden), bool)
+        patterns[where] = True
+        return BrokenCondition(
+            text=text or "a condition whose labels no rule can hold",
+            share=share,
+            rows=self._rows(patterns),
+        )
 
     def message(self, name: str) -> str:
         """Say how many records break which rule, in which rows, and what can be done."""
@@ -286,6 +345,22 @@ def _with_missing(table: CellTable, conflicts: Conflicts) -> CellTable:
     return _regrouped(table, new)
 
 
+def _broken_conditions(
+    patterns: Int32, conditions: Bool, offsets: Int64
+) -> Iterator[tuple[Bool, Bool]]:
+    """Yield conditions that forbid patterns all by themselves, and these, (n,)."""
+    step = max(1, _MOST_AT_ONCE // max(1, len(patterns)))
+    for start in range(0, len(conditions) if len(patterns) else 0, step):
+        some = conditions[start : start + step]
+        inside = np.ones((len(patterns), len(some)), bool)
+        for j in range(len(offsets) - 1):
+            sets = some[:, offsets[j] : offsets[j + 1]]
+            # A missing key (-1) is in a set that holds all levels: the last column.
+            inside &= np.column_stack([sets, sets.all(axis=1)]).T[patterns[:, j]]
+        for position in np.flatnonzero(inside.any(axis=0)):
+            yield some[position], inside[:, position]
+
+
 def _keys_to_go(patterns: Int32, zeros: Zeros) -> Bool:
     """Keys that make patterns impossible, (n, n_keys).
 
@@ -348,7 +423,12 @@ def _regrouped(table: CellTable, cells: Int32) -> CellTable:
 
 def shown(rule: BrokenRule) -> str:
     """Return what one line calls a rule: its name, or the beginning of its text."""
-    text = " ".join((rule.name or rule.text).split())
+    return cut(rule.name or rule.text)
+
+
+def cut(text: str) -> str:
+    """Return the beginning of a text, on one line."""
+    text = " ".join(text.split())
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
 

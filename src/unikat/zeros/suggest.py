@@ -64,6 +64,9 @@ def suggest(
     widowed, are looked at as a whole as well. What is beyond chance is united to products of level
     sets, as large as they go, and left out if it follows from others with more evidence.
 
+    Keys whose levels combine to more than a million are not looked at together
+    (:func:`not_looked_at` names them).
+
     A suggestion is evidence for a person to judge: something rare or excluded by the way the
     sample was drawn is not impossible.
 
@@ -123,6 +126,35 @@ def suggest(
             )
     found.sort(key=lambda one: (-one.expected, len(one.keys), one.rule))
     return _telling(found, table, zeros, most)
+
+
+def not_looked_at(table: CellTable, n_keys: int = 3) -> tuple[tuple[str, ...], ...]:
+    """Return the names of keys that :func:`suggest` does not look at together.
+
+    Their levels combine to more than :data:`MOST_COMBINATIONS`.
+
+    Parameters
+    ----------
+    table
+        The sample.
+    n_keys
+        2 or 3: how many keys are looked at together, at most.
+
+    Examples
+    --------
+    >>> from unikat.data.keys import Key
+    >>> keys = [Key.of_size("AGE", 1500), Key.of_size("JOB", 900), Key.of_size("SEX", 2)]
+    >>> table = CellTable.from_codes([[0, 0, 0]], keys, population_size=10)
+    >>> not_looked_at(table)
+    (('AGE', 'JOB'), ('AGE', 'JOB', 'SEX'))
+    """
+    names = [key.name for key in table.keys]
+    return tuple(
+        tuple(names[j] for j in keys)
+        for n in range(2, n_keys + 1)
+        for keys in combinations(range(table.n_keys), n)
+        if prod(table.n_levels[j] for j in keys) > MOST_COMBINATIONS
+    )
 
 
 def _telling(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -34,6 +34,8 @@ class Rule:
         Levels of each key of the table, n_keys of them.
     keys
         Names of the keys it is about.
+    from_table
+        Whether it is a table of conditions.
     conditions
         (n_conditions, n_rows): whether a level is in the set of a condition. The levels of key j
         are columns offsets[j] to offsets[j+1]-1; a cell is impossible if there is a condition all
@@ -52,6 +54,7 @@ class Rule:
     n_levels: tuple[int, ...]
     keys: tuple[str, ...]
     conditions: Bool
+    from_table: bool = False
 
     @classmethod
     def of(cls, text: str, keys: Sequence[Key], name: str | None = None) -> Rule:
@@ -95,8 +98,14 @@ class Rule:
         said = name_of_table(table)
         text = f"{len(conditions):,} condition{'s' if len(conditions) != 1 else ''} of {said}"
         layout = Layout(n_levels=tuple(key.n_levels for key in keys))
-        rule = _rule(conditions, layout, keys, text, name)
-        _ = rule.diagram  # Refuses a table that forbids everything.
+        rule = replace(_rule(conditions, layout, keys, text, name), from_table=True)
+        try:
+            _ = rule.diagram
+        except NothingPossibleError:
+            raise SpecError(
+                f"{said} forbids everything: its conditions together leave no combination "
+                "possible. A row says what is impossible, not what is possible."
+            ) from None
         return rule
 
     @property
