@@ -479,3 +479,117 @@ def completion_law(
     }
     total = math.fsum(cells.values())
     return {cell: mass / total for cell, mass in cells.items() if mass > 0.0}
+
+
+def mixed_law(
+    impossible: Array,
+    order: Sequence[int],
+    theta: list[Array],
+    urn: dict[tuple[int, ...], float],
+) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
+    """P(beginning, components of all keys) of an impossible record of several components."""
+    law = {}
+    for levels, _ in impossible_beginnings(impossible, order):
+        pattern = tuple(levels.get(j, -1) for j in range(len(order)))
+        for z, mass in urn.items():
+            if len(set(z)) > 1:
+                law[pattern, z] = mass * math.prod(
+                    float(theta[j][x, z[j]]) for j, x in levels.items()
+                )
+    return law
+
+
+class Ridge:
+    """One move of a profile and its component's weight, its ratio from the densities.
+
+    The target: Dirichlet profiles, weights with density prod_k g_k^(e_k - 1) over the slots that
+    move, what is left to the others having exponent `rest`, and the factor (1 - R)^-n_seen, R the
+    probability of an impossible record of one component. theta is a list of (n_levels, n_slots),
+    as are `shapes`; exponents (n_slots,), 0 for the slots that do not move.
+    """
+
+    def __init__(
+        self,
+        impossible: Array,
+        shapes: list[Array],
+        exponents: Array,
+        rest: float,
+        alpha: float,
+        n_seen: float,
+    ) -> None:
+        self.impossible, self.shapes, self.exponents = impossible, shapes, exponents
+        self.rest, self.alpha, self.n_seen = rest, alpha, n_seen
+
+    def possible(self, theta: list[Array], k: int) -> float:
+        return float(cell_law(theta, [k] * len(theta))[~self.impossible].sum())
+
+    def tilts(self, theta: list[Array], j: int, k: int) -> Array:
+        """P(possible | key j has each level, the other keys of k)."""
+        found = []
+        for level in range(len(theta[j])):
+            sure = [profile.copy() for profile in theta]
+            sure[j][:, k] = np.arange(len(theta[j])) == level
+            found.append(self.possible(sure, k))
+        return np.array(found)
+
+    def moved_weights(self, weights: Array, k: int, ratio: float) -> Array:
+        grown = np.where(np.arange(len(weights)) == k, weights * ratio, weights)
+        return grown / grown.sum()
+
+    def log_target(self, theta: list[Array], weights: Array) -> float:
+        value = math.fsum(
+            float(((shape - 1.0) * np.log(profile)).sum())
+            for shape, profile in zip(self.shapes, theta, strict=True)
+        )
+        free = self.exponents > 0.0
+        value += float(((self.exponents[free] - 1.0) * np.log(weights[free])).sum())
+        if not free.all():
+            value += (self.rest - 1.0) * math.log(weights[~free].sum())
+        mass = math.fsum(
+            float(g)
+            * math.prod((l + self.alpha * g) / (l + self.alpha) for l in range(1, len(theta)))
+            * (1.0 - self.possible(theta, k))
+            for k, g in enumerate(weights)
+        )
+        return value - self.n_seen * math.log1p(-mass)
+
+    def log_jacobian(self, weights: Array, k: int, ratio: float) -> float:
+        """Of the weights that move, the last of all given by the others, by differences."""
+        free = np.flatnonzero(self.exponents > 0.0)
+        last = np.arange(len(weights))[-1:]
+        if len(free) < len(weights):
+            last = np.flatnonzero(self.exponents <= 0.0)
+        else:
+            free = free[:-1]
+        columns = []
+        for place in free:
+            step = 1e-6 * weights[place]
+            ends = []
+            for sign in (-1.0, 1.0):
+                there = weights.copy()
+                there[place] += sign * step
+                # What is left shrinks as a whole.
+                there[last] *= 1.0 - sign * step / weights[last].sum()
+                ends.append(self.moved_weights(there, k, ratio)[free])
+            columns.append((ends[1] - ends[0]) / (2.0 * step))
+        return float(np.linalg.slogdet(np.array(columns))[1])
+
+    def log_proposal(self, profile: Array, shape: Array, rates: Array) -> float:
+        """Density of normalised Gamma(shape) / rates at `profile`, but for a constant."""
+        value = float((shape * np.log(rates) + (shape - 1.0) * np.log(profile)).sum())
+        return value - float(shape.sum()) * math.log(float(rates @ profile))
+
+    def log_ratio(
+        self, theta: list[Array], weights: Array, j: int, k: int, profile: Array, floor: float
+    ) -> tuple[float, list[Array], Array]:
+        """Log of the ratio to accept with, and the state proposed."""
+        rates = self.tilts(theta, j, k) + floor
+        after = [there.copy() for there in theta]
+        after[j][:, k] = profile
+        ratio = self.possible(theta, k) / self.possible(after, k)
+        moved = self.moved_weights(weights, k, ratio)
+        value = self.log_target(after, moved) - self.log_target(theta, weights)
+        value += self.log_jacobian(weights, k, ratio)
+        value += self.log_proposal(theta[j][:, k], self.shapes[j][:, k], rates)
+        value -= self.log_proposal(profile, self.shapes[j][:, k], rates)
+        return value, after, moved

@@ -14,7 +14,7 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels.zeros import Diagram
-from unikat.models import newcomer, possible
+from unikat.models import impossible, newcomer, possible
 from unikat.models.base import Stream
 from unikat.models.catalogue import build_model
 from unikat.rng import chain_key
@@ -320,6 +320,74 @@ def test_the_prior_of_the_possible_cells_ends_the_simulation_early():
         for name in ("hdp", "gom", "latent-class"):
             with pytest.raises(SpecError, match="zeros_tempering"):
                 build_model(name, {"zeros_tempering": bad})
+
+
+@pytest.mark.parametrize("name", ["hdp", "gom", "latent-class"])
+def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch):
+    """What the moves are given, counted once more from the records."""
+    options = {"components": 5} if name == "gom" else {}
+    model: Any = build_model(name, {"split_merge": False, **options})
+    data = model.prepare(random_table())
+    records = getattr(data, "records", data)
+    state, _ = after(model, data, 6)
+    if name != "latent-class":
+        # Many mixed records.
+        state = state._replace(alpha=np.array([3.0]))
+    seen: dict[str, list[Any]] = {}
+
+    def spy(module: Any, function: str) -> None:
+        right = getattr(module, function)
+
+        def wrapped(*given: Any) -> Any:
+            before = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in given)
+            found = right(*given)
+            seen.setdefault(function, []).append((before, found))
+            return found
+
+        monkeypatch.setattr(module, function, wrapped)
+
+    for function in ("along_ridges", "simulate_memberships", "completed"):
+        spy(possible, function)
+    spy(impossible.weight_kernels, "draw_tables")
+    spy(type(model), "_refresh")
+    model.step(Stream(3, 1, 7), state, data, 1)
+    given = seen["along_ridges"][0][0]
+    rows = records.rows[records.record_cell]
+    rows[possible.incomplete(records)] = seen["completed"][0][1]
+    n = len(rows)
+    z = np.broadcast_to(seen["_refresh"][0][0][3].z[:n], rows.shape)
+    n_mixed = 0
+    whole_z = z
+    if name != "latent-class":
+        mixed = seen["simulate_memberships"][0][1]
+        n_mixed = len(mixed.rows)
+        assert n_mixed > 10
+        assert all(len(set(one)) > 1 for one in mixed.z.tolist())
+        rows, whole_z = np.concatenate((rows, mixed.rows)), np.concatenate((z, mixed.z))
+    counts = np.zeros(state.theta.shape, int)
+    np.add.at(counts, (rows[rows >= 0], whole_z[rows >= 0]), 1)
+    np.testing.assert_array_equal(given[5], counts)
+    tables = given[6]
+    if name == "latent-class":
+        np.testing.assert_array_equal(tables, np.bincount(z[:, 0], minlength=len(tables)))
+    else:
+        # Stacks: how many tokens have so many before them of their record and component.
+        stacks = np.zeros((4, len(tables)), int)
+        for one in whole_z.tolist():
+            for j, k in enumerate(one):
+                stacks[one[:j].count(k), k] += 1
+        drawn = seen["draw_tables"][0][0]
+        np.testing.assert_array_equal(drawn[3], stacks)
+        assert drawn[2] == state.alpha[0]
+        assert (tables >= stacks[0]).all()
+        assert (tables <= stacks.sum(axis=0)).all()
+    share, rest = (1.0, 5.0) if name == "gom" else (0.0, float(state.top[0]))
+    assert given[8] == (share, tables.sum() + rest)
+    assert given[9] == model.n_possible(n) + n_mixed
+    assert given[7] == (0.0 if name == "latent-class" else state.alpha[0])
+    np.testing.assert_array_equal(given[4], state.profile)
+    np.testing.assert_array_equal(given[10], state.theta)
+    np.testing.assert_array_equal(given[11], state.weights)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.4, 20.0])

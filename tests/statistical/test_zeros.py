@@ -18,15 +18,13 @@ import naive
 from statistical import joint, twin
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.kernels import mixture
-from unikat.kernels.random import PURPOSE_IMPOSSIBLE
 from unikat.models import gom, hdp, latent_class, mixed_membership, possible
-from unikat.models.base import Stream
+from unikat.models.base import Info, Stream
 
 pytestmark = pytest.mark.statistical
 
 FALSE_ALARM = 1e-5
-"""Of each test, shared evenly among what is compared; 22 such tests, so 2.2e-4 in total. A planted
+"""Of each test, shared evenly among what is compared; 25 such tests, so 2.5e-4 in total. A planted
 bug has to be seen at a hundredth of it."""
 
 
@@ -201,26 +199,36 @@ def of_all(plant: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return planted
 
 
+def exponents(right: Any) -> Any:
+    """Plant ridges on which the weights' exponents sum to five more."""
+
+    def slip(*arguments: Any) -> Any:
+        share, total = arguments[8]
+        return right(*arguments[:8], (share, total + 5.0), *arguments[9:])
+
+    return slip
+
+
 MIXED, CLASSES = "simulate_memberships", "simulate_classes"
 SHARP = PRIORS["classes"]._replace(profile=0.4, known=gaps())
 BUGS = {
-    "mixed: ignored": (HDP, 40, mixed_membership.MixedMembership, "_impossible", of_all(ignored)),
-    "mixed: not tempered": (HDP, 110, possible.TruncationPrior, "n_possible", untempered),
+    "mixed: ignored": (HDP, 30, mixed_membership, "impossible_records", of_all(ignored)),
+    "mixed: not tempered": (HDP, 70, possible.TruncationPrior, "n_possible", untempered),
     "mixed: last tokens": (
-        HDP, 60, mixed_membership.MixedMembership, "_impossible", of_all(fewer(not_last)),
+        HDP, 35, mixed_membership, "impossible_records", of_all(fewer(not_last)),
     ),
-    "mixed: tokens of alpha": (HDP, 25, possible, "augmented", own_tokens),
-    "mixed: keys missing": (HDP._replace(known=TWO_KEYS), 80, possible, "completed", anything),
+    "mixed: tokens of alpha": (HDP, 20, possible, "augmented", own_tokens),
+    "mixed: keys missing": (HDP._replace(known=TWO_KEYS), 60, possible, "completed", anything),
     "mixed: keys by share": (
-        PRIORS["gom-learned-missing"], 60, possible, "completed", unconditional,
+        PRIORS["gom-learned-missing"], 40, possible, "completed", unconditional,
     ),
-    "mixed: larger alphas": (ALIKE, 90, possible, MIXED, larger_alphas),
-    "classes: ignored": (SHARP, 25, possible, CLASSES, ignored),
-    "classes: not tempered": (SHARP, 50, possible.TruncationPrior, "n_possible", untempered),
-    "classes: last tokens": (SHARP, 40, possible, CLASSES, fewer(not_last)),
-    "classes: keys missing": (SHARP._replace(known=TWO_KEYS), 50, possible, "completed", anything),
-    "classes: keys by share": (SHARP, 60, possible, "completed", unconditional),
-    "classes: wrong ones": (SHARP, 60, possible, "chances", same_for_all),
+    "mixed: larger alphas": (ALIKE, 65, possible, MIXED, larger_alphas),
+    "classes: ignored": (SHARP, 20, possible, CLASSES, ignored),
+    "classes: not tempered": (SHARP, 32, possible.TruncationPrior, "n_possible", untempered),
+    "classes: last tokens": (SHARP, 35, possible, CLASSES, fewer(not_last)),
+    "classes: keys missing": (SHARP._replace(known=TWO_KEYS), 40, possible, "completed", anything),
+    "classes: keys by share": (SHARP, 35, possible, "completed", unconditional),
+    "classes: wrong ones": (SHARP, 45, possible, "chances", same_for_all),
 }  # fmt: skip
 
 
@@ -230,6 +238,44 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     monkeypatch.setattr(module, function, plant(getattr(module, function)))
     sampler = joint.ModelUnderTest(prior)
     p = joint_test(prior, sampler, seed=4, n_runs=n_runs, n_steps=36)
+    assert not passes(p, 0.01), p
+
+
+def only_ridges(monkeypatch: Any) -> None:
+    """Leave out what stands above the records, which would soon correct a wrong move."""
+
+    def same(model: Any, key: Any, sweep: int, state: Any, *_: Any) -> tuple[Any, Info]:
+        return state, Info({"split_merge": 0.0})
+
+    monkeypatch.setattr(mixed_membership.MixedMembership, "_refresh", same)
+    monkeypatch.setattr(latent_class.LatentClass, "_refresh", same)
+
+
+RIDGES = {"hdp": HDP, "gom": GRADES, "classes": SHARP}
+
+
+@pytest.mark.parametrize("name", RIDGES)
+def test_ridges_alone_keep_the_joint_law(name, monkeypatch):
+    """Components, missing keys and ridges: what is conditioned on matters as well as the kernel."""
+    only_ridges(monkeypatch)
+    sampler = joint.ModelUnderTest(RIDGES[name])
+    p = joint_test(RIDGES[name], sampler, seed=2, n_runs=50, n_steps=24)
+    assert passes(p), p
+
+
+RIDGE_BUGS = {
+    "hdp: exponents": ("hdp", possible, "along_ridges", exponents),
+    "classes: exponents": ("classes", possible, "along_ridges", exponents),
+}
+
+
+@pytest.mark.parametrize("name", RIDGE_BUGS)
+def test_planted_bugs_of_ridges_are_caught(name, monkeypatch):
+    only_ridges(monkeypatch)
+    prior, module, function, plant = RIDGE_BUGS[name]
+    monkeypatch.setattr(module, function, plant(getattr(module, function)))
+    sampler = joint.ModelUnderTest(RIDGES[prior])
+    p = joint_test(RIDGES[prior], sampler, seed=3, n_runs=90, n_steps=27)
     assert not passes(p, 0.01), p
 
 
@@ -244,12 +290,14 @@ def test_whole_impossible_records_do_as_well(name, monkeypatch):
 
     def whole(key: Any, sweep: int, diagram: Any, data: Any, *rest: Any) -> Any:
         found = right(key, sweep, diagram, data, *rest)
-        weights, theta = rest[-3:-1]
-        alpha = np.zeros(1) if name == "classes" else rest[1]
-        z = np.where(found.rows >= 0, found.z, -1).astype(np.int64)
-        rows = found.rows.copy()
-        mixture.impute(key, sweep, PURPOSE_IMPOSSIBLE, rows, z, alpha, weights, theta, data.offsets)
-        return found._replace(rows=rows, z=found.z if name == "classes" else z.astype(np.int16))
+        theta, rows = rest[-2], found.rows.copy()
+        rng = np.random.default_rng([*key.tolist(), sweep])
+        for i, j in zip(*np.nonzero(rows < 0), strict=True):
+            # Mixed records have the components of all keys.
+            levels = theta[data.offsets[j] : data.offsets[j + 1], found.z[i, j % found.z.shape[1]]]
+            point = rng.random() * levels.sum()
+            rows[i, j] = data.offsets[j] + np.searchsorted(np.cumsum(levels), point)
+        return found._replace(rows=rows)
 
     monkeypatch.setattr(possible, which, whole)
     sampler = joint.ModelUnderTest(PRIORS[name])

@@ -154,11 +154,12 @@ def draw_record(rng: np.random.Generator, prior: Prior, state: State) -> tuple[f
 def draw_components(rng: np.random.Generator, n_tokens: int, alpha: float, weights: Array) -> Array:
     """Components of a record's tokens: a copy of one before, or a draw from the weights."""
     z = np.empty(n_tokens, int)
+    below = weights.cumsum()
     for t in range(n_tokens):
         if rng.random() * (t + alpha) < t:
-            z[t] = rng.choice(z[:t])
+            z[t] = z[rng.integers(t)]
         else:
-            z[t] = min(np.searchsorted(np.cumsum(weights), rng.random()), len(weights) - 1)
+            z[t] = min(int(below.searchsorted(rng.random())), len(weights) - 1)
     return z
 
 
@@ -365,7 +366,7 @@ def draw_profile_prior(
 
 
 def _choose(rng: np.random.Generator, mass: Array) -> int:
-    return int(min(np.searchsorted(np.cumsum(mass), rng.random() * mass.sum()), len(mass) - 1))
+    return min(int(mass.cumsum().searchsorted(rng.random() * mass.sum())), len(mass) - 1)
 
 
 def _next_token(

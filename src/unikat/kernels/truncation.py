@@ -58,12 +58,36 @@ def powers_of_one(alpha, n_keys, coefficient):
 
 
 @device
-def add_powers(sums, coefficient, weight, factor):
-    """Add factor * coefficient[m] * weight^m to sums[m]."""
-    power = factor
-    for m in range(1, sums.shape[0]):
-        power *= weight
-        sums[m] += coefficient[m] * power
+def impossible_of_others(coefficient, degree, weights, q, k, growth, scratch):
+    """Sum of P_l (1 - q_l) over the components but k, their weights divided by `growth`.
+
+    From the weights every time: what is left when a large component is subtracted from a sum is
+    rounding error, which powers of a small growth would blow up. scratch (n_slots,).
+    """
+    n_slots = weights.shape[0]
+    inverse = 1.0 / growth
+    for other in range(n_slots):
+        scratch[other] = coefficient[degree]
+    # Components are the inner index, over which this vectorises.
+    for m in range(degree - 1, 0, -1):
+        for other in range(n_slots):
+            scratch[other] = scratch[other] * (weights[other] * inverse) + coefficient[m]
+    total = 0.0
+    for other in range(n_slots):
+        if other != k:
+            total += scratch[other] * (weights[other] * inverse) * (1.0 - q[other])
+    return total
+
+
+@device
+def draw_other(generator, cumulative, k):
+    """Draw a component other than k from cumulative weights."""
+    last = cumulative.shape[0]
+    before = cumulative[k - 1] if k > 0 else 0.0
+    point = uniform(generator) * (before + (cumulative[last - 1] - cumulative[k]))
+    if point < before or k == last - 1:
+        return find(cumulative, 0, k, point)
+    return find(cumulative, k + 1, last, point - before + cumulative[k])
 
 
 @kernel
@@ -129,19 +153,14 @@ def simulate_mixed(
                 if d < leaves:
                     component[d] = k
                     continue
-                mark = 0.0
-                if d > leaves:
-                    mark = uniform(generator) * (d + alpha)
-                if d > leaves and mark < d:
-                    component[d] = component[int(mark)]
+                if d == leaves:
+                    component[d] = draw_other(generator, cumulative, k)
                     continue
-                chosen = k
-                # At the key that leaves, a component other than k.
-                while chosen == k:
-                    chosen = find(cumulative, 0, n_slots, uniform(generator) * total)
-                    if d > leaves:
-                        break
-                component[d] = chosen
+                mark = uniform(generator) * (d + alpha)
+                if mark < d:
+                    component[d] = component[int(mark)]
+                else:
+                    component[d] = find(cumulative, 0, n_slots, uniform(generator) * total)
             node = 0
             d = 0
             while d < n_keys and node >= 0:
@@ -199,6 +218,15 @@ def along_ridges(
     n_keys = order.shape[0]
     n_rows, n_slots = counts.shape
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    # Single precision sums to 1 but for 1e-7, which many records would turn into a likelihood.
+    exact = np.empty((n_rows, n_slots))
+    for j in range(n_keys):
+        for k in range(n_slots):
+            total = 0.0
+            for r in range(offsets[j], offsets[j + 1]):
+                total += float(theta[r, k])
+            for r in range(offsets[j], offsets[j + 1]):
+                exact[r, k] = float(theta[r, k]) / total
     chance = np.zeros((child.shape[0] + 1, n_slots))
     reach = np.zeros((child.shape[0] + 1, n_slots))
     last = child.shape[0]
@@ -213,18 +241,14 @@ def along_ridges(
                 if after >= 0:
                     r = offsets[j] + level
                     for k in range(n_slots):
-                        chance[node, k] += theta[r, k] * chance[after, k]
+                        chance[node, k] += exact[r, k] * chance[after, k]
     q = chance[0].copy()
-    # sum_k P_k (1 - q_k) by powers of the weights, which fall with powers of a factor that all
-    # weights have in common. For latent classes there is the first power alone.
+    # P_k is a polynomial in g_k; for latent classes there is the first power alone.
     degree = n_keys if alpha > 0.0 else 1
     coefficient = np.zeros(n_keys + 1)
     powers_of_one(alpha, n_keys, coefficient)
-    sums = np.zeros(degree + 1)
-    after_sums = np.empty(degree + 1)
-    for k in range(n_slots):
-        add_powers(sums, coefficient, weights[k], 1.0 - q[k])
-    impossible = sums.sum()
+    scratch = np.empty(n_slots)
+    impossible = impossible_of_others(coefficient, degree, weights, q, -1, 1.0, scratch)
     u = np.empty((n_rows, n_slots))
     proposal = np.empty(n_rows)
     n_accepted = 0
@@ -269,32 +293,22 @@ def along_ridges(
                 total += proposal[level]
             tilt = 0.0
             tilt_before = 0.0
-            sum_before = 0.0
             q_after = 0.0
             q_before = 0.0
             for level in range(n_levels):
-                before = float(theta[offsets[j] + level, k])
+                before = exact[offsets[j] + level, k]
                 proposal[level] /= total
                 tilt += proposal[level] * (u[level, k] + floor)
                 tilt_before += before * (u[level, k] + floor)
-                sum_before += before
                 q_after += proposal[level] * u[level, k]
                 q_before += before * u[level, k]
-            tilt_before /= sum_before
-            q_before /= sum_before
             if not (q_after > 1e-12 and q_before > 1e-12):
                 continue
             ratio = q_before / q_after
-            growth = 1.0 + weights[k] * (ratio - 1.0)
-            for m in range(degree + 1):
-                after_sums[m] = sums[m]
-            add_powers(after_sums, coefficient, weights[k], q[k] - 1.0)
-            factor = 1.0
-            for m in range(1, degree + 1):
-                factor /= growth
-                after_sums[m] *= factor
-            add_powers(after_sums, coefficient, weights[k] * ratio / growth, 1.0 - q_after)
-            changed = after_sums.sum()
+            growth = (1.0 - weights[k]) + weights[k] * ratio
+            weight = weights[k] * ratio / growth
+            changed = impossible_of_others(coefficient, degree, weights, q, k, growth, scratch)
+            changed += one_component(weight, alpha, n_keys) * (1.0 - q_after)
             if not (impossible < 1.0 and changed < 1.0):
                 continue
             log_ratio = size * math.log(tilt / tilt_before) + exponent * math.log(ratio)
@@ -304,19 +318,18 @@ def along_ridges(
                 continue
             n_accepted += 1
             for level in range(n_levels):
+                exact[offsets[j] + level, k] = proposal[level]
                 theta[offsets[j] + level, k] = proposal[level]
             for other in range(n_slots):
                 weights[other] /= growth
-            weights[k] *= ratio
+            weights[k] = weight
             q[k] = q_after
             impossible = changed
-            for m in range(degree + 1):
-                sums[m] = after_sums[m]
         for level in range(n_levels):
             r = offsets[j] + level
             for node in range(first[d], first[d + 1]):
                 after = child[node, level]
                 if after >= 0:
                     for k in range(n_slots):
-                        reach[after, k] += reach[node, k] * theta[r, k]
+                        reach[after, k] += reach[node, k] * exact[r, k]
     return n_accepted, n_proposed

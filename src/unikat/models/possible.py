@@ -30,6 +30,8 @@ _LANES = 8
 """Streams that the simulation is cut into, whatever the number of threads."""
 _MOST = 400
 """Most impossible records per possible one."""
+_BATCH = 4096
+"""Individuals simulated at a time, however many are wanted, so that the first ones are the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +151,8 @@ def simulate_memberships(
 
     def simulate(_: int, first: int, last: int) -> None:
         for lane in range(first, last):
+            if targets[lane] == 0:
+                continue
             capacity = int(2 * targets[lane] + 64)
             while True:
                 rows = np.empty((capacity, n_keys), np.int32)
@@ -265,9 +269,9 @@ def first_possible(
     while left > 0:
         if start > _MOST * n_records + 1000:
             refuse_impossible()
-        cells = simulate(start, n_records)
-        start += n_records
-        node = np.zeros(n_records, np.int64)
+        cells = simulate(start, _BATCH)
+        start += _BATCH
+        node = np.zeros(_BATCH, np.int64)
         for j in diagram.order.tolist():
             node = np.where(node < 0, -1, diagram.child[node, cells[:, j]])
         found.append(cells[node >= 0][:left])
