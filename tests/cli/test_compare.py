@@ -136,7 +136,8 @@ def test_a_path_and_a_model_that_is_added(people: Path, here: Path, capsys: Any)
     assert summary["paths"][0]["values"] == [0.2, 1.0]
     assert summary["models"][0]["held_out"] is None
     page = (here / "out/comparison.html").read_text()
-    assert "From which profile_concentration on" in page
+    assert "How much depends on profile_concentration?" in page
+    assert summary["paths"][0]["chosen"] is None
     assert "records it has not seen" not in page
     assert main([*run, "--models", "hdp", "--resume", "--quiet", "--held-out", "0"]) == 0
     label = "hdp:profile_concentration=1"

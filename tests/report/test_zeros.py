@@ -20,6 +20,7 @@ from unikat.report.zeros_facts import (
     MASS,
     MOST_LISTED,
     conflicts_sentence,
+    mass_sentence,
     on_page,
     zeros_facts,
 )
@@ -73,6 +74,12 @@ def test_a_share_on_which_the_chains_disagree_is_provisional() -> None:
     apart = np.tile(np.linspace(0.2, 0.4, 400), (4, 1)) + 0.1 * np.arange(4)[:, None]
     told = result_of(made, with_mass(estimate(made.table), apart))
     assert "so its interval is provisional" in told.sentences["zeros.impossible_mass"]
+    assert told.zeros is not None
+    mass = told.zeros.impossible_mass
+    assert mass is not None
+    for unknown in (None, float("nan")):
+        few = replace(told.zeros, impossible_mass=replace(mass, rhat=unknown))
+        assert "too few to tell whether the chains agree" in mass_sentence(few)
 
 
 @pytest.mark.parametrize(

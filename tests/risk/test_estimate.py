@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,16 @@ def test_draws_that_have_not_converged_carry_a_warning():
     assert not result.converged
     assert "sweep limit" in result.warnings[0]
     assert "1.200" in result.warnings[0]
+
+
+def test_an_interruption_is_no_limit() -> None:
+    table = table_of()
+    totals, _ = random_totals(table, 10)
+    draws = replace(
+        draws_of(table, some_draws(), totals, converged=False), stop_reason="interrupted"
+    )
+    (said,) = [text for text in assess(draws, table).warnings if "converged" in text]
+    assert said.startswith("Sampling was interrupted before it converged")
 
 
 def test_a_census_needs_no_model():

@@ -185,7 +185,7 @@ def path_sentence(path: PathFacts) -> str:
             f"The mean of τ1 of {path.base} {between} for {path.option} from {path.values[0]:g} to "
             f"{path.values[-1]:g}. How far it moves shows how much depends on this option. It is "
             "not the size of a model, so no value is chosen: decide by what the option means and "
-            "by the log scores, not by the answer."
+            "by checks and scores, not by the answer."
         )
     elif path.chosen is None:
         said = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -209,7 +210,9 @@ def mass_sentence(facts: ZerosFacts) -> str:
         "tells this share, and it is not what a model fitted without the rules would put on them, "
         "which is often much less."
     )
-    if mass.rhat is not None and not mass.rhat <= EXPECTED_RHAT:
+    if mass.rhat is None or isnan(mass.rhat):
+        return f"{said} The draws are too few to tell whether the chains agree on it."
+    if mass.rhat > EXPECTED_RHAT:
         said += (
             f" The chains do not agree on it (R-hat {mass.rhat:.2f}), so its interval is "
             "provisional."
