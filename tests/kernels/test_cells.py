@@ -166,7 +166,7 @@ def test_risks_of_a_certain_cell(trials):
     """Everybody is in the cell (p is 1, within rounding): E[1/F] = 1/(f + M), r1 = (M == 0)."""
     for p in (1.0 - 1e-13, 1.0, 1.0 + 2.3e-16):
         r1, r2 = np.empty(2), np.empty(2)
-        kernels.cell_risk(trials, np.full(2, p), np.array([1.0, 4.0]), r1, r2)
+        kernels.cell_risk(trials, np.full(2, p), np.array([1.0, 4.0]), False, r1, r2)
         np.testing.assert_allclose(r1, float(trials == 0.0), atol=1e-12)
         np.testing.assert_allclose(r2, 1.0 / (np.array([1.0, 4.0]) + trials), rtol=1e-6)
 
@@ -180,7 +180,7 @@ def test_population_has_the_law_of_simulated_individuals(unobserved):
     unique = np.array([0, 3, 4, 8])
     n = 20_000
     ours = [
-        kernels.draw_population(chain_key(2, 0), draw, float(unobserved), everywhere[unique])
+        kernels.draw_population(chain_key(2, 0), draw, float(unobserved), everywhere[unique], False)
         for draw in range(n)
     ]
     theirs = [naive.simulate_population(rng, unobserved, everywhere, unique) for _ in range(n)]
@@ -196,14 +196,14 @@ def test_population_has_the_law_of_simulated_individuals(unobserved):
 
 
 def test_population_of_nobody():
-    assert kernels.draw_population(chain_key(0, 0), 0, 0.0, np.full(3, 0.1)) == (3.0, 3.0)
+    assert kernels.draw_population(chain_key(0, 0), 0, 0.0, np.full(3, 0.1), False) == (3.0, 3.0)
 
 
 def test_population_when_the_uniques_are_all_there_is():
     """With nothing elsewhere, the counts add to everybody."""
     p = np.array([0.25, 0.25, 0.5])
     for draw in range(200):
-        uniques, matches = kernels.draw_population(chain_key(1, 0), draw, 2.0, p)
+        uniques, matches = kernels.draw_population(chain_key(1, 0), draw, 2.0, p, False)
         assert (uniques, round(matches, 6)) in {(2.0, 2.333333), (1.0, 2.0)}
 
 

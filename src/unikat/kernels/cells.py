@@ -24,6 +24,7 @@ from unikat.kernels.random import (
     PURPOSE_MEMBERSHIP,
     PURPOSE_POPULATION,
     binomial,
+    poisson_variate,
     seek,
     uniform,
 )
@@ -267,16 +268,7 @@ def match_risk(unobserved, p, count):
             return 1.0 - 0.5 * mean
         return -math.expm1((unobserved + 1.0) * math.log1p(-p)) / x
     if mean > 60.0 or p > 0.999:
-        centre = count + mean
-        q = 1.0 - p
-        variance = mean * q
-        third = variance * (1.0 - 2.0 * p)
-        fourth = 3.0 * variance**2 + variance * (1.0 - 6.0 * p * q)
-        fifth = third * (1.0 + 10.0 * variance - 12.0 * p * q)
-        sixth = 15.0 * variance**3
-        series = 1.0 + variance / centre**2 - third / centre**3 + fourth / centre**4
-        series += -fifth / centre**5 + sixth / centre**6
-        return series / centre
+        return inverse_mean(count, mean, p)
     odds = p / (1.0 - p)
     term = math.exp(unobserved * math.log1p(-p))
     total = term / count
@@ -290,10 +282,54 @@ def match_risk(unobserved, p, count):
     return total
 
 
+@device
+def inverse_mean(count, mean, p):
+    """E[1/(count + X)] by its series around the mean of X ~ Binomial(mean / p, p)."""
+    centre = count + mean
+    q = 1.0 - p
+    variance = mean * q
+    third = variance * (1.0 - 2.0 * p)
+    fourth = 3.0 * variance**2 + variance * (1.0 - 6.0 * p * q)
+    fifth = third * (1.0 + 10.0 * variance - 12.0 * p * q)
+    sixth = 15.0 * variance**3
+    series = 1.0 + variance / centre**2 - third / centre**3 + fourth / centre**4
+    series += -fifth / centre**5 + sixth / centre**6
+    return series / centre
+
+
+@device
+def poisson_match_risk(mean, count):
+    """E[1/F | f = count], F - f ~ Poisson(mean); as `match_risk`."""
+    if mean <= 0.0:
+        return 1.0 / count
+    if count == 1:
+        return 1.0 - 0.5 * mean if mean < 1e-8 else -math.expm1(-mean) / mean
+    if mean > 60.0:
+        return inverse_mean(count, mean, 0.0)
+    term = math.exp(-mean)
+    total = term / count
+    seen = term
+    x = 0.0
+    while 1.0 - seen > 1e-12 and x < mean + 12.0 * math.sqrt(mean) + 40.0:
+        x += 1.0
+        term *= mean / x
+        total += term / (count + x)
+        seen += term
+    return total
+
+
 @kernel
-def cell_risk(unobserved, probability, counts, r1, r2):
-    """Expected risk of each cell: r1 (for any count: P(no other in the population)) and r2."""
+def cell_risk(unobserved, probability, counts, poisson, r1, r2):
+    """Expected risk of each cell: r1 (for any count: P(no other in the population)) and r2.
+
+    poisson: whether the unobserved count of a cell is Poisson, instead of binomial.
+    """
     for i in range(probability.shape[0]):
+        if poisson:
+            mean = unobserved * probability[i]
+            r1[i] = math.exp(-mean)
+            r2[i] = poisson_match_risk(mean, counts[i])
+            continue
         # A certain cell has p = 1 up to rounding, and log1p must not see 1 or more.
         p = min(probability[i], 1.0 - 1.2e-16)
         r1[i] = unique_risk(unobserved, p)
@@ -301,11 +337,11 @@ def cell_risk(unobserved, probability, counts, r1, r2):
 
 
 @kernel
-def draw_population(key, sweep, unobserved, probability):
+def draw_population(key, sweep, unobserved, probability, poisson):
     """Draw F of sample-unique cells jointly; return (population uniques, sum of 1/F).
 
     One multinomial over the cells and "elsewhere" as sequential binomials: the same law as
-    simulating the `unobserved` individuals (models.md §1).
+    simulating the `unobserved` individuals (models.md §1). If `poisson`, independent counts.
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     seek(generator, key, 0, sweep, PURPOSE_POPULATION)
@@ -315,9 +351,12 @@ def draw_population(key, sweep, unobserved, probability):
     matches = 0.0
     for i in range(probability.shape[0]):
         p = probability[i]
-        others = binomial(generator, left, min(1.0, p / elsewhere))
-        left -= others
-        elsewhere = max(elsewhere - p, 1e-300)
+        if poisson:
+            others = poisson_variate(generator, unobserved * p)
+        else:
+            others = binomial(generator, left, min(1.0, p / elsewhere))
+            left -= others
+            elsewhere = max(elsewhere - p, 1e-300)
         uniques += 1.0 if others == 0.0 else 0.0
         matches += 1.0 / (1.0 + others)
     return uniques, matches

@@ -39,6 +39,8 @@ PURPOSE_MASS = 15
 PURPOSE_MIXED = 16
 PURPOSE_RIDGE = 17
 PURPOSE_NUMBER = 18
+PURPOSE_RATE = 19
+PURPOSE_BOOTSTRAP = 20
 
 _M0 = np.uint64(0xD2511F53)
 _M1 = np.uint64(0xCD9E8D57)
@@ -239,3 +241,36 @@ def binomial(generator, trials, p):
             if v <= bound:
                 break
     return trials - x if flipped else x
+
+
+@device
+def poisson_variate(generator, mean):
+    """Poisson(mean) as float64: inversion below 10, else PTRS (Hörmann 1993)."""
+    if mean < 10.0:
+        term = math.exp(-mean)
+        u = uniform(generator)
+        x = 0.0
+        while u > term and x < 200.0:
+            u -= term
+            x += 1.0
+            term *= mean / x
+        return x
+    b = 0.931 + 2.53 * math.sqrt(mean)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    vr = 0.9277 - 3.6224 / (b - 2.0)
+    while True:
+        u = uniform(generator) - 0.5
+        v = uniform(generator)
+        us = 0.5 - abs(u)
+        x = math.floor((2.0 * a / us + b) * u + mean + 0.43)
+        if us >= 0.07 and v <= vr:
+            return x
+        if x < 0.0 or (us < 0.013 and v > us):
+            continue
+        v = math.log(v * inverse_alpha / (a / (us * us) + b))
+        # log(mean^x / x!) by way of the mode, which keeps its digits for a large mean.
+        mode = math.floor(mean)
+        bound = log_factorial_ratio(mode, x) + (x - mode) * math.log(mean)
+        if v <= bound + (mode * math.log(mean) - mean - math.lgamma(mode + 1.0)):
+            return x

@@ -11,6 +11,9 @@ loads them from the cache, without any data; `zeros` if the table will have stru
 it exists it is called once before worker processes start, which would otherwise all compile at the
 same time. It has no influence on the numbers.
 
+A model may have a method `facts(data) -> Facts`: what is to be said of its fit, kept with the
+draws.
+
 If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
 individual, and imputed and simulated records are possible; a model that cannot do so refuses the
 table in `prepare` (SpecError).
@@ -18,13 +21,17 @@ table in `prepare` (SpecError).
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from unikat._typing import Float64, Int32
 from unikat.data.table import CellTable
 
 State = TypeVar("State")
 Data = TypeVar("Data")
+
+
+PopulationLaw: TypeAlias = Literal["multinomial", "poisson"]
+"""Joint law of the M = N - n unobserved individuals over the cells, of means M p_c."""
 
 
 class Stream(NamedTuple):
@@ -41,10 +48,19 @@ class Info(NamedTuple):
     values: dict[str, float]
 
 
+class Facts(NamedTuple):
+    """What a model says of its fit to a table."""
+
+    values: dict[str, Any]
+    """For `result.json`: numbers, texts, lists and tables of these."""
+    warnings: tuple[str, ...] = ()
+
+
 class Model(Protocol[State, Data]):
     """A probability model of one individual's cell, with its sampler."""
 
     name: ClassVar[str]
+    population: ClassVar[PopulationLaw]
 
     def prepare(self, table: CellTable) -> Data:
         """Lay the table out as the arrays the kernels read."""

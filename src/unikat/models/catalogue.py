@@ -11,8 +11,9 @@ from unikat.models.base import AnyModel
 from unikat.models.gom import GoM
 from unikat.models.hdp import HDP
 from unikat.models.latent_class import LatentClass
+from unikat.models.loglinear import LogLinear
 
-MODELS: dict[str, type[Any]] = {model.name: model for model in (HDP, GoM, LatentClass)}
+MODELS: dict[str, type[Any]] = {model.name: model for model in (HDP, GoM, LatentClass, LogLinear)}
 """Filled from here alone."""
 
 

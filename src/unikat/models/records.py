@@ -98,6 +98,13 @@ def start_classes(data: MixtureData, stream: Stream, most: int | None = None) ->
     return rng.permutation(classes.max() + 1)[classes] % n_classes
 
 
+def generator_of(stream: Stream, purpose: int) -> np.random.Generator:
+    """Generator of a sweep for what is drawn outside kernels; purposes count from 1."""
+    key = int.from_bytes(chain_key(stream.seed, stream.chain).tobytes(), "little")
+    counter = [0, 0, purpose, stream.sweep]
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
 def in_parts(work: Callable[[int, int, int], None], n: int, n_parts: int) -> None:
     """Run `work(part, first, last)` over [0, n) cut in `n_parts`, one thread each."""
     bounds = [n * part // n_parts for part in range(n_parts + 1)]

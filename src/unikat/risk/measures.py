@@ -51,7 +51,7 @@ class RiskTotals(NamedTuple):
 class RiskMeasures:
     """The observer that computes tau1, tau2 and the records' risks from a model's cells.
 
-    Built from a table by :meth:`of`. Scalars per draw: ``tau1``, ``tau2`` (predictive),
+    Unobserved counts follow the model's `population` law. Built from a table by :meth:`of`. Scalars per draw: ``tau1``, ``tau2`` (predictive),
     ``tau1_expected``, ``tau2_expected``.
     """
 
@@ -103,13 +103,13 @@ class RiskMeasures:
         """Compile the kernels (or load them from the cache)."""
         r1, r2 = np.empty(1), np.empty(1)
         p = np.full(1, 0.5)
-        kernels.cell_risk(1.0, p, np.ones(1), r1, r2)
+        kernels.cell_risk(1.0, p, np.ones(1), False, r1, r2)
         totals = self.start()
         kernels.add_records(
             r1, r2, np.zeros(1, np.int64), totals.weight, totals.r1, totals.r2,
             totals.histogram_r1, totals.histogram_r2,
         )  # fmt: skip
-        kernels.draw_population(chain_key(0, 0), 0, 1.0, p)
+        kernels.draw_population(chain_key(0, 0), 0, 1.0, p, False)
 
     def start(self) -> RiskTotals:
         """Empty totals."""
@@ -140,13 +140,15 @@ class RiskMeasures:
             p, tau = self._observe_imputed(stream, model, state, data, totals)
         else:
             p = model.cell_probabilities(stream, state, data, self.cells)
-            tau = self._add(stream, p, self.counts, self.unique, np.arange(len(p)), totals)
+            each = np.arange(len(p))
+            tau = self._add(stream, model, p, self.counts, self.unique, each, totals)
         self._add_margins(stream, model, state, data, p, totals)
         return tau
 
     def _add(
         self,
         stream: Stream,
+        model: AnyModel,
         p: Float64,
         counts: Float64,
         unique: Bool,
@@ -155,14 +157,17 @@ class RiskMeasures:
     ) -> Mapping[str, float]:
         """Add risks of (probability, count, unique) items, each credited to a pattern."""
         r1, r2 = np.empty(len(p)), np.empty(len(p))
-        kernels.cell_risk(self.unobserved, p, counts, r1, r2)
+        poisson = model.population == "poisson"
+        kernels.cell_risk(self.unobserved, p, counts, poisson, r1, r2)
         r1[~unique] = 0.0
         kernels.add_records(
             r1, r2, pattern, totals.weight, totals.r1, totals.r2, totals.histogram_r1,
             totals.histogram_r2,
         )  # fmt: skip
         key = chain_key(stream.seed, stream.chain)
-        tau1, tau2 = kernels.draw_population(key, stream.sweep, self.unobserved, p[unique])
+        tau1, tau2 = kernels.draw_population(
+            key, stream.sweep, self.unobserved, p[unique], poisson
+        )
         return {
             "tau1": tau1,
             "tau2": tau2,
@@ -186,7 +191,8 @@ class RiskMeasures:
         p = model.cell_probabilities(stream, state, data, everybody[first])
         # A pattern that many records share is one item; each imputed record is its own.
         item_pattern = np.concatenate((complete, owner))
-        tau = self._add(stream, p[where], count[where], count[where] == 1.0, item_pattern, totals)
+        unique = count[where] == 1.0
+        tau = self._add(stream, model, p[where], count[where], unique, item_pattern, totals)
         by_pattern = np.zeros(len(self.cells))
         by_pattern[complete] = p[where[: len(complete)]]
         return by_pattern, tau
@@ -209,13 +215,19 @@ class RiskMeasures:
         if first == last:
             return
         totals.key_draws[part] += 1
-        r1 = np.exp(self.unobserved * np.log1p(-p[self.unique][first:last]))
+        r1 = self._alone(model, p[self.unique][first:last])
         totals.key_drop[first:last] += r1[:, None]
         within = slice(*np.searchsorted(self.margin_unique, (first, last)))
         margin_p = model.cell_probabilities(stream, state, data, self.margins[within])
-        without = np.exp(self.unobserved * np.log1p(-np.minimum(margin_p, 1.0 - 1e-16)))
+        without = self._alone(model, margin_p)
         # Each (unique, key) occurs once, so fancy indexing does not lose anything.
         totals.key_drop[self.margin_unique[within], self.margin_key[within]] -= without
+
+    def _alone(self, model: AnyModel, p: Float64) -> Float64:
+        """Probability that no unobserved individual is in a cell."""
+        if model.population == "poisson":
+            return np.exp(-self.unobserved * p)
+        return np.exp(self.unobserved * np.log1p(-np.minimum(p, 1.0 - 1.2e-16)))
 
 
 def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:

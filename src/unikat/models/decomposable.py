@@ -1,0 +1,95 @@
+"""Decomposable log-linear models in closed form, whatever the number of cells.
+
+    p_c = prod_v f(c_v, c_parents(v)) / f(c_parents(v))          v in a perfect order of the keys
+
+(Lauritzen 1996, section 4.4). Only margins that are occupied are needed, so the grid may have any
+number of cells. It has neither missing keys nor structural zeros: then there is no closed form.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float64, Int32, Int64
+from unikat.data.table import CellTable, pattern_ids
+from unikat.errors import SpecError
+
+_MOST_COMPLETIONS = 10_000_000
+"""Cells that leaving out keys may stand for."""
+
+
+class DecomposableFit(NamedTuple):
+    """A fit in closed form; the sample itself is what is kept."""
+
+    order: tuple[tuple[int, tuple[int, ...]], ...]
+    """Each key with the earlier keys it depends on."""
+    n_levels: tuple[int, ...]
+    cells: Int32
+    """(n_cells, n_keys)"""
+    counts: Int64
+
+    @classmethod
+    def of(
+        cls, table: CellTable, order: list[tuple[int, tuple[int, ...]]]
+    ) -> DecomposableFit:
+        """Fit to a table without missing keys and structural zeros."""
+        return cls(tuple(order), table.n_levels, table.cells, table.counts)
+
+    def probabilities(self, cells: Int32) -> Float64:
+        """Probability of each cell, (n,); -1 leaves a key out."""
+        p = np.ones(len(cells))
+        complete = (cells >= 0).all(axis=1)
+        for key, parents in self.order:
+            above = self._counts(parents, cells[complete])
+            both = self._counts((*parents, key), cells[complete])
+            p[complete] *= np.divide(both, above, out=np.zeros(len(both)), where=above > 0)
+        masks, which = np.unique(cells < 0, axis=0, return_inverse=True)
+        for m, mask in enumerate(masks):
+            free = np.flatnonzero(mask)
+            if not 0 < len(free) < len(mask):
+                continue
+            rows = np.flatnonzero(which.ravel() == m)
+            each = math.prod(self.n_levels[j] for j in free)
+            if each * len(rows) > _MOST_COMPLETIONS:
+                raise SpecError(
+                    f"{len(free)} keys are left out at once, which is {each:,} cells for each of "
+                    f"{len(rows):,} records; with so many cells log-linear models sum over at most "
+                    f"{_MOST_COMPLETIONS:,}. Treat missing keys as a level, or use fewer keys."
+                )
+            levels = itertools.product(*(range(self.n_levels[j]) for j in free))
+            completed = np.repeat(cells[rows], each, axis=0)
+            completed[:, free] = np.tile(np.array(list(levels), np.int32), (len(rows), 1))
+            p[rows] = self.probabilities(completed).reshape(len(rows), each).sum(axis=1)
+        return p
+
+    def _counts(self, keys: tuple[int, ...], cells: Int32) -> Float64:
+        """Records of the sample that agree with each cell in some keys."""
+        if not keys:
+            return np.full(len(cells), float(self.counts.sum()))
+        levels = [self.n_levels[j] for j in keys]
+        # Together, so that equal combinations have equal identities.
+        both = np.concatenate((self.cells[:, keys], cells[:, keys]))
+        _, where = np.unique(pattern_ids(both, levels), return_inverse=True)
+        n = len(self.cells)
+        of_sample = np.bincount(where[:n], self.counts, minlength=int(where.max(initial=0)) + 1)
+        return of_sample[where[n:]]
+
+    def simulate(self, generator: np.random.Generator, n: int) -> Int32:
+        """Draw n individuals: each key as in a record of the sample with the same parents."""
+        records = np.repeat(self.cells, self.counts, axis=0)
+        drawn = np.empty((n, len(self.n_levels)), np.int32)
+        for key, parents in self.order:
+            levels = [self.n_levels[j] for j in parents]
+            both = np.concatenate((records[:, parents], drawn[:, parents]))
+            ids = pattern_ids(both, levels) if parents else np.zeros(len(both), np.int64)
+            _, where = np.unique(ids, return_inverse=True)
+            order = np.argsort(where[: len(records)], kind="stable")
+            first = np.searchsorted(where[order], where[len(records) :], side="left")
+            last = np.searchsorted(where[order], where[len(records) :], side="right")
+            pick = first + (generator.random(n) * (last - first)).astype(np.int64)
+            drawn[:, key] = records[order[np.minimum(pick, last - 1)], key]
+        return drawn
