@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from unikat.zeros.zeros import Zeros
 
 FALSE_ALARM = 1e-6
 """Of each assertion on a p-value; 13 of them."""
+DOCS = Path(__file__).parents[2] / "docs"
 KEYS = [Key.of_size(name, n) for name, n in (("A", 4), ("B", 3), ("C", 2), ("D", 3))]
 N_LEVELS = tuple(key.n_levels for key in KEYS)
 OFFSETS = np.concatenate(([0], np.cumsum(N_LEVELS)))
@@ -320,6 +322,16 @@ def test_the_prior_of_the_possible_cells_ends_the_simulation_early():
         for name in ("hdp", "gom", "latent-class"):
             with pytest.raises(SpecError, match="zeros_tempering"):
                 build_model(name, {"zeros_tempering": bad})
+
+
+@pytest.mark.parametrize("name", ["hdp", "gom", "latent-class"])
+def test_the_default_of_that_prior_is_the_documented_one(name):
+    """c is 2% of the records."""
+    model: Any = build_model(name, {})
+    assert model.zeros_tempering == 0.02
+    assert model.n_possible(10_000) == 9_800
+    documented = (DOCS / "models.md").read_text(encoding="utf-8")
+    assert f"| `zeros_tempering` | {model.zeros_tempering}, or" in documented
 
 
 @pytest.mark.parametrize("name", ["hdp", "gom", "latent-class"])
