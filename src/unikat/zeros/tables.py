@@ -51,10 +51,11 @@ def conditions_from_table(table: Any, keys: Sequence[Key]) -> Bool:
     --------
     >>> import pandas as pd
     >>> keys = [Key.of_size("AGE", 3), Key.of_size("SEX", 2)]
-    >>> conditions_from_table(pd.DataFrame({"AGE": ["0", "2"], "SEX": ["1", None]}), keys).astype(int)
+    >>> table = pd.DataFrame({"AGE": ["0", "2"], "SEX": ["1", None]})
+    >>> conditions_from_table(table, keys).astype(int)
     array([[1, 0, 0, 0, 1],
            [0, 0, 1, 1, 1]])
-    """  # noqa: E501
+    """
     source = open_source(table, delimiter=None, encoding=None, format=None)
     position = {key.name: j for j, key in enumerate(keys)}
     for column in source.columns:
