@@ -235,6 +235,18 @@ def test_rules_stand_in_a_specification_too(here: Path) -> None:
     assert numbers("a")["zeros"]["n_dropped"] == len(rows_with(young_men))
 
 
+def test_a_table_is_read_in_the_encoding_of_the_data(here: Path, capsys: Any) -> None:
+    lines = ["Größe,SEX", *(f"{size},{sex}" for size in ("groß", "klein") for sex in (0, 1, 0))]
+    (here / "sizes.csv").write_text("\n".join(lines), encoding="latin-1")
+    (here / "never.csv").write_text("Größe,SEX\ngroß,1\n", encoding="latin-1")
+    asked = ["sizes.csv", "--keys", "Größe,SEX", "--encoding", "latin-1"]
+    assert main(["zeros", "check", *asked, "--zeros", "never.csv"]) == 1
+    assert "1 of 6 rows" in capsys.readouterr().out
+    assert main(["zeros", "disjoint", *asked, "--zeros", "never.csv", "--out", "utf8.csv"]) == 0
+    assert (here / "utf8.csv").read_text(encoding="utf-8").splitlines()[1] == '"groß","1"'
+    assert main(["zeros", "check", *asked, "--zeros", "utf8.csv"]) == 1
+
+
 def test_a_rule_in_a_specification_that_is_no_text(here: Path, capsys: Any) -> None:
     (here / "spec.toml").write_text(
         f'keys = "{KEYS}"\npopulation_size = 20_000\n[data]\npath = "people.csv"\n'

@@ -64,7 +64,7 @@ def read_rules(spec: AssessmentSpec) -> tuple[CellTable, Zeros]:
     if spec.zeros is None:
         raise SpecError(NO_RULES)
     table = tabulate(spec.data, spec.keys, UNKNOWN)
-    return table, make_zeros(spec.zeros, table.keys)
+    return table, make_zeros(spec.zeros, table.keys, spec.data)
 
 
 def check(spec: AssessmentSpec) -> Checked:
@@ -221,7 +221,7 @@ def find_suggestions(
         If the file or the rules cannot be read, or an option is out of range.
     """
     table = tabulate(spec.data, spec.keys, UNKNOWN)
-    known = None if spec.zeros is None else make_zeros(spec.zeros, table.keys)
+    known = None if spec.zeros is None else make_zeros(spec.zeros, table.keys, spec.data)
     return table, suggest(table, known, n_keys=together, most=most)
 
 
