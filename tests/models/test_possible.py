@@ -336,7 +336,10 @@ def test_the_default_of_that_prior_is_the_documented_one(name):
 
 @pytest.mark.parametrize("name", ["hdp", "gom", "latent-class"])
 def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch):
-    """What the moves are given, counted once more from the records."""
+    """What the moves are given, counted once more from the records.
+
+    The impossible records of one component come with as many others, after the moves.
+    """
     options = {"components": 5} if name == "gom" else {}
     model: Any = build_model(name, {"split_merge": False, **options})
     data = model.prepare(random_table())
@@ -358,7 +361,7 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
 
         monkeypatch.setattr(module, function, wrapped)
 
-    for function in ("along_ridges", "simulate_memberships", "completed"):
+    for function in ("along_ridges", "simulate_memberships", "simulate_classes", "completed"):
         spy(possible, function)
     spy(impossible.weight_kernels, "draw_tables")
     spy(type(model), "_refresh")
@@ -400,6 +403,14 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
     np.testing.assert_array_equal(given[4], state.profile)
     np.testing.assert_array_equal(given[10], state.theta)
     np.testing.assert_array_equal(given[11], state.weights)
+    theta, weights = seen["along_ridges"][0][1]
+    together = weights
+    if name != "latent-class":
+        together = possible.chances_of_one(weights, state.alpha, rows.shape[1])
+    then = seen["simulate_classes"][0][0]
+    assert then[4] == model.n_possible(n) + n_mixed
+    np.testing.assert_array_equal(then[5], together)
+    np.testing.assert_array_equal(then[6], theta)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.4, 20.0])
