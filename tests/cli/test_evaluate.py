@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -64,7 +65,13 @@ def test_unconverged_fits_have_a_code_of_their_own(here: Path, capsys: Any) -> N
     command = ["evaluate", "people.csv", *COMMON, "--max-sweeps", "40", "--n", "40"]
     command += ["--repeats", "1", "--quiet"]
     assert main(command) == 2
-    assert "1 of 1 fits did not converge" in capsys.readouterr().err
+    assert "1 of 1 fit did not converge" in capsys.readouterr().err
+    folder = here / "people-evaluation"
+    page = (folder / "evaluation.html").read_text()
+    for words in ("With 1 sample of a size", "1 of 1 fit stopped", "1 of 1 fit was made"):
+        assert words in page
+    said = page + (folder / "summary.json").read_text()
+    assert not re.search(r"\b1 (fits|samples|records)\b", said)
     assert main([*command, "--overwrite", "--allow-unconverged"]) == 0
 
 

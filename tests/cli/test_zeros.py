@@ -241,7 +241,7 @@ def test_a_table_is_read_in_the_encoding_of_the_data(here: Path, capsys: Any) ->
     (here / "never.csv").write_text("Größe,SEX\ngroß,1\n", encoding="latin-1")
     asked = ["sizes.csv", "--keys", "Größe,SEX", "--encoding", "latin-1"]
     assert main(["zeros", "check", *asked, "--zeros", "never.csv"]) == 1
-    assert "1 of 6 rows" in capsys.readouterr().out
+    assert "1 of 6 rows of sizes.csv breaks a rule." in capsys.readouterr().out
     assert main(["zeros", "disjoint", *asked, "--zeros", "never.csv", "--out", "utf8.csv"]) == 0
     assert (here / "utf8.csv").read_text(encoding="utf-8").splitlines()[1] == '"groß","1"'
     assert main(["zeros", "check", *asked, "--zeros", "utf8.csv"]) == 1

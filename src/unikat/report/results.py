@@ -284,11 +284,11 @@ def _records_schema(*, conflicts: bool = False) -> pa.Schema:
 
 def _other_results(folder: Path) -> str:
     """Say what another command has left in a folder, and how to go on; nothing if none has."""
-    from unikat.report import comparison, evaluation
+    from unikat.report import comparison, evaluation, evaluation_store
 
     for command, what, files, kept in (
         ("compare", "a comparison", comparison, comparison.FITS),
-        ("evaluate", "an evaluation", evaluation, evaluation.TASKS),
+        ("evaluate", "an evaluation", evaluation, evaluation_store.FOLDER),
     ):
         unfinished = (folder / kept).is_dir()
         again = f"unikat {command} {shlex.quote(str(folder / files.SPEC))} --out"
