@@ -18,6 +18,7 @@ _KINDS = {
     "bool": "true or false",
     "string": "text",
     "tuple": "a list",
+    "path": "the path of a file",
     "dict": "a table",
     "model": "a table",
 }
@@ -108,10 +109,10 @@ def _broken_rule(path: str, problem: Mapping[str, Any], field: FieldInfo | None)
         default = None if field is None else field.default
         usual = isinstance(default, (int, float)) and not isinstance(default, bool)
         end = f", such as {default}." if usual else "."
-    return f"{path} is {_shown(given)}; it must be {rule}{end}"
+    return f"{path} is {shown(given)}; it must be {rule}{end}"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return the value of an option for a message; a number in a text as a number."""
     if isinstance(value, str) and re.fullmatch(r"-?[0-9.]+(e-?[0-9]+)?", value.strip()):
         return value.strip()

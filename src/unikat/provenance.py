@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from unikat._toml import read_toml, toml_value, write_toml
-from unikat.errors import SpecError, all_problems
+from unikat.errors import SpecError, all_problems, shown
 
 _Code = str | int | float
 
@@ -104,6 +104,8 @@ class ZerosSpec(_Table):
                     f"entry {number} is neither a text such as 'AGE < 14 and EDUC >= 11' nor a "
                     "table { rule = '...', name = '...' }"
                 )
+            if table:
+                _check_texts(rule, number)
         return [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
 
     @model_validator(mode="after")
@@ -168,6 +170,19 @@ class ZerosSpec(_Table):
         located = self.model_copy(update={"tables": tables})
         located._source = self._source or source
         return located
+
+
+def _check_texts(rule: Mapping[str, object], number: int) -> None:
+    """Refuse a table of a rule whose rule or name is no text."""
+    remedies = {
+        "rule": "it must be a text such as 'AGE < 14 and EDUC >= 11'",
+        "name": "it must be a text, in quotes, or be left out",
+    }
+    for part, remedy in remedies.items():
+        value = rule.get(part)
+        left_out = part == "name" and value is None
+        if not left_out and not isinstance(value, str):
+            raise ValueError(f"entry {number}: its {part} is {shown(value)}; {remedy}")
 
 
 class ModelSpec(BaseModel):

@@ -68,8 +68,8 @@ def everything(folder: Path) -> dict[str, bytes]:
     }
 
 
-def refused(arguments: list[str], capsys: Any, *words: str) -> None:
-    """Run, and assert exit code 1, one message that says the words, and nothing written."""
+def refused(arguments: list[str], capsys: Any, *words: str) -> str:
+    """Run, assert exit code 1, one message that says the words, nothing written; return it."""
     before = everything(Path())
     assert main(arguments) == 1
     told = capsys.readouterr()
@@ -80,6 +80,13 @@ def refused(arguments: list[str], capsys: Any, *words: str) -> None:
     for word in words:
         assert word in said
     assert everything(Path()) == before
+    return said
+
+
+def advised(folder: str, word: str, capsys: Any) -> list[str]:
+    """Return the command that `unikat report` advises for a folder of another command."""
+    said = refused(["report", folder], capsys, "not hold a run of unikat assess", word)
+    return said.rpartition(": unikat ")[2].split()
 
 
 def numbers(folder: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -13,9 +14,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cli.test_assess import KEYS, everything, refused, write_people
+from cli.test_assess import KEYS, advised, everything, refused, write_people
 from cli.test_main import COMMAND, ENVIRONMENT
 from unikat.cli.main import main
+from unikat.errors import OutputError
+from unikat.report.results import load
 
 MODELS = "hdp,hdp:alpha=per-record"
 COMMON = ("--keys", KEYS, "--workers", "1", "--threads", "1", "--chains", "2")
@@ -103,6 +106,16 @@ def test_the_whole_comparison(people: Path, here: Path, capsys: Any) -> None:
     assert numbers(folder) == summary
     assert main(["compare", "spec.toml", "--resume", "--seed", "2"]) == 1
     assert "belongs to another run" in capsys.readouterr().err
+    # What `unikat report` advises gives the same page, without sampling.
+    before = everything(folder)
+    command = advised("people-comparison", "a comparison, whose page is comparison.html", capsys)
+    assert command[:2] == ["compare", "people-comparison/comparison.toml"]
+    assert main([*command, "--quiet"]) == 0
+    assert set(everything(folder)) == set(before)
+    assert numbers(folder) == summary
+    shutil.rmtree(folder / "fits")
+    command = advised("people-comparison", "Its fits are gone", capsys)
+    assert command == ["compare", "people-comparison/comparison.toml", "--out", "NEW_FOLDER"]
 
 
 def test_an_unconverged_comparison_is_marked_and_resumed(
@@ -286,6 +299,8 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(people: Path, here: Path) 
     assert "--resume" in told
     assert shown == ""
     assert {path.name for path in out.iterdir()} == {"fits"}
+    with pytest.raises(OutputError, match=r"a comparison that is not finished.* --resume"):
+        load(out)
     specify(here, models="hdp,hdp:top_rate=2")
     run = subprocess.run(
         [*COMMAND, "compare", "spec.toml", "--quiet"],

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cli.test_assess import everything, refused, write_people
+from cli.test_assess import advised, everything, refused, write_people
 from cli.test_main import COMMAND, ENVIRONMENT
 from unikat.cli._progress import describe
 from unikat.cli.main import main
@@ -43,6 +44,15 @@ def test_the_whole_command(here: Path, capsys: Any) -> None:
     assert set(found["n"]) == {40, 80}
     assert main([*command, "--models", "hdp,hdp:alpha=per-record", "--resume", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n_done"] == 8
+    # What `unikat report` advises, without a new fit.
+    command = advised(folder.name, "an evaluation, whose page is evaluation.html", capsys)
+    assert command == [
+        "evaluate", f"{folder.name}/evaluation.toml", "--out", folder.name, "--resume"
+    ]  # fmt: skip
+    (folder / "evaluation.html").write_bytes(b"")
+    assert main([*command, "--quiet"]) == 0
+    assert "</html>" in (folder / "evaluation.html").read_text()
+    assert pq.read_table(folder / "evaluation.parquet").to_pandas().equals(found)
     # From its own record.
     spec = str(folder / "evaluation.toml")
     assert main(["evaluate", spec, "--out", "again", "--quiet"]) == 0
@@ -55,7 +65,13 @@ def test_unconverged_fits_have_a_code_of_their_own(here: Path, capsys: Any) -> N
     command = ["evaluate", "people.csv", *COMMON, "--max-sweeps", "40", "--n", "40"]
     command += ["--repeats", "1", "--quiet"]
     assert main(command) == 2
-    assert "1 of 1 fits did not converge" in capsys.readouterr().err
+    assert "1 of 1 fit did not converge" in capsys.readouterr().err
+    folder = here / "people-evaluation"
+    page = (folder / "evaluation.html").read_text()
+    for words in ("With 1 sample of a size", "1 of 1 fit stopped", "1 of 1 fit was made"):
+        assert words in page
+    said = page + (folder / "summary.json").read_text()
+    assert not re.search(r"\b1 (fits|samples|records)\b", said)
     assert main([*command, "--overwrite", "--allow-unconverged"]) == 0
 
 

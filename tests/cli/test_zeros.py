@@ -235,6 +235,27 @@ def test_rules_stand_in_a_specification_too(here: Path) -> None:
     assert numbers("a")["zeros"]["n_dropped"] == len(rows_with(young_men))
 
 
+def test_a_table_is_read_in_the_encoding_of_the_data(here: Path, capsys: Any) -> None:
+    lines = ["Größe,SEX", *(f"{size},{sex}" for size in ("groß", "klein") for sex in (0, 1, 0))]
+    (here / "sizes.csv").write_text("\n".join(lines), encoding="latin-1")
+    (here / "never.csv").write_text("Größe,SEX\ngroß,1\n", encoding="latin-1")
+    asked = ["sizes.csv", "--keys", "Größe,SEX", "--encoding", "latin-1"]
+    assert main(["zeros", "check", *asked, "--zeros", "never.csv"]) == 1
+    assert "1 of 6 rows of sizes.csv breaks a rule." in capsys.readouterr().out
+    assert main(["zeros", "disjoint", *asked, "--zeros", "never.csv", "--out", "utf8.csv"]) == 0
+    assert (here / "utf8.csv").read_text(encoding="utf-8").splitlines()[1] == '"groß","1"'
+    assert main(["zeros", "check", *asked, "--zeros", "utf8.csv"]) == 1
+
+
+def test_a_rule_in_a_specification_that_is_no_text(here: Path, capsys: Any) -> None:
+    (here / "spec.toml").write_text(
+        f'keys = "{KEYS}"\npopulation_size = 20_000\n[data]\npath = "people.csv"\n'
+        "[zeros]\nrules = [{ rule = 3 }]\n"
+    )
+    said = "spec.toml is not valid: zeros.rules: entry 1: its rule is 3; it must be a text such as"
+    refused(["assess", "spec.toml", "--out", "a"], capsys, said)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -250,9 +271,19 @@ def test_rules_stand_in_a_specification_too(here: Path) -> None:
         ("rules = ['SEX == 1'", ["is not a TOML file"]),
         ("rules = ['SEX == 1', 3]", ["rules: entry 2 is neither a text such as"]),
         ("rules = [{ rul = 'SEX == 1' }]", ["rules: entry 1 is neither a text such as"]),
+        (
+            "rules = ['SEX == 1', { rule = 3 }]",
+            ["rules: entry 2: its rule is 3; it must be a text such as 'AGE < 14"],
+        ),
+        (
+            "rules = [{ rule = 'SEX == 1', name = 3 }]",
+            ["rules: entry 1: its name is 3; it must be a text, in quotes, or be left out."],
+        ),
+        ("rules = [{ rule = ['SEX == 1'] }]", ["rules: entry 1: its rule is a list;"]),
         ("[zeros]\nrules = ['SEX == 1']", ["has a table [zeros]", "take the line [zeros] out"]),
         ("rules = ['SEX == 1']\non_conflict = 'ignore'", ["on_conflict", "stop, drop or missing"]),
         ("rules = ['SEX in (1, 2)']", ["Rule 1", "forbids everything"]),
+        ("tables = [3]", ["tables.0 is 3; it must be the path of a file."]),
         ("tables = ['wrong.csv']", ["wrong.csv", "'AEG'", "Did you mean 'AGE'"]),
         ("tables = ['nothing.csv']", ["nothing.csv"]),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from unikat.zeros.zeros import Zeros
 
 FALSE_ALARM = 1e-6
 """Of each assertion on a p-value; 13 of them."""
+DOCS = Path(__file__).parents[2] / "docs"
 KEYS = [Key.of_size(name, n) for name, n in (("A", 4), ("B", 3), ("C", 2), ("D", 3))]
 N_LEVELS = tuple(key.n_levels for key in KEYS)
 OFFSETS = np.concatenate(([0], np.cumsum(N_LEVELS)))
@@ -323,8 +325,21 @@ def test_the_prior_of_the_possible_cells_ends_the_simulation_early():
 
 
 @pytest.mark.parametrize("name", ["hdp", "gom", "latent-class"])
+def test_the_default_of_that_prior_is_the_documented_one(name):
+    """c is 2% of the records."""
+    model: Any = build_model(name, {})
+    assert model.zeros_tempering == 0.02
+    assert model.n_possible(10_000) == 9_800
+    documented = (DOCS / "models.md").read_text(encoding="utf-8")
+    assert f"| `zeros_tempering` | {model.zeros_tempering}, or" in documented
+
+
+@pytest.mark.parametrize("name", ["hdp", "gom", "latent-class"])
 def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch):
-    """What the moves are given, counted once more from the records."""
+    """What the moves are given, counted once more from the records.
+
+    The impossible records of one component come with as many others, after the moves.
+    """
     options = {"components": 5} if name == "gom" else {}
     model: Any = build_model(name, {"split_merge": False, **options})
     data = model.prepare(random_table())
@@ -346,7 +361,7 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
 
         monkeypatch.setattr(module, function, wrapped)
 
-    for function in ("along_ridges", "simulate_memberships", "completed"):
+    for function in ("along_ridges", "simulate_memberships", "simulate_classes", "completed"):
         spy(possible, function)
     spy(impossible.weight_kernels, "draw_tables")
     spy(type(model), "_refresh")
@@ -388,6 +403,14 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
     np.testing.assert_array_equal(given[4], state.profile)
     np.testing.assert_array_equal(given[10], state.theta)
     np.testing.assert_array_equal(given[11], state.weights)
+    theta, weights = seen["along_ridges"][0][1]
+    together = weights
+    if name != "latent-class":
+        together = possible.chances_of_one(weights, state.alpha, rows.shape[1])
+    then = seen["simulate_classes"][0][0]
+    assert then[4] == model.n_possible(n) + n_mixed
+    np.testing.assert_array_equal(then[5], together)
+    np.testing.assert_array_equal(then[6], theta)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.4, 20.0])

@@ -81,6 +81,42 @@ def test_complete_records_are_unique_without_a_may() -> None:
     assert words in facts.sentences["tau2"]
 
 
+SEVERAL = r"\b1 (records|values|fits|samples|times|combinations|chains|rows)\b"
+
+
+def one_of_each(missing: str = "integrate") -> Result:
+    """One record that may be unique, with the one value that is missing."""
+    codes = [[0, -1], [0, 0], [0, 0], [1, 1], [1, 1]]
+    keys = [Key.of_size("A", 2), Key.of_size("B", 3)]
+    cells = CellTable.from_codes(codes, keys, 900)
+    found = replace(estimate(cells), tau1=summary(np.ones(9)), tau2=summary(np.ones(9)))
+    facts = summarise(found, spec(), provenance())
+    return replace(facts, sample=replace(facts.sample, missing=missing))
+
+
+@pytest.mark.parametrize("missing", ["integrate", "level"])
+def test_one_is_no_several(missing: str) -> None:
+    facts = one_of_each(missing)
+    assert (facts.records.n_judged, facts.sample.n_incomplete) == (1, 1)
+    said = wording.sentences(facts)
+    assert not re.search(SEVERAL, " ".join(said.values()))
+    assert said["answer"].startswith("Of the 1 incomplete record that may be unique, about 1 ")
+    assert "links the 1 record that is, or may be, unique in this file to" in said["tau2"]
+    assert "would be right about 1 time (95% interval 1 to 1)." in said["tau2"]
+    value = "record has a missing key (1 value);" if missing == "integrate" else "value is missing;"
+    assert f"1 {value}" in said["sample.n_incomplete"]
+
+
+def test_one_unique_record_in_a_known_population() -> None:
+    codes = [[0, 0], [0, 0], [1, 1]]
+    keys = [Key.of_size("A", 2), Key.of_size("B", 3)]
+    found = estimate(CellTable.from_codes(codes, keys, 3), known=True)
+    facts = summarise(replace(found, tau2=summary(np.ones(9))), spec(), provenance())
+    assert "so the 1 record that is unique in the file is unique in" in facts.sentences["answer"]
+    assert facts.sentences["tau2"].endswith("would be right 1 time.")
+    assert facts.sentences["sample.n_uniques"].startswith("1 record is the only one in the file")
+
+
 def test_an_unconverged_answer_begins_with_that() -> None:
     good, bad = result(), result(converged=False)
     assert bad.sentences["answer"].startswith("Provisional, not converged: of the ")

@@ -123,6 +123,27 @@ def tabbed(frame, path):
     return path
 
 
+TOWNS = (Key(name="Ort", levels=("Köln", "Bonn"), labels=("Köln", "Bonn")), KEYS[1])
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16-le"])
+@pytest.mark.parametrize("written", ["utf-8", "data"])
+def test_tables_in_the_encoding_of_the_data_or_utf_8(written, encoding, tmp_path):
+    path = tmp_path / "zeros.csv"
+    path.write_text("Ort,B\nKöln,1\n", encoding=encoding if written == "data" else written)
+    zeros = Zeros.of([], TOWNS, tables=[path], encoding=encoding)
+    assert zeros.forbids([[0, 1], [1, 1]]).tolist() == [True, False]
+
+
+def test_a_table_in_another_encoding(tmp_path):
+    path = tmp_path / "zeros.csv"
+    path.write_text("Ort,B\nKöln,1\n", encoding="latin-1")
+    with pytest.raises(DataError, match=r"zeros\.csv.* not UTF-8"):
+        conditions_from_table(path, TOWNS)
+    with pytest.raises(DataError, match=r"zeros\.csv is not in the encoding shift_jis"):
+        conditions_from_table(path, TOWNS, encoding="shift_jis")
+
+
 def test_labels_and_rows_within_others():
     keys = (Key(name="SEX", levels=(1, 2), labels=("male", "female")), KEYS[1])
     frame = pd.DataFrame({"SEX": ["male", "1", "male"], "B": ["*", "2", None]})

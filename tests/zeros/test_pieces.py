@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,9 +65,7 @@ def test_too_long_a_search_is_given_up(monkeypatch):
 def test_new_york(new_york, shared_data):
     zeros = Zeros.of([], new_york.keys, tables=[shared_data / "nyexample_MCZ.parquet"])
     assert len(zeros.conditions) == 60
-    start = time.perf_counter()
     pieces = disjoint(zeros.conditions, zeros.offsets)
-    assert time.perf_counter() - start < 5
     assert len(pieces) <= 480
     sizes = np.where(pieces < 0, zeros.n_levels, 1).prod(axis=1)
     assert sizes.sum() == n_covered(zeros.conditions, zeros.offsets) == 2_317_030

@@ -133,24 +133,26 @@ def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool =
 
 def evaluated(summary: EvaluationSummary, folder: Path, *, allow_unconverged: bool = False) -> int:
     """Say how to go on with a study that is not finished, and give the exit code."""
+    from unikat.report.wording import counted
+
+    fits = counted(summary.n_fits, "fit")
     if not summary.complete:
         click.echo(
-            f"Interrupted after {summary.n_done:,} of {summary.n_fits:,} fits, which are in "
-            f"{folder}; to go on, give the same command with --resume.",
+            f"Interrupted after {summary.n_done:,} of {fits}. What was done is in {folder}; to go "
+            "on, give the same command with --resume.",
             err=True,
         )
         return UNCONVERGED
     if summary.n_failed:
         click.echo(
-            f"{summary.n_failed:,} of {summary.n_fits:,} fits failed; --resume tries them again.",
-            err=True,
+            f"{summary.n_failed:,} of {fits} failed; --resume tries what failed again.", err=True
         )
         return FAILED if summary.n_failed == summary.n_fits else UNCONVERGED
     if summary.converged:
         return DONE
     click.echo(
-        f"{summary.n_unconverged:,} of {summary.n_fits:,} fits did not converge. The results in "
-        f"{folder} are marked so; raise the limits for better ones.",
+        f"{summary.n_unconverged:,} of {fits} did not converge. The results in {folder} are marked "
+        "so; raise the limits for better ones.",
         err=True,
     )
     return DONE if allow_unconverged else UNCONVERGED

@@ -80,6 +80,7 @@ def disjoint(source: Path, out: Path, **options: Any) -> int:
     A column per key of FILE holds the label of a level; a blank stands for any. The form is that
     of other programs, and --zeros reads it back.
     """
+    from unikat.report.wording import counted
     from unikat.report.zeros import write_disjoint
 
     with watching(quiet=options["quiet"]) as watcher:
@@ -87,7 +88,7 @@ def disjoint(source: Path, out: Path, **options: Any) -> int:
             watcher.stage("Reading")
         n = write_disjoint(_spec(source, options), out, overwrite=options["overwrite"])
     if not options["quiet"]:
-        say(f"{n:,} combinations that do not overlap: {out}")
+        say(f"{counted(n, 'combination')} that do{'es' if n == 1 else ''} not overlap: {out}")
     return DONE
 
 

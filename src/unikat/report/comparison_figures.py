@@ -9,7 +9,7 @@ from unikat.report.comparison_summary import ModelFacts, PathFacts
 from unikat.report.comparison_wording import TIMES, check_sentence, difference, score
 from unikat.report.figures import Canvas
 from unikat.report.figures import _ticks as ticks
-from unikat.report.wording import interval, number
+from unikat.report.wording import counted, interval, number
 from unikat.risk.estimate import Summary
 
 _ROW = 46
@@ -69,7 +69,7 @@ def log_scores(models: Sequence[ModelFacts]) -> str:
         y = canvas.top + row * _ROW
         words = difference(one)
         if one.n_zero:
-            words += f", {one.n_zero:,} records impossible"
+            words += f", {counted(one.n_zero, 'record')} impossible"
         canvas.text(canvas.left, y + 16, _label(model, one.sampling.converged), "start", "name")
         canvas.text(canvas.right, y + 16, words, anchor="end", kind="label")
         canvas.line((zero, y + 21), (zero, y + 39), "mark-thin")

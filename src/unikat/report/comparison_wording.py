@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING
 
-from unikat.report.wording import PROVISIONAL, interval, number, percent
+from unikat.report.wording import PROVISIONAL, counted, interval, number, percent, uniques
 from unikat.risk.path import SIZES
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def answer(summary: ComparisonSummary) -> str:
 
 def _judged(summary: ComparisonSummary) -> str:
     sample = summary.sample
-    are = "are, or may be," if sample.n_incomplete and sample.missing == "integrate" else "are"
-    return f"{number(sample.n_uniques)} records that {are} unique in this file"
+    doubt = ", or may be," if sample.n_incomplete and sample.missing == "integrate" else ""
+    return f"{uniques(sample.n_uniques, doubt)} in this file"
 
 
 def evidence(summary: ComparisonSummary) -> str:
@@ -156,8 +156,9 @@ def held_out(summary: ComparisonSummary) -> str:
         return "No records were left out, so there is no log score."
     n = summary.sample.n_records
     return (
-        f"{score.n_records:,} records ({percent(score.n_records / n)}, the same for all models) "
-        "were left out, the models fitted to the rest, and each record left out was scored by the "
+        f"{counted(score.n_records, 'record')} ({percent(score.n_records / n)}, the same for all "
+        f"models) {'was' if score.n_records == 1 else 'were'} left out, "
+        "the models fitted to the rest, and each record left out was scored by the "
         "log of the probability that the model gave it, in nats; the mean over the records is "
         "shown. Higher is better. A difference of 0.01 per record makes all these records together "
         f"e^{0.01 * score.n_records:.3g} times as probable; its standard error says whether other "

@@ -11,7 +11,7 @@ from html import escape
 
 from unikat.report.figures import Canvas
 from unikat.report.figures import _ticks as ticks
-from unikat.report.wording import number, percent
+from unikat.report.wording import counted, number, percent
 from unikat.risk.estimate import Summary
 from unikat.risk.scores import FitScore, GroupScore, ModelScore, holds
 
@@ -142,7 +142,7 @@ def calibration(results: Sequence[ModelScore], measure: str) -> str:
             radius = 2.0 + 8.0 * math.sqrt(group.records / most)
             tip = (
                 f"{result.model}: predicted {percent(group.predicted)}, {what} "
-                f"{percent(group.truth)}, {group.records:,} records"
+                f"{percent(group.truth)}, {counted(group.records, 'record')}"
             )
             _dot(canvas, place, radius, f"dot dot-{i % N_COLOURS}", tip)
         if points:

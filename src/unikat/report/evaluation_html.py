@@ -74,16 +74,18 @@ _DESIGNS = {
 
 def _answer(summary: EvaluationSummary) -> str:
     """Say for each measure how often the intervals held, over all models and sizes."""
-    said = []
+    said: list[str] = []
     for measure, words in (("tau1", "τ1"), ("tau2", "τ2")):
         scores = [getattr(one, measure) for one in summary.results]
         held = sum(score.n_covered for score in scores if score is not None)
         total = sum(one.n_samples for one in summary.results)
-        said.append(f"that of {words} in {held:,} of {total:,}")
+        # The first says of what.
+        of = f"{total:,}" if said else wording.counted(total, "fit")
+        said.append(f"that of {words} in {held:,} of {of}")
     if not any(one.n_samples for one in summary.results):
         return "No fit gave an estimate."
     level = f"{100 * summary.study.level:g}%"
-    return f"The {level} intervals held the truth: {said[0]} fits, {said[1]}."
+    return f"The {level} intervals held the truth: {said[0]}, {said[1]}."
 
 
 def _sizes(summary: EvaluationSummary) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unikat.provenance import Provenance
 from unikat.report.evaluation_spec import EvaluationSpec
-from unikat.report.wording import number, percent
+from unikat.report.wording import counted, number, percent
 from unikat.report.zeros_facts import ZerosFacts, zeros_facts
 from unikat.risk.designs import Population
 from unikat.risk.evaluate import Evaluation
@@ -258,19 +258,21 @@ def _warnings(evaluation: Evaluation, n_unconverged: int, n_failed: int) -> tupl
     if not evaluation.complete:
         total = len(study.sizes) * study.repeats * len(evaluation.models)
         said.append(
-            f"The study was interrupted: {done:,} of {total:,} fits were made. These numbers are "
-            "about those alone; --resume goes on."
+            f"The study was interrupted: {done:,} of {counted(total, 'fit')} "
+            f"{'was' if done == 1 else 'were'} made. These numbers are about "
+            f"{'that' if done == 1 else 'those'} alone; --resume goes on."
         )
     if n_unconverged:
         said.append(
-            f"{n_unconverged:,} of {done:,} fits stopped at a limit before they converged. They "
-            "are counted like the others; their estimates and intervals are less certain than "
-            "they look."
+            f"{n_unconverged:,} of {counted(done, 'fit')} stopped at a limit without having "
+            "converged. Such fits are counted like the others; their estimates and intervals are "
+            "less certain than they look."
         )
     if n_failed:
         said.append(
-            f"{n_failed:,} of {done:,} fits failed and are in no number here; the reasons are "
-            "listed. If the samples that failed are unlike the others, what is left is biased."
+            f"{n_failed:,} of {counted(done, 'fit')} failed. Such fits are in no number here; the "
+            "reasons are listed. If the samples that failed are unlike the others, what is left is "
+            "biased."
         )
     if study.plan.stop.max_seconds is not None:
         said.append(
@@ -279,8 +281,8 @@ def _warnings(evaluation: Evaluation, n_unconverged: int, n_failed: int) -> tupl
         )
     if study.repeats < FEW_SAMPLES:
         said.append(
-            f"With {study.repeats} samples of a size the coverage is known only roughly: see its "
-            "limits."
+            f"With {counted(study.repeats, 'sample')} of a size the coverage is known only "
+            "roughly: see its limits."
         )
     if evaluation.population_size in study.sizes and study.design != "bernoulli":
         said.append("A sample as large as the population is the population: its risk is known.")

@@ -14,7 +14,7 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.report.summary import KeyFacts
-from unikat.report.wording import number
+from unikat.report.wording import counted, number
 from unikat.risk.estimate import Summary
 
 WIDTH = 680
@@ -193,7 +193,7 @@ def record_risks(histogram: Sequence[int]) -> str:
     for i, count in enumerate(drawn, start=first):
         x, y = canvas.x(i / n_bins), canvas.y(count)
         box = (x + 1, y, canvas.x((i + 1) / n_bins) - x - 2, canvas.bottom - y)
-        tip = f"r1 from {i / n_bins:.2f} to {(i + 1) / n_bins:.2f}: {count:,} records"
+        tip = f"r1 from {i / n_bins:.2f} to {(i + 1) / n_bins:.2f}: {counted(count, 'record')}"
         canvas.rect(box, "bar" if i * 2 >= n_bins else "bar-mid", tip)
         if count:
             canvas.text(x + box[2] / 2 + 1, y - 4, f"{count:,}", kind="tiny")

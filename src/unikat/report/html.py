@@ -79,4 +79,5 @@ def template(name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["counted"] = wording.counted
     return environment.get_template(name)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,9 @@ def load(folder: str | os.PathLike[str]) -> Results:
         raise OutputError(f"{folder} is not a folder; name the folder of a run (its --out).")
     present = [name for name in FILES if (folder / name).exists()]
     if MANIFEST not in present:
+        other = "" if present else _other_results(folder)
+        if other:
+            raise OutputError(f"{folder} does not hold a run of unikat assess but {other}")
         reason = (
             f"its {MANIFEST} is missing, so the results may be incomplete or mixed; run again "
             "with --resume or --overwrite"
@@ -276,6 +280,32 @@ def _records_schema(*, conflicts: bool = False) -> pa.Schema:
     if conflicts:
         fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))
     return pa.schema(fields)
+
+
+def _other_results(folder: Path) -> str:
+    """Say what another command has left in a folder, and how to go on; nothing if none has."""
+    from unikat.report import comparison, evaluation, evaluation_store
+
+    for command, what, files, kept in (
+        ("compare", "a comparison", comparison, comparison.FITS),
+        ("evaluate", "an evaluation", evaluation, evaluation_store.FOLDER),
+    ):
+        unfinished = (folder / kept).is_dir()
+        again = f"unikat {command} {shlex.quote(str(folder / files.SPEC))} --out"
+        if (folder / files.PAGE).exists():
+            remedy = (
+                "To write it again from the fits that are kept there: "
+                f"{again} {shlex.quote(str(folder))} --resume"
+                if unfinished
+                else f"Its fits are gone, so only repeating it makes a page: {again} NEW_FOLDER"
+            )
+            return f"{what}, whose page is {files.PAGE}. {remedy}"
+        if unfinished:
+            return (
+                f"{what} that is not finished and has no page yet. To go on with it, give the same "
+                f"unikat {command} command with --resume."
+            )
+    return ""
 
 
 def _manifest(folder: Path) -> dict[str, str]:

@@ -49,13 +49,13 @@ def without_conflicts(table: CellTable, zeros: ZerosSpec, data: DataSpec) -> Han
     DataError
         If records break rules and that is to stop the run, or they cannot be handled as asked.
     """
-    found = make_zeros(zeros, table.keys)
+    found = make_zeros(zeros, table.keys, data)
     name = "the data" if data.path is None else data.path.name
     return apply_zeros(table, found, zeros.on_conflict, name=name)
 
 
-def make_zeros(spec: ZerosSpec, keys: Sequence[Key]) -> Zeros:
-    """Make the rules of a specification, for some keys.
+def make_zeros(spec: ZerosSpec, keys: Sequence[Key], data: DataSpec) -> Zeros:
+    """Make the rules of a specification, for some keys of a file.
 
     Raises
     ------
@@ -63,7 +63,12 @@ def make_zeros(spec: ZerosSpec, keys: Sequence[Key]) -> Zeros:
         If a rule or a table of conditions is wrong.
     """
     try:
-        return Zeros.of([(rule.name, rule.rule) for rule in spec.rules], keys, tables=spec.tables)
+        return Zeros.of(
+            [(rule.name, rule.rule) for rule in spec.rules],
+            keys,
+            tables=spec.tables,
+            encoding=data.encoding,
+        )
     except (SpecError, DataError) as error:
         # A table of conditions may be missing or not readable.
         said = str(error) if spec.source is None else f"{spec.source}: {error}"

@@ -41,6 +41,29 @@ def number(value: float) -> str:
     return "less than 0.1" if 0 < value < 0.05 else f"{value:.1f}"
 
 
+def counted(n: int, noun: str) -> str:
+    """Write a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "record"), counted(1200, "record"), counted(0, "record")
+    ('1 record', '1,200 records', '0 records')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _times(value: float) -> str:
+    """Write how often, as `number` does.
+
+    Examples
+    --------
+    >>> _times(1.0), _times(51.7), _times(0.02)
+    ('1 time', '52 times', 'less than 0.1 times')
+    """
+    said = number(value)
+    return f"{said} time{'' if said == '1' else 's'}"
+
+
 def percent(share: float) -> str:
     """Write a share as a percentage with about two digits.
 
@@ -95,13 +118,13 @@ def answer(result: Result) -> str:
 
 def _answer(result: Result) -> str:
     sample, tau1 = result.sample, result.tau1
-    n_uniques = number(sample.n_uniques)
+    n_uniques = sample.n_uniques
     # What wildcards match is a convention, not a fact.
     sure = "" if sample.missing == "wildcard" and sample.n_incomplete else ", without any doubt"
     if result.known_exactly and sample.population_size == sample.n_records:
         return (
-            f"The file holds the whole population, so each of the {n_uniques} records that are "
-            f"unique in the file is unique in the population{sure}."
+            f"The file holds the whole population, so {_each(n_uniques)}{uniques(n_uniques)} in "
+            f"the file is unique in the population{sure}."
         )
     if result.known_exactly:
         return (
@@ -111,7 +134,9 @@ def _answer(result: Result) -> str:
     if sample.n_uniques:
         among = f"Of the {_judged(result)},"
     else:
-        among = f"Of the {number(result.records.n_judged)} incomplete records that may be unique,"
+        among = (
+            f"Of the {counted(result.records.n_judged, 'incomplete record')} that may be unique,"
+        )
     return (
         f"{among} about {number(tau1.median)} are also unique in the population; with "
         f"{level(tau1)} probability between {number(tau1.lower)} and {number(tau1.upper)}."
@@ -121,8 +146,23 @@ def _answer(result: Result) -> str:
 def _judged(result: Result) -> str:
     """Name the records that τ1 and τ2 are about; an incomplete one may turn out to be unique."""
     n_judged = result.records.n_judged
-    are = "are" if n_judged == result.sample.n_uniques else "are, or may be,"
-    return f"{number(n_judged)} records that {are} unique in this file"
+    doubt = "" if n_judged == result.sample.n_uniques else ", or may be,"
+    return f"{uniques(n_judged, doubt)} in this file"
+
+
+def uniques(n: int, doubt: str = "") -> str:
+    """Write so many records that are unique.
+
+    Examples
+    --------
+    >>> uniques(1), uniques(5, ", or may be,")
+    ('1 record that is unique', '5 records that are, or may be, unique')
+    """
+    return f"{counted(n, 'record')} that {'is' if n == 1 else 'are'}{doubt} unique"
+
+
+def _each(n: int) -> str:
+    return "the " if n == 1 else "each of the "
 
 
 def condition(result: Result) -> str:
@@ -147,12 +187,12 @@ def matches(result: Result) -> str:
     if result.known_exactly:
         return (
             f"An intruder who links every unique record to a unit of the population that agrees "
-            f"with it on all keys would be right {number(tau2.mean)} times."
+            f"with it on all keys would be right {_times(tau2.mean)}."
         )
     return (
-        f"An intruder who links each of the {_judged(result)} to a unit of the population that "
-        "agrees with it on all keys, at random if several do, would be right about "
-        f" {number(tau2.median)} times ({level(tau2)} interval "
+        f"An intruder who links {_each(result.records.n_judged)}{_judged(result)} to a unit of the "
+        "population that agrees with it on all keys, at random if several do, would be right about "
+        f"{_times(tau2.median)} ({level(tau2)} interval "
         f"{number(tau2.lower)} to {number(tau2.upper)})."
     )
 
@@ -229,9 +269,15 @@ def sentences(result: Result) -> dict[str, str]:
         "sample.n_keys": (
             f"An intruder is taken to know {sample.n_keys} variables of a person: the keys."
         ),
-        "sample.n_cells": f"{sample.n_cells:,} combinations of key values occur in the file.",
+        "sample.n_cells": (
+            f"{counted(sample.n_cells, 'combination')} of key values "
+            f"occur{'s' if sample.n_cells == 1 else ''} in the file."
+        ),
         "sample.n_uniques": (
-            f"{sample.n_uniques:,} records are the only ones in the file with their combination."
+            "1 record is the only one in the file with its combination."
+            if sample.n_uniques == 1
+            else f"{sample.n_uniques:,} records are the only ones in the file with their "
+            "combination."
         ),
         "sample.population_size": (
             f"The population has {sample.population_size:,} units, as stated by the user; the "
@@ -296,10 +342,11 @@ def chain_means(result: Result) -> str:
 def _records(result: Result) -> str:
     n, zeros = result.sample.n_records, result.zeros
     if zeros is None or not zeros.n_dropped:
-        return f"The file has {n:,} records."
+        return f"The file has {counted(n, 'record')}."
+    were = "was" if zeros.n_dropped == 1 else "were"
     return (
         f"The file has {n + zeros.n_dropped:,} records; {zeros.n_dropped:,} with an impossible "
-        f"combination were left out."
+        f"combination {were} left out."
     )
 
 
@@ -317,11 +364,12 @@ def _incomplete(result: Result) -> str:
         "level": "a missing value is taken to be a value of its own",
     }
     n_missing = sum(key.n_missing for key in result.keys)
+    values = counted(n_missing, "value")
+    if sample.missing == "level":
+        return f"{values} {'is' if n_missing == 1 else 'are'} missing; {how['level']}."
     return (
-        f"{sample.n_incomplete:,} records have a missing key ({n_missing:,} values); "
-        f"{how.get(sample.missing, sample.missing)}."
-        if sample.missing != "level"
-        else f"{n_missing:,} values are missing; {how['level']}."
+        f"{counted(sample.n_incomplete, 'record')} {'has' if sample.n_incomplete == 1 else 'have'} "
+        f"a missing key ({values}); {how.get(sample.missing, sample.missing)}."
     )
 
 

@@ -20,7 +20,7 @@ from unikat.errors import OutputError, SpecError
 from unikat.provenance import AssessmentSpec
 from unikat.report.files import replace_file
 from unikat.report.source import UNKNOWN, make_zeros, tabulate
-from unikat.report.wording import number, percent
+from unikat.report.wording import counted, number, percent
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
 from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown
 from unikat.zeros.levels import Levels
@@ -64,7 +64,7 @@ def read_rules(spec: AssessmentSpec) -> tuple[CellTable, Zeros]:
     if spec.zeros is None:
         raise SpecError(NO_RULES)
     table = tabulate(spec.data, spec.keys, UNKNOWN)
-    return table, make_zeros(spec.zeros, table.keys)
+    return table, make_zeros(spec.zeros, table.keys, spec.data)
 
 
 def check(spec: AssessmentSpec) -> Checked:
@@ -116,13 +116,15 @@ def check_lines(checked: Checked) -> list[str]:
         for row in rows
     ]
     said = (
-        f"{zeros.n_impossible:,} of {zeros.n_cells:,} combinations are impossible "
+        f"{zeros.n_impossible:,} of {zeros.n_cells:,} combinations "
+        f"{'is' if zeros.n_impossible == 1 else 'are'} impossible "
         f"({percent(zeros.n_impossible / zeros.n_cells)})."
     )
+    rows_of_file = f"{counted(n, 'row')} of {checked.data}"
     some = (
-        f"{broken:,} of {n:,} rows of {checked.data} break a rule."
+        f"{broken:,} of {rows_of_file} break{'s' if broken == 1 else ''} a rule."
         if broken
-        else (f"No row of {checked.data} breaks a rule ({n:,} rows).")
+        else f"No row of {checked.data} breaks a rule ({counted(n, 'row')})."
     )
     return [*lines, "", said, some]
 
@@ -221,7 +223,7 @@ def find_suggestions(
         If the file or the rules cannot be read, or an option is out of range.
     """
     table = tabulate(spec.data, spec.keys, UNKNOWN)
-    known = None if spec.zeros is None else make_zeros(spec.zeros, table.keys)
+    known = None if spec.zeros is None else make_zeros(spec.zeros, table.keys, spec.data)
     return table, suggest(table, known, n_keys=together, most=most)
 
 

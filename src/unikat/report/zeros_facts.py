@@ -163,8 +163,9 @@ def on_page(facts: ZerosFacts | None, file: str) -> dict[str, Any] | None:
 def cells_sentence(facts: ZerosFacts) -> str:
     """Say how many combinations are impossible."""
     return (
-        f"{facts.n_impossible:,} of the {facts.n_cells:,} combinations of the keys were declared "
-        f"impossible ({percent(facts.impossible_share)})."
+        f"{facts.n_impossible:,} of the {facts.n_cells:,} combinations of the keys "
+        f"{'was' if facts.n_impossible == 1 else 'were'} declared impossible "
+        f"({percent(facts.impossible_share)})."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isnan
 from os import PathLike
 from pathlib import Path
@@ -12,7 +12,7 @@ from unikat._typing import Bool
 from unikat.data.engine import session
 from unikat.data.keys import Key
 from unikat.data.readers import _open as open_source
-from unikat.errors import SpecError, suggest
+from unikat.errors import DataError, SpecError, suggest
 from unikat.zeros.conditions import MOST_CONDITIONS, Layout, simplified
 from unikat.zeros.levels import Levels, is_number
 
@@ -20,7 +20,7 @@ _BLANKS = frozenset(("", "*", "NA", "N/A", "NaN", "nan", "<NA>", "None", "NULL",
 """What stands for any level, unless a level of the key is called so."""
 
 
-def conditions_from_table(table: Any, keys: Sequence[Key]) -> Bool:
+def conditions_from_table(table: Any, keys: Sequence[Key], *, encoding: str | None = None) -> Bool:
     """Read conditions from a table: the R packages' ``MCZ``, or one written by hand.
 
     Each row says that a combination of levels is impossible. An empty field, a missing value,
@@ -33,6 +33,8 @@ def conditions_from_table(table: Any, keys: Sequence[Key]) -> Bool:
         A path (CSV, TSV, Parquet, ...) or a pandas, polars or pyarrow frame.
     keys
         The key variables.
+    encoding
+        Character encoding of a file that cannot be read without: a text that is not UTF-8, say.
 
     Returns
     -------
@@ -51,28 +53,24 @@ def conditions_from_table(table: Any, keys: Sequence[Key]) -> Bool:
     --------
     >>> import pandas as pd
     >>> keys = [Key.of_size("AGE", 3), Key.of_size("SEX", 2)]
-    >>> conditions_from_table(pd.DataFrame({"AGE": ["0", "2"], "SEX": ["1", None]}), keys).astype(int)
+    >>> table = pd.DataFrame({"AGE": ["0", "2"], "SEX": ["1", None]})
+    >>> conditions_from_table(table, keys).astype(int)
     array([[1, 0, 0, 0, 1],
            [0, 0, 1, 1, 1]])
-    """  # noqa: E501
-    source = open_source(table, delimiter=None, encoding=None, format=None)
+    """
     position = {key.name: j for j, key in enumerate(keys)}
-    for column in source.columns:
-        if column not in position:
-            raise SpecError(
-                f"{source.name}: the column {column!r} is no key.{suggest(column, position)} A "
-                "table of impossible combinations has a column per key and no others; the keys "
-                f"are {', '.join(position)}."
-            )
-    columns = list(source.columns)
-    with session(source.files, name=source.name) as connection:
-        source.attach(connection, columns)
-        rows = connection.execute("SELECT * FROM source").fetchall()
+    try:
+        source, columns, rows = _read(table, position, None)
+    except DataError:
+        if encoding is None:
+            raise
+        # That of the data comes second: a table that `unikat zeros disjoint` wrote is UTF-8.
+        source, columns, rows = _read(table, position, encoding)
     if not rows:
-        raise SpecError(f"{source.name} has no rows; each row is to be an impossible combination.")
+        raise SpecError(f"{source} has no rows; each row is to be an impossible combination.")
     if len(rows) > MOST_CONDITIONS:
         raise SpecError(
-            f"{source.name} has {len(rows):,} rows, more than {MOST_CONDITIONS:,}. Write the "
+            f"{source} has {len(rows):,} rows, more than {MOST_CONDITIONS:,}. Write the "
             "conditions as rules, or unite rows that differ in one key by leaving it blank."
         )
     layout = Layout(n_levels=tuple(key.n_levels for key in keys))
@@ -83,17 +81,35 @@ def conditions_from_table(table: Any, keys: Sequence[Key]) -> Bool:
         condition = layout.any
         for j, entry in enumerate(row):
             if entry not in known[j]:
-                known[j][entry] = _level(levels[j], entry, f"{source.name}, row {number}")
+                known[j][entry] = _level(levels[j], entry, f"{source}, row {number}")
             level = known[j][entry]
             if level is not None:
                 condition &= layout.only(position[columns[j]], (level,))
         if condition == layout.any:
             raise SpecError(
-                f"{source.name}, row {number}: every field is blank, which would make every "
+                f"{source}, row {number}: every field is blank, which would make every "
                 "combination impossible. Remove the row, or name a level."
             )
         conditions.append(condition)
     return layout.to_array(simplified(conditions))
+
+
+def _read(
+    table: Any, keys: Collection[str], encoding: str | None
+) -> tuple[str, list[str], list[tuple[Any, ...]]]:
+    """Return what messages call a table, its columns, which must be keys, and its rows."""
+    source = open_source(table, delimiter=None, encoding=encoding, format=None)
+    for column in source.columns:
+        if column not in keys:
+            raise SpecError(
+                f"{source.name}: the column {column!r} is no key.{suggest(column, keys)} A "
+                "table of impossible combinations has a column per key and no others; the keys "
+                f"are {', '.join(keys)}."
+            )
+    columns = list(source.columns)
+    with session(source.files, name=source.name) as connection:
+        source.attach(connection, columns)
+        return source.name, columns, connection.execute("SELECT * FROM source").fetchall()
 
 
 def name_of_table(table: Any) -> str:

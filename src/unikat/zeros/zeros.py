@@ -77,7 +77,14 @@ class Rule:
         return _read(text, Context(keys), called(text, name=name), name)
 
     @classmethod
-    def of_table(cls, table: Any, keys: Sequence[Key], name: str | None = None) -> Rule:
+    def of_table(
+        cls,
+        table: Any,
+        keys: Sequence[Key],
+        name: str | None = None,
+        *,
+        encoding: str | None = None,
+    ) -> Rule:
         """Read a table of conditions as one rule.
 
         Parameters
@@ -88,13 +95,15 @@ class Rule:
             The key variables.
         name
             What messages and reports call it.
+        encoding
+            Character encoding of a file that is not UTF-8.
 
         Raises
         ------
         SpecError, DataError
             If it cannot be read, does not fit the keys, or forbids everything.
         """
-        conditions = conditions_from_table(table, keys)
+        conditions = conditions_from_table(table, keys, encoding=encoding)
         said = name_of_table(table)
         text = f"{len(conditions):,} condition{'s' if len(conditions) != 1 else ''} of {said}"
         layout = Layout(n_levels=tuple(key.n_levels for key in keys))
@@ -180,6 +189,8 @@ class Zeros:
         rules: Sequence[str | tuple[str | None, str] | Rule],
         keys: Sequence[Key],
         tables: Sequence[Any] = (),
+        *,
+        encoding: str | None = None,
     ) -> Zeros:
         """Read rules and tables of conditions.
 
@@ -192,6 +203,8 @@ class Zeros:
         tables
             Paths or frames with a row per impossible combination (see
             :func:`unikat.zeros.conditions_from_table`).
+        encoding
+            Character encoding of files of conditions that are not UTF-8.
 
         Raises
         ------
@@ -204,7 +217,7 @@ class Zeros:
             raise SpecError("rules must be a list of texts, such as ['AGE < 14 and EDUC >= 11'].")
         context = Context(keys)
         found = [_any_rule(rule, context, n) for n, rule in enumerate(rules, start=1)]
-        found += [Rule.of_table(table, keys) for table in tables]
+        found += [Rule.of_table(table, keys, encoding=encoding) for table in tables]
         if not found:
             raise SpecError(
                 "There are no rules; write what is impossible, such as 'AGE < 14 and EDUC >= 11'."
