@@ -19,6 +19,7 @@ NAMES = ("AGE", "SEX", "OCCUPATION <b>", "REGION", "TENURE")
 @dataclass(frozen=True)
 class StandInModel:
     name: ClassVar[str] = "hdp"
+    population: ClassVar[str] = "multinomial"
     alpha_shape: float = 2.0
 
 

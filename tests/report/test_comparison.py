@@ -30,6 +30,7 @@ from unikat.risk.predictive import SIZES, PredictiveCheck, counts_of_counts
 @dataclass(frozen=True)
 class StandIn:
     name: ClassVar[str] = "gom"
+    population: ClassVar[str] = "multinomial"
     components: int = 2
 
 

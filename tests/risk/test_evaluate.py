@@ -38,6 +38,7 @@ class Memory:
 @dataclass(frozen=True, kw_only=True)
 class Refusing(Toy):
     name: ClassVar[str] = "refusing"
+    population: ClassVar[str] = "multinomial"
 
     def prepare(self, table: Any) -> Any:
         if table.n_records == 12:

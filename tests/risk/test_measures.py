@@ -23,6 +23,7 @@ class Independence:
     """A model whose cells are products of margins; its state is (theta by key, imputed cells)."""
 
     name = "independence"
+    population = "multinomial"
 
     def cell_probabilities(self, stream: Any, state: Any, data: Any, cells: Any) -> Any:
         """Multiply the margins of the known keys."""

@@ -36,6 +36,7 @@ def generator(stream: Stream, purpose: int) -> np.random.Generator:
 @dataclass(frozen=True, kw_only=True)
 class Toy:
     name: ClassVar[str] = "toy"
+    population: ClassVar[str] = "multinomial"
     independent: bool = False
     """Keys are independent of each other."""
     prior: float = 1.0

@@ -28,7 +28,7 @@ from unikat.inference.draws import Diagnostics, Draws, Observer
 from unikat.inference.identity import run_identity
 from unikat.inference.progress import Outlook, Progress, ProgressEvent, seconds_left
 from unikat.inference.segments import Job, Segment, SegmentResult, add_totals
-from unikat.models.base import AnyModel
+from unikat.models.base import NO_FACTS, AnyModel
 from unikat.rng import check_seed
 
 MIN_RETAINED = 50
@@ -419,6 +419,7 @@ class _Run:
                 for before, now in zip(chains.previous, chains.current, strict=True)
             ]
         discarded = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin)
+        facts = getattr(self.job.model, "facts", None)
         return Draws(
             scalars=chains.scalars,
             n_discarded=discarded // self.thin,
@@ -433,6 +434,7 @@ class _Run:
             diagnostics=self.checked,
             model=self.job.model,
             observer=self.job.observer,
+            facts=NO_FACTS if facts is None else facts(self.job.data),
         )
 
 

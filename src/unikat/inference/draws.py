@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from unikat._typing import Float64
 from unikat.errors import OutputError
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import NO_FACTS, AnyModel, Facts, Stream
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -76,6 +76,8 @@ class Draws:
     """For each monitored scalar."""
     model: AnyModel
     observer: Observer
+    facts: Facts = NO_FACTS
+    """What the model says of its fit."""
 
     def retained(self, name: str) -> Float64:
         """Draws of a scalar that are used, (n_chains, n_retained)."""

@@ -14,7 +14,6 @@ more keys stand in a list of tables.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -105,8 +104,8 @@ def entry(g, n_fixed, terms, level):
 def next_block(walk, terms, factors, fixed, collect, pair_margin, high_margin):
     """Go on to the next block; return whether there is one.
 
-    fixed (n_keys,): level of each key, -1 if all are walked. With `collect`, what the walk leaves is
-    added to the margins.
+    fixed (n_keys,): level of each key, -1 if all are walked. With `collect`, what the walk
+    leaves is added to the margins.
     """
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
@@ -192,6 +191,28 @@ def block_factors(walk, terms, factors, fixed, block):
             at = entry(g, b, terms, walk.level)
             for y in range(block.shape[1]):
                 block[x, y] *= factors.high[at + y]
+
+
+@device
+def row_weights(walk, terms, block, rows):
+    """Weight of the cells of a block with each level of the last key but one, into rows."""
+    offsets = terms.offsets
+    n_keys = offsets.shape[0] - 1
+    a, b = n_keys - 2, n_keys - 1
+    for x in range(block.shape[0]):
+        v = walk.value[a] * walk.weight[a, offsets[a] + x]
+        # Four sums side by side: one would wait for itself.
+        s0 = s1 = s2 = s3 = 0.0
+        n = block.shape[1]
+        for y in range(0, n - 3, 4):
+            r = offsets[b] + y
+            s0 += walk.weight[a, r] * block[x, y]
+            s1 += walk.weight[a, r + 1] * block[x, y + 1]
+            s2 += walk.weight[a, r + 2] * block[x, y + 2]
+            s3 += walk.weight[a, r + 3] * block[x, y + 3]
+        for y in range(n - n % 4, n):
+            s0 += walk.weight[a, offsets[b] + y] * block[x, y]
+        rows[x] = v * ((s0 + s1) + (s2 + s3))
 
 
 @device
@@ -286,15 +307,18 @@ def total_weight(terms, factors, fixed):
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
     block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
+    rows = np.empty(block.shape[0])
     nothing = np.empty(0)
     total = 0.0
+    stale = True
     walk = start_walk(1.0, terms, factors)
     while next_block(walk, terms, factors, fixed, False, factors.pair, nothing):
-        block_factors(walk, terms, factors, fixed, block)
+        if stale:
+            block_factors(walk, terms, factors, fixed, block)
+            stale = not is_constant(terms)
+        row_weights(walk, terms, block, rows)
         for x in range(block.shape[0]):
-            v = walk.value[a] * walk.weight[a, offsets[a] + x]
-            for y in range(block.shape[1]):
-                total += v * walk.weight[a, offsets[b] + y] * block[x, y]
+            total += rows[x]
     return total
 
 
@@ -342,9 +366,11 @@ def draw_cells(terms, factors, fixed, marks, cells):
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
     block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
+    rows = np.empty(block.shape[0])
     nothing = np.empty(0)
     below = 0.0
     i = 0
+    # The last row that has weight: marks past the rounded total fall there.
     final = np.zeros(n_keys, np.int64)
     stale = True
     walk = start_walk(1.0, terms, factors)
@@ -354,39 +380,54 @@ def draw_cells(terms, factors, fixed, marks, cells):
         if stale:
             block_factors(walk, terms, factors, fixed, block)
             stale = not is_constant(terms)
+        row_weights(walk, terms, block, rows)
         for x in range(block.shape[0]):
-            v = walk.value[a] * walk.weight[a, offsets[a] + x]
-            if v == 0.0:
+            if rows[x] == 0.0:
                 continue
-            for y in range(block.shape[1]):
-                m = v * walk.weight[a, offsets[b] + y] * block[x, y]
-                if m == 0.0:
-                    continue
-                below += m
-                final[a], final[b] = x, y
-                while i < marks.shape[0] and marks[i] < below:
-                    for d in range(a):
-                        cells[i, d] = walk.level[d]
-                    cells[i, a] = x
-                    cells[i, b] = y
-                    i += 1
-        final[:a] = walk.level[:a]
-    # Marks at the very top, past the rounded total: the cell before them.
+            inside = below
+            below += rows[x]
+            if i == marks.shape[0]:
+                break
+            v = walk.value[a] * walk.weight[a, offsets[a] + x]
+            y = 0
+            while y < block.shape[1] and walk.weight[a, offsets[b] + y] * block[x, y] == 0.0:
+                y += 1
+            final[:a] = walk.level[:a]
+            final[a], final[b] = x, y
+            inside += v * walk.weight[a, offsets[b] + y] * block[x, y]
+            while i < marks.shape[0] and marks[i] < below:
+                # To the next level with weight, if there is one, while the mark is beyond this.
+                z = y + 1
+                while marks[i] >= inside and z < block.shape[1]:
+                    m = v * walk.weight[a, offsets[b] + z] * block[x, z]
+                    if m > 0.0:
+                        inside += m
+                        y = z
+                    z += 1
+                cells[i, :a] = walk.level[:a]
+                cells[i, a] = x
+                cells[i, b] = y
+                i += 1
     while i < marks.shape[0]:
         cells[i] = final
         i += 1
 
 
 @kernel
-def draw_completions(terms, factors, patterns, counts, uniforms, cells):
+def draw_completions(total, terms, factors, patterns, counts, uniforms, cells):
     """Draw the missing keys of records, pattern by pattern, ascending within a pattern.
 
-    patterns (n, n_keys), counts (n,); uniforms and cells have one row for each record.
+    patterns (n, n_keys), counts (n,); uniforms and cells have one row for each record; total is the
+    weight of all cells.
     """
     first = 0
     for i in range(patterns.shape[0]):
         last = first + counts[i]
-        marks = np.sort(uniforms[first:last]) * total_weight(terms, factors, patterns[i])
+        free = True
+        for d in range(patterns.shape[1]):
+            free = free and patterns[i, d] < 0
+        weight = total if free else total_weight(terms, factors, patterns[i])
+        marks = np.sort(uniforms[first:last]) * weight
         draw_cells(terms, factors, patterns[i], marks, cells[first:last])
         first = last
 
@@ -412,86 +453,3 @@ def count_cells(terms, factors, limit):
                 for y in range(block.shape[1]):
                     count += walk.weight[a, offsets[b] + y] * block[x, y] > 0.0
     return count
-
-
-@device
-def risk_derivatives(rate, share):
-    """First and second derivative by the rate of r1 and of r2 of a sample unique (Poisson).
-
-    With x = (1 - share) rate: r1 = exp(-x), r2 = (1 - exp(-x)) / x.
-    """
-    rest = 1.0 - share
-    x = rest * rate
-    decay = math.exp(-x)
-    if x < 0.02:
-        # Series: the closed forms lose all digits near 0.
-        slope = -1 / 2 + x * (1 / 3 + x * (-1 / 8 + x * (1 / 30 - x / 144)))
-        bend = 1 / 3 + x * (-1 / 4 + x * (1 / 10 + x * (-1 / 36 + x / 168)))
-    else:
-        slope = (decay * (x + 1.0) - 1.0) / (x * x)
-        bend = (2.0 - decay * (x * x + 2.0 * x + 2.0)) / (x * x * x)
-    return -rest * decay, rest * rest * decay, rest * slope, rest * rest * bend
-
-
-@device
-def bias_weights(mean, share):
-    """Weights a, b of a cell in B1 and B2, which sum a (f - mean) + b ((f - mean)^2 - f).
-
-    Skinner and Shlomo (2008): the bias of tau from an error of the fitted mean, to second order.
-    """
-    rate = mean / share
-    slope1, bend1, slope2, bend2 = risk_derivatives(rate, share)
-    unique = mean * math.exp(-mean)
-    return (
-        -unique * slope1 / share,
-        0.5 * unique * bend1 / share**2,
-        -unique * slope2 / share,
-        0.5 * unique * bend2 / share**2,
-    )
-
-
-@kernel
-def empty_cell_sums(scale, share, terms, factors, sums):
-    """Sums over all cells as if each were empty; the mean of a cell is scale times its weight.
-
-    Added to sums: the squared means; then for B1 its terms at f = 0 and its variance
-    a^2 mean + 2 b^2 mean^2, and the same for B2.
-    """
-    offsets = terms.offsets
-    n_keys = offsets.shape[0] - 1
-    a, b = n_keys - 2, n_keys - 1
-    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
-    free = np.full(n_keys, -1)
-    nothing = np.empty(0)
-    stale = True
-    walk = start_walk(scale, terms, factors)
-    while next_block(walk, terms, factors, free, False, factors.pair, nothing):
-        if stale:
-            block_factors(walk, terms, factors, free, block)
-            stale = not is_constant(terms)
-        for x in range(block.shape[0]):
-            v = walk.value[a] * walk.weight[a, offsets[a] + x]
-            if v == 0.0:
-                continue
-            for y in range(block.shape[1]):
-                mean = v * walk.weight[a, offsets[b] + y] * block[x, y]
-                if mean == 0.0:
-                    continue
-                a1, b1, a2, b2 = bias_weights(mean, share)
-                sums[0] += mean * mean
-                sums[1] += mean * (b1 * mean - a1)
-                sums[2] += mean * (a1 * a1 + 2.0 * b1 * b1 * mean)
-                sums[3] += mean * (b2 * mean - a2)
-                sums[4] += mean * (a2 * a2 + 2.0 * b2 * b2 * mean)
-
-
-@kernel
-def add_occupied(means, counts, share, sums):
-    """Correct the sums of `empty_cell_sums` for the cells that are not empty."""
-    for i in range(means.shape[0]):
-        mean, f = means[i], counts[i]
-        a1, b1, a2, b2 = bias_weights(mean, share)
-        # The term at f minus the term at 0, whose (f - mean)^2 - f is mean^2.
-        change = (f - mean) ** 2 - f - mean * mean
-        sums[1] += a1 * f + b1 * change
-        sums[3] += a2 * f + b2 * change

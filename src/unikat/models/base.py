@@ -56,6 +56,9 @@ class Facts(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+NO_FACTS = Facts({})
+
+
 class Model(Protocol[State, Data]):
     """A probability model of one individual's cell, with its sampler."""
 

@@ -33,9 +33,7 @@ class DecomposableFit(NamedTuple):
     counts: Int64
 
     @classmethod
-    def of(
-        cls, table: CellTable, order: list[tuple[int, tuple[int, ...]]]
-    ) -> DecomposableFit:
+    def of(cls, table: CellTable, order: list[tuple[int, tuple[int, ...]]]) -> DecomposableFit:
         """Fit to a table without missing keys and structural zeros."""
         return cls(tuple(order), table.n_levels, table.cells, table.counts)
 
@@ -76,7 +74,7 @@ class DecomposableFit(NamedTuple):
         _, where = np.unique(pattern_ids(both, levels), return_inverse=True)
         n = len(self.cells)
         of_sample = np.bincount(where[:n], self.counts, minlength=int(where.max(initial=0)) + 1)
-        return of_sample[where[n:]]
+        return of_sample[where[n:]].astype(np.float64)
 
     def simulate(self, generator: np.random.Generator, n: int) -> Int32:
         """Draw n individuals: each key as in a record of the sample with the same parents."""

@@ -134,6 +134,22 @@ class LogLinear:
             counts=table.counts[incomplete],
         )
 
+    def refit(self, table: CellTable, data: LogLinearData) -> LogLinearData:
+        """Fit the same terms to another table of the same keys, starting from a fit."""
+        fitted: Fit | DecomposableFit
+        if isinstance(data.fit, DecomposableFit):
+            fitted = DecomposableFit.of(table, list(data.fit.order))
+        else:
+            generators = data.path[-1].generators
+            fitted = fit(
+                table, generators, tolerance=max(self.tolerance, 1e-2), smoothing=self.smoothing,
+                start=data.fit,
+            )  # fmt: skip
+        incomplete = table.incomplete
+        return data._replace(
+            fit=fitted, patterns=table.cells[incomplete], counts=table.counts[incomplete]
+        )
+
     def init(self, stream: Stream, data: LogLinearData) -> LogLinearState:
         """Return the state, which is empty."""
         return LogLinearState()
@@ -169,8 +185,8 @@ class LogLinear:
         return data.fit.simulate(generator_of(stream, 2), n_records)
 
     def cost(self, data: LogLinearData) -> tuple[float, float]:
-        """A sweep is nothing; of a cell the factors are multiplied."""
-        return 1_000.0, 3.0 * len(data.names) ** 2
+        """Nothing for a sweep; of a cell the factors are multiplied."""
+        return 0.0, 3.0 * len(data.names) ** 2
 
     def facts(self, data: LogLinearData) -> Facts:
         """Terms, criteria, zero margins, and the path of a selection."""

@@ -71,9 +71,7 @@ class Fit(NamedTuple):
     def probabilities(self, cells: Int32) -> Float64:
         """Probability of each cell, (n,); -1 leaves a key out."""
         weights = np.empty(len(cells))
-        kernels.cell_weights(
-            self.layout.terms, self.factors, arrange(self.layout, cells), weights
-        )
+        kernels.cell_weights(self.layout.terms, self.factors, arrange(self.layout, cells), weights)
         # Nothing known is certain; the walk over everything would give the same.
         return np.where((cells < 0).all(axis=1), 1.0, weights / self.total)
 
@@ -84,14 +82,13 @@ class Fit(NamedTuple):
         # They come in the order of the walk, but are to be exchangeable.
         return generator.permutation(drawn)
 
-    def complete(
-        self, generator: np.random.Generator, patterns: Int32, counts: Int64
-    ) -> Int32:
+    def complete(self, generator: np.random.Generator, patterns: Int32, counts: Int64) -> Int32:
         """Draw the missing keys of records, pattern by pattern: (sum of counts, n_keys)."""
         layout = self.layout
         real = layout.keys >= 0
         walked = np.empty((int(counts.sum()), len(layout.keys)), np.int64)
         kernels.draw_completions(
+            self.total,
             layout.terms,
             self.factors,
             arrange(layout, patterns),
@@ -175,20 +172,21 @@ class Margins(NamedTuple):
     def of(cls, layout: Layout, cells: Int64, counts: Float64) -> Margins:
         """Count records; those in which a generator has a missing key do not count for it."""
         offsets = layout.terms.offsets
-        n_rows = int(offsets[-1])
-        rows = cells + offsets[:-1]
-        flat = np.zeros(n_rows * n_rows)
+        levels = np.diff(offsets)
+        pair, high = cls.empty(layout)
         for a, b in itertools.combinations_with_replacement(range(cells.shape[1]), 2):
             known = (cells[:, a] >= 0) & (cells[:, b] >= 0)
-            where = rows[known, a] * n_rows + rows[known, b]
-            flat += np.bincount(where, counts[known], minlength=len(flat))
-        high = np.zeros(n_high(layout))
+            where = cells[known, a] * levels[b] + cells[known, b]
+            table = np.bincount(where, counts[known], minlength=levels[a] * levels[b])
+            pair[offsets[a] : offsets[a + 1], offsets[b] : offsets[b + 1]] = table.reshape(
+                levels[a], levels[b]
+            )
         for g, one in enumerate(layout.high):
-            known = (cells[:, list(one)] >= 0).all(axis=1)
+            known = np.all(cells[:, list(one)] >= 0, axis=1)
             where = layout.terms.start[g] + cells[known] @ layout.terms.strides[g]
             where += cells[known, one[-1]]
             high += np.bincount(where, counts[known], minlength=len(high))
-        return cls(flat.reshape(n_rows, n_rows), high)
+        return cls(pair, high)
 
     @classmethod
     def empty(cls, layout: Layout) -> Margins:
@@ -233,9 +231,7 @@ def fit(
     """
     layout = lay_out(table, generators)
     problem = _Problem(table, layout, smoothing)
-    n_cells = int(
-        kernels.count_cells(layout.terms, problem.support, MOST_CELLS)
-    )
+    n_cells = int(kernels.count_cells(layout.terms, problem.support, MOST_CELLS))
     if n_cells > MOST_CELLS:
         raise SpecError(too_large(table, generators))
     return problem.solve(max(tolerance, 1e-12 * problem.n), n_cells, start)
@@ -396,7 +392,7 @@ class _Climb:
 
     def run(self) -> None:
         """Climb until the margins agree, or too many walks were made."""
-        with contextlib.suppress(_Reached):
+        with contextlib.suppress(_ReachedError):
             minimize(
                 self.negative,
                 self.scale * self.logs,
@@ -422,8 +418,8 @@ class _Climb:
         logs = scaled / self.scale
         wanted, got, total, totals = self.margins(logs)
         value = problem.n * math.log(total) - problem.wanted @ logs
-        value -= problem.pattern_counts @ np.log(totals)
-        return value, (got - wanted) / self.scale
+        value -= float(problem.pattern_counts @ np.log(totals))
+        return float(value), (got - wanted) / self.scale
 
     def margins(self, logs: Float64) -> tuple[Float64, Float64, float, Float64]:
         """Return observed and fitted margins, total weight, and that of the incomplete patterns."""
@@ -445,11 +441,11 @@ class _Climb:
         if error < self.error:
             self.logs, self.total, self.error = logs, total, error
         if error <= self.tolerance:
-            raise _Reached
+            raise _ReachedError
         return wanted, got, total, totals
 
 
-class _Reached(Exception):
+class _ReachedError(Exception):
     """The margins agree."""
 
 
@@ -462,9 +458,7 @@ def too_large(table: CellTable, generators: Generators) -> str:
             itertools.combinations(range(table.n_keys), size),
             key=lambda one: -math.prod(levels[j] for j in one),
         )
-        best = next(
-            (one for one in subsets if math.prod(levels[j] for j in one) <= MOST_CELLS), ()
-        )
+        best = next((one for one in subsets if math.prod(levels[j] for j in one) <= MOST_CELLS), ())
         if best:
             break
     names = ", ".join(table.keys[j].name for j in best)

@@ -1,13 +1,14 @@
 """Which terms a log-linear model needs: Skinner and Shlomo's criteria and forward selection.
 
-A model that leaves out terms spreads the records over too many cells and takes too many for unique.
-The bias of tau's estimate is itself estimated, with mu the fitted mean of a cell (Skinner and Shlomo
-2008, section 3; JASA 103, 989-1001):
+A model that leaves out terms spreads the records over too many cells and takes too many for
+unique. The bias of tau's estimate is itself estimated, with mu the fitted mean of a cell (Skinner
+and Shlomo 2008, section 3; JASA 103, 989-1001):
 
-    B = sum_c a_c (f_c - mu_c) + b_c ((f_c - mu_c)^2 - f_c),      nu = sum_c a_c^2 mu_c + 2 b_c^2 mu_c^2
+    B = sum_c a_c (f_c - mu_c) + b_c ((f_c - mu_c)^2 - f_c)
+    nu = sum_c a_c^2 mu_c + 2 b_c^2 mu_c^2
 
-with a, b from the first and second derivative of r1 (B1) or r2 (B2) by the cell's rate. B / sqrt(nu)
-is about standard normal if the model holds, and large if it underfits.
+with a, b from the first and second derivative of r1 (B1) or r2 (B2) by the cell's rate.
+B / sqrt(nu) is about standard normal if the model holds, and large if it underfits.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.data.table import CellTable
+from unikat.kernels import bias
 from unikat.kernels import cells as risk
 from unikat.kernels import loglinear as kernels
 from unikat.models.maximum_likelihood import Fit, arrange, fit
@@ -69,8 +71,8 @@ def evidence(table: CellTable, fitted: Fit) -> Evidence:
     kernels.cell_weights(layout.terms, fitted.factors, walked, weights)
     means = n / fitted.total * weights
     sums = np.zeros(5)
-    kernels.empty_cell_sums(n / fitted.total, share, layout.terms, fitted.factors, sums)
-    kernels.add_occupied(means, counts, share, sums)
+    bias.empty_cell_sums(n / fitted.total, share, layout.terms, fitted.factors, sums)
+    bias.add_occupied(means, counts, share, sums)
     p = means[counts == 1.0] / n
     r1, r2 = np.empty(len(p)), np.empty(len(p))
     risk.cell_risk(table.population_size - n, p, np.ones(len(p)), True, r1, r2)
@@ -142,8 +144,10 @@ def _candidates(generators: Generators, n_keys: int) -> list[tuple[int, ...]]:
     def inside(term: tuple[int, ...]) -> bool:
         return any(set(term) <= set(one) for one in generators)
 
-    pairs = [one for one in itertools.combinations(range(n_keys), 2) if not inside(one)]
-    triples = [
+    pairs: list[tuple[int, ...]] = [
+        one for one in itertools.combinations(range(n_keys), 2) if not inside(one)
+    ]
+    triples: list[tuple[int, ...]] = [
         one
         for one in itertools.combinations(range(n_keys), 3)
         if not inside(one) and all(inside(pair) for pair in itertools.combinations(one, 2))

@@ -19,6 +19,7 @@ from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
 from unikat.report.files import make_folder
 from unikat.report.source import tabulate, without_conflicts
+from unikat.risk.bootstrap import observer_for
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.measures import RiskMeasures
 
@@ -84,7 +85,7 @@ def run(
             draws = sample(
                 model,
                 table,
-                RiskMeasures.of(table),
+                observer_for(model, RiskMeasures.of(table), table),
                 seed=spec.sampling.seed,
                 plan=plan,
                 workers=workers,

@@ -23,6 +23,7 @@ from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import Progress
 from unikat.models.base import AnyModel
+from unikat.risk.bootstrap import observer_for
 from unikat.risk.estimate import Summary, assess, known_exactly
 from unikat.risk.held_out import (
     HeldOutScore,
@@ -334,7 +335,7 @@ class _Runner:
     def risk(self, candidate: Candidate, position: int) -> RiskFit:
         """Fit a model to all records."""
         self._tell(candidate, position, "fitting all records")
-        observer = CheckedMeasures.of(self.table)
+        observer = observer_for(candidate.model, CheckedMeasures.of(self.table), self.table)
         kept = self._kept(candidate, RISK, observer)
         if kept is not None:
             return _risk_fit(kept)

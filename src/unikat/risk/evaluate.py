@@ -15,6 +15,7 @@ from unikat.inference.chains import Plan, sample
 from unikat.inference.identity import check_distinct
 from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel
+from unikat.risk.bootstrap import observer_for
 from unikat.risk.designs import (
     DesignName,
     Population,
@@ -255,7 +256,7 @@ def run_job(job: Job) -> FitScore:
             draws = sample(
                 job.model,
                 table,
-                RiskMeasures.of(table),
+                observer_for(job.model, RiskMeasures.of(table), table),
                 seed=job.seed,
                 plan=job.plan,
                 workers=Workers(n_workers=1, n_threads=job.n_threads),

@@ -51,8 +51,8 @@ class RiskTotals(NamedTuple):
 class RiskMeasures:
     """The observer that computes tau1, tau2 and the records' risks from a model's cells.
 
-    Unobserved counts follow the model's `population` law. Built from a table by :meth:`of`. Scalars per draw: ``tau1``, ``tau2`` (predictive),
-    ``tau1_expected``, ``tau2_expected``.
+    Unobserved counts follow the model's `population` law. Built from a table by :meth:`of`. Scalars
+    per draw: ``tau1``, ``tau2`` (predictive), ``tau1_expected``, ``tau2_expected``.
     """
 
     cells: Int32
@@ -165,9 +165,7 @@ class RiskMeasures:
             totals.histogram_r2,
         )  # fmt: skip
         key = chain_key(stream.seed, stream.chain)
-        tau1, tau2 = kernels.draw_population(
-            key, stream.sweep, self.unobserved, p[unique], poisson
-        )
+        tau1, tau2 = kernels.draw_population(key, stream.sweep, self.unobserved, p[unique], poisson)
         return {
             "tau1": tau1,
             "tau2": tau2,
