@@ -12,7 +12,8 @@ it exists it is called once before worker processes start, which would otherwise
 same time. It has no influence on the numbers.
 
 A model may have a method `facts(data) -> Facts`: what is to be said of its fit, kept with the
-draws.
+draws; and `simulation_cost(data, n_records) -> float`: work of `simulate` in nanoseconds, if it is
+not that of some operations per record and key.
 
 If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
 individual, and imputed and simulated records are possible; a model that cannot do so refuses the

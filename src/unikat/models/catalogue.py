@@ -8,12 +8,15 @@ from typing import Any
 
 from unikat.errors import SpecError, suggest
 from unikat.models.base import AnyModel
+from unikat.models.empirical_bayes import ElamirSkinner, SkinnerHolmes
 from unikat.models.gom import GoM
 from unikat.models.hdp import HDP
 from unikat.models.latent_class import LatentClass
 from unikat.models.loglinear import LogLinear
 
-MODELS: dict[str, type[Any]] = {model.name: model for model in (HDP, GoM, LatentClass, LogLinear)}
+MODELS: dict[str, type[Any]] = {
+    model.name: model for model in (HDP, GoM, LatentClass, LogLinear, SkinnerHolmes, ElamirSkinner)
+}
 """Filled from here alone."""
 
 

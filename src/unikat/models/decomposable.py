@@ -8,18 +8,13 @@ number of cells. It has neither missing keys nor structural zeros: then there is
 
 from __future__ import annotations
 
-import itertools
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable, pattern_ids
-from unikat.errors import SpecError
-
-_MOST_COMPLETIONS = 10_000_000
-"""Cells that leaving out keys may stand for."""
+from unikat.models.completions import expanded
 
 
 class DecomposableFit(NamedTuple):
@@ -45,23 +40,10 @@ class DecomposableFit(NamedTuple):
             above = self._counts(parents, cells[complete])
             both = self._counts((*parents, key), cells[complete])
             p[complete] *= np.divide(both, above, out=np.zeros(len(both)), where=above > 0)
-        masks, which = np.unique(cells < 0, axis=0, return_inverse=True)
-        for m, mask in enumerate(masks):
-            free = np.flatnonzero(mask)
-            if not 0 < len(free) < len(mask):
-                continue
-            rows = np.flatnonzero(which.ravel() == m)
-            each = math.prod(self.n_levels[j] for j in free)
-            if each * len(rows) > _MOST_COMPLETIONS:
-                raise SpecError(
-                    f"{len(free)} keys are left out at once, which is {each:,} cells for each of "
-                    f"{len(rows):,} records; with so many cells log-linear models sum over at most "
-                    f"{_MOST_COMPLETIONS:,}. Treat missing keys as a level, or use fewer keys."
-                )
-            levels = itertools.product(*(range(self.n_levels[j]) for j in free))
-            completed = np.repeat(cells[rows], each, axis=0)
-            completed[:, free] = np.tile(np.array(list(levels), np.int32), (len(rows), 1))
-            p[rows] = self.probabilities(completed).reshape(len(rows), each).sum(axis=1)
+        partly = ~complete & (cells >= 0).any(axis=1)
+        if partly.any():
+            completed, owner = expanded(cells[partly], self.n_levels)
+            p[partly] = np.bincount(owner, self.probabilities(completed))
         return p
 
     def _counts(self, keys: tuple[int, ...], cells: Int32) -> Float64:

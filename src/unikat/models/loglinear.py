@@ -188,6 +188,11 @@ class LogLinear:
         """Nothing for a sweep; of a cell the factors are multiplied."""
         return 0.0, 3.0 * len(data.names) ** 2
 
+    def simulation_cost(self, data: LogLinearData, n_records: int) -> float:
+        """Work of `simulate`: a walk over the cells."""
+        n_cells = data.fit.n_cells if isinstance(data.fit, Fit) else 0
+        return 2.0 * n_cells + 500.0 * n_records
+
     def facts(self, data: LogLinearData) -> Facts:
         """Terms, criteria, zero margins, and the path of a selection."""
         return Facts(_values(self, data), _warnings(self, data))
