@@ -21,12 +21,13 @@ def risk_derivatives(rate, share):
     """
     rest = 1.0 - share
     x = rest * rate
-    decay = math.exp(-x)
     if x < 0.02:
-        # Series: the closed forms lose all digits near 0.
+        # Series: the closed forms lose all digits near 0, and most cells are there.
+        decay = 1.0 - x * (1.0 - x * (1 / 2 - x * (1 / 6 - x * (1 / 24 - x / 120))))
         slope = -1 / 2 + x * (1 / 3 + x * (-1 / 8 + x * (1 / 30 - x / 144)))
         bend = 1 / 3 + x * (-1 / 4 + x * (1 / 10 + x * (-1 / 36 + x / 168)))
     else:
+        decay = math.exp(-x)
         slope = (decay * (x + 1.0) - 1.0) / (x * x)
         bend = (2.0 - decay * (x * x + 2.0 * x + 2.0)) / (x * x * x)
     return -rest * decay, rest * rest * decay, rest * slope, rest * rest * bend
@@ -40,7 +41,8 @@ def bias_weights(mean, share):
     """
     rate = mean / share
     slope1, bend1, slope2, bend2 = risk_derivatives(rate, share)
-    unique = mean * math.exp(-mean)
+    none = math.exp(-mean) if mean > 1e-5 else 1.0 - mean * (1.0 - 0.5 * mean)
+    unique = mean * none
     return (
         -unique * slope1 / share,
         0.5 * unique * bend1 / share**2,

@@ -418,4 +418,5 @@ def _tabulated_rates() -> Float64:
     """Fitted rates at which the kernels have functions of them, (n_points,)."""
     points = np.arange(kernels.N_OCTAVES * kernels.PER_OCTAVE + 1)
     mantissa = 0.5 + 0.5 / kernels.PER_OCTAVE * (points % kernels.PER_OCTAVE)
-    return np.ldexp(mantissa, kernels.LOWEST + points // kernels.PER_OCTAVE)
+    rates: Float64 = np.ldexp(mantissa, kernels.LOWEST + points // kernels.PER_OCTAVE)
+    return rates

@@ -4,7 +4,7 @@
 
 The log likelihood sum_c f_c log p_c is concave in log u, and its gradient is observed minus fitted
 margins, which one walk over the cells gives (`kernels/loglinear.py`). It is maximised by L-BFGS
-(Byrd, Lu, Nocedal and Zhu 1995) in log u, each times the root of its observed margin, so that all
+(Nocedal 1980) in log u, each times the root of its observed margin, so that all
 have about the same curvature. Where a margin is zero the factor is zero: the extended maximum
 likelihood estimate (Haberman 1974; Skinner and Shlomo 2008, section 3).
 
@@ -20,13 +20,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import loglinear as kernels
 from unikat.kernels.loglinear import Factors, Terms
+from unikat.models.quasi_newton import minimise
 from unikat.models.terms import Generators
 
 MOST_CELLS = 1_000_000_000
@@ -34,6 +34,8 @@ MOST_CELLS = 1_000_000_000
 _MOST_ROWS = 4_000
 """Levels of all keys together: pairs of them are kept as a dense array."""
 _MOST_WALKS = 3_000
+_LONGEST = 10.0
+"""Change of the logarithm of a factor in one iteration."""
 
 
 class Layout(NamedTuple):
@@ -393,16 +395,8 @@ class _Climb:
     def run(self) -> None:
         """Climb until the margins agree, or too many walks were made."""
         with contextlib.suppress(_ReachedError):
-            minimize(
-                self.negative,
-                self.scale * self.logs,
-                jac=True,
-                method="L-BFGS-B",
-                options={
-                    "maxcor": 20, "maxiter": _MOST_WALKS, "maxfun": _MOST_WALKS,
-                    "ftol": 0.0, "gtol": 0.0,
-                },
-            )  # fmt: skip
+            start = self.scale * self.logs
+            minimise(self.negative, start, _LONGEST * self.scale, _MOST_WALKS)
             # Near the top the likelihood is flat to its last digit, the margins are not: their last
             # digits come from proportional fitting, one generator at a time.
             logs = self.logs
