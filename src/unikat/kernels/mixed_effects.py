@@ -70,8 +70,8 @@ def product_logarithm(log_x):
 
 
 @device
-def draw_tilted(generator, count, exposure, mean, variance):
-    """Draw x of log density count x - exposure e^x - (x - mean)^2 / (2 variance), exactly.
+def draw_tilted(generator, count, log_exposure, mean, variance):
+    """Draw x of log density count x - e^(x + log_exposure) - (x - mean)^2 / (2 variance), exactly.
 
     The logarithm of a Poisson rate given its count under a normal prior. The mode is mean +
     variance count - y, y = W(variance exposure exp(mean + variance count)), and at distance t
@@ -79,9 +79,7 @@ def draw_tilted(generator, count, exposure, mean, variance):
     so a flat top and two tangents lie above it: rejection, which accepts 0.7 to 0.9.
     """
     centre = mean + variance * count
-    if exposure <= 0.0:
-        return centre + math.sqrt(variance) * normal(generator)
-    y = product_logarithm(math.log(exposure) + math.log(variance) + centre)
+    y = product_logarithm(log_exposure + math.log(variance) + centre)
     precision = 1.0 / variance
     bend = y * precision
     # Where a normal density with the curvature of the mode has fallen by the factor e.
@@ -94,7 +92,9 @@ def draw_tilted(generator, count, exposure, mean, variance):
     right = width + (bend * (width - rise) - 0.5 * precision * width * width) / right_slope
     left_area = 1.0 / left_slope
     area = left_area + (right - left) + 1.0 / right_slope
-    while True:
+    t = math.nan
+    # Bounded, so that a number that is none comes out as one.
+    for _ in range(10_000):
         u = uniform(generator) * area
         if u < left_area:
             above = math.log(u * left_slope)
@@ -108,7 +108,8 @@ def draw_tilted(generator, count, exposure, mean, variance):
             t = right - above / right_slope
         height = bend * (t - math.expm1(t)) - 0.5 * precision * t * t
         if math.log(uniform(generator)) < height - above:
-            return centre - y + t
+            break
+    return centre - y + t
 
 
 # --- matrices --------------------------------------------------------------------------------
@@ -391,7 +392,7 @@ def draw_coefficients(
             exposure += mean[column_cells[x]]
         before = coefficients[a]
         coefficients[a] = draw_tilted(
-            generator, count, exposure * math.exp(-before), 0.0, variance
+            generator, count, math.log(exposure) - before, 0.0, variance
         )
         change = coefficients[a] - before
         ratio = math.exp(change)
@@ -409,7 +410,7 @@ def draw_effects(key, sweep, counts, log_base, variance, effects):
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for i in range(counts.shape[0]):
         seek(generator, key, i, sweep, PURPOSE_EFFECTS)
-        effects[i] = draw_tilted(generator, counts[i], math.exp(log_base[i]), 0.0, variance)
+        effects[i] = draw_tilted(generator, counts[i], log_base[i], 0.0, variance)
 
 
 @kernel
@@ -616,7 +617,7 @@ def draw_values(key, sweep, counts, log_base, cluster, mean, variance, values):
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for j in range(n):
         seek(generator, key, j, sweep, PURPOSE_VALUES)
-        values[j] = draw_tilted(generator, count[j], exposure[j], mean, variance)
+        values[j] = draw_tilted(generator, count[j], math.log(exposure[j]), mean, variance)
 
 
 # --- hyperparameters -------------------------------------------------------------------------
