@@ -13,7 +13,9 @@ from scipy.special import lambertw
 from statistical import mixed
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
+from unikat.kernels import cholesky, fixed_effects, tilted
 from unikat.kernels import mixed_effects as kernels
+from unikat.kernels.grid import complete
 from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_LANGEVIN, normal, seek, uniform
 from unikat.models.grid import design_of, list_cells
 from unikat.models.mixed_effects import MixedEffects
@@ -41,9 +43,9 @@ def a_grid(fixed: str = "two-way", intercept: bool = True) -> Any:
 def test_product_logarithm(log_x):
     if log_x > -700:
         expected = lambertw(np.exp(log_x)).real
-        np.testing.assert_allclose(kernels.product_logarithm(log_x), expected, rtol=1e-13)
+        np.testing.assert_allclose(tilted.product_logarithm(log_x), expected, rtol=1e-13)
     else:
-        assert kernels.product_logarithm(log_x) == 0.0
+        assert tilted.product_logarithm(log_x) == 0.0
 
 
 LAWS = [
@@ -68,9 +70,7 @@ def test_tilted_draws_have_their_density(law):
     draws = np.empty(20_000)
     counts = np.full(len(draws), int(count))
     # phi + mean is what is drawn when the mean of phi is put into the offset.
-    kernels.draw_effects(
-        KEY, 1, counts, np.full(len(draws), log_exposure + mean), variance, draws
-    )
+    kernels.draw_effects(KEY, 1, counts, np.full(len(draws), log_exposure + mean), variance, draws)
     draws += mean
 
     def log_density(x: float) -> float:
@@ -110,17 +110,17 @@ def test_factor_and_solves(n):
     root = rng.normal(size=(n, n + 2))
     matrix = root @ root.T
     upper = np.triu(matrix).copy()
-    half = kernels.factor(upper)
+    half = cholesky.factor(upper)
     upper = np.triu(upper)
     np.testing.assert_allclose(upper.T @ upper, matrix, atol=1e-10)
     np.testing.assert_allclose(2 * half, np.linalg.slogdet(matrix)[1])
     vector = rng.normal(size=n)
     lower_solved, upper_solved = vector.copy(), vector.copy()
-    kernels.solve_lower(upper, lower_solved)
-    kernels.solve_upper(upper, upper_solved)
+    cholesky.solve_lower(upper, lower_solved)
+    cholesky.solve_upper(upper, upper_solved)
     np.testing.assert_allclose(upper.T @ lower_solved, vector, atol=1e-9)
     np.testing.assert_allclose(upper @ upper_solved, vector, atol=1e-9)
-    assert np.isnan(kernels.factor(-np.eye(n)))
+    assert np.isnan(cholesky.factor(-np.eye(n)))
 
 
 def test_exponentials():
@@ -140,9 +140,9 @@ def test_linear_and_information_are_those_of_the_dense_design(fixed, intercept):
     rng = np.random.default_rng(4)
     beta, weights = rng.normal(size=W.shape[1]), rng.random(len(W))
     out, matrix = np.empty(len(W)), np.zeros((len(beta), len(beta)))
-    kernels.linear(offset, design.starts, design.columns, beta, out)
+    fixed_effects.linear(offset, design.starts, design.columns, beta, out)
     np.testing.assert_allclose(out, offset + W @ beta)
-    kernels.information(design.starts, design.columns, weights, matrix)
+    fixed_effects.information(design.starts, design.columns, weights, matrix)
     np.testing.assert_allclose(matrix, np.triu(W.T @ (weights[:, None] * W)))
     np.testing.assert_allclose(design.gram, np.triu(W.T @ W))
     for a, column in enumerate(W.T):
@@ -159,12 +159,12 @@ def test_joined_designs(least):
     cluster[:3] = range(3)
     all_columns = np.hstack((W, np.eye(3)[cluster]))
     coefficients = rng.normal(size=all_columns.shape[1])
-    rest, starts, columns, chosen = kernels.joined(
+    rest, starts, columns, chosen = fixed_effects.joined(
         offset, design.starts, design.columns, cluster, coefficients, least, counts
     )
     assert chosen.tolist() == np.flatnonzero(counts @ all_columns >= least).tolist()
     out = np.empty(len(W))
-    kernels.linear(rest, starts, columns, coefficients[chosen], out)
+    fixed_effects.linear(rest, starts, columns, coefficients[chosen], out)
     np.testing.assert_allclose(out, offset + all_columns @ coefficients)
 
 
@@ -174,18 +174,16 @@ def test_climbing_ends_at_the_mode():
     mean, precision = np.zeros(W.shape[1]), np.full(W.shape[1], 0.1)
     mean[1] = 2.0
     mode = np.full(W.shape[1], 3.0)
-    kernels.climb(
+    fixed_effects.climb(
         counts, offset, design.starts, design.columns, mode, mean, precision, np.zeros(len(mode))
     )
     slope = W.T @ (counts - np.exp(offset + W @ mode)) - precision * (mode - mean)
     np.testing.assert_allclose(slope, 0.0, atol=5e-3)
     away = mode.copy()
     noise = np.random.default_rng(6).normal(size=len(mode))
-    kernels.climb(counts, offset, design.starts, design.columns, away, mean, precision, noise)
+    fixed_effects.climb(counts, offset, design.starts, design.columns, away, mean, precision, noise)
     metric = W.T @ (np.exp(offset + W @ mode)[:, None] * W) + np.diag(precision)
-    np.testing.assert_allclose(
-        (away - mode) @ metric @ (away - mode), noise @ noise, rtol=0.01
-    )
+    np.testing.assert_allclose((away - mode) @ metric @ (away - mode), noise @ noise, rtol=0.01)
 
 
 def naive_langevin(sweep, step, W, offset, counts, start, mean, precision):
@@ -221,10 +219,13 @@ def test_langevin_is_that_of_the_equations():
     n = W.shape[1]
     rng = np.random.default_rng(7)
     mean, precision = rng.normal(size=n), np.exp(rng.normal(size=n))
-    at, outcomes = rng.normal(size=n), []
+    at, outcomes = np.zeros(n), []
+    fixed_effects.climb(
+        counts, offset, design.starts, design.columns, at, mean, precision, rng.normal(size=n)
+    )
     for sweep in range(40):
         before = at.copy()
-        p = kernels.langevin(
+        p = fixed_effects.langevin(
             KEY, sweep, 1.1, counts, offset, design.starts, design.columns, at, mean, precision
         )
         expected, there = naive_langevin(sweep, 1.1, W, offset, counts, before, mean, precision)
@@ -239,7 +240,7 @@ def test_langevin_refuses_what_is_not_finite():
     design, W, counts, offset = a_grid()
     at = np.zeros(W.shape[1])
     for sweep in range(20):
-        p = kernels.langevin(
+        p = fixed_effects.langevin(
             KEY, sweep, 1e6, counts, offset, design.starts, design.columns, at,
             np.zeros(len(at)), np.full(len(at), 0.1),
         )  # fmt: skip
@@ -257,7 +258,7 @@ def test_coefficients_one_by_one():
     for sweep, row in enumerate(draws):
         row[:] = first
         log_mean = offset + W @ row
-        kernels.draw_coefficients(
+        fixed_effects.draw_coefficients(
             KEY, sweep, counts, log_mean, design.column_starts, design.column_cells, 3.0, row
         )
         np.testing.assert_allclose(log_mean, offset + W @ row, atol=1e-10)
@@ -396,7 +397,7 @@ def test_records_are_completed_in_proportion():
     times = np.array([3_000, 0, 5_000, 2_000])
     rows = np.full(times.sum(), -1, np.int64)
     levels, strides = np.array(LEVELS), np.array([6, 2, 1])
-    kernels.complete(KEY, 1, 48, patterns, times, levels, strides, index, mean, rows)
+    complete(KEY, 1, 48, patterns, times, levels, strides, index, mean, rows)
     for pattern, part in zip(patterns, np.split(rows, np.cumsum(times)[:-1]), strict=True):
         cells = all_cells[listed]
         agree = ((cells == pattern) | (pattern < 0)).all(axis=1)

@@ -6,14 +6,15 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import naive
 import numpy as np
 import pytest
 from scipy import stats
 
+import naive
 from statistical import mixed
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
+from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
 from unikat.models.base import Stream
 from unikat.models.mixed_effects import MixedEffects
@@ -167,9 +168,7 @@ def test_clusters_have_the_exact_posterior_given_the_base_measure():
     n = 60_000
     clusters, rates = np.empty((n, 4), int), np.empty((n, 4))
     for sweep in range(n):
-        values = kernels.allocate(
-            key, sweep, COUNTS, OFFSET, mass, mean, variance, cluster, values
-        )
+        values = kernels.allocate(key, sweep, COUNTS, OFFSET, mass, mean, variance, cluster, values)
         kernels.draw_values(key, sweep, COUNTS, OFFSET, cluster, mean, variance, values)
         clusters[sweep], rates[sweep] = cluster, np.exp(values[cluster])
     draws = np.hstack((partition_numbers(clusters), rates))
@@ -222,7 +221,7 @@ def test_langevin_moves_keep_a_skewed_posterior():
     draws, at = np.empty((n, 2)), np.zeros(2)
     accepted = 0.0
     for sweep in range(n):
-        accepted += kernels.langevin(
+        accepted += fixed_effects.langevin(
             key, sweep, 1.2, counts, offset, starts, columns, at, np.zeros(2), np.full(2, 0.1)
         )
         draws[sweep] = at

@@ -11,13 +11,13 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.kernels import mixed_effects as kernels
+from unikat.kernels.fixed_effects import information
 from unikat.zeros.diagram import n_possible
 
 MOST_CELLS = 1_000_000
 """Most possible cells that are listed."""
 MOST_COMBINATIONS = 20_000_000
-"""Most combinations, impossible ones included: each has a place in the index."""
+"""Most combinations, impossible ones included: each has a place in the list of them."""
 MOST_COLUMNS = 2_000
 """Most fixed effects; a sweep factors matrices of as many rows."""
 _REMEDY = "Leave keys out, give keys fewer levels, or use the model loglinear."
@@ -31,8 +31,8 @@ class Grid(NamedTuple):
     levels: Int64
     """(n_keys,): number of levels of each key."""
     strides: Int64
-    """(n_keys,): a combination stands in `index` at its levels times these."""
-    index: Int32
+    """(n_keys,): a combination stands in `place` at its levels times these."""
+    place: Int32
     """(n_combinations,): place of each combination among the cells, or -1."""
 
     def without(self, dropped: Bool) -> Grid:
@@ -42,7 +42,7 @@ class Grid(NamedTuple):
 
     def find(self, cells: Int32) -> Int64:
         """Place of complete cells among the listed ones, (n,), -1 where they are not."""
-        places: Int64 = self.index[cells @ self.strides].astype(np.int64)
+        places: Int64 = self.place[cells @ self.strides].astype(np.int64)
         return places
 
     def sums(self, mass: Float64, cells: Int32) -> Float64:
@@ -169,7 +169,7 @@ def design_of(grid: Grid, fixed: str, intercept: bool) -> Design:
     owner = np.nonzero(has)[0].astype(np.int32)
     counts = np.bincount(columns, minlength=n_columns)
     gram = np.zeros((n_columns, n_columns))
-    kernels.information(starts, columns, np.ones(n_cells), gram)
+    information(starts, columns, np.ones(n_cells), gram)
     return Design(
         starts=starts,
         columns=columns,
@@ -219,9 +219,9 @@ def fitted(grid: Grid, table: CellTable, fixed: str) -> Float64:
 
 
 def _indexed(cells: Int32, levels: Int64, strides: Int64) -> Grid:
-    index = np.full(math.prod(levels.tolist()), -1, np.int32)
-    index[cells @ strides] = np.arange(len(cells))
-    return Grid(cells, levels, strides, index)
+    place = np.full(math.prod(levels.tolist()), -1, np.int32)
+    place[cells @ strides] = np.arange(len(cells))
+    return Grid(cells, levels, strides, place)
 
 
 def _strides(levels: Int64) -> Int64:

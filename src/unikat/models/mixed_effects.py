@@ -40,7 +40,9 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64, UInt32
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
+from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
+from unikat.kernels.grid import complete
 from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Info, Stream
 from unikat.models.grid import Design, Grid, design_of, fitted, list_cells
@@ -242,11 +244,11 @@ class MixedEffects:
         design = data.design
         coefficients = np.concatenate((state.beta, state.values))
         if len(coefficients):
-            offset, starts, columns, _ = kernels.joined(
+            offset, starts, columns, _ = fixed_effects.joined(
                 data.offset, design.starts, design.columns, state.cluster, coefficients, 0.0,
                 state.counts,
             )  # fmt: skip
-            kernels.climb(
+            fixed_effects.climb(
                 state.counts, offset, starts, columns, coefficients, *self._priors(state),
                 2.0 * rng.normal(size=len(coefficients)),
             )  # fmt: skip
@@ -324,20 +326,20 @@ class MixedEffects:
         coefficients = np.concatenate((state.beta, state.values))
         offset = data.offset + state.effects if self.random == "normal" else data.offset
         mean, precision = self._priors(state)
-        offset, starts, columns, chosen = kernels.joined(
+        offset, starts, columns, chosen = fixed_effects.joined(
             offset, design.starts, design.columns, state.cluster, coefficients, LEAST_RECORDS,
             state.counts,
         )  # fmt: skip
         together, acceptance = coefficients[chosen], 1.0
         if len(chosen):
-            acceptance = kernels.langevin(
+            acceptance = fixed_effects.langevin(
                 key, sweep, state.step_size, state.counts, offset, starts, columns, together,
                 mean[chosen], precision[chosen],
             )  # fmt: skip
         coefficients[chosen] = together
         beta, values = np.split(coefficients, [len(state.beta)])
         state = state._replace(beta=beta, values=values)
-        kernels.draw_coefficients(
+        fixed_effects.draw_coefficients(
             key, sweep, state.counts, self._log_mean(state, data), design.column_starts,
             design.column_cells, self.effect_variance, beta,
         )  # fmt: skip
@@ -388,7 +390,7 @@ class MixedEffects:
     def _fixed_part(self, state: MixedEffectsState, data: MixedEffectsData) -> Float64:
         """Log means without the random effects, (n_cells,)."""
         out, design = np.empty(len(data.offset)), data.design
-        kernels.linear(data.offset, design.starts, design.columns, state.beta, out)
+        fixed_effects.linear(data.offset, design.starts, design.columns, state.beta, out)
         return out
 
     def _log_mean(self, state: MixedEffectsState, data: MixedEffectsData) -> Float64:
@@ -461,8 +463,8 @@ def _drawn_rows(
     """Cell drawn for every record of the patterns, (sum of times,)."""
     rows = np.empty(int(times.sum()), np.int64)
     if len(rows):
-        kernels.complete(
+        complete(
             key, sweep, purpose, patterns, times, data.grid.levels, data.grid.strides,
-            data.grid.index, mean, rows,
+            data.grid.place, mean, rows,
         )  # fmt: skip
     return rows
