@@ -16,6 +16,7 @@ from unikat.data.table import CellTable
 from unikat.kernels import cholesky, fixed_effects, tilted
 from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.grid import complete
+from unikat.kernels.partition import split_merge
 from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_LANGEVIN, normal, seek, uniform
 from unikat.models.grid import design_of, list_cells
 from unikat.models.mixed_effects import MixedEffects
@@ -79,6 +80,36 @@ def test_tilted_draws_have_their_density(law):
     low, high = draws.min(), draws.max()
     cdf = mixed.law_on_a_grid(log_density, low - (high - low), high + 0.6 * (high - low), 40_001)
     assert stats.kstest(draws, cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if np.isfinite(law[1])])
+def test_tilted_integrals(law):
+    """Against a rule with very many points around the mode."""
+    count, log_exposure, mean, variance = law
+
+    def height(x: np.ndarray) -> np.ndarray:
+        normal_part = -((x - mean) ** 2) / (2 * variance) - np.log(2 * np.pi * variance) / 2
+        return count * x - np.exp(x + log_exposure) + normal_part
+
+    wide = mean + np.sqrt(variance) * np.linspace(-40.0, 40.0, 400_001)
+    wide = wide[wide + log_exposure < 600.0]
+    top = wide[height(wide).argmax()]
+    x = np.linspace(top - 12 * np.sqrt(variance), top + 12 * np.sqrt(variance), 2_000_001)
+    x = x[x + log_exposure < 600.0]
+    value = np.log(np.exp(height(x) - height(x).max()).sum() * (x[1] - x[0])) + height(x).max()
+    got = tilted.log_tilted_integral(*law)
+    np.testing.assert_allclose(got, value, rtol=1e-10, atol=1e-9)
+
+
+def test_splits_and_merges_leave_no_gaps():
+    rng = np.random.default_rng(13)
+    counts, offset = rng.poisson(2.0, 40), rng.normal(size=40)
+    cluster, n, n_moved = rng.integers(0, 5, 40).astype(np.int32), 5, 0
+    for sweep in range(400):
+        n, moved = split_merge(KEY, sweep, 3, counts, offset, 1.5, 0.2, 1.1, cluster, n)
+        assert sorted(set(cluster.tolist())) == list(range(n))
+        n_moved += moved
+    assert n_moved > 30
 
 
 @pytest.mark.statistical

@@ -16,6 +16,8 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
+from unikat.kernels.partition import split_merge
+from unikat.models import mixed_effects
 from unikat.models.base import Stream
 from unikat.models.mixed_effects import MixedEffects
 from unikat.rng import chain_key
@@ -23,7 +25,7 @@ from unikat.rng import chain_key
 pytestmark = pytest.mark.statistical
 
 FALSE_ALARM = 1e-5
-"""Of each test, shared evenly among what it compares; 39 such tests, so 4e-4 in total. A planted
+"""Of each test, shared evenly among what it compares; 40 such tests, so 4e-4 in total. A planted
 bug has to be seen at a hundredth of it."""
 TIGHT: dict[str, Any] = {
     "effect_variance": 0.6,
@@ -92,6 +94,8 @@ BUGS = {
     # alpha as if all values had come from one draw of the base measure.
     "mean": ("dp-unknown-none", "draw_mean", altered(2, lambda values: values[:1])),
     "effects": ("normal-zero-none", "draw_effects", altered(4, lambda variance: 0.7 * variance)),
+    # A new cluster three times as likely in a split as in the prior.
+    "split": ("dp-zero-none", "split_merge", altered(5, lambda mass: 3.0 * mass)),
     # The regression of the log means without the prior of beta.
     "recentre": ("normal-zero-independence", "recentre", altered(6, lambda prior: 100.0 * prior)),
 }
@@ -101,7 +105,8 @@ BUGS = {
 def test_planted_bugs_are_caught(name, monkeypatch):
     """A wrong number handed to a kernel."""
     where, kernel, plant = BUGS[name]
-    monkeypatch.setattr(kernels, kernel, plant(getattr(kernels, kernel)))
+    module: Any = mixed_effects if kernel == "split_merge" else kernels
+    monkeypatch.setattr(module, kernel, plant(getattr(module, kernel)))
     p = mixed.joint_test(CASES[where], seed=4, n_runs=400)
     assert not passes(p, 0.01), p
 
@@ -173,6 +178,25 @@ def test_clusters_have_the_exact_posterior_given_the_base_measure():
         clusters[sweep], rates[sweep] = cluster, np.exp(values[cluster])
     draws = np.hstack((partition_numbers(clusters), rates))
     p = mixed.batch_p_values(draws, np.concatenate((expected, moments)))
+    assert passes(p), p
+
+
+def test_splits_and_merges_alone_have_the_exact_posterior():
+    """The same partitions, by these moves only; nothing else moves a cell."""
+    variance, mean, mass = 1.7, 0.3, 0.8
+    expected, _ = exact(
+        np.array([variance]), np.ones(1), mean, lambda sizes: mixed.log_partition(sizes, mass)
+    )
+    key, cluster, n_clusters = chain_key(5, 1), np.zeros(4, np.int32), 1
+    clusters, n_moved = np.empty((60_000, 4), int), 0
+    for sweep, row in enumerate(clusters):
+        n_clusters, moved = split_merge(
+            key, sweep, 2, COUNTS, OFFSET, mass, mean, variance, cluster, n_clusters
+        )
+        row[:] = cluster
+        n_moved += moved
+    assert n_moved > 10_000
+    p = mixed.batch_p_values(partition_numbers(clusters), expected)
     assert passes(p), p
 
 

@@ -20,8 +20,9 @@ place. With `empirical` the whole of w_c' beta is held at its maximum likelihood
 
 One sweep: missing keys given lambda; then
 
-- "dp": clusters (Neal 2000, algorithm 8), their values, then values and beta together (SMMALA), and
-  each beta given the others, exactly; alpha, sigma^2, m (Escobar & West 1995);
+- "dp": cells move between clusters (Neal 2000, algorithm 8), clusters split and merge (Dahl 2005),
+  their values; then values and beta together (SMMALA), each beta given the others, exactly;
+  alpha, sigma^2, m (Escobar & West 1995);
 - "normal": phi, beta as above, then beta with phi + W beta held (the two parametrisations are
   interwoven), log sigma with phi / sigma held, and sigma^2 given phi;
 - "none": beta as above.
@@ -43,6 +44,7 @@ from unikat.errors import SpecError
 from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.grid import complete
+from unikat.kernels.partition import split_merge
 from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Info, Stream
 from unikat.models.grid import Design, Grid, design_of, fitted, list_cells
@@ -57,6 +59,8 @@ LEAST_RECORDS = 5.0
 posterior is skewed and wide, so that one step for all would be short; one by one costs nothing."""
 _ACCEPTANCE = 0.7
 """Acceptance that it is brought to."""
+_TRIES = 4
+"""Splits or merges proposed in a sweep."""
 _START_CLUSTERS = (1, 12, 3, 30)
 """Clusters at the start of a chain, by its number."""
 
@@ -308,11 +312,17 @@ class MixedEffects:
     def _draw_clusters(
         self, key: UInt32, sweep: int, state: MixedEffectsState, data: MixedEffectsData
     ) -> MixedEffectsState:
+        """Move cells one by one, split or merge clusters, then draw all their values."""
         base, cluster = self._fixed_part(state, data), state.cluster.copy()
         values = kernels.allocate(
             key, sweep, state.counts, base, state.mass, state.mean, state.variance, cluster,
             state.values,
         )  # fmt: skip
+        n, _ = split_merge(
+            key, sweep, _TRIES, state.counts, base, state.mass, state.mean, state.variance,
+            cluster, len(values),
+        )  # fmt: skip
+        values = np.empty(n)
         kernels.draw_values(
             key, sweep, state.counts, base, cluster, state.mean, state.variance, values
         )
