@@ -48,9 +48,11 @@ class Grid(NamedTuple):
     def sums(self, mass: Float64, cells: Int32) -> Float64:
         """Sum of mass (n_cells,) over the cells that agree with each pattern, -1 with any level."""
         out = np.zeros(len(cells))
-        masks, which = np.unique(cells >= 0, axis=0, return_inverse=True)
-        for m, known in enumerate(masks):
-            rows = np.flatnonzero(which.ravel() == m)
+        has = cells >= 0
+        masks, which = np.unique(has @ (1 << np.arange(has.shape[1])), return_inverse=True)
+        for m, mask in enumerate(masks.tolist()):
+            rows = np.flatnonzero(which == m)
+            known = np.array([mask >> j & 1 for j in range(has.shape[1])], np.bool_)
             if known.all():
                 places = self.find(cells[rows])
                 out[rows] = np.where(places >= 0, mass[places], 0.0)

@@ -59,7 +59,7 @@ LEAST_RECORDS = 5.0
 posterior is skewed and wide, so that one step for all would be short; one by one costs nothing."""
 _ACCEPTANCE = 0.7
 """Acceptance that it is brought to."""
-_TRIES = 4
+_TRIES = 3
 """Splits or merges proposed in a sweep."""
 _START_CLUSTERS = (1, 12, 3, 30)
 """Clusters at the start of a chain, by its number."""
@@ -453,10 +453,10 @@ class MixedEffects:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_cells, n_columns = len(data.offset), data.design.n_columns
         width = len(data.design.columns) / max(1, n_cells)
-        sweep = 60.0 + 10.0 * width + 1.5 * width**2
-        sweep += {"none": 0.0, "normal": 250.0, "dp": 250.0}[self.random]
+        sweep = 60.0 + 8.0 * width + width**2
+        sweep += {"none": 0.0, "normal": 250.0, "dp": 300.0}[self.random]
         n_factors = 3 if self.random == "normal" else 2
-        return n_cells * sweep + 0.2 * n_factors * n_columns**3, 10.0
+        return n_cells * sweep + 0.05 * n_factors * n_columns**3, 100.0
 
 
 def _completed(key: UInt32, sweep: int, data: MixedEffectsData, mean: Float64) -> Int64:
