@@ -456,7 +456,9 @@ class MixedEffects:
         sweep = 60.0 + 8.0 * width + width**2
         sweep += {"none": 0.0, "normal": 250.0, "dp": 300.0}[self.random]
         n_factors = 3 if self.random == "normal" else 2
-        return n_cells * sweep + 0.05 * n_factors * n_columns**3, 100.0
+        completions = np.where(data.patterns < 0, data.grid.levels, 1).prod(axis=1).sum()
+        missing = 5.0 * float(completions) + 60.0 * float(data.times.sum())
+        return n_cells * sweep + 0.05 * n_factors * n_columns**3 + missing, 100.0
 
 
 def _completed(key: UInt32, sweep: int, data: MixedEffectsData, mean: Float64) -> Int64:
