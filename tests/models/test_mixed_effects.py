@@ -157,6 +157,8 @@ def test_functions_are_pure_and_threads_change_nothing(options, zeros):
     assert_same(state, after(model, data, 3, n_threads=3))
     assert not np.array_equal(state.log_mean, after(model, data, 3, chain=2).log_mean)
     assert [(a.dtype, a.ndim) for a in arrays(new)] == [(a.dtype, a.ndim) for a in arrays(state)]
+    if not model.empirical:
+        np.testing.assert_allclose(data.offset, np.log(150 / 1500))
     # What the state says of itself.
     W = mixed.design(model, data.grid.cells, LEVELS)
     phi = 0.0
