@@ -25,7 +25,7 @@ from unikat.rng import chain_key
 pytestmark = pytest.mark.statistical
 
 FALSE_ALARM = 1e-5
-"""Of each test, shared evenly among what it compares; 40 such tests, so 4e-4 in total. A planted
+"""Of each test, shared evenly among what it compares; 42 such tests, so 4.2e-4 in total. A planted
 bug has to be seen at a hundredth of it."""
 TIGHT: dict[str, Any] = {
     "effect_variance": 0.6,
@@ -53,7 +53,10 @@ CASES = {
     f"{random}-{mean}-{fixed}": case(random, mean, fixed, share=1.5)
     for (random, mean), fixed in itertools.product(KINDS, FIXED)
 }
+FAR: dict[str, Any] = TIGHT | {"mean_variance": 1.5, "variance_shape": 8.0, "variance_scale": 1.0}
+"""Values near a mean that is far from 0, and many records: the Langevin move of both matters."""
 CASES |= {
+    "far-mean": mixed.Case(MixedEffects(random="dp", mean="unknown", **FAR), share=5.0),
     "missing": case("none", "zero", "independence", gap=0.4),
     "zeros-missing": case("dp", "zero", "independence", gap=0.3, impossible=(1, 3)),
     "normal-zeros-missing": case("normal", "zero", "two-way", gap=0.3, impossible=(0,)),
@@ -108,6 +111,19 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     module: Any = mixed_effects if kernel == "split_merge" else kernels
     monkeypatch.setattr(module, kernel, plant(getattr(module, kernel)))
     p = mixed.joint_test(CASES[where], seed=4, n_runs=400)
+    assert not passes(p, 0.01), p
+
+
+def test_values_moved_under_the_wrong_mean_are_caught(monkeypatch):
+    """The Langevin move takes the values' prior mean for 0."""
+    right = MixedEffects._priors
+
+    def slip(self: MixedEffects, state: Any) -> Any:
+        mean, precision = right(self, state)
+        return np.zeros_like(mean), precision
+
+    monkeypatch.setattr(MixedEffects, "_priors", slip)
+    p = mixed.joint_test(CASES["far-mean"], seed=4, n_runs=300)
     assert not passes(p, 0.01), p
 
 
