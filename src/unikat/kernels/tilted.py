@@ -74,3 +74,31 @@ def draw_tilted(generator, count, log_exposure, mean, variance):
         if math.log(uniform(generator)) < height - above:
             break
     return centre - y + t
+
+
+@device
+def log_tilted_integral(count, log_exposure, mean, variance):
+    """Logarithm of the mean of e^(count x - e^(x + log_exposure)) over x ~ N(mean, variance).
+
+    The trapezium rule outward from the mode, which for such a function converges exponentially:
+    with these steps it is exact to rounding.
+    """
+    rise = variance * count
+    y = product_logarithm(log_exposure + math.log(variance) + mean + rise)
+    precision = 1.0 / variance
+    bend = y * precision
+    gap = min(0.25, 0.2 * math.sqrt(2.0 / (bend + precision)))
+    total = 1.0
+    for side in (-1.0, 1.0):
+        k = 1.0
+        # The logarithm at distance t from the mode; it is concave, so the sum may end.
+        t = side * gap
+        height = bend * (t - math.expm1(t)) - 0.5 * precision * t * t
+        while height > -40.0:
+            total += math.exp(height)
+            k += 1.0
+            t = side * gap * k
+            height = bend * (t - math.expm1(t)) - 0.5 * precision * t * t
+    away = rise - y
+    top = count * (mean + away) - bend - 0.5 * precision * away * away
+    return top + math.log(total * gap) - 0.5 * math.log(2.0 * math.pi * variance)

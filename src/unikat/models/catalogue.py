@@ -13,9 +13,11 @@ from unikat.models.gom import GoM
 from unikat.models.hdp import HDP
 from unikat.models.latent_class import LatentClass
 from unikat.models.loglinear import LogLinear
+from unikat.models.mixed_effects import MixedEffects
 
 MODELS: dict[str, type[Any]] = {
-    model.name: model for model in (HDP, GoM, LatentClass, LogLinear, SkinnerHolmes, ElamirSkinner)
+    model.name: model
+    for model in (HDP, GoM, LatentClass, LogLinear, SkinnerHolmes, ElamirSkinner, MixedEffects)
 }
 """Filled from here alone."""
 
