@@ -55,15 +55,15 @@ def proportional_fitting(table: CellTable, tolerance: float, most: int) -> tuple
     started = time.perf_counter()
     fitted = np.full(shape, table.n_records / observed.size)
     error = np.inf
-    for cycle in range(1, most + 1):
+    cycles = 0
+    while error > tolerance and cycles < most:
+        cycles += 1
         error = 0.0
         for other, margin in zip(others, wanted, strict=True):
             got = fitted.sum(axis=other, keepdims=True)
             error = max(error, float(np.abs(got - margin).max()))
             fitted *= np.divide(margin, got, out=np.zeros_like(got), where=got > 0)
-        if error <= tolerance:
-            break
-    return time.perf_counter() - started, cycle, error
+    return time.perf_counter() - started, cycles, error
 
 
 def time_fit(table: CellTable, repeats: int) -> list[object]:

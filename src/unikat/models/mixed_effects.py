@@ -46,7 +46,7 @@ from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.grid import complete
 from unikat.kernels.partition import split_merge
 from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.models.base import Info, Stream
+from unikat.models.base import Facts, Info, PopulationLaw, Stream
 from unikat.models.grid import Design, Grid, design_of, list_cells
 from unikat.models.maximum_likelihood import fit
 from unikat.models.profiles import check_bool, check_choice, check_positive
@@ -145,7 +145,7 @@ class MixedEffects:
     """
 
     name: ClassVar[str] = "mixed-effects"
-    population: ClassVar[str] = "poisson"
+    population: ClassVar[PopulationLaw] = "poisson"
     random: str = "dp"
     mean: str = "zero"
     fixed: str = "independence"
@@ -468,6 +468,10 @@ class MixedEffects:
         completions = np.where(data.patterns < 0, data.grid.levels, 1).prod(axis=1).sum()
         missing = 5.0 * float(completions) + 60.0 * float(data.times.sum())
         return n_cells * sweep + 0.05 * n_factors * n_columns**3 + missing, 100.0
+
+    def facts(self, data: MixedEffectsData) -> Facts:
+        """Cells that are listed, and fixed effects."""
+        return Facts({"cells": len(data.offset), "effects": data.design.n_columns})
 
 
 def _completed(key: UInt32, sweep: int, data: MixedEffectsData, mean: Float64) -> Int64:
