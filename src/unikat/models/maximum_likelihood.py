@@ -34,6 +34,8 @@ MOST_CELLS = 1_000_000_000
 _MOST_ROWS = 4_000
 """Levels of all keys together: pairs of them are kept as a dense array."""
 _MOST_WALKS = 3_000
+_FURTHEST = 150.0
+"""Largest logarithm of a factor either way: beyond, it is as good as 0, and products overflow."""
 
 
 class Layout(NamedTuple):
@@ -227,8 +229,12 @@ def fit(
     Raises
     ------
     SpecError
-        If there are too many cells of positive probability.
+        If there are too many cells of positive probability, or nothing is known of any record.
     """
+    if (table.cells < 0).all():
+        raise SpecError(
+            "No record has a key that is known, so a log-linear model has nothing to be fitted to."
+        )
     layout = lay_out(table, generators)
     problem = _Problem(table, layout, smoothing)
     n_cells = int(kernels.count_cells(layout.terms, problem.support, MOST_CELLS))
@@ -265,15 +271,23 @@ class _Problem:
 
     def _smooth(self, seen: Margins, smoothing: float) -> None:
         """Add records spread as under independence, over the possible cells."""
-        rows = np.diag(seen.pair)
+        rows = np.diag(seen.pair) / max(np.diag(seen.pair).max(), 1.0)
+        # A key that no record has gives its levels equal shares.
+        for first, last in itertools.pairwise(self.layout.terms.offsets.tolist()):
+            if not rows[first:last].any():
+                rows[first:last] = 1.0
         n_rows = len(rows)
         high = np.ones(n_high(self.layout))
-        independent = Factors(rows / max(rows.max(), 1.0), np.ones((n_rows, n_rows)), high)
         free = np.full(len(self.layout.keys), -1)
-        added = Margins.empty(self.layout)
-        total = kernels.add_margins(
-            1.0, self.layout.terms, independent, free, added.pair, added.high
-        )
+        # Where levels that were seen are impossible together, all cells have equal shares.
+        for shares in (rows, np.ones(n_rows)):
+            independent = Factors(shares, np.ones((n_rows, n_rows)), high)
+            added = Margins.empty(self.layout)
+            total = kernels.add_margins(
+                1.0, self.layout.terms, independent, free, added.pair, added.high
+            )
+            if total > 0.0:
+                break
         for margins in (self.observed, seen):
             margins.pair[...] += smoothing / total * added.pair
             margins.high[...] += smoothing / total * added.high
@@ -355,7 +369,7 @@ class _Problem:
         """Logarithms of the factors to begin with, those of the single keys beside their shares."""
         n_high = len(self.high_entries)
         if start is not None:
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 single = np.log(start.factors.single / self.single)
                 logs = np.log(start.factors.pair)
             logs[np.diag_indices(len(logs))] = single
@@ -385,19 +399,23 @@ class _Climb:
         self.problem = problem
         self.scale = np.sqrt(np.maximum(problem.estimated(problem.seen), 0.5))
         self.tolerance = tolerance
-        self.logs = start
+        self.logs = np.clip(start, -_FURTHEST, _FURTHEST)
         self.error = math.inf
+        self.highest = 0.0
         self.total = 1.0
         self.n_walks = 0
 
     def run(self) -> None:
         """Climb until the margins agree, or too many walks were made."""
         with contextlib.suppress(_ReachedError):
+            # Without bounds it would leap to where numbers end, if the maximum lies at infinity.
+            furthest = _FURTHEST * self.scale
             minimize(
                 self.negative,
                 self.scale * self.logs,
                 jac=True,
                 method="L-BFGS-B",
+                bounds=np.column_stack((-furthest, furthest)),
                 options={
                     "maxcor": 20, "maxiter": _MOST_WALKS, "maxfun": _MOST_WALKS,
                     "ftol": 0.0, "gtol": 0.0,
@@ -409,17 +427,22 @@ class _Climb:
             while self.n_walks < _MOST_WALKS:
                 for entries in self.problem.entries_by_generator():
                     wanted, got, _, _ = self.margins(logs)
+                    entries = entries[(wanted[entries] > 0.0) & (got[entries] > 0.0)]
                     logs = logs.copy()
-                    logs[entries] += np.log(wanted[entries] / got[entries])
+                    logs[entries] += np.log(wanted[entries]) - np.log(got[entries])
 
     def negative(self, scaled: Float64) -> tuple[float, Float64]:
         """Return minus the log likelihood, and its gradient."""
         problem = self.problem
         logs = scaled / self.scale
         wanted, got, total, totals = self.margins(logs)
+        if not (0.0 < total < math.inf and (totals > 0.0).all()):
+            # Too far for numbers: go back.
+            return self.highest + abs(self.highest) + 1e3, np.zeros_like(logs)
         value = problem.n * math.log(total) - problem.wanted @ logs
-        value -= float(problem.pattern_counts @ np.log(totals))
-        return float(value), (got - wanted) / self.scale
+        value = float(value - problem.pattern_counts @ np.log(totals))
+        self.highest = max(self.highest, value)
+        return value, (got - wanted) / self.scale
 
     def margins(self, logs: Float64) -> tuple[Float64, Float64, float, Float64]:
         """Return observed and fitted margins, total weight, and that of the incomplete patterns."""
@@ -436,7 +459,7 @@ class _Climb:
             expected.high, totals,
         )  # fmt: skip
         wanted = problem.wanted + problem.estimated(expected)
-        got = problem.estimated(fitted) * (problem.n / total)
+        got = problem.estimated(fitted) * (problem.n / total if total > 0.0 else 0.0)
         error = float(np.abs(got - wanted).max(initial=0.0))
         if error < self.error:
             self.logs, self.total, self.error = logs, total, error
