@@ -287,7 +287,7 @@ def test_smoothing_where_cells_are_impossible():
 
 
 def test_a_maximum_at_infinity_with_missing_keys():
-    """(1, ?) and (?, 2), with (1, 2) impossible: independence can only approach (0, 2) and (1, .)."""
+    """(1, ?) and (?, 2), with (1, 2) impossible: independence only comes near (0, 2) and (1, .)."""
     diagram = build(np.array([[False, True, False, False, True]]), [0, 2, 5])
     table = CellTable.from_codes([[1, -1]] * 3 + [[-1, 2]] * 2, keys_of((2, 3)), 100,
                                  zeros=diagram)  # fmt: skip
