@@ -439,8 +439,8 @@ class _Climb:
         if not (0.0 < total < math.inf and (totals > 0.0).all()):
             # Too far for numbers: go back.
             return self.highest + abs(self.highest) + 1e3, np.zeros_like(logs)
-        value = problem.n * math.log(total) - problem.wanted @ logs
-        value = float(value - problem.pattern_counts @ np.log(totals))
+        value = problem.n * math.log(total) - float(problem.wanted @ logs)
+        value -= float(problem.pattern_counts @ np.log(totals))
         self.highest = max(self.highest, value)
         return value, (got - wanted) / self.scale
 
