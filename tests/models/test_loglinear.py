@@ -23,6 +23,7 @@ from unikat.models.loglinear import LogLinear
 from unikat.models.maximum_likelihood import Fit, fit
 from unikat.models.selection import evidence
 from unikat.models.terms import all_interactions
+from unikat.risk.bootstrap import observer_for
 from zeros.enumeration import all_cells
 
 
@@ -177,7 +178,7 @@ def test_the_risk_can_be_assessed(interval):
     table = table_of(counts)
     model = LogLinear(terms="independence", interval=interval)
     plan = Plan(n_chains=2, thin=1, stop=StopRule(max_sweeps=40))
-    measures = unikat.risk.bootstrap.observer_for(model, unikat.RiskMeasures.of(table), table)
+    measures = observer_for(model, unikat.RiskMeasures.of(table), table)
     draws = unikat.sample(model, table, measures, seed=1, plan=plan)
     estimate = unikat.assess(draws, table)
     assert 0 <= estimate.tau1.mean <= table.n_uniques
