@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -593,3 +594,163 @@ class Ridge:
         value += self.log_proposal(theta[j][:, k], self.shapes[j][:, k], rates)
         value -= self.log_proposal(profile, self.shapes[j][:, k], rates)
         return value, after, moved
+
+
+# --- log-linear models -----------------------------------------------------------------------
+
+
+def poisson_match_risk(mean: float, count: int) -> float:
+    """E[1 / (count + X)], X ~ Poisson(mean), as a sum from the mode outwards."""
+    mode = math.floor(mean)
+    reach = math.ceil(14 * math.sqrt(mean)) + 80
+    up = np.arange(mode + 1, mode + reach + 1, dtype=float)
+    down = np.arange(mode, max(0, mode - reach), -1, dtype=float)
+    x = np.concatenate((down[::-1] - 1, [mode], up))
+    mass = np.concatenate((np.cumprod(down / mean)[::-1], [1.0], np.cumprod(mean / up)))
+    return math.fsum(mass / (count + x)) / math.fsum(mass)
+
+
+class Product:
+    """Weights of all cells as a product of factors, one table for each of some sets of keys.
+
+    factors: {(0,): table, (0, 1): table, ...}, the axes of a table being its keys in order.
+    possible: array of truth values, one axis per key.
+    """
+
+    def __init__(self, factors: dict[tuple[int, ...], Array], possible: Array) -> None:
+        self.weight = np.zeros(possible.shape)
+        for cell in itertools.product(*map(range, possible.shape)):
+            if possible[cell]:
+                self.weight[cell] = math.prod(
+                    float(table[tuple(cell[j] for j in keys)]) for keys, table in factors.items()
+                )
+
+    def agreeing(self, pattern: Sequence[int]) -> Array:
+        """Weights of the cells that agree with a pattern (-1 is any level), else 0."""
+        kept = np.zeros_like(self.weight)
+        where = tuple(slice(None) if level < 0 else slice(level, level + 1) for level in pattern)
+        kept[where] = self.weight[where]
+        return kept
+
+    def cumulative(self, pattern: Sequence[int]) -> tuple[Array, Array]:
+        """Cells of positive weight that agree, in lexicographic order, and running sums."""
+        kept = self.agreeing(pattern)
+        cells = np.argwhere(kept > 0.0)
+        return cells, np.cumsum(kept[tuple(cells.T)])
+
+
+def margin(table: Array, keys: Sequence[int]) -> Array:
+    """Sum over all other axes."""
+    return table.sum(axis=tuple(j for j in range(table.ndim) if j not in keys))
+
+
+def fit_margins(fitted: Array, observed: Array, sets: Sequence[Sequence[int]]) -> Array:
+    """One cycle of iterative proportional fitting (Deming and Stephan 1940)."""
+    for keys in sets:
+        others = tuple(j for j in range(observed.ndim) if j not in keys)
+        wanted = observed.sum(axis=others, keepdims=True)
+        got = fitted.sum(axis=others, keepdims=True)
+        fitted = fitted * np.divide(wanted, got, out=np.zeros_like(got), where=got > 0.0)
+    return fitted
+
+
+def proportional_fitting(
+    observed: Array,
+    sets: Sequence[Sequence[int]],
+    possible: Array | None = None,
+    n_cycles: int = 20_000,
+    tolerance: float = 1e-12,
+) -> Array:
+    """Fitted counts of the possible cells; margins agree to `tolerance` records."""
+    fitted = np.ones(observed.shape) if possible is None else possible.astype(float)
+    for _ in range(n_cycles):
+        fitted = fit_margins(fitted, observed, sets)
+        gaps = [np.abs(margin(fitted, keys) - margin(observed, keys)).max() for keys in sets]
+        if max(gaps) < tolerance:
+            return fitted
+    raise ArithmeticError(f"margins differ by {max(gaps)} after {n_cycles} cycles")
+
+
+def expected_counts(p: Array, records: Sequence[tuple[Sequence[int], float]]) -> Array:
+    """Counts of the completed records that are expected given what is known of them."""
+    counts = np.zeros(p.shape)
+    for pattern, n in records:
+        where = tuple(slice(None) if level < 0 else slice(level, level + 1) for level in pattern)
+        counts[where] += n * p[where] / p[where].sum()
+    return counts
+
+
+def log_likelihood(p: Array, records: Sequence[tuple[Sequence[int], float]]) -> float:
+    """Sum of the log probabilities of what is known of each record."""
+    total = 0.0
+    for pattern, n in records:
+        where = tuple(slice(None) if level < 0 else level for level in pattern)
+        total += n * math.log(float(np.sum(p[where])))
+    return total
+
+
+def fit_incomplete(
+    records: Sequence[tuple[Sequence[int], float]],
+    sets: Sequence[Sequence[int]],
+    possible: Array,
+    n_steps: int = 20_000,
+    tolerance: float = 1e-13,
+) -> Array:
+    """Probabilities of the cells by expectation and conditional maximisation, on the full grid."""
+    p = possible / possible.sum()
+    n = sum(count for _, count in records)
+    for _ in range(n_steps):
+        after = fit_margins(p, expected_counts(p, records) / n, sets)
+        change = np.abs(after - p).max()
+        p = after
+        if change < tolerance:
+            return p / p.sum()
+    raise ArithmeticError(f"still changing by {change} after {n_steps} steps")
+
+
+def bias_sums(observed: Array, means: Array, share: float) -> list[float]:
+    """B1, nu1, B2, nu2 of Skinner and Shlomo (2008), over all cells, in 60 digits."""
+    sums = [Decimal(0)] * 4
+    with localcontext() as context:
+        context.prec = 60
+        pi = Decimal(share)
+        for f, mean in zip(observed.ravel().tolist(), means.ravel().tolist(), strict=True):
+            if mean == 0.0:
+                continue
+            mu = Decimal(mean)
+            rest = 1 - pi
+            x = rest * mu / pi
+            decay = (-x).exp()
+            # h1 = exp(-x), h2 = (1 - exp(-x)) / x, and their derivatives by the rate mu / pi.
+            slopes = -decay * rest, (decay * (1 + x) - 1) / x**2 * rest
+            bends = decay * rest**2, (2 - decay * (x * x + 2 * x + 2)) / x**3 * rest**2
+            unique = mu * (-mu).exp()
+            for i in range(2):
+                a = -unique * slopes[i] / pi
+                b = unique * bends[i] / (2 * pi**2)
+                gap = Decimal(f) - mu
+                sums[2 * i] += a * gap + b * (gap**2 - Decimal(f))
+                sums[2 * i + 1] += a * a * mu + 2 * b * b * mu * mu
+    return [float(value) for value in sums]
+
+
+def is_decomposable(sets: Sequence[frozenset[int]]) -> bool:
+    """Lauritzen's definition: a class that is one set, or falls into two that meet in one place.
+
+    The two are decomposable and their unions intersect in what a set of one and a set of the other
+    have in common (Lauritzen 1996, section 4.4).
+    """
+    if len(sets) == 1:
+        return True
+    for size in range(1, len(sets) // 2 + 1):
+        for chosen in itertools.combinations(range(len(sets)), size):
+            one = [sets[i] for i in chosen]
+            other = [sets[i] for i in range(len(sets)) if i not in chosen]
+            common = frozenset().union(*one) & frozenset().union(*other)
+            if (
+                any(common == a & b for a in one for b in other)
+                and is_decomposable(one)
+                and is_decomposable(other)
+            ):
+                return True
+    return False

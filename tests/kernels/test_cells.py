@@ -21,6 +21,7 @@ from unikat.models.mixed_membership import MembershipState
 from unikat.rng import chain_key
 
 ORACLE = Path(__file__).parents[3] / "shared" / "oracles" / "risk_extreme_values.json"
+POISSON = Path(__file__).parents[1] / "reference" / "values" / "poisson_risk.json"
 
 
 def random_state(n_levels: tuple[int, ...], n_slots: int, *, shared: bool) -> tuple:
@@ -159,6 +160,59 @@ def test_risks_of_extreme_probabilities():
         assert math.isclose(ours, expected, rel_tol=tolerance, abs_tol=1e-300), case
         ours = kernels.match_risk(trials, p, 1.0)
         assert math.isclose(ours, float(case["r2_binomial"]), rel_tol=1e-12), case
+
+
+def test_poisson_risks_of_extreme_probabilities():
+    """mpmath's values of r1 and r2 to 1e-12 relative (below 1e-300: absolute)."""
+    cases = json.loads(POISSON.read_text())["plug_in"]
+    assert len(cases) > 70
+    for case in cases:
+        p, trials = float(case["p"]), float(case["N"] - case["n"])
+        r1, r2 = np.empty(1), np.empty(1)
+        kernels.cell_risk(trials, np.array([p]), np.ones(1), True, r1, r2)
+        # The exponent itself is rounded, by 1e-16 of its size.
+        tolerance = 1e-12 + 4e-16 * trials * p
+        assert math.isclose(r1[0], case["r1_poisson"], rel_tol=tolerance, abs_tol=1e-300), case
+        assert math.isclose(r2[0], case["r2_poisson"], rel_tol=1e-12), case
+
+
+def test_poisson_risks_of_any_count():
+    """mpmath's E(1/F given f): a unique to 1e-12; larger counts to 2e-6, as by the binomial."""
+    cases = json.loads(POISSON.read_text())["poisson_general_f"]
+    assert {case["f"] for case in cases} == {1, 2, 3, 5, 20, 100}
+    for case in cases:
+        ours = kernels.poisson_match_risk(float(case["mu"]), float(case["f"]))
+        tolerance = 1e-12 if case["f"] == 1 else 2e-6
+        assert math.isclose(ours, case["E_inv_F"], rel_tol=tolerance), case
+
+
+@pytest.mark.parametrize("count", [1, 2, 9, 500])
+@pytest.mark.parametrize("mean", [1e-12, 1e-9, 0.5, 20.0, 59.9, 60.1, 100.0, 1e4, 1e7])
+def test_poisson_risks_are_sums_over_the_poisson(mean, count):
+    """On both sides of the switches; relative error below 2e-6 (a unique: 1e-11)."""
+    ours = kernels.poisson_match_risk(mean, float(count))
+    twin = naive.poisson_match_risk(mean, count)
+    assert math.isclose(ours, twin, rel_tol=1e-11 if count == 1 else 2e-6)
+    assert kernels.poisson_match_risk(0.0, float(count)) == 1.0 / count
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("unobserved", [1.0, 40.0])
+def test_poisson_population_has_independent_counts(unobserved):
+    """(tau1, tau2) against NumPy's Poisson counts: chi-square, false alarm 1e-6 each."""
+    rng = np.random.default_rng(int(unobserved))
+    p = rng.dirichlet(np.full(9, 0.7))[[0, 3, 4, 8]]
+    n = 20_000
+    ours = [kernels.draw_population(chain_key(2, 0), i, unobserved, p, True) for i in range(n)]
+    others = rng.poisson(unobserved * p, size=(n, len(p)))
+    theirs = [((row == 0).sum(), (1.0 / (1 + row)).sum()) for row in others]
+    both = [[(int(a), round(float(b), 9)) for a, b in draws] for draws in (ours, theirs)]
+    place = {value: v for v, value in enumerate(sorted({*both[0], *both[1]}))}
+    counts = np.array([np.bincount([place[d] for d in draws], minlength=len(place))
+                       for draws in both])  # fmt: skip
+    common = counts.sum(axis=0) >= 20
+    table = np.column_stack((counts[:, common], counts[:, ~common].sum(axis=1)))
+    assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("trials", [0.0, 1.0, 30.0, 1e4])

@@ -30,7 +30,8 @@ from unikat.errors import SpecError
 from unikat.kernels import random_rates as kernels
 from unikat.models.base import Facts, Info, PopulationLaw, Stream
 from unikat.models.completions import expanded
-from unikat.models.maximum_likelihood import Fit, fit
+from unikat.models.factored import Fit
+from unikat.models.maximum_likelihood import fit
 from unikat.models.profiles import check_choice, check_positive
 from unikat.models.records import generator_of
 from unikat.models.selection import evidence

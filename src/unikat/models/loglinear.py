@@ -26,7 +26,8 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Facts, Info, PopulationLaw, Stream
 from unikat.models.decomposable import DecomposableFit
-from unikat.models.maximum_likelihood import MOST_CELLS, Fit, fit
+from unikat.models.factored import Fit
+from unikat.models.maximum_likelihood import MOST_CELLS, fit
 from unikat.models.profiles import check_choice, check_positive
 from unikat.models.records import generator_of
 from unikat.models.selection import Evidence, Step, evidence, select

@@ -17,190 +17,25 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int32, Int64
+from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import loglinear as kernels
-from unikat.kernels.loglinear import Factors, Terms
+from unikat.kernels.loglinear import Factors
+from unikat.models.factored import Fit, Layout, Margins, arrange, lay_out, n_high
 from unikat.models.quasi_newton import minimise
 from unikat.models.terms import Generators
 
 MOST_CELLS = 1_000_000_000
 """Cells above which the walk would take too long."""
-_MOST_ROWS = 4_000
-"""Levels of all keys together: pairs of them are kept as a dense array."""
 _MOST_WALKS = 3_000
 _LONGEST = 10.0
 """Change of the logarithm of a factor in one iteration."""
-
-
-class Layout(NamedTuple):
-    """How the keys are walked, and where each generator's factors stand."""
-
-    keys: Int64
-    """(n_walked,): key of each depth; -1 is a key of one level beside a single real one."""
-    terms: Terms
-    pairs: Int64
-    """(n_pairs, 2): generators of two keys, as depths."""
-    high: tuple[tuple[int, ...], ...]
-    """Generators of three and more keys, as depths, in the order of `terms`."""
-    alone: tuple[int, ...]
-    """Keys that are generators of their own, as depths."""
-    inside: Bool
-    """(n_walked, n_walked): pairs of depths that are in some generator."""
-
-
-class Fit(NamedTuple):
-    """A fitted model."""
-
-    layout: Layout
-    factors: Factors
-    total: float
-    """Weight of all cells together, Z."""
-    margin_error: float
-    """Largest difference between an observed and a fitted margin, in records."""
-    n_walks: int
-    converged: bool
-    n_cells: int
-    """Cells of positive probability."""
-    n_zero_margins: int
-    """Entries of the generators' margins that no record has, so that the fit is zero there."""
-
-    def probabilities(self, cells: Int32) -> Float64:
-        """Probability of each cell, (n,); -1 leaves a key out."""
-        weights = np.empty(len(cells))
-        kernels.cell_weights(self.layout.terms, self.factors, arrange(self.layout, cells), weights)
-        # Nothing known is certain; the walk over everything would give the same.
-        return np.where((cells < 0).all(axis=1), 1.0, weights / self.total)
-
-    def simulate(self, generator: np.random.Generator, n: int) -> Int32:
-        """Draw n individuals, (n, n_keys)."""
-        anything = np.full((1, int((self.layout.keys >= 0).sum())), -1, np.int32)
-        drawn = self.complete(generator, anything, np.array([n]))
-        # They come in the order of the walk, but are to be exchangeable.
-        return generator.permutation(drawn)
-
-    def complete(self, generator: np.random.Generator, patterns: Int32, counts: Int64) -> Int32:
-        """Draw the missing keys of records, pattern by pattern: (sum of counts, n_keys)."""
-        layout = self.layout
-        real = layout.keys >= 0
-        walked = np.empty((int(counts.sum()), len(layout.keys)), np.int64)
-        kernels.draw_completions(
-            self.total,
-            layout.terms,
-            self.factors,
-            arrange(layout, patterns),
-            counts,
-            generator.random(len(walked)),
-            walked,
-        )
-        cells = np.empty((len(walked), int(real.sum())), np.int32)
-        cells[:, layout.keys[real]] = walked[:, real]
-        return cells
-
-
-def lay_out(table: CellTable, generators: Generators) -> Layout:
-    """Choose the order of the walk, and the places of the generators."""
-    if table.zeros is not None:
-        keys = np.asarray(table.zeros.order, np.int64)
-    else:
-        # Long blocks at the end of the walk.
-        keys = np.argsort(table.n_levels, kind="stable")
-    levels = np.asarray(table.n_levels, np.int64)[keys]
-    if len(keys) == 1:
-        keys, levels = np.append(-1, keys), np.append(1, levels)
-    n = len(keys)
-    if levels.sum() > _MOST_ROWS:
-        raise SpecError(
-            f"The keys have {levels.sum():,} levels together; log-linear models take at most "
-            f"{_MOST_ROWS:,}. Coarsen a key, or choose another model."
-        )
-    depth = {int(key): d for d, key in enumerate(keys)}
-    sets = [tuple(sorted(depth[j] for j in one)) for one in generators]
-    high = tuple(sorted((one for one in sets if len(one) > 2), key=lambda one: one[-2]))
-    strides = np.zeros((len(high), n), np.int64)
-    sizes = np.array([math.prod(levels[list(one)].tolist()) for one in high], np.int64)
-    for g, one in enumerate(high):
-        strides[g, list(one)] = [
-            math.prod(levels[list(one[i + 1 :])].tolist()) for i in range(len(one))
-        ]
-        strides[g, one[-1]] = 0
-    inside = np.zeros((n, n), np.bool_)
-    for one in sets:
-        for a, b in itertools.combinations(one, 2):
-            inside[a, b] = True
-    simple = table.zeros is None
-    if table.zeros is not None and n == len(table.zeros.order):
-        child = table.zeros.child
-    else:
-        # One node in each layer; of a single key with impossible levels the first layer is added.
-        child = np.repeat(np.arange(1, n + 1, dtype=np.int32)[:, None], levels.max(), axis=1)
-        if table.zeros is not None:
-            child[1] = table.zeros.child[0]
-    terms = Terms(
-        offsets=np.concatenate(([0], np.cumsum(levels))),
-        first=np.searchsorted([one[-2] for one in high], np.arange(n + 1)).astype(np.int64),
-        last=np.array([one[-1] for one in high], np.int64),
-        start=np.concatenate(([0], np.cumsum(sizes)))[: len(high)].astype(np.int64),
-        strides=strides,
-        child=np.ascontiguousarray(child, np.int32),
-        all_possible=simple,
-    )
-    pairs = np.array([one for one in sets if len(one) == 2], np.int64).reshape(-1, 2)
-    alone = tuple(one[0] for one in sets if len(one) == 1)
-    return Layout(keys=keys, terms=terms, pairs=pairs, high=high, alone=alone, inside=inside)
-
-
-def arrange(layout: Layout, cells: Int32) -> Int64:
-    """Return cells in the order of the walk, -1 kept."""
-    walked = np.zeros((len(cells), len(layout.keys)), np.int64)
-    real = layout.keys >= 0
-    walked[:, real] = cells[:, layout.keys[real]]
-    return walked
-
-
-class Margins(NamedTuple):
-    """Margins of all pairs of keys, and of the generators of three and more."""
-
-    pair: Float64
-    """(n_rows, n_rows), of an earlier and a later key; the diagonal holds single keys."""
-    high: Float64
-
-    @classmethod
-    def of(cls, layout: Layout, cells: Int64, counts: Float64) -> Margins:
-        """Count records; those in which a generator has a missing key do not count for it."""
-        offsets = layout.terms.offsets
-        levels = np.diff(offsets)
-        pair, high = cls.empty(layout)
-        for a, b in itertools.combinations_with_replacement(range(cells.shape[1]), 2):
-            known = (cells[:, a] >= 0) & (cells[:, b] >= 0)
-            where = cells[known, a] * levels[b] + cells[known, b]
-            table = np.bincount(where, counts[known], minlength=levels[a] * levels[b])
-            pair[offsets[a] : offsets[a + 1], offsets[b] : offsets[b + 1]] = table.reshape(
-                levels[a], levels[b]
-            )
-        for g, one in enumerate(layout.high):
-            known = np.all(cells[:, list(one)] >= 0, axis=1)
-            where = layout.terms.start[g] + cells[known] @ layout.terms.strides[g]
-            where += cells[known, one[-1]]
-            high += np.bincount(where, counts[known], minlength=len(high))
-        return cls(pair, high)
-
-    @classmethod
-    def empty(cls, layout: Layout) -> Margins:
-        """Return margins of nothing."""
-        n_rows = int(layout.terms.offsets[-1])
-        return cls(np.zeros((n_rows, n_rows)), np.zeros(n_high(layout)))
-
-
-def n_high(layout: Layout) -> int:
-    """Entries of the generators of three and more keys."""
-    levels = np.diff(layout.terms.offsets)
-    return sum(math.prod(levels[list(one)].tolist()) for one in layout.high)
+_FURTHEST = 150.0
+"""Largest logarithm of a factor either way: beyond, it is as good as 0, and products overflow."""
 
 
 def fit(
@@ -229,14 +64,46 @@ def fit(
     Raises
     ------
     SpecError
-        If there are too many cells of positive probability.
+        If there are too many cells of positive probability, or nothing is known of any record.
     """
+    if (table.cells < 0).all():
+        raise SpecError(
+            "No record has a key that is known, so a log-linear model has nothing to be fitted to."
+        )
     layout = lay_out(table, generators)
     problem = _Problem(table, layout, smoothing)
     n_cells = int(kernels.count_cells(layout.terms, problem.support, MOST_CELLS))
     if n_cells > MOST_CELLS:
         raise SpecError(too_large(table, generators))
     return problem.solve(max(tolerance, 1e-12 * problem.n), n_cells, start)
+
+
+def nudged(
+    table: CellTable,
+    generators: Generators,
+    term: tuple[int, ...],
+    *,
+    smoothing: float,
+    start: Fit,
+) -> Fit:
+    """Return a fit after one step of proportional fitting, of a term that was added to it.
+
+    The term's margin then agrees, and the others nearly do: cheap, and enough to tell which of many
+    terms is worth a fit.
+
+    Parameters
+    ----------
+    table, smoothing
+        As in `fit`.
+    generators
+        The model with the term.
+    term
+        Keys of the term, one of the generators.
+    start
+        Fit of the model without it.
+    """
+    problem = _Problem(table, lay_out(table, generators), smoothing)
+    return problem.nudged(term, start)
 
 
 class _Problem:
@@ -267,15 +134,23 @@ class _Problem:
 
     def _smooth(self, seen: Margins, smoothing: float) -> None:
         """Add records spread as under independence, over the possible cells."""
-        rows = np.diag(seen.pair)
+        rows = np.diag(seen.pair) / max(np.diag(seen.pair).max(), 1.0)
+        # A key that no record has gives its levels equal shares.
+        for first, last in itertools.pairwise(self.layout.terms.offsets.tolist()):
+            if not rows[first:last].any():
+                rows[first:last] = 1.0
         n_rows = len(rows)
         high = np.ones(n_high(self.layout))
-        independent = Factors(rows / max(rows.max(), 1.0), np.ones((n_rows, n_rows)), high)
         free = np.full(len(self.layout.keys), -1)
-        added = Margins.empty(self.layout)
-        total = kernels.add_margins(
-            1.0, self.layout.terms, independent, free, added.pair, added.high
-        )
+        # Where levels that were seen are impossible together, all cells have equal shares.
+        for shares in (rows, np.ones(n_rows)):
+            independent = Factors(shares, np.ones((n_rows, n_rows)), high)
+            added = Margins.empty(self.layout)
+            total = kernels.add_margins(
+                1.0, self.layout.terms, independent, free, added.pair, added.high
+            )
+            if total > 0.0:
+                break
         for margins in (self.observed, seen):
             margins.pair[...] += smoothing / total * added.pair
             margins.high[...] += smoothing / total * added.high
@@ -336,6 +211,19 @@ class _Problem:
             n_zero_margins=int(zero.sum() + (self.seen.high == 0.0).sum()),
         )
 
+    def nudged(self, term: tuple[int, ...], start: Fit) -> Fit:
+        """Make one step of proportional fitting from a fit."""
+        logs = self._start(start)
+        wanted, got, total, _ = _Climb(self, -1.0, logs).margins(logs)
+        keys = self.layout.keys
+        depths = tuple(sorted(int(np.flatnonzero(keys == key)[0]) for key in term))
+        pairs = [tuple(pair) for pair in self.layout.pairs.tolist()]
+        order = [*pairs, *((d,) for d in self.layout.alone), *self.layout.high]
+        entries = self.entries_by_generator()[order.index(depths)]
+        logs[entries] += np.log(wanted[entries] / got[entries])
+        # The step moves mass, and makes none.
+        return start._replace(layout=self.layout, factors=self.factors(logs), total=total)
+
     def estimated(self, margins: Margins) -> Float64:
         """Margins of the factors that are estimated."""
         return np.append(margins.pair[self.pair_entries], margins.high[self.high_entries])
@@ -357,7 +245,7 @@ class _Problem:
         """Logarithms of the factors to begin with, those of the single keys beside their shares."""
         n_high = len(self.high_entries)
         if start is not None:
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 single = np.log(start.factors.single / self.single)
                 logs = np.log(start.factors.pair)
             logs[np.diag_indices(len(logs))] = single
@@ -387,8 +275,9 @@ class _Climb:
         self.problem = problem
         self.scale = np.sqrt(np.maximum(problem.estimated(problem.seen), 0.5))
         self.tolerance = tolerance
-        self.logs = start
+        self.logs = np.clip(start, -_FURTHEST, _FURTHEST)
         self.error = math.inf
+        self.highest = 0.0
         self.total = 1.0
         self.n_walks = 0
 
@@ -403,17 +292,22 @@ class _Climb:
             while self.n_walks < _MOST_WALKS:
                 for entries in self.problem.entries_by_generator():
                     wanted, got, _, _ = self.margins(logs)
+                    entries = entries[(wanted[entries] > 0.0) & (got[entries] > 0.0)]
                     logs = logs.copy()
-                    logs[entries] += np.log(wanted[entries] / got[entries])
+                    logs[entries] += np.log(wanted[entries]) - np.log(got[entries])
 
     def negative(self, scaled: Float64) -> tuple[float, Float64]:
         """Return minus the log likelihood, and its gradient."""
         problem = self.problem
         logs = scaled / self.scale
         wanted, got, total, totals = self.margins(logs)
-        value = problem.n * math.log(total) - problem.wanted @ logs
+        if not (0.0 < total < math.inf and (totals > 0.0).all()):
+            # Too far for numbers: go back.
+            return self.highest + abs(self.highest) + 1e3, np.zeros_like(logs)
+        value = problem.n * math.log(total) - float(problem.wanted @ logs)
         value -= float(problem.pattern_counts @ np.log(totals))
-        return float(value), (got - wanted) / self.scale
+        self.highest = max(self.highest, value)
+        return value, (got - wanted) / self.scale
 
     def margins(self, logs: Float64) -> tuple[Float64, Float64, float, Float64]:
         """Return observed and fitted margins, total weight, and that of the incomplete patterns."""
@@ -430,7 +324,7 @@ class _Climb:
             expected.high, totals,
         )  # fmt: skip
         wanted = problem.wanted + problem.estimated(expected)
-        got = problem.estimated(fitted) * (problem.n / total)
+        got = problem.estimated(fitted) * (problem.n / total if total > 0.0 else 0.0)
         error = float(np.abs(got - wanted).max(initial=0.0))
         if error < self.error:
             self.logs, self.total, self.error = logs, total, error

@@ -24,10 +24,13 @@ from unikat.data.table import CellTable
 from unikat.kernels import bias
 from unikat.kernels import cells as risk
 from unikat.kernels import loglinear as kernels
-from unikat.models.maximum_likelihood import Fit, arrange, fit
+from unikat.models.factored import Fit, arrange
+from unikat.models.maximum_likelihood import fit, nudged
 from unikat.models.terms import Generators, all_interactions, maximal
 
 Criterion: TypeAlias = Literal["B1", "B2"]
+_TRIED = 3
+"""Candidates that are fitted, of those that one step of proportional fitting puts first."""
 
 
 class Evidence(NamedTuple):
@@ -96,7 +99,8 @@ def select(
 
     Of the terms that may be added (pairs; with all pairs of three keys in the model, the three of
     them) the one is added that brings the criterion nearest to zero, until it is at most
-    `threshold`, or nothing brings it nearer.
+    `threshold`, or nothing brings it nearer. One step of proportional fitting shows which terms are
+    worth a fit.
 
     Parameters
     ----------
@@ -119,10 +123,14 @@ def select(
     current = fit(table, generators, tolerance=tolerance, smoothing=smoothing)
     steps = [Step(generators, (), evidence(table, current))]
     while steps[-1].evidence[which] > threshold:
-        found: list[tuple[float, tuple[int, ...], Generators, Fit, Evidence]] = []
+        guesses: list[tuple[float, tuple[int, ...]]] = []
         for term in _candidates(generators, table.n_keys):
             larger = maximal([*generators, term])
-            # A rough fit ranks the candidates.
+            guess = nudged(table, larger, term, smoothing=smoothing, start=current)
+            guesses.append((abs(evidence(table, guess)[which]), term))
+        found: list[tuple[float, tuple[int, ...], Generators, Fit, Evidence]] = []
+        for _, term in sorted(guesses)[:_TRIED]:
+            larger = maximal([*generators, term])
             rough = max(tolerance, 1e-2)
             tried = fit(table, larger, tolerance=rough, smoothing=smoothing, start=current)
             result = evidence(table, tried)

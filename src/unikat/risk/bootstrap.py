@@ -46,7 +46,8 @@ class Bootstrapped:
     missing: Missing
     n_records: int
     population_size: int
-    n_uniques: int
+    most: int
+    """Records that can be sample unique: the uniques, and those that are imputed."""
     masks: Bool
     """(n_incomplete_cells, n_keys): keys that are missing in the incomplete patterns."""
     n_masked: Int64
@@ -64,7 +65,7 @@ class Bootstrapped:
             missing=table.missing,
             n_records=table.n_records,
             population_size=table.population_size,
-            n_uniques=table.n_uniques,
+            most=table.n_uniques + _n_imputed(table),
             masks=table.cells[table.incomplete] == MISSING,
             n_masked=table.counts[table.incomplete],
             zeros=table.zeros,
@@ -93,7 +94,7 @@ class Bootstrapped:
         for name in _TAUS:
             expected = name if name.endswith("expected") else f"{name}_expected"
             drawn = scalars[expected] + truth[name] - estimate[expected]
-            scalars[name] = float(np.clip(drawn, 0.0, self.n_uniques))
+            scalars[name] = float(np.clip(drawn, 0.0, self.most))
         # A count.
         scalars["tau1"] = float(round(scalars["tau1"]))
         return scalars
@@ -106,7 +107,15 @@ class Bootstrapped:
         elsewhere = stream._replace(chain=stream.chain + 2**31)
         codes = np.array(model.simulate(elsewhere, state, data, self.n_records), np.int32)
         complete = CellTable.from_codes(codes, self.keys, self.population_size, zeros=self.zeros)
-        unique = complete.cells[complete.unique]
+        # Simulated records are exchangeable, so it does not matter which of them are masked.
+        codes[: int(self.n_masked.sum())][np.repeat(self.masks, self.n_masked, axis=0)] = MISSING
+        sample = CellTable.from_codes(
+            codes, self.keys, self.population_size, self.missing, zeros=self.zeros
+        )
+        # Where a missing key matches any level, so it does in the population: what is unique is a
+        # pattern. Else the uniques are those of the complete records.
+        uniques = sample if self.missing == "wildcard" else complete
+        unique = uniques.cells[uniques.unique]
         p = model.cell_probabilities(stream, state, data, unique)
         unobserved = float(self.population_size - self.n_records)
         poisson = model.population == "poisson"
@@ -118,16 +127,16 @@ class Bootstrapped:
             "tau1": tau1, "tau2": tau2,
             "tau1_expected": float(r1.sum()), "tau2_expected": float(r2.sum()),
         }  # fmt: skip
-        # Simulated records are exchangeable, so it does not matter which of them are masked.
-        codes[: int(self.n_masked.sum())][np.repeat(self.masks, self.n_masked, axis=0)] = MISSING
-        sample = CellTable.from_codes(
-            codes, self.keys, self.population_size, self.missing, zeros=self.zeros
-        )
         fresh = model.refit(sample, data)
         measures = RiskMeasures.of(sample)
         begin = model.init(elsewhere, fresh)
         estimate = measures.observe(elsewhere, model, begin, fresh, measures.start())
         return truth, estimate
+
+
+def _n_imputed(table: CellTable) -> int:
+    """Records with missing keys that every draw completes."""
+    return 0 if table.missing == "wildcard" else int(table.counts[table.incomplete].sum())
 
 
 def observer_for(model: Any, measures: Observer, table: CellTable) -> Observer:
