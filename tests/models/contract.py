@@ -25,6 +25,9 @@ class Traits:
     """State of a mixture: theta, z, weights, profile."""
     chain: bool = True
     """`init` draws and `step` moves; False where the state is empty."""
+    independent: bool = True
+    """Simulated individuals are independent given the state; False where those of a cell share a
+    rate that is drawn anew (tested with the model)."""
     law: Literal["cell_probabilities", "predictive_probabilities"] = "cell_probabilities"
     """Which adds up to 1 exactly, and is the law of simulated individuals."""
     tolerance: float = 2e-6
@@ -75,6 +78,38 @@ TRAITS: dict[str, Traits] = {
         tolerance=1e-12,
         positive=False,
         without_known_keys=False,
+    ),
+    "skinner-holmes": Traits(
+        ({}, {"form": "plug-in", "centre": "median"}, {"form": "prior-mean", "terms": "two-way"}),
+        chain=False,
+        independent=False,
+        law="predictive_probabilities",
+        # A function of the rate is interpolated for the sum over all cells.
+        tolerance=1e-5,
+        zeros_tolerance=1e-4,
+        positive=False,
+        without_known_keys=False,
+    ),
+    "elamir-skinner": Traits(
+        ({}, {"terms": "two-way"}),
+        chain=False,
+        independent=False,
+        law="predictive_probabilities",
+        tolerance=1e-5,
+        zeros_tolerance=1e-4,
+        positive=False,
+        without_known_keys=False,
+    ),
+    "mixed-effects": Traits(
+        (
+            {},
+            {"mean": "unknown", "fixed": "none"},
+            {"random": "normal", "fixed": "two-way"},
+            {"random": "none"},
+            {"empirical": True},
+        ),
+        law="predictive_probabilities",
+        tolerance=1e-12,
     ),
 }
 """Every model stands here, with the variants that the tests run over."""

@@ -229,7 +229,7 @@ def test_probabilities_add_up(name, options):
 
 
 @pytest.mark.statistical
-@every_model
+@variants(independent=True)
 def test_simulated_individuals_have_the_cell_probabilities(name, options):
     """Chi-square of 40,000 individuals over all cells; false alarm 1e-6 for each model."""
     model: Any = build_model(name, options)
