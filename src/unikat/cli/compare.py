@@ -48,7 +48,7 @@ def _options(command: Command) -> Command:
         click.option("--population-size", metavar="N", help="Units in the population the file is "
                      "a sample of."),
         click.option("--models", metavar="A,B,C", help="Models with their options: "
-                     "hdp,hdp:alpha=per-record."),
+                     "hdp,hdp:alpha=per-record,'loglinear:terms=A + B:C'."),
         click.option("--path", metavar="OPTION=1,2,3", help="Fit each model that has this option "
                      "with each of these values: from which number of components on is τ1 "
                      "stable; how much depends on another option."),

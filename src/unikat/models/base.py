@@ -34,6 +34,18 @@ PopulationLaw: TypeAlias = Literal["multinomial", "poisson"]
 """Joint law of the M = N - n unobserved individuals over the cells, of means M p_c."""
 
 
+Uncertainty: TypeAlias = Literal["posterior", "empirical-bayes", "conditional", "bootstrap"]
+"""What the draws of tau are draws of.
+
+| value | parameters | draws |
+|---|---|---|
+| `posterior` | drawn from their posterior | of a Markov chain |
+| `empirical-bayes` | some taken as known once estimated, the rest drawn | independent |
+| `conditional` | taken as known once estimated: only the population is drawn | independent |
+| `bootstrap` | estimated, with the estimate's own error from simulated samples | independent |
+"""
+
+
 class Stream(NamedTuple):
     """Address of the random numbers of one sweep of one chain."""
 
@@ -64,6 +76,11 @@ class Model(Protocol[State, Data]):
 
     name: ClassVar[str]
     population: ClassVar[PopulationLaw]
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """What its draws are draws of; a ClassVar where no option changes it."""
+        ...
 
     def prepare(self, table: CellTable) -> Data:
         """Lay the table out as the arrays the kernels read."""

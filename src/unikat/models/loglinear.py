@@ -24,7 +24,7 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models.base import Facts, Info, PopulationLaw, Stream
+from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.decomposable import DecomposableFit
 from unikat.models.maximum_likelihood import MOST_CELLS, Fit, fit
 from unikat.models.profiles import check_choice, check_positive
@@ -97,6 +97,11 @@ class LogLinear:
     tolerance: float = 1e-4
     smoothing: float = 0.0
     interval: str = "conditional"
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Of the population alone, or of the estimate too."""
+        return "bootstrap" if self.interval == "bootstrap" else "conditional"
 
     def __post_init__(self) -> None:
         """Check the options; the terms are checked where the keys are known."""
@@ -234,6 +239,7 @@ def _values(model: LogLinear, data: LogLinearData) -> dict[str, Any]:
         values |= {"B1": data.evidence.b1, "B2": data.evidence.b2}
     if model.terms == "select":
         values["criterion"] = model.criterion
+        values["terms_added"] = len(data.path) - 1
         values["path"] = [
             {
                 "added": ":".join(data.names[j] for j in step.added) or "independence",

@@ -6,13 +6,16 @@ small cells.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
+from unikat.models.base import Facts, Uncertainty
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import wording
 from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
@@ -169,6 +172,10 @@ class Result:
     """Impossible combinations; None if none were declared."""
     chains: tuple[ChainFacts, ...] = ()
     """τ1 by chain where the chains disagree; empty where they agree."""
+    uncertainty: Uncertainty | None = "posterior"
+    """What the draws are draws of; None where the risk is known exactly."""
+    fit: dict[str, Any] = field(default_factory=dict)
+    """What the model says of its fit; empty where it says nothing."""
 
 
 def summarise(
@@ -232,9 +239,30 @@ def summarise(
         provenance=provenance,
         zeros=zeros_result(handled, draws, estimate.tau1.level),
         chains=_chain_facts(estimate, judged),
+        uncertainty=None if draws is None else draws.model.uncertainty,
+        fit={} if draws is None else fit_values(draws.facts),
     )
     result.sentences.update(wording.sentences(result) | zeros_sentences(result.zeros))
     return result
+
+
+def fit_values(facts: Facts) -> dict[str, Any]:
+    """Values of a model's facts as JSON has them: what is not finite is null."""
+    found = _plain(facts.values)
+    assert isinstance(found, dict)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def sample_facts(table: CellTable) -> SampleFacts:
