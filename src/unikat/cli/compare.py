@@ -144,6 +144,7 @@ def _show(summary: ComparisonSummary, folder: Path) -> None:
     said = summary.sentences
     lines = ["", *wrap(said["answer"], width=88), *wrap(said["evidence"], width=88), ""]
     lines += [*terminal_table(summary), ""]
+    lines += wrap(said["intervals"], width=88)
     for position in range(len(summary.paths)):
         lines += wrap(said[f"paths.{position}"], width=88)
     lines += wrap(terminal_sentence(summary.zeros), width=88)

@@ -11,6 +11,8 @@ loads them from the cache, without any data; `zeros` if the table will have stru
 it exists it is called once before worker processes start, which would otherwise all compile at the
 same time. It has no influence on the numbers.
 
+What takes long in `prepare` may tell how far it is (`models/telling.py`).
+
 A model may have a method `facts(data) -> Facts`: what is to be said of its fit, kept with the
 draws.
 
@@ -21,7 +23,11 @@ table in `prepare` (SpecError).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import numpy as np
 
 from unikat._typing import Float64, Int32
 from unikat.data.table import CellTable
@@ -66,6 +72,23 @@ class Facts(NamedTuple):
     values: dict[str, Any]
     """For `result.json`: numbers, texts, lists and tables of these."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The values as JSON has them: what is not finite is None."""
+        return {name: _plain(value) for name, value in self.values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 NO_FACTS = Facts({})

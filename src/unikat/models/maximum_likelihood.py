@@ -27,6 +27,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import loglinear as kernels
 from unikat.kernels.loglinear import Factors, Terms
+from unikat.models.telling import doing, tell
 from unikat.models.terms import Generators
 
 MOST_CELLS = 1_000_000_000
@@ -229,12 +230,13 @@ def fit(
     SpecError
         If there are too many cells of positive probability.
     """
-    layout = lay_out(table, generators)
-    problem = _Problem(table, layout, smoothing)
-    n_cells = int(kernels.count_cells(layout.terms, problem.support, MOST_CELLS))
-    if n_cells > MOST_CELLS:
-        raise SpecError(too_large(table, generators))
-    return problem.solve(max(tolerance, 1e-12 * problem.n), n_cells, start)
+    with doing("fitting"):
+        layout = lay_out(table, generators)
+        problem = _Problem(table, layout, smoothing)
+        n_cells = int(kernels.count_cells(layout.terms, problem.support, MOST_CELLS))
+        if n_cells > MOST_CELLS:
+            raise SpecError(too_large(table, generators))
+        return problem.solve(max(tolerance, 1e-12 * problem.n), n_cells, start)
 
 
 class _Problem:
@@ -440,6 +442,7 @@ class _Climb:
         error = float(np.abs(got - wanted).max(initial=0.0))
         if error < self.error:
             self.logs, self.total, self.error = logs, total, error
+        tell(f"margins within {self.error:.2g} records")
         if error <= self.tolerance:
             raise _ReachedError
         return wanted, got, total, totals

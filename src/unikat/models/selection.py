@@ -25,6 +25,7 @@ from unikat.kernels import bias
 from unikat.kernels import cells as risk
 from unikat.kernels import loglinear as kernels
 from unikat.models.maximum_likelihood import Fit, arrange, fit
+from unikat.models.telling import doing
 from unikat.models.terms import Generators, all_interactions, maximal
 
 Criterion: TypeAlias = Literal["B1", "B2"]
@@ -120,12 +121,17 @@ def select(
     steps = [Step(generators, (), evidence(table, current))]
     while steps[-1].evidence[which] > threshold:
         found: list[tuple[float, tuple[int, ...], Generators, Fit, Evidence]] = []
-        for term in _candidates(generators, table.n_keys):
+        candidates = _candidates(generators, table.n_keys)
+        for number, term in enumerate(candidates, start=1):
             larger = maximal([*generators, term])
             # A rough fit ranks the candidates.
             rough = max(tolerance, 1e-2)
-            tried = fit(table, larger, tolerance=rough, smoothing=smoothing, start=current)
-            result = evidence(table, tried)
+            with doing(
+                f"selecting terms ({len(steps) - 1} added, {criterion}/√ν "
+                f"{steps[-1].evidence[which]:.1f}; trying {number} of {len(candidates)} more)"
+            ):
+                tried = fit(table, larger, tolerance=rough, smoothing=smoothing, start=current)
+                result = evidence(table, tried)
             found.append((abs(result[which]), term, larger, tried, result))
         if not found:
             break

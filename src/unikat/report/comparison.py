@@ -42,6 +42,7 @@ from unikat.report.comparison_summary import (
     summarise_comparison,
 )
 from unikat.report.files import all_or_nothing, json_text, make_folder, write_bytes, write_text
+from unikat.report.fitted import facts_in_line
 from unikat.report.source import tabulate, without_conflicts
 from unikat.report.wording import duration, interval, number
 from unikat.report.zeros_facts import on_page
@@ -219,6 +220,7 @@ def render(summary: ComparisonSummary) -> str:
         figures={name: Markup(svg) for name, svg in drawn.items()},
         paths=paths,
         warnings=list(warnings),
+        fits={model.model: said for model in models if (said := facts_in_line(model.fit))},
         zeros=on_page(summary.zeros, SUMMARY),
         times=wording.TIMES,
         level=f"{100 * summary.level:g}%",

@@ -40,6 +40,8 @@ _TERMS = {
     "three-way": "every three keys go together in their own way",
 }
 _UNDERFITTING = 1.645
+_LEFT_OUT = ("margin_error", "criterion", "terms_added")
+"""What a line has no room for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,23 +85,31 @@ def on_page(result: Result) -> FittedPage | None:
         elif _is_table(value):
             tables.append(_table(name, value))
         else:
-            rows.append(Row(title=title(name), value=written(value), words=_words(name, result)))
+            said = _score(value) if name in ("B1", "B2") else written(value)
+            rows.append(Row(title=title(name), value=said, words=_words(name, result)))
     return FittedPage(rows=tuple(rows), note=_note(result), tables=tuple(tables))
 
 
 def brief(result: Result) -> str:
     """Say the single facts in a line for the terminal; nothing if there are none."""
+    said = facts_in_line(result.fit)
+    return f"Fitted model: {said}." if said else ""
+
+
+def facts_in_line(fit: Mapping[str, Any]) -> str:
+    """Say the single facts of a fit in a line; nothing if there are none."""
     parts = []
-    for name, value in result.fit.items():
-        if name == "cells":
-            parts.append(f"{written(value)} of {_grid(result):,} combinations have a probability")
-        elif name == "zero_margins":
-            parts.append(counted(value, "zero margin"))
-        elif name == "terms":
+    for name, value in fit.items():
+        if name == "terms":
             parts.append(str(value))
-        elif name != "margin_error" and not isinstance(value, (list, tuple, Mapping)):
-            parts.append(f"{title(name)} {written(value)}")
-    return f"Fitted model: {'; '.join(parts)}." if parts else ""
+        elif name == "cells" and isinstance(value, int):
+            parts.append(f"{counted(value, 'combination')} with a probability")
+        elif name == "zero_margins" and isinstance(value, int):
+            parts.append(counted(value, "zero margin"))
+        elif name not in _LEFT_OUT and not isinstance(value, (list, tuple, Mapping)):
+            said = _score(value) if name in ("B1", "B2") else written(value)
+            parts.append(f"{_TITLES.get(name, name.replace('_', ' '))} {said}")
+    return "; ".join(parts)
 
 
 def title(name: str) -> str:
@@ -240,8 +250,8 @@ def _note(result: Result) -> str:
     if "B1" not in result.fit:
         return ""
     return (
-        "B1 and B2 estimate from the file itself how much too high τ1 and τ2 come out because terms "
-        "are left out, and √ν is their standard error. The quotient is about standard normal if "
+        "B1 and B2 estimate from the file itself how much too high τ1 and τ2 come out for want of "
+        "terms, and √ν is their standard error. The quotient is about standard normal if "
         f"the model holds; above {_threshold(result):g} the model leaves out terms that matter, "
         "and far below 0 it has more terms than the file can tell. Between them there can be "
         "several models, and their answers differ: the intervals do not hold that."

@@ -6,8 +6,6 @@ small cells.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,7 +13,7 @@ import numpy as np
 
 from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
-from unikat.models.base import Facts, Uncertainty
+from unikat.models.base import Uncertainty
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import wording
 from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
@@ -240,29 +238,10 @@ def summarise(
         zeros=zeros_result(handled, draws, estimate.tau1.level),
         chains=_chain_facts(estimate, judged),
         uncertainty=None if draws is None else draws.model.uncertainty,
-        fit={} if draws is None else fit_values(draws.facts),
+        fit={} if draws is None else draws.facts.plain,
     )
     result.sentences.update(wording.sentences(result) | zeros_sentences(result.zeros))
     return result
-
-
-def fit_values(facts: Facts) -> dict[str, Any]:
-    """Values of a model's facts as JSON has them: what is not finite is null."""
-    found = _plain(facts.values)
-    assert isinstance(found, dict)
-    return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def sample_facts(table: CellTable) -> SampleFacts:

@@ -68,9 +68,9 @@ _CONDITIONAL: Final = Kind(
     caption="What {measure} can be in the population if the fitted model is exact",
     within="if the fitted model is exact, with {level} probability",
     condition=(
-        "This interval takes the fitted model for the truth. It holds the chance of who lives in "
-        "the population and leaves out the error of the estimate, so it is too narrow, and the "
-        "error of the model itself, which can be larger."
+        "This interval takes the fitted model for the truth: it holds the chance of who lives in "
+        "the population, and nothing else. It leaves out the error of the estimate, so it is too "
+        "narrow, and the error of the model itself, which can be larger."
     ),
     covers=(
         "The interval takes the fitted parameters for the truth. It leaves out the doubt about "
@@ -83,7 +83,7 @@ _CONDITIONAL: Final = Kind(
     ),
     expected=" The parameters are the fitted ones here: this is the plug-in estimate.",
     records="The r1 of single records takes the fitted model for the truth.",
-    brief="the chance in the population alone, so it is too narrow",
+    brief="the chance in the population alone, so too narrow",
 )
 _BOOTSTRAP: Final = Kind(
     independent=True,

@@ -137,6 +137,8 @@ class RiskFit:
     """Samples simulated for the checks."""
     warnings: tuple[str, ...]
     sampling: SamplingRecord
+    fit: Mapping[str, Any] = field(default_factory=dict)
+    """What the model says of its fit; empty where it says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,6 +355,7 @@ class _Runner:
             n_simulated=int(np.isfinite(simulated[NAMES[0]]).sum()),
             warnings=estimate.warnings,
             sampling=SamplingRecord.of(draws),
+            fit=draws.facts.plain,
         )
         self._keep(candidate, RISK, observer, asdict(fit))
         return fit
