@@ -11,6 +11,9 @@ loads them from the cache, without any data; `zeros` if the table will have stru
 it exists it is called once before worker processes start, which would otherwise all compile at the
 same time. It has no influence on the numbers.
 
+A model whose options name keys has a method `check_keys(names)` that refuses names that are not
+among the keys (SpecError), so that a comparison or an evaluation ends before the first fit.
+
 What takes long in `prepare` may tell how far it is (`models/telling.py`).
 
 A model may have a method `facts(data) -> Facts`: what is to be said of its fit, kept with the
@@ -24,7 +27,7 @@ table in `prepare` (SpecError).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -154,3 +157,10 @@ class Model(Protocol[State, Data]):
 
 
 AnyModel = Model[Any, Any]
+
+
+def check_keys(model: AnyModel, names: Sequence[str]) -> None:
+    """Let a model refuse the keys, if it has a say in them."""
+    hook = getattr(model, "check_keys", None)
+    if hook is not None:
+        hook(names)

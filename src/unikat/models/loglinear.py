@@ -16,6 +16,7 @@ what the estimate of p itself adds comes from a bootstrap (`risk/bootstrap.py`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -114,6 +115,11 @@ class LogLinear:
         check_choice("interval", self.interval, INTERVALS)
         check_positive(self, ["underfitting", "tolerance"])
         check_not_negative(self, "smoothing")
+
+    def check_keys(self, names: Sequence[str]) -> None:
+        """Refuse terms of other keys than these."""
+        if self.terms != "select":
+            parse_terms(self.terms, names)
 
     def prepare(self, table: CellTable) -> LogLinearData:
         """Fit the model."""
