@@ -50,8 +50,8 @@ def write_people(
     return path
 
 
-def assessed(here: Path, *arguments: str) -> dict[str, Any]:
-    run = ["assess", "people.csv", *COMMON, "--population-size", "9000", *arguments]
+def assessed(here: Path, *arguments: str, population_size: int = 9000) -> dict[str, Any]:
+    run = ["assess", "people.csv", *COMMON, "--population-size", str(population_size), *arguments]
     assert main([*run, "--out", "out", "--overwrite"]) == 0
     found: dict[str, Any] = json.loads((here / "out" / "result.json").read_text())
     return found
@@ -98,8 +98,8 @@ def test_a_selection_shows_its_way(here: Path, capsys: Any) -> None:
 @pytest.mark.usefixtures("people")
 def test_a_bootstrap_is_wider(here: Path) -> None:
     terms = ("--model", "loglinear", "--terms", "independence", "--missing", "level")
-    narrow = assessed(here, *terms)
-    wide = assessed(here, *terms, "--set", "interval=bootstrap", "--max-sweeps", "800")
+    narrow = assessed(here, *terms, population_size=900)
+    wide = assessed(here, *terms, "--set", "interval=bootstrap", population_size=900)
     assert wide["uncertainty"] == "bootstrap"
     widths = [one["tau1"]["upper"] - one["tau1"]["lower"] for one in (narrow, wide)]
     assert widths[0] < widths[1]
