@@ -31,6 +31,7 @@ from unikat.risk.predictive import SIZES, PredictiveCheck, counts_of_counts
 class StandIn:
     name: ClassVar[str] = "gom"
     population: ClassVar[str] = "multinomial"
+    uncertainty: ClassVar[str] = "posterior"
     components: int = 2
 
 
