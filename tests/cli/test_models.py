@@ -175,6 +175,7 @@ def test_models_with_terms_side_by_side(here: Path, capsys: Any) -> None:
     assert "independent of each other" in shown
     page = (here / "out" / "comparison.html").read_text()
     assert "zero margin" in page
+    assert "Each interval holds" not in page
     models_found = json.loads((here / "out" / "summary.json").read_text())["models"]
     assert [one["fit"]["terms"] for one in models_found] == [
         "independence", "age group:work + sex",
