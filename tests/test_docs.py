@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import unikat
+from unikat.models.base import Uncertainty
 from unikat.provenance import AssessmentSpec, ZerosSpec
 from unikat.report import (
     comparison,
@@ -26,6 +27,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = (DOCS / "results.md").read_text(encoding="utf-8")
 COMPARE = (DOCS / "compare.md").read_text(encoding="utf-8")
 EVALUATE = (DOCS / "evaluate.md").read_text(encoding="utf-8")
+LOG_LINEAR = (DOCS / "log-linear.md").read_text(encoding="utf-8")
 ZEROS = (DOCS / "zeros.md").read_text(encoding="utf-8")
 
 
@@ -120,3 +122,31 @@ def test_the_file_of_rules_in_the_guide_is_one(tmp_path):
     assert [rule.name for rule in rules] == [None, "no work before 16"]
     for rule in rules:
         parse(rule.rule)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_example_of_log_linear_models_runs(capsys):
+    (example,) = re.findall(r"^```python\n(.*?)^```", LOG_LINEAR, flags=re.MULTILINE | re.DOTALL)
+    exec(compile(example, "log-linear.md", "exec"), {"__name__": "log-linear"})
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("independence: ")
+    found = [re.search(r": τ1 ([0-9]+), B2/√ν (-?[0-9.]+)$", line) for line in told]
+    values = [(float(one[1]), float(one[2])) for one in found if one]
+    # Fewer terms, more underfitting, more uniques.
+    assert len(values) == 3
+    assert values == sorted(values, reverse=True)
+    assert values[2][1] <= 1.645
+
+
+def test_every_option_of_log_linear_models_is_documented():
+    names = [field.name for field in dataclasses.fields(unikat.LogLinear)]
+    assert [name for name in names if f"`{name}`" not in LOG_LINEAR] == []
+    defaults = unikat.LogLinear()
+    assert f"| `{defaults.terms}` (default) |" in LOG_LINEAR
+    assert f"| {defaults.underfitting} |" in LOG_LINEAR
+    assert f"| `{defaults.criterion}` (default)" in LOG_LINEAR
+
+
+def test_every_kind_of_uncertainty_is_documented():
+    kinds = typing.get_args(Uncertainty)
+    assert [kind for kind in kinds if f"| `{kind}` |" not in RESULTS] == []

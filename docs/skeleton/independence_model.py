@@ -16,7 +16,7 @@ from independence_kernels import draw_shares  # in the package: from unikat.kern
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models.base import Info, PopulationLaw, Stream
+from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.profiles import check_positive
 from unikat.rng import chain_key
 
@@ -53,6 +53,7 @@ class Independence:
 
     name: ClassVar[str] = "independence"
     population: ClassVar[PopulationLaw] = "multinomial"
+    uncertainty: ClassVar[Uncertainty] = "posterior"
     prior: float = 1.0
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unikat.models.gom import GoM
     from unikat.models.hdp import HDP
     from unikat.models.latent_class import LatentClass
+    from unikat.models.loglinear import LogLinear
     from unikat.report.results import write
     from unikat.risk.compare import Candidate, ComparisonSettings, compare
     from unikat.risk.designs import Population
@@ -41,6 +42,7 @@ __all__ = [
     "GoM",
     "Key",
     "LatentClass",
+    "LogLinear",
     "Microdata",
     "Population",
     "RiskEstimate",
@@ -62,6 +64,7 @@ _MODULES = {
     "GoM": "unikat.models.gom",
     "HDP": "unikat.models.hdp",
     "LatentClass": "unikat.models.latent_class",
+    "LogLinear": "unikat.models.loglinear",
     "Candidate": "unikat.risk.compare",
     "CellTable": "unikat.data",
     "ComparisonSettings": "unikat.risk.compare",

@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from unikat._toml import read_toml, toml_value, write_toml
+from unikat._toml import read_toml, toml_literal, toml_value, write_toml
 from unikat.errors import SpecError, all_problems, shown
 
 _Code = str | int | float
@@ -201,17 +201,27 @@ class ModelSpec(BaseModel):
     def of(cls, text: str) -> Self:
         """Read a model as the command line names it: `gom` or `gom:components=30:base=uniform`.
 
+        A part without an equals sign belongs to the value before it.
+
         Raises
         ------
         SpecError
-            If a part after the name is not NAME=VALUE.
+            If the first part after the name is not NAME=VALUE.
 
         Examples
         --------
         >>> ModelSpec.of("gom:components=30").options
         {'components': 30}
+        >>> ModelSpec.of("loglinear:terms=A + B:C:interval=bootstrap").options
+        {'terms': 'A + B:C', 'interval': 'bootstrap'}
         """
-        name, *settings = (part.strip() for part in text.split(":"))
+        name, *parts = (part.strip() for part in text.split(":"))
+        settings: list[str] = []
+        for part in parts:
+            if "=" in part or not settings:
+                settings.append(part)
+            else:
+                settings[-1] += f":{part}"
         options: dict[str, Any] = {}
         for setting in settings:
             option, equals, value = setting.partition("=")
@@ -232,11 +242,7 @@ class ModelSpec(BaseModel):
         >>> ModelSpec.of("hdp:split_merge=false").label
         'hdp:split_merge=false'
         """
-        settings = [
-            # As TOML writes it, so that it is read back as what it was.
-            f"{name}={str(value).lower() if isinstance(value, bool) else value}"
-            for name, value in self.options.items()
-        ]
+        settings = [f"{name}={_as_written(value)}" for name, value in self.options.items()]
         return ":".join([self.name, *settings])
 
 
@@ -446,6 +452,15 @@ def split_keys(text: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts if part.strip()]
+
+
+def _as_written(value: Any) -> str:
+    """Write an option so that it is read back as what it was."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    # A text that looks like a number or a truth value stands in quotes.
+    plain = not isinstance(value, str) or toml_value(value) == value
+    return str(value) if plain else toml_literal(value)
 
 
 def _relative(path: Path, folder: Path) -> str:

@@ -170,6 +170,8 @@ def test_progress_in_one_line() -> None:
     early = event(seconds_left=None, means={}, rhat=None, ess=None)
     assert describe(early) == "Sampling: 1,234 sweeps  1:15"
     assert "compiling" in describe(event(sweeps=0))
+    fitting = event(sweeps=0, preparing="selecting terms, margins within 3 records")
+    assert describe(fitting) == "Selecting terms, margins within 3 records  1:15"
 
 
 def test_progress_is_plain_and_rare_when_piped(

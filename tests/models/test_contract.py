@@ -10,7 +10,7 @@ import inspect
 import itertools
 import json
 import pickle
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ from models.contract import (
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models.base import Facts, Info, Model, Stream
+from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.catalogue import MODELS, build_model
 from unikat.zeros.diagram import build, possible
 
@@ -50,6 +50,8 @@ def test_signatures_are_those_of_the_contract(name):
             p.kind is q.kind and p.default is q.default
             for p, q in zip(kept.parameters.values(), promised.parameters.values(), strict=True)
         ), method
+    assert model.population in get_args(PopulationLaw)
+    assert model.uncertainty in get_args(Uncertainty)
     assert type(model).__dataclass_params__.frozen
     assert pickle.loads(pickle.dumps(model)) == model
 

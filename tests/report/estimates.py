@@ -20,6 +20,7 @@ NAMES = ("AGE", "SEX", "OCCUPATION <b>", "REGION", "TENURE")
 class StandInModel:
     name: ClassVar[str] = "hdp"
     population: ClassVar[str] = "multinomial"
+    uncertainty: ClassVar[str] = "posterior"
     alpha_shape: float = 2.0
 
 

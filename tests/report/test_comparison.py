@@ -31,6 +31,7 @@ from unikat.risk.predictive import SIZES, PredictiveCheck, counts_of_counts
 class StandIn:
     name: ClassVar[str] = "gom"
     population: ClassVar[str] = "multinomial"
+    uncertainty: ClassVar[str] = "posterior"
     components: int = 2
 
 
@@ -296,3 +297,24 @@ def test_long_names_are_shortened_in_the_middle(found: ComparisonSummary) -> Non
     name = "gom:" + ":".join(f"option_{i}=1" for i in range(20))
     svg = figures.intervals([replace(found.models[0], model=name)], "tau1", "τ1", "caption")
     assert "…" in svg
+
+
+def test_a_warning_names_its_models_unless_all_have_it(found: ComparisonSummary) -> None:
+    assert len(found.models) > 1
+    first, *rest = found.models
+    file = "There are missing keys."
+    models = [replace(first, warnings=(file, "It underfits."))]
+    models += [replace(model, warnings=(file,)) for model in rest]
+    page = render(replace(found, models=tuple(models)))
+    assert f"<li>{file}</li>" in page
+    assert f"<li>{first.model}: It underfits.</li>" in page
+
+
+def test_intervals_of_several_kinds_are_told_apart(found: ComparisonSummary) -> None:
+    assert found.sentences["intervals"] == ""
+    models = (replace(found.models[0], uncertainty="conditional"), *found.models[1:])
+    said = wording.sentences(replace(found, models=models))["intervals"]
+    assert said.startswith("The intervals are not all of one kind: ")
+    assert f"{models[0].model} (the chance in the population alone, so too narrow)" in said
+    alone = wording.sentences(replace(found, models=models[:1], paths=()))["intervals"]
+    assert alone.startswith("What the intervals hold: ")

@@ -13,6 +13,7 @@ from unikat._toml import read_toml, toml_value, write_toml
 from unikat.errors import SpecError
 from unikat.provenance import (
     AssessmentSpec,
+    ModelSpec,
     Provenance,
     split_keys,
 )
@@ -205,3 +206,36 @@ def test_provenance_names_no_machine() -> None:
 
     assert record.started.endswith("+00:00")
     assert platform.node() not in (record.platform, record.unikat, record.python)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("loglinear:terms=A + B:C", {"terms": "A + B:C"}),
+        ("loglinear:terms=A:B:C + D:interval=bootstrap", {"terms": "A:B:C + D",
+                                                          "interval": "bootstrap"}),
+        ("loglinear: terms = A : B :smoothing=1", {"terms": "A:B", "smoothing": 1}),
+        ("loglinear:terms=two-way", {"terms": "two-way"}),
+        ("gom:components=30:alpha=per-record", {"components": 30, "alpha": "per-record"}),
+        ('loglinear:terms="12"', {"terms": "12"}),
+        ("hdp:split_merge=false", {"split_merge": False}),
+    ],
+)  # fmt: skip
+def test_a_model_is_read_from_its_label(text: str, options: dict[str, object]) -> None:
+    spec = ModelSpec.of(text)
+    assert spec.options == options
+    assert ModelSpec.of(spec.label) == spec
+
+
+@pytest.mark.parametrize("text", ["gom:components", "gom:3", "gom:components:k=3", "gom:=3"])
+def test_the_first_part_is_an_option(text: str) -> None:
+    with pytest.raises(SpecError, match="is not NAME=VALUE"):
+        ModelSpec.of(text)
+
+
+def test_commas_separate_models_and_colons_do_not() -> None:
+    spec = ComparisonSpec.parse({"keys": "A,B,C", "models": "loglinear:terms=A + B:C,loglinear"})
+    assert [named.label for named in spec.build_models()] == [
+        "loglinear:terms=A + B:C",
+        "loglinear",
+    ]

@@ -39,6 +39,7 @@ class Memory:
 class Refusing(Toy):
     name: ClassVar[str] = "refusing"
     population: ClassVar[str] = "multinomial"
+    uncertainty: ClassVar[str] = "posterior"
 
     def prepare(self, table: Any) -> Any:
         if table.n_records == 12:

@@ -37,6 +37,7 @@ def generator(stream: Stream, purpose: int) -> np.random.Generator:
 class Toy:
     name: ClassVar[str] = "toy"
     population: ClassVar[str] = "multinomial"
+    uncertainty: ClassVar[str] = "posterior"
     independent: bool = False
     """Keys are independent of each other."""
     prior: float = 1.0

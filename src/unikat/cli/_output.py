@@ -52,19 +52,22 @@ def say(text: str = "") -> None:
 
 def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
-    from unikat.report import wording
+    from unikat.report import fitted, wording
     from unikat.report.results import REPORT
 
     lines = ["", *_wrapped(wording.answer(result))]
     if not result.known_exactly:
         lines += _wrapped(f"{wording.condition(result)} {wording.share(result)}")
     level = wording.level(result.tau1)
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("", "median", f"{level} interval", "R-hat"),
         ("τ1  unique in file and population", *_cells(result.tau1)),
         ("τ2  correct links by an intruder", *_cells(result.tau2)),
     ]
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    if wording.kind(result).independent:
+        # There are no chains that have to agree.
+        rows = [row[:-1] for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines.append("")
     lines += [
         f"{row[0]:<{widths[0]}}  "
@@ -72,8 +75,9 @@ def show(result: Result, folder: Path) -> None:
         for row in rows
     ]
     lines.append("")
-    state = "" if result.converged else "NOT CONVERGED. "
+    state = "" if result.converged else f"{wording.state(result).upper()} "
     lines += _wrapped(" ".join((state + wording.verdict(result), wording.chain_means(result))))
+    lines += _wrapped(fitted.brief(result))
     if result.zeros is not None:
         paths = ("zeros", "zeros.impossible_mass", "zeros.n_conflicts")
         said = (result.sentences[path] for path in paths if path in result.sentences)

@@ -92,6 +92,9 @@ def describe(event: ProgressEvent | StudyProgress) -> str:
 
     if isinstance(event, StudyProgress):
         return _describe_study(event)
+    if event.preparing:
+        words = f"{event.preparing[:1].upper()}{event.preparing[1:]}"
+        return f"{words}  {_clock(event.seconds)}"
     if not event.sweeps:
         return "Sampling: compiling and starting"
     parts = [f"Sampling: {event.sweeps:,} sweeps", _clock(event.seconds)]

@@ -32,6 +32,11 @@ _PLACES = {
     **SAMPLING_PLACES,
     "population_size": ("population_size",),
     "model": ("model",),
+    "terms": ("model", "terms"),
+    "random": ("model", "random"),
+    "mean": ("model", "mean"),
+    "fixed": ("model", "fixed"),
+    "empirical": ("model", "empirical"),
     "threads": ("sampling", "threads"),
     "level": ("report", "level"),
     "show_small_cells": ("report", "show_small_cells"),
@@ -46,6 +51,16 @@ def _options(command: Command) -> Command:
                      "a sample of."),
         click.option("--model", metavar="MODEL", help="Statistical model, with its options "
                      "after colons: gom:components=30.  [default: hdp]"),
+        click.option("--terms", metavar="TEXT", help="Terms of a log-linear model: independence, "
+                     "two-way, three-way, select, or terms such as 'A + B:C'."),
+        click.option("--random", metavar="KIND", help="Random effects of mixed-effects: none, "
+                     "normal or dp."),
+        click.option("--mean", metavar="KIND", help="Mean of the random effects: zero or "
+                     "unknown."),
+        click.option("--fixed", metavar="KIND", help="Fixed effects: none, independence or "
+                     "two-way."),
+        click.option("--empirical", is_flag=True, default=None, help="Fixed effects at their "
+                     "maximum likelihood estimate."),
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
                      help="An option of the model, before those named otherwise; can be "
                      "repeated."),

@@ -48,7 +48,7 @@ def _options(command: Command) -> Command:
         click.option("--population-size", metavar="N", help="Units in the population the file is "
                      "a sample of."),
         click.option("--models", metavar="A,B,C", help="Models with their options: "
-                     "hdp,hdp:alpha=per-record."),
+                     "hdp,hdp:alpha=per-record,'loglinear:terms=A + B:C'."),
         click.option("--path", metavar="OPTION=1,2,3", help="Fit each model that has this option "
                      "with each of these values: from which number of components on is τ1 "
                      "stable; how much depends on another option."),
@@ -144,6 +144,7 @@ def _show(summary: ComparisonSummary, folder: Path) -> None:
     said = summary.sentences
     lines = ["", *wrap(said["answer"], width=88), *wrap(said["evidence"], width=88), ""]
     lines += [*terminal_table(summary), ""]
+    lines += wrap(said["intervals"], width=88)
     for position in range(len(summary.paths)):
         lines += wrap(said[f"paths.{position}"], width=88)
     lines += wrap(terminal_sentence(summary.zeros), width=88)

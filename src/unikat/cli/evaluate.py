@@ -49,7 +49,7 @@ def _options(command: Command) -> Command:
                      "of the population, with commas between sizes, not in them: 1000,5%."),
         click.option("--repeats", metavar="N", help="Samples of each size.  [default: 20]"),
         click.option("--models", metavar="A,B,...", help="Models, with options after colons: "
-                     "hdp,gom:components=30.  [default: hdp]"),
+                     "hdp,gom:components=30,'loglinear:terms=A + B:C'.  [default: hdp]"),
         click.option("--design", metavar="HOW", help="simple (without replacement), bernoulli, or "
                      "stratified (proportionally).  [default: simple]"),
         click.option("--strata", metavar="COLUMN", help="Column of the strata."),

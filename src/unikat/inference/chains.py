@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
 from functools import reduce
@@ -29,10 +29,13 @@ from unikat.inference.identity import run_identity
 from unikat.inference.progress import Outlook, Progress, ProgressEvent, seconds_left
 from unikat.inference.segments import Job, Segment, SegmentResult, add_totals
 from unikat.models.base import NO_FACTS, AnyModel
+from unikat.models.telling import listening, tell
 from unikat.rng import check_seed
 
 MIN_RETAINED = 50
 """Retained draws of every chain below which convergence is not judged."""
+TELL_SECONDS = 0.2
+"""Between two words of a model that is prepared."""
 POLL_SECONDS = 0.5
 """Waiting is cut in pieces, since Windows delivers Ctrl-C only between them."""
 
@@ -151,7 +154,10 @@ def sample(
     seed = check_seed(seed)
     plan, workers = plan or Plan(), workers or Workers()
     started = time.monotonic()
-    job = Job(model=model, data=model.prepare(table), observer=observer)
+    with listening(_of_preparing(progress, started, plan.stop.max_sweeps)):
+        tell(f"fitting {model.name}")
+        data = model.prepare(table)
+    job = Job(model=model, data=data, observer=observer)
     sweep_cost = model.cost(job.data)[0]
     observe_cost = observer.cost(model, job.data)
     thin = plan.thin or schedule.default_thin(sweep_cost, observe_cost)
@@ -436,6 +442,30 @@ class _Run:
             observer=self.job.observer,
             facts=NO_FACTS if facts is None else facts(self.job.data),
         )
+
+
+def _of_preparing(
+    progress: Progress | None, started: float, max_sweeps: int
+) -> Callable[[str], None] | None:
+    """Return what passes the words of a model on to whoever watches, not too often."""
+    if progress is None:
+        return None
+    last = -math.inf
+
+    def pass_on(words: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < TELL_SECONDS:
+            return
+        last = now
+        progress(
+            ProgressEvent(
+                sweeps=0, max_sweeps=max_sweeps, seconds=now - started, seconds_left=None,
+                means={}, rhat=None, ess=None, preparing=words,
+            )
+        )  # fmt: skip
+
+    return pass_on
 
 
 def _results(futures: list[Future[SegmentResult]]) -> list[SegmentResult]:

@@ -24,6 +24,8 @@ class ProgressEvent:
     """Largest of the monitored scalars when last checked; None before the first check."""
     ess: float | None
     """Smallest of the monitored scalars when last checked, bulk or tail."""
+    preparing: str = ""
+    """While the model is prepared, before the first sweep: what it does; else empty."""
 
 
 class Progress(Protocol):

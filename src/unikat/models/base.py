@@ -11,6 +11,11 @@ loads them from the cache, without any data; `zeros` if the table will have stru
 it exists it is called once before worker processes start, which would otherwise all compile at the
 same time. It has no influence on the numbers.
 
+A model whose options name keys has a method `check_keys(names)` that refuses names that are not
+among the keys (SpecError), so that a comparison or an evaluation ends before the first fit.
+
+What takes long in `prepare` may tell how far it is (`models/telling.py`).
+
 A model may have a method `facts(data) -> Facts`: what is to be said of its fit, kept with the
 draws; and `simulation_cost(data, n_records) -> float`: work of `simulate` in nanoseconds, if it is
 not that of some operations per record and key.
@@ -22,7 +27,11 @@ table in `prepare` (SpecError).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import numpy as np
 
 from unikat._typing import Float64, Int32
 from unikat.data.table import CellTable
@@ -33,6 +42,18 @@ Data = TypeVar("Data")
 
 PopulationLaw: TypeAlias = Literal["multinomial", "poisson"]
 """Joint law of the M = N - n unobserved individuals over the cells, of means M p_c."""
+
+
+Uncertainty: TypeAlias = Literal["posterior", "empirical-bayes", "conditional", "bootstrap"]
+"""What the draws of tau are draws of.
+
+| value | parameters | draws |
+|---|---|---|
+| `posterior` | drawn from their posterior | of a Markov chain |
+| `empirical-bayes` | some taken as known once estimated, the rest drawn | independent |
+| `conditional` | taken as known once estimated: only the population is drawn | independent |
+| `bootstrap` | estimated, with the estimate's own error from simulated samples | independent |
+"""
 
 
 class Stream(NamedTuple):
@@ -56,6 +77,23 @@ class Facts(NamedTuple):
     """For `result.json`: numbers, texts, lists and tables of these."""
     warnings: tuple[str, ...] = ()
 
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The values as JSON has them: what is not finite is None."""
+        return {name: _plain(value) for name, value in self.values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
 
 NO_FACTS = Facts({})
 
@@ -65,6 +103,11 @@ class Model(Protocol[State, Data]):
 
     name: ClassVar[str]
     population: ClassVar[PopulationLaw]
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """What its draws are draws of; a ClassVar where no option changes it."""
+        ...
 
     def prepare(self, table: CellTable) -> Data:
         """Lay the table out as the arrays the kernels read."""
@@ -115,3 +158,10 @@ class Model(Protocol[State, Data]):
 
 
 AnyModel = Model[Any, Any]
+
+
+def check_keys(model: AnyModel, names: Sequence[str]) -> None:
+    """Let a model refuse the keys, if it has a say in them."""
+    hook = getattr(model, "check_keys", None)
+    if hook is not None:
+        hook(names)

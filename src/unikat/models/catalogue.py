@@ -45,7 +45,13 @@ def build_model(name: str, options: Mapping[str, Any]) -> AnyModel:
         if option not in known:
             raise SpecError(
                 f"The model {name!r} has no option {option!r}.{suggest(option, known)} "
-                f"Options: {', '.join(known)}."
+                f"Options: {', '.join(known)}.{_elsewhere(option)}"
             )
     model: AnyModel = kind(**options)
     return model
+
+
+def _elsewhere(option: str) -> str:
+    """Name the models that have an option."""
+    found = [name for name, kind in MODELS.items() if option in [one.name for one in fields(kind)]]
+    return f" Models with {option}: {', '.join(found)}." if found else ""

@@ -18,6 +18,7 @@ Every draw has lambda_c from its posterior given f_c: the mean over draws of a r
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -28,7 +29,7 @@ from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable, pattern_ids
 from unikat.errors import SpecError
 from unikat.kernels import random_rates as kernels
-from unikat.models.base import Facts, Info, PopulationLaw, Stream
+from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.completions import expanded
 from unikat.models.factored import Fit
 from unikat.models.maximum_likelihood import fit
@@ -85,6 +86,7 @@ class _RandomRates:
     """
 
     population: ClassVar[PopulationLaw] = "poisson"
+    uncertainty: ClassVar[Uncertainty] = "empirical-bayes"
     lognormal: ClassVar[bool]
     terms: str = "independence"
     tolerance: float = 1e-4
@@ -97,6 +99,10 @@ class _RandomRates:
                 "or terms such as 'A + B:C'."
             )
         check_positive(self, ["tolerance"])
+
+    def check_keys(self, names: Sequence[str]) -> None:
+        """Refuse terms of keys that there are not."""
+        parse_terms(self.terms, names)
 
     def prepare(self, table: CellTable) -> RandomRatesData:
         """Fit the log-linear model, and estimate the spread of the random effects."""

@@ -24,7 +24,7 @@ from unikat.kernels import latent_class as kernels
 from unikat.kernels import mixture, moves
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models import possible
-from unikat.models.base import Info, PopulationLaw, Stream
+from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.margins import completions
 from unikat.models.possible import TruncationPrior
 from unikat.models.profiles import ProfilePrior, check_bool, check_positive
@@ -88,6 +88,7 @@ class LatentClass(ProfilePrior, TruncationPrior):
 
     name: ClassVar[str] = "latent-class"
     population: ClassVar[PopulationLaw] = "multinomial"
+    uncertainty: ClassVar[Uncertainty] = "posterior"
     top_shape: float = 0.25
     top_rate: float = 0.25
     split_merge: bool = True

@@ -16,6 +16,7 @@ what the estimate of p itself adds comes from a bootstrap (`risk/bootstrap.py`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -24,7 +25,7 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models.base import Facts, Info, PopulationLaw, Stream
+from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.decomposable import DecomposableFit
 from unikat.models.factored import Fit
 from unikat.models.maximum_likelihood import MOST_CELLS, fit
@@ -99,6 +100,11 @@ class LogLinear:
     smoothing: float = 0.0
     interval: str = "conditional"
 
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Of the population alone, or of the estimate too."""
+        return "bootstrap" if self.interval == "bootstrap" else "conditional"
+
     def __post_init__(self) -> None:
         """Check the options; the terms are checked where the keys are known."""
         if not isinstance(self.terms, str) or not self.terms.strip():
@@ -110,6 +116,11 @@ class LogLinear:
         check_choice("interval", self.interval, INTERVALS)
         check_positive(self, ["underfitting", "tolerance"])
         check_not_negative(self, "smoothing")
+
+    def check_keys(self, names: Sequence[str]) -> None:
+        """Refuse terms of other keys than these."""
+        if self.terms != "select":
+            parse_terms(self.terms, names)
 
     def prepare(self, table: CellTable) -> LogLinearData:
         """Fit the model."""
@@ -240,6 +251,7 @@ def _values(model: LogLinear, data: LogLinearData) -> dict[str, Any]:
         values |= {"B1": data.evidence.b1, "B2": data.evidence.b2}
     if model.terms == "select":
         values["criterion"] = model.criterion
+        values["terms_added"] = len(data.path) - 1
         values["path"] = [
             {
                 "added": ":".join(data.names[j] for j in step.added) or "independence",

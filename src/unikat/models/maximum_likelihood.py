@@ -27,6 +27,7 @@ from unikat.kernels import loglinear as kernels
 from unikat.kernels.loglinear import Factors
 from unikat.models.factored import Fit, Layout, Margins, arrange, lay_out, n_high
 from unikat.models.quasi_newton import minimise
+from unikat.models.telling import doing, tell
 from unikat.models.terms import Generators
 
 MOST_CELLS = 1_000_000_000
@@ -70,12 +71,13 @@ def fit(
         raise SpecError(
             "No record has a key that is known, so a log-linear model has nothing to be fitted to."
         )
-    layout = lay_out(table, generators)
-    problem = _Problem(table, layout, smoothing)
-    n_cells = int(kernels.count_cells(layout.terms, problem.support, MOST_CELLS))
-    if n_cells > MOST_CELLS:
-        raise SpecError(too_large(table, generators))
-    return problem.solve(max(tolerance, 1e-12 * problem.n), n_cells, start)
+    with doing("fitting"):
+        layout = lay_out(table, generators)
+        problem = _Problem(table, layout, smoothing)
+        n_cells = int(kernels.count_cells(layout.terms, problem.support, MOST_CELLS))
+        if n_cells > MOST_CELLS:
+            raise SpecError(too_large(table, generators))
+        return problem.solve(max(tolerance, 1e-12 * problem.n), n_cells, start)
 
 
 def nudged(
@@ -328,6 +330,7 @@ class _Climb:
         error = float(np.abs(got - wanted).max(initial=0.0))
         if error < self.error:
             self.logs, self.total, self.error = logs, total, error
+        tell(f"margins within {self.error:.2g} records")
         if error <= self.tolerance:
             raise _ReachedError
         return wanted, got, total, totals

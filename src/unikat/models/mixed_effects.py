@@ -46,7 +46,7 @@ from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.grid import complete
 from unikat.kernels.partition import split_merge
 from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.models.base import Facts, Info, PopulationLaw, Stream
+from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.grid import Design, Grid, design_of, list_cells
 from unikat.models.maximum_likelihood import fit
 from unikat.models.profiles import check_bool, check_choice, check_positive
@@ -146,6 +146,7 @@ class MixedEffects:
 
     name: ClassVar[str] = "mixed-effects"
     population: ClassVar[PopulationLaw] = "poisson"
+    uncertainty: ClassVar[Uncertainty] = "posterior"
     random: str = "dp"
     mean: str = "zero"
     fixed: str = "independence"

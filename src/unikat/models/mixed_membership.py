@@ -35,7 +35,7 @@ from unikat.kernels import mixture, moves
 from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models import possible
-from unikat.models.base import Info, PopulationLaw, Stream
+from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.impossible import impossible_records
 from unikat.models.margins import completions
 from unikat.models.newcomer import (
@@ -102,6 +102,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
 
     name: ClassVar[str]
     population: ClassVar[PopulationLaw] = "multinomial"
+    uncertainty: ClassVar[Uncertainty] = "posterior"
     alpha: Literal["shared", "per-record", "hierarchical"] = "shared"
     alpha_shape: float = 2.0
     alpha_rate: float = 1.0

@@ -26,11 +26,13 @@ from unikat.kernels import cells as risk
 from unikat.kernels import loglinear as kernels
 from unikat.models.factored import Fit, arrange
 from unikat.models.maximum_likelihood import fit, nudged
+from unikat.models.telling import doing, tell
 from unikat.models.terms import Generators, all_interactions, maximal
 
 Criterion: TypeAlias = Literal["B1", "B2"]
 _TRIED = 3
-"""Candidates that are fitted, of those that one step of proportional fitting puts first."""
+"""Candidates that are fitted, of those that one step of proportional fitting puts first; more if
+none of them is an improvement."""
 
 
 class Evidence(NamedTuple):
@@ -122,27 +124,31 @@ def select(
     generators = all_interactions(table.n_keys, 1)
     current = fit(table, generators, tolerance=tolerance, smoothing=smoothing)
     steps = [Step(generators, (), evidence(table, current))]
-    while steps[-1].evidence[which] > threshold:
+    rough = max(tolerance, 1e-2)
+    while (before := steps[-1].evidence[which]) > threshold:
         guesses: list[tuple[float, tuple[int, ...]]] = []
-        for term in _candidates(generators, table.n_keys):
-            larger = maximal([*generators, term])
-            guess = nudged(table, larger, term, smoothing=smoothing, start=current)
-            guesses.append((abs(evidence(table, guess)[which]), term))
-        found: list[tuple[float, tuple[int, ...], Generators, Fit, Evidence]] = []
-        for _, term in sorted(guesses)[:_TRIED]:
-            larger = maximal([*generators, term])
-            rough = max(tolerance, 1e-2)
-            tried = fit(table, larger, tolerance=rough, smoothing=smoothing, start=current)
-            result = evidence(table, tried)
-            found.append((abs(result[which]), term, larger, tried, result))
-        if not found:
+        candidates = _candidates(generators, table.n_keys)
+        with doing(f"selecting terms ({len(steps) - 1} added, {criterion}/√ν {before:.1f})"):
+            for number, term in enumerate(candidates, start=1):
+                tell(f"trying {number} of {len(candidates)} more")
+                larger = maximal([*generators, term])
+                guess = nudged(table, larger, term, smoothing=smoothing, start=current)
+                guesses.append((abs(evidence(table, guess)[which]), term))
+            best, begin = abs(before), current
+            added: tuple[int, ...] = ()
+            for number, (_, term) in enumerate(sorted(guesses)):
+                if number >= _TRIED and best < abs(before):
+                    break
+                larger = maximal([*generators, term])
+                tried = fit(table, larger, tolerance=rough, smoothing=smoothing, start=current)
+                statistic = abs(evidence(table, tried)[which])
+                if statistic < best:
+                    best, added, begin = statistic, term, tried
+        if not added:
             break
-        _, term, larger, tried, result = min(found, key=lambda one: (one[0], one[1]))
-        if abs(result[which]) >= abs(steps[-1].evidence[which]):
-            break
-        generators = larger
-        current = fit(table, generators, tolerance=tolerance, smoothing=smoothing, start=tried)
-        steps.append(Step(generators, term, evidence(table, current)))
+        generators = maximal([*generators, added])
+        current = fit(table, generators, tolerance=tolerance, smoothing=smoothing, start=begin)
+        steps.append(Step(generators, added, evidence(table, current)))
     return tuple(steps)
 
 

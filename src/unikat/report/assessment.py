@@ -81,7 +81,7 @@ def run(
     try:
         draws = None
         if not known_exactly(table):
-            tell("Sampling")
+            tell("Fitting")
             draws = sample(
                 model,
                 table,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +42,7 @@ from unikat.report.comparison_summary import (
     summarise_comparison,
 )
 from unikat.report.files import all_or_nothing, json_text, make_folder, write_bytes, write_text
+from unikat.report.fitted import facts_in_line
 from unikat.report.source import tabulate, without_conflicts
 from unikat.report.wording import duration, interval, number
 from unikat.report.zeros_facts import on_page
@@ -208,17 +209,14 @@ def render(summary: ComparisonSummary) -> str:
         }
         for position, one in enumerate(summary.paths)
     ]
-    # What concerns the file is said by every model alike.
-    warnings = dict.fromkeys(
-        warning for model in models if model.sampling.converged for warning in model.warnings
-    )
     return html.template("comparison.html.j2").render(
         policy=html.CONTENT_POLICY,
         summary=summary,
         said=summary.sentences,
         figures={name: Markup(svg) for name, svg in drawn.items()},
         paths=paths,
-        warnings=list(warnings),
+        warnings=_warnings(models),
+        fits={model.model: said for model in models if (said := facts_in_line(model.fit))},
         zeros=on_page(summary.zeros, SUMMARY),
         times=wording.TIMES,
         level=f"{100 * summary.level:g}%",
@@ -231,6 +229,19 @@ def render(summary: ComparisonSummary) -> str:
         p_value=wording.p_value,
         command=f"unikat {ComparisonSpec.command} --out NEW_FOLDER",
     )
+
+
+def _warnings(models: Sequence[ModelFacts]) -> list[str]:
+    """Warnings of the models; what concerns the file is said by all alike, and once."""
+    sampled = [model for model in models if model.sampling.converged]
+    said: dict[str, list[str]] = {}
+    for model in sampled:
+        for warning in model.warnings:
+            said.setdefault(warning, []).append(model.model)
+    return [
+        warning if len(names) == len(sampled) else f"{wording.listed(names)}: {warning}"
+        for warning, names in said.items()
+    ]
 
 
 def rows(summary: ComparisonSummary) -> list[dict[str, Any]]:

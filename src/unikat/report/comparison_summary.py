@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from unikat.data.table import CellTable
+from unikat.models.base import Uncertainty
 from unikat.provenance import Provenance
 from unikat.report import comparison_wording as wording
 from unikat.report.comparison_spec import ComparisonSpec, Named
@@ -67,6 +68,10 @@ class ModelFacts:
     n_simulated: int
     held_out: HeldOutFacts | None
     warnings: tuple[str, ...]
+    uncertainty: Uncertainty = "posterior"
+    """What its draws are draws of."""
+    fit: dict[str, Any] = field(default_factory=dict)
+    """What the model says of its fit; empty where it says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +196,8 @@ def _model_facts(model: ComparedModel, named: Named) -> ModelFacts:
         n_simulated=model.risk.n_simulated,
         held_out=held_out,
         warnings=model.risk.warnings,
+        uncertainty=model.model.uncertainty,
+        fit=dict(model.risk.fit),
     )
 
 

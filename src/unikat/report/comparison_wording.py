@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING
 
+from unikat.report.uncertainty import KINDS
 from unikat.report.wording import PROVISIONAL, counted, interval, number, percent, uniques
 from unikat.risk.path import SIZES
 
@@ -50,6 +51,7 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
             "against."
         ),
         "held_out": held_out(summary),
+        "intervals": intervals(summary),
         "seconds": "Time spent sampling, earlier parts of a resumed run included.",
         "rhat": "Agreement of the chains; 1 is perfect.",
         "ess": "Number of independent draws that would tell as much.",
@@ -88,6 +90,22 @@ def _judged(summary: ComparisonSummary) -> str:
     sample = summary.sample
     doubt = ", or may be," if sample.n_incomplete and sample.missing == "integrate" else ""
     return f"{uniques(sample.n_uniques, doubt)} in this file"
+
+
+def intervals(summary: ComparisonSummary) -> str:
+    """Say that intervals are not of one kind, where they are not those of posteriors."""
+    kinds: dict[str, list[str]] = {}
+    for model in summary.models:
+        kinds.setdefault(model.uncertainty, []).append(model.model)
+    if set(kinds) == {"posterior"}:
+        return ""
+    said = [f"{listed(names)} {_brief(kind)}" for kind, names in kinds.items()]
+    alike = "The intervals are not all of one kind" if len(kinds) > 1 else "What the intervals hold"
+    return f"{alike}: {'; '.join(said)}. None holds the error of the model itself."
+
+
+def _brief(kind: str) -> str:
+    return next(f"({words.brief})" for name, words in KINDS.items() if name == kind)
 
 
 def evidence(summary: ComparisonSummary) -> str:
@@ -209,6 +227,14 @@ def path_sentence(path: PathFacts) -> str:
 def verdict(summary: ComparisonSummary) -> str:
     """Say whether the numbers can be relied on as a computation."""
     late = [model.model for model in summary.models if not model.converged]
+    independent = [KINDS[model.uncertainty].independent for model in summary.models]
+    if not late and all(independent):
+        return "The draws of all fits are independent of each other, and there are enough of them."
+    if not late and any(independent):
+        return (
+            "The chains of all fits that have chains agree; the other fits have independent draws, "
+            "and enough of them."
+        )
     if not late:
         return "The chains of all fits agree."
     which = "all models" if len(late) == len(summary.models) else listed(late)

@@ -156,7 +156,7 @@ def summarise(
         study=asked,
         results=summarise_fits(scores),
         failures=failures,
-        warnings=_warnings(evaluation, n_unconverged, len(failures)),
+        warnings=_warnings(evaluation, n_unconverged, len(failures)) + _narrow(spec),
         provenance=provenance,
         zeros=zeros_facts(handled),
     )
@@ -250,6 +250,21 @@ def _n_incomplete(population: Population) -> int:
     for mask in lacking[1:]:
         anything = anything | mask
     return int(table.counts[anything].sum())
+
+
+def _narrow(spec: EvaluationSpec) -> tuple[str, ...]:
+    """Name the models whose intervals leave out the error of the estimate."""
+    found = [
+        label
+        for label, model in spec.build_models().items()
+        if model.uncertainty in ("conditional", "empirical-bayes")
+    ]
+    if not found:
+        return ()
+    return (
+        f"The intervals of {', '.join(found)} take what was estimated for the truth and leave out "
+        "its error: they are expected to hold the truth less often than their level says.",
+    )
 
 
 def _warnings(evaluation: Evaluation, n_unconverged: int, n_failed: int) -> tuple[str, ...]:

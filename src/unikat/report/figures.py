@@ -97,8 +97,14 @@ class Canvas:
         )
 
 
-def posterior(draws: Float64, summary: Summary, name: str, caption: str) -> str:
-    """Draw a posterior, its interval in full colour and its median marked.
+def distribution(
+    draws: Float64,
+    summary: Summary,
+    name: str,
+    caption: str,
+    title: str = "Posterior distribution of",
+) -> str:
+    """Draw the distribution of draws, its interval in full colour and its median marked.
 
     Parameters
     ----------
@@ -110,6 +116,8 @@ def posterior(draws: Float64, summary: Summary, name: str, caption: str) -> str:
         The measure, for the tooltips.
     caption
         Words under the axis.
+    title
+        What the distribution is; the name follows.
     """
     values = draws.ravel()
     edges = _edges(values)
@@ -135,7 +143,7 @@ def posterior(draws: Float64, summary: Summary, name: str, caption: str) -> str:
         anchor = "middle"
     canvas.text(middle, canvas.top - 14, words, anchor=anchor, kind="strong")
     canvas.x_axis(_ticks(*canvas.x_range, 8), caption)
-    return canvas.svg(f"Posterior distribution of {name}: {words}.")
+    return canvas.svg(f"{title} {name}: {words}.")
 
 
 def trace(draws: Float64, n_discarded: int, name: str) -> str:
@@ -233,6 +241,52 @@ def key_drops(keys: Sequence[KeyFacts], tau1: float) -> str:
         canvas.rect((canvas.left, y + 4, canvas.x(drop) - canvas.left, row - 8), "bar", tip)
         canvas.text(canvas.right + 10, y + 17, words, anchor="start", kind="name")
     return canvas.svg("Part of expected τ1 that goes if one key is left out.")
+
+
+def selection(
+    terms: Sequence[str],
+    statistic: Sequence[float],
+    tau1: Sequence[float],
+    name: str,
+    threshold: float,
+) -> str:
+    """Draw the way of a selection of terms: expected τ1, and below it the statistic.
+
+    Parameters
+    ----------
+    terms
+        Added at each step; the first is where the selection began.
+    statistic, tau1
+        After each step.
+    name
+        Of the statistic.
+    threshold
+        Where the selection ends.
+    """
+    canvas = Canvas(height=330, left=58, right=16, top=24, bottom=46)
+    canvas.x_range = (0.0, float(max(len(terms) - 1, 1)))
+    full = canvas.bottom
+    panels = ((tau1, "expected τ1", None, 24, 142), (statistic, name, threshold, 182, full))
+    for values, title, level, top, bottom in panels:
+        canvas.top, canvas.bottom = top, bottom
+        low, high = min(values), max(values)
+        if level is not None:
+            low, high = min(low, level), max(high, level)
+        pad = max(0.08 * (high - low), 0.05)
+        canvas.y_range = (low - pad if level is not None else max(low - pad, 0.0), high + pad)
+        canvas.y_axis(_ticks(*canvas.y_range, 4))
+        canvas.text(canvas.left, top - 8, title, anchor="start", kind="strong")
+        if level is not None:
+            canvas.line(
+                (canvas.left, canvas.y(level)), (canvas.right, canvas.y(level)), "mark-thin"
+            )
+        points = [(canvas.x(i), canvas.y(value)) for i, value in enumerate(values)]
+        canvas.path(points, "chain chain-0", title)
+        for (x, y), term, value in zip(points, terms, values, strict=True):
+            canvas.rect((x - 3, y - 3, 6, 6), "bar", f"{term}: {title} {value:,.2f}")
+    marks = [tick for tick in _ticks(*canvas.x_range, 10) if tick == round(tick)]
+    canvas.x_axis(marks, "terms added")
+    return canvas.svg(f"Expected τ1 and {name} over the {len(terms) - 1} steps of the selection.")
 
 
 def _edges(values: Float64) -> Float64:

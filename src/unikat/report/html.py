@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from unikat._typing import Float64
-from unikat.report import figures, wording
+from unikat.report import figures, fitted, wording
 from unikat.report.summary import Result
 from unikat.report.zeros_facts import on_page
 
@@ -32,6 +32,7 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
     str
         A complete HTML document.
     """
+    kind = wording.kind(result)
     return template("report.html.j2").render(
         policy=CONTENT_POLICY,
         result=result,
@@ -40,6 +41,14 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
         share=wording.share(result),
         limits=wording.limits(result),
         zeros=on_page(result.zeros, "result.json"),
+        fitted=fitted.on_page(result),
+        kind=kind,
+        state=wording.state(result),
+        known={
+            name: kind.caption.format(measure=symbol)
+            for name, symbol in (("tau1", "τ1"), ("tau2", "τ2"))
+        },
+        computation="" if result.sampling is None else wording.computation(result),
         number=wording.number,
         percent=wording.percent,
         interval=wording.interval,
@@ -55,13 +64,23 @@ def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]
     if sampling is not None and "tau1" in traces:
         first = sampling.n_discarded
         tau1, tau2 = traces["tau1"], traces["tau2"]
-        drawn["tau1"] = figures.posterior(
-            tau1[:, first:], result.tau1, "τ1", "τ1, unique records that are population unique"
+        kind = wording.kind(result)
+        drawn["tau1"] = figures.distribution(
+            tau1[:, first:],
+            result.tau1,
+            "τ1",
+            "τ1, unique records that are population unique",
+            kind.title,
         )
-        drawn["tau2"] = figures.posterior(
-            tau2[:, first:], result.tau2, "τ2", "τ2, correct links an intruder would make"
+        drawn["tau2"] = figures.distribution(
+            tau2[:, first:],
+            result.tau2,
+            "τ2",
+            "τ2, correct links an intruder would make",
+            kind.title,
         )
-        drawn["trace"] = figures.trace(tau1, first, "τ1")
+        if not kind.independent:
+            drawn["trace"] = figures.trace(tau1, first, "τ1")
     if not result.known_exactly and result.records.n_judged:
         drawn["records"] = figures.record_risks(result.records.histogram)
     if any(key.drop is not None for key in result.keys):

@@ -6,13 +6,14 @@ small cells.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
+from unikat.models.base import Uncertainty
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import wording
 from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
@@ -169,6 +170,10 @@ class Result:
     """Impossible combinations; None if none were declared."""
     chains: tuple[ChainFacts, ...] = ()
     """τ1 by chain where the chains disagree; empty where they agree."""
+    uncertainty: Uncertainty | None = "posterior"
+    """What the draws are draws of; None where the risk is known exactly."""
+    fit: dict[str, Any] = field(default_factory=dict)
+    """What the model says of its fit; empty where it says nothing."""
 
 
 def summarise(
@@ -232,6 +237,8 @@ def summarise(
         provenance=provenance,
         zeros=zeros_result(handled, draws, estimate.tau1.level),
         chains=_chain_facts(estimate, judged),
+        uncertainty=None if draws is None else draws.model.uncertainty,
+        fit={} if draws is None else draws.facts.plain,
     )
     result.sentences.update(wording.sentences(result) | zeros_sentences(result.zeros))
     return result

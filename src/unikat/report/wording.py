@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unikat.report.uncertainty import INDEPENDENT, KINDS, POSTERIOR, Kind
+
 if TYPE_CHECKING:
     from unikat.report.summary import Result
     from unikat.risk.estimate import Summary
 
 PROVISIONAL = "Provisional, not converged: "
-CONDITION = (
-    "This interval holds if the model is right. It leaves out the error of the model itself, which "
-    "can be larger."
-)
+CONDITION = POSTERIOR.condition
 MODEL_ERROR = (
     "In trials on 140 samples from seven real populations, with the default options, the mean of "
     "τ1 was 4% too high on average, and between 2% too low and 11% too high in nine of ten; the "
@@ -22,8 +21,11 @@ MODEL_ERROR = (
     "York sample the truth lay at the edge of the interval or just outside."
 )
 """Said in the same words in the README and in the documentation."""
+_MIXTURES = ("hdp", "gom", "latent-class")
+"""Models that the trials speak of; their chains start from many classes."""
+_MEMBERSHIP = ("hdp", "gom")
 _EXACT_KEYS = 11
-"""Keys up to which a model computes the probability of a cell exactly."""
+"""Keys up to which these compute the probability of a cell exactly."""
 
 
 def number(value: float) -> str:
@@ -137,9 +139,10 @@ def _answer(result: Result) -> str:
         among = (
             f"Of the {counted(result.records.n_judged, 'incomplete record')} that may be unique,"
         )
+    within = kind(result).within.format(level=level(tau1))
     return (
-        f"{among} about {number(tau1.median)} are also unique in the population; with "
-        f"{level(tau1)} probability between {number(tau1.lower)} and {number(tau1.upper)}."
+        f"{among} about {number(tau1.median)} are also unique in the population; {within} between "
+        f"{number(tau1.lower)} and {number(tau1.upper)}."
     )
 
 
@@ -165,9 +168,19 @@ def _each(n: int) -> str:
     return "the " if n == 1 else "each of the "
 
 
+def kind(result: Result) -> Kind:
+    """Return what is said of the kind of uncertainty that the draws have."""
+    return POSTERIOR if result.uncertainty is None else KINDS[result.uncertainty]
+
+
 def condition(result: Result) -> str:
     """Say what the interval of the answer depends on."""
-    return "" if result.known_exactly else CONDITION
+    if result.known_exactly:
+        return ""
+    said = kind(result).condition
+    if result.uncertainty == "conditional" and "interval" in result.model_options:
+        said += " The option interval=bootstrap adds the error of the estimate."
+    return said
 
 
 def share(result: Result) -> str:
@@ -213,7 +226,13 @@ def verdict(result: Result) -> str:
         "no effective size" if size is None else f"effective sample size at least {number(size)}"
     )
     asked = f"{sampling.rhat_target:g} and {number(sampling.ess_target)}"
-    if result.converged:
+    independent = kind(result).independent
+    if result.converged and independent:
+        state = (
+            "The draws do not depend on each other, so there is nothing to converge, and there are "
+            f"enough of them: {found_size} (asked for: {number(sampling.ess_target)})."
+        )
+    elif result.converged:
         state = f"The chains agree: {found_rhat}, {found_size} (asked for: {asked})."
     else:
         short = []
@@ -227,7 +246,8 @@ def verdict(result: Result) -> str:
                 f"{number(sampling.ess_target)})"
             )
         said = " and ".join(short) or f"{found_rhat}, {found_size} (asked for: {asked})"
-        state = f"The chains have not converged: {said}."
+        failed = "There are too few draws" if independent else "The chains have not converged"
+        state = f"{failed}: {said}."
     ends = {
         "sweep limit": " Sampling stopped at the limit of sweeps.",
         "time limit": " Sampling stopped at the limit of time.",
@@ -241,9 +261,38 @@ def verdict(result: Result) -> str:
     return f"{state}{ends.get(result.stop_reason, '')}{advice}"
 
 
+def state(result: Result) -> str:
+    """Say in a word or two whether the computation is finished."""
+    if result.known_exactly:
+        return "Known exactly."
+    if kind(result).independent:
+        return "Enough draws." if result.converged else "Not enough draws."
+    return "Converged." if result.converged else "Not converged."
+
+
+def computation(result: Result) -> str:
+    """Say how the draws were made."""
+    sampling = result.sampling
+    assert sampling is not None
+    made = f"{number(sampling.n_draws)} draws were used."
+    if kind(result).independent:
+        return f"The fit and the draws took {duration(result.seconds)}; {made}"
+    chains = counted(sampling.n_chains, "chain")
+    starts = f"{chains} {'was' if sampling.n_chains == 1 else 'were'} started"
+    if result.model in _MIXTURES:
+        starts += (
+            " from many pure classes, which differ between chains in their keys and number but "
+            "are all of this one kind, and"
+        )
+    else:
+        starts += " at different places, and"
+    sweeps = f"made {number(sampling.n_sweeps)} sweeps each, in {duration(result.seconds)};"
+    return f"{starts} {sweeps} {made}"
+
+
 def sentences(result: Result) -> dict[str, str]:
     """Return what each number of the result means, by its path in `result.json`."""
-    sample = result.sample
+    sample, said_kind = result.sample, kind(result)
     said = {
         "answer": answer(result),
         "condition": condition(result),
@@ -254,7 +303,7 @@ def sentences(result: Result) -> dict[str, str]:
             "the populations that one set of model parameters allows: "
             f"{number(result.tau1_expected.median)} ({interval(result.tau1_expected)}). Its "
             "interval leaves out the chance in the population itself; compare τ1 with the truth, "
-            "not this."
+            f"not this.{said_kind.expected}"
         ),
         "tau2_expected": (
             "The number of correct links, averaged in the same way: "
@@ -284,14 +333,14 @@ def sentences(result: Result) -> dict[str, str]:
             f"file holds {percent(sample.n_records / sample.population_size)} of them."
         ),
         "sample.n_incomplete": _incomplete(result),
-        "mean, median": "Centre of the posterior distribution.",
-        "lower, upper, level": (
-            "If the model is right, the number lies between them with this probability."
-        ),
+        "uncertainty": condition(result) or "Nothing had to be estimated.",
+        "mean, median": said_kind.centre,
+        "lower, upper, level": said_kind.ends,
         "rhat": (
             f"Agreement of the chains; 1 is perfect. For τ1 and τ2, above {_rhat_target(result):g} "
             "the run is too short. The expected measures do not decide when sampling ends; above "
             "1.05 they bring a warning of their own."
+            f"{INDEPENDENT if said_kind.independent else ''}"
         ),
         "ess_bulk, ess_tail": (
             "Number of independent draws that would tell the centre, and the interval's ends, as "
@@ -399,12 +448,11 @@ def limits(result: Result) -> list[tuple[str, str]]:
         _impossible(result),
         (
             "The answer depends on the model",
-            "The interval covers the doubt about the parameters of one model, not the doubt about "
-            f"the model. {MODEL_ERROR} Where much depends on the number, see whether it holds with "
-            "coarser keys.",
+            f"{kind(result).covers} {_model_error(result)} Where much depends on the number, see "
+            "whether it holds with coarser keys.",
         ),
     ]
-    if sample.n_keys > _EXACT_KEYS:
+    if sample.n_keys > _EXACT_KEYS and result.model in _MEMBERSHIP:
         points.append(
             (
                 "Many keys",
@@ -416,6 +464,23 @@ def limits(result: Result) -> list[tuple[str, str]]:
     if result.known_exactly:
         return [point for point in points[1:4] if "Missing" not in point[0]]
     return points
+
+
+def _model_error(result: Result) -> str:
+    """Say how far a model of this kind was off in trials, or that this is not known."""
+    if result.model in _MIXTURES:
+        return MODEL_ERROR
+    terms = (
+        " A log-linear model that leaves out terms that matter takes too many records for unique "
+        "in the population, one with more terms than the file can tell takes too few."
+        if "terms" in result.fit
+        else ""
+    )
+    return (
+        "The trials that unikat reports are of other models, so how far this one is off is not "
+        "known: set it beside others with unikat compare, and try it with unikat evaluate where "
+        f"the truth is known.{terms}"
+    )
 
 
 def _impossible(result: Result) -> tuple[str, str]:

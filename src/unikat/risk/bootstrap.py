@@ -29,8 +29,9 @@ from unikat.risk.measures import RiskMeasures
 from unikat.rng import chain_key
 
 _TAUS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
-_REFIT_COST = 1e7
-"""Nanoseconds, roughly; a refit takes more, but is not divided over sweeps."""
+_REFIT_COST = 1e8
+"""Nanoseconds, at least. So much that every draw is a round of its own at first, in which a run can
+be watched and stopped."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

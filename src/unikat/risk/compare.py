@@ -22,7 +22,7 @@ from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import Progress
-from unikat.models.base import AnyModel
+from unikat.models.base import AnyModel, check_keys
 from unikat.risk.bootstrap import observer_for
 from unikat.risk.estimate import Summary, assess, known_exactly
 from unikat.risk.held_out import (
@@ -137,6 +137,8 @@ class RiskFit:
     """Samples simulated for the checks."""
     warnings: tuple[str, ...]
     sampling: SamplingRecord
+    fit: Mapping[str, Any] = field(default_factory=dict)
+    """What the model says of its fit; empty where it says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +292,8 @@ def _check(candidates: Sequence[Candidate], table: CellTable) -> None:
     if not candidates:
         raise SpecError("There is no model to compare; name at least one, such as hdp.")
     check_distinct((candidate.label, candidate.model) for candidate in candidates)
+    for candidate in candidates:
+        check_keys(candidate.model, [key.name for key in table.keys])
     if known_exactly(table):
         raise SpecError(
             "The file itself tells the risk (it holds the whole population, or no record is unique "
@@ -353,6 +357,7 @@ class _Runner:
             n_simulated=int(np.isfinite(simulated[NAMES[0]]).sum()),
             warnings=estimate.warnings,
             sampling=SamplingRecord.of(draws),
+            fit=draws.facts.plain,
         )
         self._keep(candidate, RISK, observer, asdict(fit))
         return fit

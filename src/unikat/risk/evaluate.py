@@ -14,7 +14,7 @@ from unikat.inference.backends import Workers, available_cores
 from unikat.inference.chains import Plan, sample
 from unikat.inference.identity import check_distinct
 from unikat.inference.tasks import run_tasks
-from unikat.models.base import AnyModel
+from unikat.models.base import AnyModel, check_keys
 from unikat.risk.bootstrap import observer_for
 from unikat.risk.designs import (
     DesignName,
@@ -216,6 +216,8 @@ def check_study(population: Population, models: Mapping[str, AnyModel], study: S
     if not models:
         raise SpecError("No model is named; give at least one, such as --models hdp.")
     check_distinct(models.items())
+    for model in models.values():
+        check_keys(model, [key.name for key in population.table.keys])
     for n in study.sizes:
         if n > population.n_units:
             raise SpecError(
