@@ -8,6 +8,7 @@ number of cells. It has neither missing keys nor structural zeros: then there is
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,9 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable, pattern_ids
 from unikat.models.completions import expanded
+
+_SMALL = 100_000
+"""Combinations up to which they are counted in place, without sorting."""
 
 
 class DecomposableFit(NamedTuple):
@@ -51,6 +55,11 @@ class DecomposableFit(NamedTuple):
         if not keys:
             return np.full(len(cells), float(self.counts.sum()))
         levels = [self.n_levels[j] for j in keys]
+        if math.prod(levels) <= _SMALL:
+            ours = np.ravel_multi_index(tuple(self.cells[:, keys].T), levels)
+            found = np.bincount(ours, self.counts, minlength=math.prod(levels))
+            counted: Float64 = found[np.ravel_multi_index(tuple(cells[:, keys].T), levels)]
+            return counted
         # Together, so that equal combinations have equal identities.
         both = np.concatenate((self.cells[:, keys], cells[:, keys]))
         _, where = np.unique(pattern_ids(both, levels), return_inverse=True)

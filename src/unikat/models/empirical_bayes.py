@@ -86,7 +86,6 @@ class _RandomRates:
     """
 
     population: ClassVar[PopulationLaw] = "poisson"
-    uncertainty: ClassVar[Uncertainty] = "empirical-bayes"
     lognormal: ClassVar[bool]
     terms: str = "independence"
     tolerance: float = 1e-4
@@ -99,6 +98,11 @@ class _RandomRates:
                 "or terms such as 'A + B:C'."
             )
         check_positive(self, ["tolerance"])
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Rates are drawn; their law counts as known."""
+        return "empirical-bayes"
 
     def check_keys(self, names: Sequence[str]) -> None:
         """Refuse terms of keys that there are not."""
@@ -347,6 +351,11 @@ class SkinnerHolmes(_RandomRates):
         super().__post_init__()
         check_choice("form", self.form, ("posterior", "prior-mean", "plug-in"))
         check_choice("centre", self.centre, ("mean", "median"))
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """Rates are drawn from their posterior, or count as known."""
+        return "empirical-bayes" if self.form == "posterior" else "conditional"
 
     def _parameters(self, spread: float) -> tuple[float, float]:
         variance = math.log1p(spread)
