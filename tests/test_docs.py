@@ -139,7 +139,8 @@ def test_the_example_of_log_linear_models_runs(capsys):
 
 
 def test_every_option_of_log_linear_models_is_documented():
-    names = [field.name for field in dataclasses.fields(unikat.LogLinear)]
+    kinds = (unikat.LogLinear, unikat.SkinnerHolmes, unikat.ElamirSkinner, unikat.MixedEffects)
+    names = [field.name for kind in kinds for field in dataclasses.fields(kind)]
     assert [name for name in names if f"`{name}`" not in LOG_LINEAR] == []
     defaults = unikat.LogLinear()
     assert f"| `{defaults.terms}` (default) |" in LOG_LINEAR

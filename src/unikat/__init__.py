@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from unikat.data import CellTable, Design, Key, Microdata, read
     from unikat.errors import UnikatError
     from unikat.inference.chains import sample
+    from unikat.models.empirical_bayes import ElamirSkinner, SkinnerHolmes
     from unikat.models.gom import GoM
     from unikat.models.hdp import HDP
     from unikat.models.latent_class import LatentClass
     from unikat.models.loglinear import LogLinear
+    from unikat.models.mixed_effects import MixedEffects
     from unikat.report.results import write
     from unikat.risk.compare import Candidate, ComparisonSettings, compare
     from unikat.risk.designs import Population
@@ -39,14 +41,17 @@ __all__ = [
     "CellTable",
     "ComparisonSettings",
     "Design",
+    "ElamirSkinner",
     "GoM",
     "Key",
     "LatentClass",
     "LogLinear",
     "Microdata",
+    "MixedEffects",
     "Population",
     "RiskEstimate",
     "RiskMeasures",
+    "SkinnerHolmes",
     "Study",
     "UnikatError",
     "Zeros",
@@ -65,6 +70,9 @@ _MODULES = {
     "HDP": "unikat.models.hdp",
     "LatentClass": "unikat.models.latent_class",
     "LogLinear": "unikat.models.loglinear",
+    "ElamirSkinner": "unikat.models.empirical_bayes",
+    "SkinnerHolmes": "unikat.models.empirical_bayes",
+    "MixedEffects": "unikat.models.mixed_effects",
     "Candidate": "unikat.risk.compare",
     "CellTable": "unikat.data",
     "ComparisonSettings": "unikat.risk.compare",

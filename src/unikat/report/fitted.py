@@ -33,6 +33,10 @@ _TITLES = {
     "B2": "B2/√ν",
     "criterion": "Selected by",
     "terms_added": "Terms added",
+    "overdispersion": "Spread beyond the terms",
+    "shape": "Shape of the gamma effects",
+    "sigma2": "Variance of the normal effects",
+    "effects": "Fixed effects",
 }
 _TERMS = {
     "independence": "no key goes with another",
@@ -242,6 +246,13 @@ def _words(name: str, result: Result) -> str:
         "margin_error": "largest difference of an observed and a fitted margin, in records",
         "criterion": "the statistic that each step brought nearest to 0",
         "terms_added": "steps of the selection from independence on",
+        "overdispersion": (
+            "relative variance of the combinations' rates around the terms, by moments; 0 or less "
+            "is none"
+        ),
+        "shape": "of each combination's rate; the smaller, the further from the terms",
+        "sigma2": "of the logarithm of each combination's rate around the terms",
+        "effects": "coefficients that are drawn beside the random effects",
     }.get(name, "")
 
 
