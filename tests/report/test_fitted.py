@@ -165,10 +165,10 @@ def test_unknown_facts_are_readable() -> None:
     }
     one = result("posterior", fit)
     text = page(one)
-    for words in ("Effects", "yes", "0.123", "By key", "AGE &lt;b&gt;", "random dp, m 3"):
+    for words in ("Fixed effects", "yes", "0.123", "By key", "AGE &lt;b&gt;", "random dp, m 3"):
         assert words in text, words
     assert "not known" in text
-    assert "effects 12" in fitted.brief(one)
+    assert "Fixed effects 12" in fitted.brief(one)
 
 
 def test_the_fit_is_in_the_result_without_nan() -> None:

@@ -35,6 +35,8 @@ MOST_CELLS = 1_000_000_000
 _MOST_WALKS = 3_000
 _LONGEST = 10.0
 """Change of the logarithm of a factor in one iteration."""
+_MOST_SETS = 100_000
+"""Sets of keys that are compared for an error message."""
 _FURTHEST = 150.0
 """Largest logarithm of a factor either way: beyond, it is as good as 0, and products overflow."""
 
@@ -245,19 +247,23 @@ class _Problem:
 
     def _start(self, start: Fit | None) -> Float64:
         """Logarithms of the factors to begin with, those of the single keys beside their shares."""
-        n_high = len(self.high_entries)
         if start is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
                 single = np.log(start.factors.single / self.single)
                 logs = np.log(start.factors.pair)
+                high = np.zeros(len(self.support.high))
+                if start.layout.high == self.layout.high:
+                    high = np.log(start.factors.high)
             logs[np.diag_indices(len(logs))] = single
-            found = logs[self.pair_entries]
-            return np.append(np.where(np.isfinite(found), found, 0.0), np.zeros(n_high))
+            found = np.append(logs[self.pair_entries], high[self.high_entries])
+            return np.where(np.isfinite(found), found, 0.0)
         rows, columns = self.pair_entries
         shares = self.single[rows] * self.single[columns] * self.n
         ratio = np.log(self.seen.pair[self.pair_entries] / shares)
         # A part of the whole: the pairs of a key share what it has to say.
-        return np.append(np.where(rows == columns, 0.0, 0.3 * ratio), np.zeros(n_high))
+        return np.append(
+            np.where(rows == columns, 0.0, 0.3 * ratio), np.zeros(len(self.high_entries))
+        )
 
     def factors(self, logs: Float64) -> Factors:
         n_pairs = len(self.pair_entries[0])
@@ -343,15 +349,17 @@ class _ReachedError(Exception):
 def too_large(table: CellTable, generators: Generators) -> str:
     """Say that there are too many cells, and which keys would do."""
     levels = table.n_levels
-    best: tuple[int, ...] = ()
-    for size in range(table.n_keys - 1, 0, -1):
-        subsets = sorted(
-            itertools.combinations(range(table.n_keys), size),
-            key=lambda one: -math.prod(levels[j] for j in one),
-        )
-        best = next((one for one in subsets if math.prod(levels[j] for j in one) <= MOST_CELLS), ())
-        if best:
-            break
+
+    def size(keys: tuple[int, ...]) -> int:
+        return math.prod(levels[j] for j in keys)
+
+    # The keys of fewest levels show how many keys fit; of so many, those with the most cells.
+    few = sorted(range(table.n_keys), key=lambda j: levels[j])
+    n_best = max(n for n in range(table.n_keys + 1) if size(tuple(few[:n])) <= MOST_CELLS)
+    best = tuple(sorted(few[:n_best]))
+    if math.comb(table.n_keys, n_best) <= _MOST_SETS:
+        sets = itertools.combinations(range(table.n_keys), n_best)
+        best = max((one for one in sets if size(one) <= MOST_CELLS), key=size)
     names = ", ".join(table.keys[j].name for j in best)
     return (
         f"The log-linear model has more than {MOST_CELLS:,} cells of positive probability. The "
