@@ -170,10 +170,10 @@ def test_simulated_samples_are_possible():
 
 @pytest.mark.statistical
 def test_intervals_cover_the_truth_where_conditional_ones_do_not():
-    """True tau1 of 60 populations of 1,500 of which 500 are seen; intervals of 9 draws, for 80%.
+    """True tau1 of 36 populations of 1,500 of which 500 are seen; intervals of 9 draws, for 80%.
 
     Range of 9 draws: a tenth at either end. The fit has zero margins and takes tau for too small,
-    which the bootstrap sees in part. If the bootstrap covers 70% at least, fewer than 28 of 60
+    which the bootstrap sees in part. If the bootstrap covers 70% at least, fewer than 14 of 36
     have probability 1e-4; the conditional intervals cover fewer, of the same populations.
     """
     rng = np.random.default_rng(1)
@@ -186,7 +186,7 @@ def test_intervals_cover_the_truth_where_conditional_ones_do_not():
     p /= p.sum()
     model = LogLinear(terms="K0:K1 + K1:K2", interval="bootstrap")
     covered = np.zeros(2, int)
-    for repeat in range(60):
+    for repeat in range(36):
         people = rng.choice(p.size, 1500, p=p.ravel())
         f = np.bincount(people[:500], minlength=p.size)
         truth = int(((f == 1) & (np.bincount(people, minlength=p.size) == 1)).sum())
@@ -201,5 +201,5 @@ def test_intervals_cover_the_truth_where_conditional_ones_do_not():
                 for s in range(9)
             ]
             covered[which] += min(draws) <= truth <= max(draws)
-    assert covered[0] >= 28
-    assert covered[1] < covered[0]
+    assert covered[0] >= 14
+    assert covered[1] < covered[0], covered
