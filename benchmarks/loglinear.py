@@ -31,7 +31,7 @@ KEYS = ["AGEP", "SEX", "RAC1P", "MAR", "SCHL", "ESR", "CIT", "DIS", "LANX", "MIL
 def sample_table(n: int, *, age_bands: int, schooling: int, keys: list[str]) -> CellTable:
     """Draw n adults, their age in bands and their schooling in groups of levels."""
     frame = pd.read_parquet(data_file("acs2024_persons_northeast"), columns=keys)
-    frame = frame[frame["AGEP"] >= 18].copy()
+    frame = frame[frame["AGEP"] >= 18].astype(np.int64)
     frame["AGEP"] = np.minimum((frame["AGEP"] - 18) * age_bands // 77, age_bands - 1)
     if "SCHL" in frame:
         frame["SCHL"] //= schooling
@@ -87,8 +87,8 @@ def main() -> None:
     parser.add_argument("--reference", action="store_true")
     options = parser.parse_args()
     print(machine())
-    large = {"age_bands": 45, "schooling": 1, "keys": KEYS}
-    small = {"age_bands": 17, "schooling": 3, "keys": KEYS[:6] + KEYS[7:8]}
+    large = {"age_bands": 28, "schooling": 1, "keys": KEYS}
+    small = {"age_bands": 7, "schooling": 3, "keys": KEYS[:6] + KEYS[7:8]}
     if options.only != "selection":
         time_fit(sample_table(2_000, **small), 1)
         rows = [time_fit(sample_table(n, **small), 5) for n in options.n]
