@@ -24,6 +24,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
 )
 from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from typing import Any, Protocol
 
@@ -187,13 +188,17 @@ class _Pool:
         except RuntimeError:
             # Raised in a worker that runs the user's script from the top, to this very place.
             raise UnikatError(_GUARD) from None
+        except KeyboardInterrupt:
+            # Workers that are on their way need what this process holds for them.
+            self.executor.shutdown(wait=True, cancel_futures=True)
+            raise
 
     def submit(self, segment: Segment) -> Future[SegmentResult]:
         return self._submit(_run_here, segment)
 
     def _submit(self, function: Any, *arguments: Any) -> Future[Any]:
         # Any submission may start a process.
-        with contextlib.nullcontext() if self._needs_main else main_hidden():
+        with contextlib.nullcontext() if self._needs_main else main_hidden(), uninterrupted():
             return self.executor.submit(function, *arguments)
 
     def abandon(self) -> None:
@@ -249,6 +254,36 @@ def main_hidden() -> Iterator[None]:
             yield
         finally:
             sys.modules["__main__"] = main
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C from processes that start here until they ignore it; this one gets it after.
+
+    A process that is interrupted while it imports prints a traceback, and one that starts needs
+    what its parent holds for it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Started beforehand: where it is started it lets the signal through again.
+    resource_tracker.ensure_running()
+    held: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    # The mask is for the new process. Here another thread may take the signal all the same, and
+    # its handler then runs in the main thread.
+    handler = signal.getsignal(signal.SIGINT)
+    if main and callable(handler):
+        signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if main and callable(handler):
+            signal.signal(signal.SIGINT, handler)
+            if held:
+                handler(held[0], None)
 
 
 _ABANDON, _DIE = 1, 2

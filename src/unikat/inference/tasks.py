@@ -17,7 +17,13 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from unikat.errors import UnikatError
-from unikat.inference.backends import available_cores, kill_workers, main_hidden, watch_parent
+from unikat.inference.backends import (
+    available_cores,
+    kill_workers,
+    main_hidden,
+    uninterrupted,
+    watch_parent,
+)
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -70,7 +76,7 @@ def run_tasks(
     try:
         while True:
             for task in islice(rest, _WAITING * n_workers - len(running)):
-                with main_hidden():
+                with main_hidden(), uninterrupted():
                     running.add(pool.submit(_apply, task))
             if not running:
                 break
