@@ -204,6 +204,41 @@ def test_without_spread_it_is_the_plug_in() -> None:
 
 
 @BOTH
+def test_nothing_is_estimated_from_no_complete_record(name: str) -> None:
+    codes = CELLS.copy()
+    codes[np.arange(len(codes)), np.arange(len(codes)) % 3] = -1
+    table = CellTable.from_codes(codes, keys_of(LEVELS), population_size=1_000)
+    model: Any = build_model(name, {})
+    data = model.prepare(table)
+    assert data.overdispersion == 0.0
+    assert "no spread" in model.facts(data).warnings[0]
+
+
+@BOTH
+def test_imputed_records_are_in_their_cells(name: str) -> None:
+    """A cell whose records were imputed has the rate of a cell with records."""
+    table = overdispersed(missing=0.3)
+    model: Any = build_model(name, {})
+    data = model.prepare(table)
+    state = model.init(Stream(1, 0, 0), data)
+    stream = Stream(1, 0, 4)
+    imputed = model.impute(stream, state, data)
+    complete = CellTable.from_codes(
+        np.concatenate((np.repeat(data.cells, data.counts.astype(int), axis=0), imputed)),
+        keys_of(LEVELS),
+        table.population_size,
+    )
+    as_if = data._replace(
+        cells=complete.cells, counts=complete.counts.astype(float), patterns=data.patterns[:0],
+        pattern_counts=data.pattern_counts[:0],
+    )  # fmt: skip
+    np.testing.assert_array_equal(
+        model.cell_probabilities(stream, state, data, CELLS),
+        model.cell_probabilities(stream, state, as_if, CELLS),
+    )
+
+
+@BOTH
 def test_incomplete_records_are_completed(name: str) -> None:
     """Missing keys are imputed by the fit; rates are learned from the complete records."""
     table = overdispersed(missing=0.15)
@@ -221,7 +256,9 @@ def test_incomplete_records_are_completed(name: str) -> None:
 def test_counts_of_cells() -> None:
     table = overdispersed()
     data = build_model("elamir-skinner", {}).prepare(table)
-    np.testing.assert_array_equal(counts_of(data, CELLS), counts(table))
+    np.testing.assert_array_equal(counts_of(data.cells, data.counts, CELLS, LEVELS), counts(table))
+    twice, times = np.repeat(data.cells, 2, axis=0), np.repeat(data.counts, 2)
+    np.testing.assert_array_equal(counts_of(twice, times, CELLS, LEVELS), 2.0 * counts(table))
 
 
 @BOTH

@@ -15,7 +15,7 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models import maximum_likelihood
+from unikat.models import factored, maximum_likelihood
 from unikat.models.factored import Fit
 from unikat.models.maximum_likelihood import fit
 from unikat.models.terms import all_interactions, maximal
@@ -451,3 +451,44 @@ def test_individuals_and_completions_have_the_law_of_the_fit(generators):
         law[where] = p[where]
         observed = np.bincount(np.ravel_multi_index(tuple(rows.T), p.shape), minlength=p.size)
         check(observed, law.ravel())
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        [(0,), (1, 2), (3,), (4,)],
+        [*itertools.combinations(range(5), 2)],
+        [*itertools.combinations(range(5), 2), (0, 1, 2)],
+        [*itertools.combinations(range(5), 2), (0, 1, 2), (1, 2, 3)],
+    ],
+)
+def test_a_larger_model_starts_where_the_smaller_one_is(begin):
+    """The factors of a fit, put into the generators of a model with one term more."""
+    levels = (2, 3, 2, 3, 2)
+    rng = np.random.default_rng(7)
+    codes = np.stack([rng.integers(0, k, 400) for k in levels], axis=1)
+    codes[:, 1] = np.where(rng.random(400) < 0.4, codes[:, 2], codes[:, 1])
+    table = CellTable.from_codes(codes, keys_of(levels), 10_000)
+    cells = np.array(list(itertools.product(*map(range, levels))), np.int32)
+    smaller = maximal([(j,) for j in range(5)] + begin)
+    start = fit(table, smaller, tolerance=1e-6)
+    for size in (2, 3, 4):
+        for term in itertools.combinations(range(5), size):
+            larger = maximal([*smaller, term])
+            layout = factored.lay_out(table, larger)
+            problem = maximum_likelihood._Problem(table, layout, 0.0)
+            begun = start._replace(layout=layout, factors=problem.factors(problem._start(start)))
+            np.testing.assert_allclose(
+                begun.probabilities(cells), start.probabilities(cells), rtol=1e-9
+            )
+            if larger != smaller:
+                nudged = maximum_likelihood.nudged(table, larger, term, smoothing=0.0, start=start)
+                p = nudged.probabilities(cells).reshape(levels)
+                others = tuple(j for j in range(5) if j not in term)
+                seen = naive.margin(
+                    np.bincount(
+                        np.ravel_multi_index(tuple(codes.T), levels), minlength=len(cells)
+                    ).reshape(levels),
+                    term,
+                )
+                np.testing.assert_allclose(p.sum(axis=others), seen.squeeze() / 400, rtol=1e-9)

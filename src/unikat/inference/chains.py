@@ -308,9 +308,11 @@ class _Run:
         return discarded > 0 and (chains.n_sweeps - discarded) // self.thin >= MIN_RETAINED
 
     def _converged(self, chains: _Chains) -> bool:
+        # Draws that do not depend on each other have nothing to converge, only to be enough.
+        independent = getattr(self.job.model, "uncertainty", "posterior") != "posterior"
         return (
             self._long_enough(chains)
-            and convergence.worst_rhat(self.checked) <= self.plan.stop.rhat
+            and (independent or convergence.worst_rhat(self.checked) <= self.plan.stop.rhat)
             and convergence.worst_ess(self.checked) >= self.plan.stop.ess
         )
 

@@ -9,7 +9,8 @@ Gamma(a, a / L_c). The spread comes from moments: with mu_c = pi L_c,
     E (f_c - mu_c)^2 = mu_c + D mu_c^2,   D = exp(sigma^2) - 1  or  1 / a,
 
 so D = sum_c ((f_c - mu_c)^2 - f_c) / sum_c mu_c^2, and 0 where that is negative: then nothing
-speaks for random effects, and the plug-in estimate remains.
+speaks for random effects, and the plug-in estimate remains. With fitted means in place of the true
+ones it comes out low, in small samples by a third.
 
 Every draw has lambda_c from its posterior given f_c: the mean over draws of a record's r1 is paper
 3's eq. 4. The spread and the fit count as known.
@@ -36,7 +37,7 @@ from unikat.models.maximum_likelihood import fit
 from unikat.models.profiles import check_choice, check_positive
 from unikat.models.records import generator_of
 from unikat.models.selection import evidence
-from unikat.models.terms import parse_terms
+from unikat.models.terms import parse_terms, write_terms
 from unikat.rng import chain_key
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
@@ -57,6 +58,7 @@ class RandomRatesData(NamedTuple):
     """From log L to the mean of log lambda (lognormal)."""
     overdispersion: float
     """D before it was kept from being negative."""
+    names: tuple[str, ...]
     n_levels: tuple[int, ...]
     cells: Int32
     """(n_cells, n_keys): complete patterns of the sample."""
@@ -117,9 +119,11 @@ class _RandomRates:
         # Rates are learned from complete records: right if keys are missing completely at random.
         n = counts.sum()
         means = n * fitted.probabilities(cells)
-        squared = evidence(table, fitted).squared_means if n else 1.0
-        excess = np.sum(counts**2 - 2.0 * counts * means) + squared - n
-        overdispersion = float(excess / squared)
+        overdispersion = 0.0
+        if n:
+            squared = evidence(table, fitted).squared_means
+            excess = np.sum(counts**2 - 2.0 * counts * means) + squared - n
+            overdispersion = float(excess / squared)
         spread = max(overdispersion, 0.0)
         parameter, shift = self._parameters(spread)
         data = RandomRatesData(
@@ -130,6 +134,7 @@ class _RandomRates:
             parameter=parameter,
             shift=shift,
             overdispersion=overdispersion,
+            names=tuple(key.name for key in table.keys),
             n_levels=table.n_levels,
             cells=cells,
             counts=counts,
@@ -160,14 +165,28 @@ class _RandomRates:
 
         They add up to 1 only on average: each cell's rate is drawn for itself.
         """
-        return self._summed(cells, data, partial(self._drawn, stream, data)) / data.population_size
+        sample = data.cells, data.counts
+        if len(data.patterns):
+            # As this sweep completes them: what is imputed is in its cell.
+            imputed = self.impute(stream, state, data)
+            sample = (
+                np.concatenate((data.cells, imputed)),
+                np.append(data.counts, np.ones(len(imputed))),
+            )
+        drawn = partial(self._drawn, stream, data, *sample)
+        return self._summed(cells, data, drawn) / data.population_size
 
-    def _drawn(self, stream: Stream, data: RandomRatesData, cells: Int32) -> Float64:
+    def _drawn(
+        self, stream: Stream, data: RandomRatesData, known: Int32, times: Float64, cells: Int32
+    ) -> Float64:
+        """Draw the rates of cells given records: cells (n_known, n_keys) and how often each."""
         fitted = data.population_size * data.fit.probabilities(cells)
         rates = np.empty(len(cells))
+        counts = counts_of(known, times, cells, data.n_levels)
+        share = float(times.sum()) / data.population_size
         kernels.draw_rates(
-            chain_key(stream.seed, stream.chain), stream.sweep, cells, counts_of(data, cells),
-            fitted, data.share, self.lognormal, data.parameter, data.shift, rates,
+            chain_key(stream.seed, stream.chain), stream.sweep, cells, counts,
+            fitted, share, self.lognormal, data.parameter, data.shift, rates,
         )  # fmt: skip
         return rates
 
@@ -179,7 +198,8 @@ class _RandomRates:
 
     def _mean(self, data: RandomRatesData, cells: Int32) -> Float64:
         fitted = data.population_size * data.fit.probabilities(cells)
-        return self._posterior_mean(data, fitted, counts_of(data, cells))
+        counts = counts_of(data.cells, data.counts, cells, data.n_levels)
+        return self._posterior_mean(data, fitted, counts)
 
     def _posterior_mean(self, data: RandomRatesData, fitted: Float64, counts: Float64) -> Float64:
         raise NotImplementedError
@@ -221,7 +241,7 @@ class _RandomRates:
     ) -> Int32:
         """Draw new individuals, (n_records, n_keys); those of one cell share its rate."""
         generator = generator_of(stream, 2)
-        rates = self._drawn(stream, data, data.cells)
+        rates = self._drawn(stream, data, data.cells, data.counts, data.cells)
         # A few more than asked for, of which so many are taken at random: the cells' Poisson
         # counts given their total.
         theta = (n_records + 5.0 * math.sqrt(n_records) + 10.0) / max(data.total, 1.0)
@@ -254,7 +274,7 @@ class _RandomRates:
         real = layout.keys >= 0
         cells = np.empty((found, int(real.sum())), np.int32)
         cells[:, layout.keys[real]] = walked[:found, real]
-        outside = counts_of(data, cells) == 0.0
+        outside = counts_of(data.cells, data.counts, cells, data.n_levels) == 0.0
         return cells[outside], times[:found][outside].astype(np.int64)
 
     def cost(self, data: RandomRatesData) -> tuple[float, float]:
@@ -276,11 +296,12 @@ class _RandomRates:
             )
         return Facts(
             {
-                "terms": self.terms,
+                "terms": write_terms(parse_terms(self.terms, data.names), data.names),
                 "cells": data.fit.n_cells,
                 "zero_margins": data.fit.n_zero_margins,
                 "overdispersion": data.overdispersion,
                 **self._spread_facts(data),
+                "population": data.total / data.population_size,
             },
             tuple(warnings),
         )
@@ -418,16 +439,14 @@ def _log_integral(data: RandomRatesData, fitted: Float64, counts: Float64, share
     return top + np.log(total * width / math.sqrt(2.0 * math.pi * variance))
 
 
-def counts_of(data: RandomRatesData, cells: Int32) -> Float64:
-    """Records of the sample in each cell, (n,)."""
-    ids = pattern_ids(np.concatenate((data.cells, cells)), data.n_levels)
-    of_sample, asked = ids[: len(data.cells)], ids[len(data.cells) :]
-    if not len(of_sample):
-        return np.zeros(len(cells))
-    order = np.argsort(of_sample, kind="stable")
-    place = np.minimum(np.searchsorted(of_sample[order], asked), len(order) - 1)
-    found = order[place]
-    return np.where(of_sample[found] == asked, data.counts[found], 0.0)
+def counts_of(known: Int32, times: Float64, cells: Int32, n_levels: tuple[int, ...]) -> Float64:
+    """Records in each cell, (n,), of those that are known: cells (n_known, n_keys) and times."""
+    ids = pattern_ids(np.concatenate((known, cells)), n_levels)
+    order = np.argsort(ids[: len(known)], kind="stable")
+    below = np.concatenate(([0.0], np.cumsum(times[order])))
+    ours, asked = ids[: len(known)][order], ids[len(known) :]
+    found: Float64 = below[np.searchsorted(ours, asked, "right")]
+    return found - below[np.searchsorted(ours, asked, "left")]
 
 
 def _tabulated_rates() -> Float64:

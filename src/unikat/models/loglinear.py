@@ -281,4 +281,10 @@ def _warnings(model: LogLinear, data: LogLinearData) -> tuple[str, ...]:
             f"{model.underfitting:g}): it leaves out terms that matter, and its risk is probably "
             "too high. Add terms, or use terms = 'select'."
         )
+    if statistic is not None and statistic < -model.underfitting:
+        warnings.append(
+            f"The model overfits ({model.criterion}/√ν = {statistic:.1f}, below "
+            f"−{model.underfitting:g}): it follows the sample further than the sample can tell, "
+            "and its risk is probably too low. Leave terms out, or use terms = 'select'."
+        )
     return tuple(warnings)

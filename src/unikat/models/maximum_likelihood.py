@@ -251,9 +251,7 @@ class _Problem:
             with np.errstate(divide="ignore", invalid="ignore"):
                 single = np.log(start.factors.single / self.single)
                 logs = np.log(start.factors.pair)
-                high = np.zeros(len(self.support.high))
-                if start.layout.high == self.layout.high:
-                    high = np.log(start.factors.high)
+                high = self._high_of(start)
             logs[np.diag_indices(len(logs))] = single
             found = np.append(logs[self.pair_entries], high[self.high_entries])
             return np.where(np.isfinite(found), found, 0.0)
@@ -264,6 +262,29 @@ class _Problem:
         return np.append(
             np.where(rows == columns, 0.0, 0.3 * ratio), np.zeros(len(self.high_entries))
         )
+
+    def _high_of(self, start: Fit) -> Float64:
+        """Put a fit's larger factors, and its pairs that are now within one, into larger tables."""
+        offsets, levels = self.layout.terms.offsets, np.diff(self.layout.terms.offsets)
+        tables = [np.zeros(levels[list(one)]) for one in self.layout.high]
+        pairs = {tuple(pair) for pair in self.layout.pairs.tolist()}
+        of_start: list[tuple[tuple[int, ...], Float64]] = []
+        for g, one in enumerate(start.layout.high):
+            first, shape = start.layout.terms.start[g], levels[list(one)]
+            of_start.append((one, start.factors.high[first : first + shape.prod()].reshape(shape)))
+        for a, b in (tuple(pair) for pair in start.layout.pairs.tolist()):
+            if (a, b) not in pairs:
+                rows, columns = slice(*offsets[a : a + 2]), slice(*offsets[b : b + 2])
+                of_start.append(((a, b), start.factors.pair[rows, columns]))
+        for one, factors in of_start:
+            within = [g for g, larger in enumerate(self.layout.high) if set(one) <= set(larger)]
+            if not within:
+                # Not a model within this one: a start all the same.
+                continue
+            g = within[0]
+            wide = [int(levels[d]) if d in one else 1 for d in self.layout.high[g]]
+            tables[g] += np.log(factors).reshape(wide)
+        return np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
 
     def factors(self, logs: Float64) -> Factors:
         n_pairs = len(self.pair_entries[0])
@@ -364,5 +385,5 @@ def too_large(table: CellTable, generators: Generators) -> str:
     return (
         f"The log-linear model has more than {MOST_CELLS:,} cells of positive probability. The "
         f"largest set of keys that surely fits is {names}. Leave the others out or coarsen keys; "
-        "decomposable models, such as independence, take any number of cells."
+        "decomposable models, such as loglinear:terms=independence, take any number of cells."
     )

@@ -49,7 +49,7 @@ from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULA
 from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.grid import Design, Grid, design_of, list_cells
 from unikat.models.maximum_likelihood import fit
-from unikat.models.profiles import check_bool, check_choice, check_positive
+from unikat.models.profiles import check_at_most, check_bool, check_choice, check_positive
 from unikat.models.records import compile_on_toy_table
 from unikat.models.terms import parse_terms
 from unikat.rng import chain_key
@@ -171,6 +171,7 @@ class MixedEffects:
                 "mass_shape", "mass_rate",
             ],
         )  # fmt: skip
+        check_at_most(self, ["effect_variance", "mean_variance", "variance_scale"], 10_000.0)
         if self.mean == "unknown" and self.random != "dp":
             raise SpecError(
                 f"model option mean is 'unknown' while random is {self.random!r}; a mean is "
@@ -266,7 +267,8 @@ class MixedEffects:
                 state.counts, offset, starts, columns, coefficients, *self._priors(state),
                 2.0 * rng.normal(size=len(coefficients)),
             )  # fmt: skip
-        beta, values = np.split(coefficients, [len(state.beta)])
+        # Of an effect without records there is only the prior, which may be very wide.
+        beta, values = np.split(np.clip(coefficients, -20.0, 20.0), [len(state.beta)])
         state = state._replace(beta=beta, values=values)
         if self.random == "dp":
             # Cells dealt out by how many more records they have than expected, with noise.

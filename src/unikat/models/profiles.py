@@ -157,6 +157,20 @@ def check_positive(options: object, names: Iterable[str], also: str = "") -> Non
             )
 
 
+def check_at_most(options: object, names: Iterable[str], most: float) -> None:
+    """Refuse options that are larger.
+
+    Raises
+    ------
+    SpecError
+        Naming the option.
+    """
+    for name in names:
+        value = getattr(options, name)
+        if value > most:
+            raise SpecError(f"model option {name} is {value!r}; it must be at most {most:,.0f}.")
+
+
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse an option that is none of its choices.
 

@@ -53,6 +53,7 @@ def parse_terms(text: str, names: Sequence[str]) -> Generators:
     >>> parse_terms("B:C", ["A", "B", "C"])
     ((0,), (1, 2))
     """
+    text = text.strip()
     if text in NAMED:
         return all_interactions(len(names), NAMED[text])
     sets: list[set[int]] = [{j} for j in range(len(names))]
@@ -60,10 +61,16 @@ def parse_terms(text: str, names: Sequence[str]) -> Generators:
         keys = [key.strip() for key in term.split(":")]
         for key in keys:
             if key not in names:
+                unnamed = [name for name in names if ":" in name or "+" in name]
+                also = "".join(
+                    f" A key with : or + in its name, as {name!r}, must be renamed."
+                    for name in unnamed[:1]
+                )
                 raise SpecError(
                     f"model option terms is {text!r}, but there is no key {key!r}."
                     f"{suggest(key, [*names, *NAMED, 'select'])} Write independence, two-way, "
                     f"three-way, select, or terms such as 'A + B:C' of the keys {', '.join(names)}."
+                    f"{also}"
                 )
         sets.append({names.index(key) for key in keys})
     return maximal(sets)

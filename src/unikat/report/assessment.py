@@ -14,6 +14,7 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.progress import Progress
+from unikat.models.base import check_keys
 from unikat.models.catalogue import build_model
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
@@ -76,6 +77,7 @@ def run(
     if spec.zeros is not None:
         handled = without_conflicts(table, spec.zeros, spec.data)
         table = handled.table
+    check_keys(model, [key.name for key in table.keys])
     made = make_folder(folder)
     checkpoint = Checkpoint(folder=folder, resume=resume)
     try:

@@ -37,6 +37,7 @@ _TITLES = {
     "shape": "Shape of the gamma effects",
     "sigma2": "Variance of the normal effects",
     "effects": "Fixed effects",
+    "population": "Expected population, in N",
 }
 _TERMS = {
     "independence": "no key goes with another",
@@ -252,6 +253,7 @@ def _words(name: str, result: Result) -> str:
         ),
         "shape": "of each combination's rate; the smaller, the further from the terms",
         "sigma2": "of the logarithm of each combination's rate around the terms",
+        "population": "of the fitted model, divided by the population size; 1 if it keeps it",
         "effects": "coefficients that are drawn beside the random effects",
     }.get(name, "")
 

@@ -218,8 +218,9 @@ def verdict(result: Result) -> str:
     assert sampling is not None
     # What the stopping rule looks at; the expected measures have a warning of their own.
     found = [result.tau1, result.tau2]
-    rhats = [s.rhat for s in found if s.rhat is not None]
-    sizes = [e for s in found for e in (s.ess_bulk, s.ess_tail) if e is not None]
+    # What is not known is None or NaN.
+    rhats = [s.rhat for s in found if s.rhat and s.rhat > 0.0]
+    sizes = [e for s in found for e in (s.ess_bulk, s.ess_tail) if e and e > 0.0]
     worst, size = max(rhats, default=None), min(sizes, default=None)
     found_rhat = "R-hat not known" if worst is None else f"R-hat at most {worst:.3f}"
     found_size = (
@@ -236,7 +237,7 @@ def verdict(result: Result) -> str:
         state = f"The chains agree: {found_rhat}, {found_size} (asked for: {asked})."
     else:
         short = []
-        if worst is None or not worst <= sampling.rhat_target:
+        if not independent and (worst is None or not worst <= sampling.rhat_target):
             rhat = "not known" if worst is None else f"up to {worst:.3f}"
             short.append(f"R-hat is {rhat} (asked for: at most {sampling.rhat_target:g})")
         if size is None or not size >= sampling.ess_target:

@@ -119,6 +119,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         for name in ("tau1", "tau2", "tau1_expected", "tau2_expected")
     }
     warnings = [*_masked(table), *draws.facts.warnings]
+    chains = getattr(draws.model, "uncertainty", "posterior") == "posterior"
     if not draws.converged:
         worst = max(
             (d.rhat for d in draws.diagnostics.values() if np.isfinite(d.rhat)), default=np.nan
@@ -128,12 +129,16 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
             if draws.stop_reason == "interrupted"
             else f"stopped at the {draws.stop_reason}"
         )
+        found = "R-hat not known" if np.isnan(worst) else f"largest R-hat {worst:.3f}"
+        lacking = (
+            f"it converged ({found})" if chains
+            else "there were draws enough"
+        )  # fmt: skip
         warnings.append(
-            f"Sampling {how} before it converged (largest R-hat "
-            f"{worst:.3f}): the numbers are preliminary; do not decide on them."
+            f"Sampling {how} before {lacking}: the numbers are preliminary; do not decide on them."
         )
     rhat = max(summaries[name].rhat or 0.0 for name in ("tau1_expected", "tau2_expected"))
-    if draws.converged and rhat > EXPECTED_RHAT:
+    if draws.converged and rhat > EXPECTED_RHAT and chains:
         warnings.append(
             "The chains agree on the counts in the population but less well on their expected "
             f"values (R-hat {rhat:.3f}): they may have found different descriptions of the file. "
