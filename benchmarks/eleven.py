@@ -4,10 +4,10 @@
     python benchmarks/eleven.py FOLDER --table
     python benchmarks/eleven.py FOLDER --time
 
-Population: ACS 2024 adults of the Northeast (494,856), 10% sampled. Keys as in Carota et al. (2015),
-section 4: area 4, sex 2, age 6 or 11, race 5, activity 9. The groupings were chosen for their
-numbers of sample uniques and population uniques, before any model was fitted. Every fit is kept in
-FOLDER, so that a study that was interrupted goes on where it stopped.
+Population: ACS 2024 adults of the Northeast (494,856), 10% sampled. Keys as in section 4 of Carota
+et al. (2015): area 4, sex 2, age 6 or 11, race 5, activity 9. The groupings were chosen for their
+numbers of sample and population uniques, before any model was fitted. Every fit is kept in FOLDER,
+so that a study that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ACTIVITIES = [
 ]  # fmt: skip
 """Groups of IND: farming and mining, industry, building, trade and transport and hospitality,
 information and finance and professions, education and health and social work, other services,
-public and military, and no work in five years."""
+public and military, no work in five years."""
 PAPER = {
     "P & O": "random=none:fixed=none",
     "P & I": "random=none:fixed=independence",
@@ -230,9 +230,7 @@ def run(options: argparse.Namespace) -> None:
         if not place(options.folder, label, n_ages, number).exists()
     ]
     with ProcessPoolExecutor(options.processes) as pool:
-        futures = {
-            pool.submit(fit, *what, options.seconds, options.ess): what for what in wanted
-        }
+        futures = {pool.submit(fit, *what, options.seconds, options.ess): what for what in wanted}
         for future in as_completed(futures):
             result = future.result()
             path = place(options.folder, *futures[future])
