@@ -368,12 +368,16 @@ def timed() -> None:
         )  # fmt: skip
         seconds, used = time.perf_counter() - begin, os.times()
         worked = used.children_user - cpu.children_user + used.user - cpu.user
+        found = {
+            name: diagnose(draws.retained(name)) for name in PARAMETERS if name in draws.scalars
+        }
         print(
             f"{label}: {draws.n_chains} chains of {draws.n_sweeps} sweeps in {seconds:.0f} s, "
             f"{worked:.0f} s of processor time, load {load_before:.1f} before and "
             f"{os.getloadavg()[0]:.1f} after; τ1 {draws.retained('tau1').mean():.2f} "
             f"(true {(frequencies == 1).sum()}), R-hat {worst_rhat(draws.diagnostics):.3f}, ESS "
-            f"{worst_ess(draws.diagnostics):.0f}",
+            f"{worst_ess(draws.diagnostics):.0f}; R-hat of "
+            + ", ".join(f"{name} {some.rhat:.3f}" for name, some in found.items()),
             flush=True,
         )
 
