@@ -307,18 +307,20 @@ def together(options: argparse.Namespace, n_ages: int) -> None:
             held = [f[tau]["lower"] <= f["true"][tau] <= f[tau]["upper"] for f in some]
             row += [
                 f"{(error + truth).mean():.1f}", f"{error.mean():+.1f}",
-                f"{np.mean([f[tau]['sd'] for f in some]):.2f}",
+                f"{(error**2).mean() ** 0.5:.1f}", f"{np.mean([f[tau]['sd'] for f in some]):.1f}",
                 f"{np.mean([f[f'{tau}_expected']['sd'] for f in some]):.2f}",
                 f"{sum(held)}/{len(held)}",
             ]  # fmt: skip
+        row.append(f"{max(f['rhat'] for f in some):.3f}")
+        row.append(f"{min(f['ess'] for f in some):.0f}")
         row.append(str(sum(f["converged"] for f in some)))
         row.append(f"{np.median([f['seconds'] for f in some]):.0f}")
         clusters = [f["n_clusters"]["mean"] for f in some if "n_clusters" in f]
         row.append(f"{np.mean(clusters):.1f}" if clusters else "–")
         rows.append(row)
     print_table(
-        ["model", "samples", "τ1", "error", "s.e.", "s.e.*", "held", "τ2", "error", "s.e.",
-         "s.e.*", "held", "converged", "seconds", "clusters"],
+        ["model", "samples", "τ1", "error", "RMSE", "s.e.", "s.e.*", "held", "τ2", "error", "RMSE",
+         "s.e.", "s.e.*", "held", "R-hat", "ESS", "converged", "seconds", "clusters"],
         rows,
     )  # fmt: skip
     print("\nParts of the variance of τ1* and of τ2*, and the sum of covariances B + C\n")
