@@ -278,8 +278,8 @@ def _warnings(model: LogLinear, data: LogLinearData) -> tuple[str, ...]:
     if statistic is not None and statistic > model.underfitting:
         warnings.append(
             f"The model underfits ({model.criterion}/√ν = {statistic:.1f}, above "
-            f"{model.underfitting:g}): it leaves out terms that matter, and its risk is probably "
-            "too high. Add terms, or use terms = 'select'."
+            f"{model.underfitting:g}): it leaves out terms that matter, and its risk is most "
+            "often too high. Add terms, or use terms = 'select'."
         )
     if statistic is not None and statistic < -model.underfitting:
         warnings.append(
