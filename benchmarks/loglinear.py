@@ -91,7 +91,7 @@ def main() -> None:
     small = {"age_bands": 7, "schooling": 3, "keys": KEYS[:6] + KEYS[7:8]}
     if options.only != "selection":
         time_fit(sample_table(2_000, **small), 1)
-        rows = [time_fit(sample_table(n, **small), 5) for n in options.n]
+        rows = [time_fit(sample_table(n, **small), 20) for n in options.n]
         rows += [time_fit(sample_table(n, **large), 2) for n in options.n]
         head = ["n", "cells", "not zero", "two-way fit to 1e-4", "walks", "error", "memory"]
         print_table(head, rows)
