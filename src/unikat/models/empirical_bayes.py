@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -35,7 +35,7 @@ from unikat.models.completions import expanded
 from unikat.models.factored import Fit
 from unikat.models.maximum_likelihood import fit
 from unikat.models.profiles import check_choice, check_positive
-from unikat.models.records import generator_of
+from unikat.models.records import compile_plug_in, generator_of
 from unikat.models.selection import evidence
 from unikat.models.terms import parse_terms, write_terms
 from unikat.rng import chain_key
@@ -87,6 +87,7 @@ class _RandomRates:
         Largest difference of an observed and a fitted margin, in records.
     """
 
+    name: ClassVar[str]
     population: ClassVar[PopulationLaw] = "poisson"
     lognormal: ClassVar[bool]
     terms: str = "independence"
@@ -105,6 +106,10 @@ class _RandomRates:
     def uncertainty(self) -> Uncertainty:
         """Rates are drawn; their law counts as known."""
         return "empirical-bayes"
+
+    def compile(self, zeros: bool = False) -> None:
+        """Compile the kernels, or load them from the cache; the terms do not matter."""
+        compile_plug_in(replace(self, terms="independence"), zeros)
 
     def check_keys(self, names: Sequence[str]) -> None:
         """Refuse terms of keys that there are not."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,7 +30,7 @@ from unikat.models.decomposable import DecomposableFit
 from unikat.models.factored import Fit
 from unikat.models.maximum_likelihood import MOST_CELLS, fit
 from unikat.models.profiles import check_choice, check_positive
-from unikat.models.records import generator_of
+from unikat.models.records import compile_plug_in, generator_of
 from unikat.models.selection import Evidence, Step, evidence, select
 from unikat.models.terms import Generators, elimination, parse_terms, write_terms
 
@@ -116,6 +116,10 @@ class LogLinear:
         check_choice("interval", self.interval, INTERVALS)
         check_positive(self, ["underfitting", "tolerance"])
         check_not_negative(self, "smoothing")
+
+    def compile(self, zeros: bool = False) -> None:
+        """Compile the kernels, or load them from the cache; the terms do not matter."""
+        compile_plug_in(replace(self, terms="two-way"), zeros)
 
     def check_keys(self, names: Sequence[str]) -> None:
         """Refuse terms of other keys than these."""

@@ -77,6 +77,17 @@ def compile_on_toy_table(model: AnyModel, zeros: bool = False) -> None:
     model.cell_probabilities(stream, state, data, table.cells)
 
 
+def compile_plug_in(model: AnyModel, zeros: bool) -> None:
+    """Compile what draws from a fitted model needs, or load it from the cache, on a toy table."""
+    table = toy_table(zeros)
+    data = model.prepare(table)
+    stream = Stream(0, 0, 0)
+    state = model.init(stream, data)
+    model.cell_probabilities(stream, state, data, table.cells)
+    model.impute(stream, state, data)
+    model.simulate(stream, state, data, 1)
+
+
 def start_classes(data: MixtureData, stream: Stream, most: int | None = None) -> Int64:
     """Start class of each cell, (n_cells,): classes of a few keys drawn at random.
 
