@@ -174,7 +174,7 @@ def test_draws_are_the_cells_in_which_the_marks_fall(seed):
     patterns = np.concatenate((free, random_patterns(rng, case, 3)))
     patterns = patterns[[case.twin.agreeing(pattern).sum() > 0.0 for pattern in patterns]]
     counts = rng.integers(0, 30, len(patterns))
-    uniforms = rng.random(counts.sum())
+    uniforms = np.concatenate([np.zeros(0), *(np.sort(rng.random(n)) for n in counts)])
     drawn = np.full((counts.sum(), len(case.n_levels)), -9, np.int64)
     before = uniforms.copy()
     total = case.twin.weight.sum()

@@ -417,8 +417,8 @@ def draw_cells(terms, factors, fixed, marks, cells):
 def draw_completions(total, terms, factors, patterns, counts, uniforms, cells):
     """Draw the missing keys of records, pattern by pattern, ascending within a pattern.
 
-    patterns (n, n_keys), counts (n,); uniforms and cells have one row for each record; total is the
-    weight of all cells.
+    patterns (n, n_keys), counts (n,); uniforms and cells have one row for each record, uniforms
+    ascending within a pattern; total is the weight of all cells.
     """
     first = 0
     for i in range(patterns.shape[0]):
@@ -427,7 +427,7 @@ def draw_completions(total, terms, factors, patterns, counts, uniforms, cells):
         for d in range(patterns.shape[1]):
             free = free and patterns[i, d] < 0
         weight = total if free else total_weight(terms, factors, patterns[i])
-        marks = np.sort(uniforms[first:last]) * weight
+        marks = uniforms[first:last] * weight
         draw_cells(terms, factors, patterns[i], marks, cells[first:last])
         first = last
 

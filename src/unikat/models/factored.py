@@ -70,13 +70,15 @@ class Fit(NamedTuple):
         layout = self.layout
         real = layout.keys >= 0
         walked = np.empty((int(counts.sum()), len(layout.keys)), np.int64)
+        owner = np.repeat(np.arange(len(counts)), counts)
+        uniforms = generator.random(len(walked))
         kernels.draw_completions(
             self.total,
             layout.terms,
             self.factors,
             arrange(layout, patterns),
             counts,
-            generator.random(len(walked)),
+            uniforms[np.lexsort((uniforms, owner))],
             walked,
         )
         cells = np.empty((len(walked), int(real.sum())), np.int32)
