@@ -37,6 +37,8 @@ _LONGEST = 10.0
 """Change of the logarithm of a factor in one iteration."""
 _MOST_SETS = 100_000
 """Sets of keys that are compared for an error message."""
+_LEAST = 1e-4
+"""Records of a margin, for the scale of its factor; smoothing leaves less than one."""
 _FURTHEST = 150.0
 """Largest logarithm of a factor either way: beyond, it is as good as 0, and products overflow."""
 
@@ -302,7 +304,7 @@ class _Climb:
 
     def __init__(self, problem: _Problem, tolerance: float, start: Float64) -> None:
         self.problem = problem
-        self.scale = np.sqrt(np.maximum(problem.estimated(problem.seen), 0.5))
+        self.scale = np.sqrt(np.maximum(problem.estimated(problem.seen), _LEAST))
         self.tolerance = tolerance
         self.logs = np.clip(start, -_FURTHEST, _FURTHEST)
         self.error = math.inf
