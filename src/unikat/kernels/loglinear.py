@@ -68,6 +68,8 @@ class Walk(NamedTuple):
     """(n_keys,)"""
     node: npt.NDArray[np.int64]
     """(n_keys,): of the diagram."""
+    block: npt.NDArray[np.float64]
+    """(levels of the last key but one, levels of the last): factors among them, of this node."""
     open: npt.NDArray[np.bool_]
     """(1,): whether the root has been opened."""
 
@@ -77,6 +79,7 @@ def start_walk(scale, terms, factors):
     """Return a walk before its first block."""
     n_keys = terms.offsets.shape[0] - 1
     n_rows = terms.offsets[n_keys]
+    n_a = terms.offsets[n_keys - 1] - terms.offsets[n_keys - 2]
     walk = Walk(
         np.empty((n_keys, n_rows)),
         np.zeros((n_keys, n_rows)),
@@ -84,6 +87,7 @@ def start_walk(scale, terms, factors):
         np.empty(n_keys),
         np.zeros(n_keys, np.int64),
         np.zeros(n_keys, np.int64),
+        np.empty((n_a, n_rows - terms.offsets[n_keys - 1])),
         np.zeros(1, np.bool_),
     )
     walk.weight[0] = factors.single
@@ -101,8 +105,8 @@ def entry(g, n_fixed, terms, level):
 
 
 @device
-def next_block(walk, terms, factors, fixed, collect, pair_margin, high_margin):
-    """Go on to the next block; return whether there is one.
+def next_node(walk, terms, factors, fixed, collect, pair_margin, high_margin):
+    """Go on to the next node above a block; return whether there is one.
 
     fixed (n_keys,): level of each key, -1 if all are walked. With `collect`, what the walk
     leaves is added to the margins.
@@ -171,11 +175,9 @@ def next_block(walk, terms, factors, fixed, collect, pair_margin, high_margin):
 
 
 @device
-def block_factors(walk, terms, factors, fixed, block):
-    """Fill block (levels of the last key but one, levels of the last) with their factors.
-
-    Zero where impossible or not fixed so. The same for all blocks if nothing varies.
-    """
+def fill_block(walk, terms, factors, fixed):
+    """Fill the block of a node: zero where impossible or not fixed so."""
+    block = walk.block
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
@@ -194,11 +196,36 @@ def block_factors(walk, terms, factors, fixed, block):
 
 
 @device
-def row_weights(walk, terms, block, rows):
+def is_constant(terms):
+    """Whether the factors of all blocks are the same."""
+    n_keys = terms.offsets.shape[0] - 1
+    return terms.all_possible and terms.first[n_keys - 2] == terms.first[n_keys - 1]
+
+
+@device
+def next_block(walk, terms, factors, fixed, collect, pair_margin, high_margin):
+    """Go on to the next block, and fill it; return whether there is one. See `next_node`."""
+    first = not walk.open[0]
+    if not next_node(walk, terms, factors, fixed, collect, pair_margin, high_margin):
+        return False
+    if first or not is_constant(terms):
+        fill_block(walk, terms, factors, fixed)
+    return True
+
+
+@device
+def each_block(walk, terms, factors, fixed):
+    """Go on to the next block; nothing is collected."""
+    return next_block(walk, terms, factors, fixed, False, factors.pair, factors.high)
+
+
+@device
+def row_weights(walk, terms, rows):
     """Weight of the cells of a block with each level of the last key but one, into rows."""
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
+    block = walk.block
     for x in range(block.shape[0]):
         v = walk.value[a] * walk.weight[a, offsets[a] + x]
         # Four sums side by side: one would wait for itself.
@@ -215,13 +242,6 @@ def row_weights(walk, terms, block, rows):
         rows[x] = v * ((s0 + s1) + (s2 + s3))
 
 
-@device
-def is_constant(terms):
-    """Whether the factors of all blocks are the same."""
-    n_keys = terms.offsets.shape[0] - 1
-    return terms.all_possible and terms.first[n_keys - 2] == terms.first[n_keys - 1]
-
-
 @kernel
 def add_margins(scale, terms, factors, fixed, pair_margin, high_margin):
     """Add the margins of the cells' weights, times scale; return their total.
@@ -235,17 +255,13 @@ def add_margins(scale, terms, factors, fixed, pair_margin, high_margin):
     a, b = n_keys - 2, n_keys - 1
     n_a, n_b = offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]
     walk = start_walk(scale, terms, factors)
-    block = np.empty((n_a, n_b))
+    block = walk.block
     sums = np.zeros((n_a, n_b))
     # Small arrays of their own, so that the loops below can be vectorised.
     weight = np.empty(n_b)
     mass = np.empty(n_b)
     line = np.empty(n_b)
-    stale = True
     while next_block(walk, terms, factors, fixed, True, pair_margin, high_margin):
-        if stale:
-            block_factors(walk, terms, factors, fixed, block)
-            stale = not is_constant(terms)
         for y in range(n_b):
             weight[y] = walk.weight[a, offsets[b] + y]
             mass[y] = 0.0
@@ -303,21 +319,12 @@ def add_completions(terms, factors, patterns, counts, pair_margin, high_margin, 
 @device
 def total_weight(terms, factors, fixed):
     """Weight of the cells with the levels that are fixed."""
-    offsets = terms.offsets
-    n_keys = offsets.shape[0] - 1
-    a, b = n_keys - 2, n_keys - 1
-    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
-    rows = np.empty(block.shape[0])
-    nothing = np.empty(0)
     total = 0.0
-    stale = True
     walk = start_walk(1.0, terms, factors)
-    while next_block(walk, terms, factors, fixed, False, factors.pair, nothing):
-        if stale:
-            block_factors(walk, terms, factors, fixed, block)
-            stale = not is_constant(terms)
-        row_weights(walk, terms, block, rows)
-        for x in range(block.shape[0]):
+    rows = np.empty(walk.block.shape[0])
+    while each_block(walk, terms, factors, fixed):
+        row_weights(walk, terms, rows)
+        for x in range(rows.shape[0]):
             total += rows[x]
     return total
 
@@ -365,22 +372,15 @@ def draw_cells(terms, factors, fixed, marks, cells):
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
-    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
-    rows = np.empty(block.shape[0])
-    nothing = np.empty(0)
     below = 0.0
     i = 0
     # The last row that has weight: marks past the rounded total fall there.
     final = np.zeros(n_keys, np.int64)
-    stale = True
     walk = start_walk(1.0, terms, factors)
-    while i < marks.shape[0] and next_block(
-        walk, terms, factors, fixed, False, factors.pair, nothing
-    ):
-        if stale:
-            block_factors(walk, terms, factors, fixed, block)
-            stale = not is_constant(terms)
-        row_weights(walk, terms, block, rows)
+    block = walk.block
+    rows = np.empty(block.shape[0])
+    while i < marks.shape[0] and each_block(walk, terms, factors, fixed):
+        row_weights(walk, terms, rows)
         for x in range(block.shape[0]):
             if rows[x] == 0.0:
                 continue
@@ -438,16 +438,11 @@ def count_cells(terms, factors, limit):
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
-    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
     free = np.full(n_keys, -1)
-    nothing = np.empty(0)
     count = 0
-    stale = True
     walk = start_walk(1.0, terms, factors)
-    while count <= limit and next_block(walk, terms, factors, free, False, factors.pair, nothing):
-        if stale:
-            block_factors(walk, terms, factors, free, block)
-            stale = not is_constant(terms)
+    block = walk.block
+    while count <= limit and each_block(walk, terms, factors, free):
         for x in range(block.shape[0]):
             if walk.weight[a, offsets[a] + x] > 0.0:
                 for y in range(block.shape[1]):

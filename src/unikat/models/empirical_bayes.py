@@ -19,6 +19,7 @@ Every draw has lambda_c from its posterior given f_c: the mean over draws of a r
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -76,7 +77,7 @@ class RandomRatesState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RandomRates:
+class _RandomRates(ABC):
     """What both models share.
 
     Parameters
@@ -149,9 +150,9 @@ class _RandomRates:
         )
         return data._replace(total=self._total(data))
 
+    @abstractmethod
     def _parameters(self, spread: float) -> tuple[float, float]:
         """Return the parameter of the random effects' law, and the shift of the log mean."""
-        raise NotImplementedError
 
     def init(self, stream: Stream, data: RandomRatesData) -> RandomRatesState:
         """Return the state, which is empty."""
@@ -206,12 +207,13 @@ class _RandomRates:
         counts = counts_of(data.cells, data.counts, cells, data.n_levels)
         return self._posterior_mean(data, fitted, counts)
 
+    @abstractmethod
     def _posterior_mean(self, data: RandomRatesData, fitted: Float64, counts: Float64) -> Float64:
-        raise NotImplementedError
+        """E[lambda | f = counts]."""
 
+    @abstractmethod
     def _log_none(self, data: RandomRatesData, fitted: Float64, theta: float) -> Float64:
         """-log E[exp(-theta lambda) | f = 0]."""
-        raise NotImplementedError
 
     def _summed(self, cells: Int32, data: RandomRatesData, of_cells: Any) -> Float64:
         """Apply a function of complete cells, summing over the keys that are left out."""
@@ -311,8 +313,9 @@ class _RandomRates:
             tuple(warnings),
         )
 
+    @abstractmethod
     def _spread_facts(self, data: RandomRatesData) -> dict[str, float]:
-        raise NotImplementedError
+        """Name the spread as the law does."""
 
 
 @dataclass(frozen=True, kw_only=True)
