@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import naive
 from unikat.data.keys import Key
@@ -233,3 +234,56 @@ def test_totals_do_not_grow():
         measures.observe(Stream(5, 0, sweep), Independence(), state, None, half)
     for total, a, b in zip(whole, *halves, strict=True):
         np.testing.assert_allclose(total, a + b, rtol=1e-12)
+
+
+class Poisson(Independence):
+    """The same cells, with Poisson counts of unobserved individuals."""
+
+    population = "poisson"
+
+
+def test_poisson_populations_have_no_fixed_size() -> None:
+    """One cell has everybody: M = 2 others if their number is known, Poisson(2) if it is not.
+
+    Chi-square of 4,000 draws over 0, 1, 2 and more others, false alarm 1e-6.
+    """
+    keys = [Key.of_size("K0", 2), Key.of_size("K1", 3), Key.of_size("K2", 2)]
+    table = CellTable.from_codes([[0, 0, 0]], keys, population_size=3)
+    state = ([np.array([1.0, 0.0]), np.array([1.0, 0.0, 0.0]), np.array([1.0, 0.0])], table.cells)
+    measures = RiskMeasures.of(table)
+
+    def others(model: Any) -> Any:
+        totals = measures.start()
+        tau2 = [
+            measures.observe(Stream(5, 0, sweep), model, state, None, totals)["tau2"]
+            for sweep in range(4_000)
+        ]
+        return np.round(1.0 / np.array(tau2)).astype(int) - 1
+
+    assert (others(Independence()) == 2).all()
+    found = np.bincount(np.minimum(others(Poisson()), 3), minlength=4)
+    law = np.array([1.0, 2.0, 2.0]) * math.exp(-2.0)
+    expected = 4_000 * np.append(law, 1.0 - law.sum())
+    assert stats.chisquare(found, expected).pvalue > 1e-6
+
+
+def test_a_key_left_out_of_a_poisson_population() -> None:
+    """The fall of r1 is exp(-M p) minus that of the margin, where the margin is unique too."""
+    codes = [[0, 0, 0], [1, 1, 1], [1, 2, 0], [1, 2, 1]]
+    table = CellTable.from_codes(codes, KEYS, population_size=12)
+    theta = [np.array([0.3, 0.7]), np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.4])]
+    measures = RiskMeasures.of(table)
+    totals = measures.start()
+    for sweep in range(200):
+        measures.observe(Stream(5, 0, sweep), Poisson(), (theta, table.cells), None, totals)
+    n_parts = len(totals.key_draws)
+    for u, cell in enumerate(table.cells):
+        part = next(p for p in range(n_parts) if 4 * p // n_parts <= u < 4 * (p + 1) // n_parts)
+        for j in range(3):
+            margin = [-1 if k == j else x for k, x in enumerate(cell)]
+            rest = np.delete(table.cells, j, axis=1)
+            alone = (rest == np.delete(cell, j)).all(axis=1).sum() == 1
+            p = probability((theta, None), cell)
+            without = math.exp(-8.0 * probability((theta, None), margin)) if alone else 0.0
+            fall = totals.key_drop[u, j] / totals.key_draws[part]
+            assert math.isclose(fall, math.exp(-8.0 * p) - without, rel_tol=1e-9)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from unikat.kernels.jit import device, kernel
-from unikat.kernels.loglinear import each_block, start_walk
+from unikat.kernels.loglinear import block_factors, is_constant, next_block, start_walk
 
 
 @device
@@ -61,10 +61,15 @@ def empty_cell_sums(scale, share, terms, factors, sums):
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
+    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
     free = np.full(n_keys, -1)
+    nothing = np.empty(0)
+    stale = True
     walk = start_walk(scale, terms, factors)
-    block = walk.block
-    while each_block(walk, terms, factors, free):
+    while next_block(walk, terms, factors, free, False, factors.pair, nothing):
+        if stale:
+            block_factors(walk, terms, factors, free, block)
+            stale = not is_constant(terms)
         for x in range(block.shape[0]):
             v = walk.value[a] * walk.weight[a, offsets[a] + x]
             if v == 0.0:

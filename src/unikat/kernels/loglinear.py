@@ -7,6 +7,9 @@ the row and what is fixed. Coming back from it, `mass` has what lies below, by r
 keys are not walked: what is below a node at depth n_keys - 2 is a *block*, levels by levels. A
 branch of weight zero is cut off, so only cells that are not zero cost anything.
 
+Every kernel fills a block of its own: with the block kept in the walk a fit takes half as long
+again, since the inner loops are no longer vectorised.
+
 Rows are levels of keys in the order of the walk: row `offsets[d] + x` is level x of the d-th key.
 Factors of generators of one and two keys are entries of dense arrays over rows; those of three and
 more keys stand in a list of tables.
@@ -68,8 +71,6 @@ class Walk(NamedTuple):
     """(n_keys,)"""
     node: npt.NDArray[np.int64]
     """(n_keys,): of the diagram."""
-    block: npt.NDArray[np.float64]
-    """(levels of the last key but one, levels of the last): factors among them, of this node."""
     open: npt.NDArray[np.bool_]
     """(1,): whether the root has been opened."""
 
@@ -79,7 +80,6 @@ def start_walk(scale, terms, factors):
     """Return a walk before its first block."""
     n_keys = terms.offsets.shape[0] - 1
     n_rows = terms.offsets[n_keys]
-    n_a = terms.offsets[n_keys - 1] - terms.offsets[n_keys - 2]
     walk = Walk(
         np.empty((n_keys, n_rows)),
         np.zeros((n_keys, n_rows)),
@@ -87,7 +87,6 @@ def start_walk(scale, terms, factors):
         np.empty(n_keys),
         np.zeros(n_keys, np.int64),
         np.zeros(n_keys, np.int64),
-        np.empty((n_a, n_rows - terms.offsets[n_keys - 1])),
         np.zeros(1, np.bool_),
     )
     walk.weight[0] = factors.single
@@ -105,8 +104,8 @@ def entry(g, n_fixed, terms, level):
 
 
 @device
-def next_node(walk, terms, factors, fixed, collect, pair_margin, high_margin):
-    """Go on to the next node above a block; return whether there is one.
+def next_block(walk, terms, factors, fixed, collect, pair_margin, high_margin):
+    """Go on to the next block; return whether there is one.
 
     fixed (n_keys,): level of each key, -1 if all are walked. With `collect`, what the walk
     leaves is added to the margins.
@@ -175,9 +174,11 @@ def next_node(walk, terms, factors, fixed, collect, pair_margin, high_margin):
 
 
 @device
-def fill_block(walk, terms, factors, fixed):
-    """Fill the block of a node: zero where impossible or not fixed so."""
-    block = walk.block
+def block_factors(walk, terms, factors, fixed, block):
+    """Fill block (levels of the last key but one, levels of the last) with their factors.
+
+    Zero where impossible or not fixed so. The same for all blocks if nothing varies.
+    """
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
@@ -196,36 +197,11 @@ def fill_block(walk, terms, factors, fixed):
 
 
 @device
-def is_constant(terms):
-    """Whether the factors of all blocks are the same."""
-    n_keys = terms.offsets.shape[0] - 1
-    return terms.all_possible and terms.first[n_keys - 2] == terms.first[n_keys - 1]
-
-
-@device
-def next_block(walk, terms, factors, fixed, collect, pair_margin, high_margin):
-    """Go on to the next block, and fill it; return whether there is one. See `next_node`."""
-    first = not walk.open[0]
-    if not next_node(walk, terms, factors, fixed, collect, pair_margin, high_margin):
-        return False
-    if first or not is_constant(terms):
-        fill_block(walk, terms, factors, fixed)
-    return True
-
-
-@device
-def each_block(walk, terms, factors, fixed):
-    """Go on to the next block; nothing is collected."""
-    return next_block(walk, terms, factors, fixed, False, factors.pair, factors.high)
-
-
-@device
-def row_weights(walk, terms, rows):
+def row_weights(walk, terms, block, rows):
     """Weight of the cells of a block with each level of the last key but one, into rows."""
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
-    block = walk.block
     for x in range(block.shape[0]):
         v = walk.value[a] * walk.weight[a, offsets[a] + x]
         # Four sums side by side: one would wait for itself.
@@ -242,6 +218,13 @@ def row_weights(walk, terms, rows):
         rows[x] = v * ((s0 + s1) + (s2 + s3))
 
 
+@device
+def is_constant(terms):
+    """Whether the factors of all blocks are the same."""
+    n_keys = terms.offsets.shape[0] - 1
+    return terms.all_possible and terms.first[n_keys - 2] == terms.first[n_keys - 1]
+
+
 @kernel
 def add_margins(scale, terms, factors, fixed, pair_margin, high_margin):
     """Add the margins of the cells' weights, times scale; return their total.
@@ -255,13 +238,17 @@ def add_margins(scale, terms, factors, fixed, pair_margin, high_margin):
     a, b = n_keys - 2, n_keys - 1
     n_a, n_b = offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]
     walk = start_walk(scale, terms, factors)
-    block = walk.block
+    block = np.empty((n_a, n_b))
     sums = np.zeros((n_a, n_b))
     # Small arrays of their own, so that the loops below can be vectorised.
     weight = np.empty(n_b)
     mass = np.empty(n_b)
     line = np.empty(n_b)
+    stale = True
     while next_block(walk, terms, factors, fixed, True, pair_margin, high_margin):
+        if stale:
+            block_factors(walk, terms, factors, fixed, block)
+            stale = not is_constant(terms)
         for y in range(n_b):
             weight[y] = walk.weight[a, offsets[b] + y]
             mass[y] = 0.0
@@ -319,12 +306,21 @@ def add_completions(terms, factors, patterns, counts, pair_margin, high_margin, 
 @device
 def total_weight(terms, factors, fixed):
     """Weight of the cells with the levels that are fixed."""
+    offsets = terms.offsets
+    n_keys = offsets.shape[0] - 1
+    a, b = n_keys - 2, n_keys - 1
+    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
+    rows = np.empty(block.shape[0])
+    nothing = np.empty(0)
     total = 0.0
+    stale = True
     walk = start_walk(1.0, terms, factors)
-    rows = np.empty(walk.block.shape[0])
-    while each_block(walk, terms, factors, fixed):
-        row_weights(walk, terms, rows)
-        for x in range(rows.shape[0]):
+    while next_block(walk, terms, factors, fixed, False, factors.pair, nothing):
+        if stale:
+            block_factors(walk, terms, factors, fixed, block)
+            stale = not is_constant(terms)
+        row_weights(walk, terms, block, rows)
+        for x in range(block.shape[0]):
             total += rows[x]
     return total
 
@@ -372,15 +368,22 @@ def draw_cells(terms, factors, fixed, marks, cells):
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
+    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
+    rows = np.empty(block.shape[0])
+    nothing = np.empty(0)
     below = 0.0
     i = 0
     # The last row that has weight: marks past the rounded total fall there.
     final = np.zeros(n_keys, np.int64)
+    stale = True
     walk = start_walk(1.0, terms, factors)
-    block = walk.block
-    rows = np.empty(block.shape[0])
-    while i < marks.shape[0] and each_block(walk, terms, factors, fixed):
-        row_weights(walk, terms, rows)
+    while i < marks.shape[0] and next_block(
+        walk, terms, factors, fixed, False, factors.pair, nothing
+    ):
+        if stale:
+            block_factors(walk, terms, factors, fixed, block)
+            stale = not is_constant(terms)
+        row_weights(walk, terms, block, rows)
         for x in range(block.shape[0]):
             if rows[x] == 0.0:
                 continue
@@ -438,11 +441,16 @@ def count_cells(terms, factors, limit):
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
+    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
     free = np.full(n_keys, -1)
+    nothing = np.empty(0)
     count = 0
+    stale = True
     walk = start_walk(1.0, terms, factors)
-    block = walk.block
-    while count <= limit and each_block(walk, terms, factors, free):
+    while count <= limit and next_block(walk, terms, factors, free, False, factors.pair, nothing):
+        if stale:
+            block_factors(walk, terms, factors, free, block)
+            stale = not is_constant(terms)
         for x in range(block.shape[0]):
             if walk.weight[a, offsets[a] + x] > 0.0:
                 for y in range(block.shape[1]):

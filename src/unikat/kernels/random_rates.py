@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from unikat.kernels.jit import device, kernel
-from unikat.kernels.loglinear import each_block, start_walk
+from unikat.kernels.loglinear import block_factors, is_constant, next_block, start_walk
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_RATE,
@@ -80,11 +80,16 @@ def empty_total(scale, terms, factors, table):
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
+    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
     free = np.full(n_keys, -1)
+    nothing = np.empty(0)
     total = 0.0
+    stale = True
     walk = start_walk(scale, terms, factors)
-    block = walk.block
-    while each_block(walk, terms, factors, free):
+    while next_block(walk, terms, factors, free, False, factors.pair, nothing):
+        if stale:
+            block_factors(walk, terms, factors, free, block)
+            stale = not is_constant(terms)
         for x in range(block.shape[0]):
             v = walk.value[a] * walk.weight[a, offsets[a] + x]
             for y in range(block.shape[1]):
@@ -109,12 +114,17 @@ def draw_empty(
     offsets = terms.offsets
     n_keys = offsets.shape[0] - 1
     a, b = n_keys - 2, n_keys - 1
+    block = np.empty((offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]))
     free = np.full(n_keys, -1)
+    nothing = np.empty(0)
     n_found = 0
     left = exponential(generator)
+    stale = True
     walk = start_walk(scale, terms, factors)
-    block = walk.block
-    while each_block(walk, terms, factors, free):
+    while next_block(walk, terms, factors, free, False, factors.pair, nothing):
+        if stale:
+            block_factors(walk, terms, factors, free, block)
+            stale = not is_constant(terms)
         for x in range(block.shape[0]):
             v = walk.value[a] * walk.weight[a, offsets[a] + x]
             for y in range(block.shape[1]):
