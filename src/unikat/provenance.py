@@ -190,7 +190,7 @@ class ModelSpec(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    name: str = "hdp"
+    name: str = "auto"
 
     @property
     def options(self) -> dict[str, Any]:

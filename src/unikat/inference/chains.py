@@ -28,7 +28,7 @@ from unikat.inference.draws import Diagnostics, Draws, Observer
 from unikat.inference.identity import run_identity
 from unikat.inference.progress import Outlook, Progress, ProgressEvent, seconds_left
 from unikat.inference.segments import Job, Segment, SegmentResult, add_totals
-from unikat.models.base import NO_FACTS, AnyModel
+from unikat.models.base import CHAINS, NO_FACTS, AnyModel
 from unikat.models.telling import listening, tell
 from unikat.rng import check_seed
 
@@ -309,7 +309,7 @@ class _Run:
 
     def _converged(self, chains: _Chains) -> bool:
         # Draws that do not depend on each other have nothing to converge, only to be enough.
-        independent = getattr(self.job.model, "uncertainty", "posterior") != "posterior"
+        independent = getattr(self.job.model, "uncertainty", "posterior") not in CHAINS
         return (
             self._long_enough(chains)
             and (independent or convergence.worst_rhat(self.checked) <= self.plan.stop.rhat)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from unikat._typing import Float64
 from unikat.errors import OutputError
@@ -25,8 +25,10 @@ class Observer(Protocol):
     the arrays, so their size does not grow with the number of draws.
     """
 
-    monitored: ClassVar[tuple[str, ...]]
-    """Names of the scalars on which convergence is judged."""
+    @property
+    def monitored(self) -> tuple[str, ...]:
+        """Names of the scalars on which convergence is judged; a ClassVar where they are fixed."""
+        ...
 
     def start(self) -> Any:
         """Return empty totals."""

@@ -16,6 +16,10 @@ among the keys (SpecError), so that a comparison or an evaluation ends before th
 
 What takes long in `prepare` may tell how far it is (`models/telling.py`).
 
+A model may have a method `risk_probabilities(stream, data, p, counts) -> Float64` that puts its own
+error on the probabilities `p` of cells with `counts` records, for the risk measures alone; draws of
+the measures without it are then kept beside them, and convergence is judged on both.
+
 A model may have a method `facts(data) -> Facts`: what is to be said of its fit, kept with the
 draws; and `simulation_cost(data, n_records) -> float`: work of `simulate` in nanoseconds, if it is
 not that of some operations per record and key.
@@ -40,16 +44,22 @@ State = TypeVar("State")
 Data = TypeVar("Data")
 
 
+CHAINS: tuple[str, ...] = ("posterior", "calibrated")
+"""Kinds of uncertainty whose draws depend on each other, so that chains have to agree."""
+
 PopulationLaw: TypeAlias = Literal["multinomial", "poisson"]
 """Joint law of the M = N - n unobserved individuals over the cells, of means M p_c."""
 
 
-Uncertainty: TypeAlias = Literal["posterior", "empirical-bayes", "conditional", "bootstrap"]
+Uncertainty: TypeAlias = Literal[
+    "posterior", "calibrated", "empirical-bayes", "conditional", "bootstrap"
+]
 """What the draws of tau are draws of.
 
 | value | parameters | draws |
 |---|---|---|
 | `posterior` | drawn from their posterior | of a Markov chain |
+| `calibrated` | as `posterior`, with an error of the model that is drawn too | of a Markov chain |
 | `empirical-bayes` | some taken as known once estimated, the rest drawn | independent |
 | `conditional` | taken as known once estimated: only the population is drawn | independent |
 | `bootstrap` | estimated, with the estimate's own error from simulated samples | independent |

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from unikat.errors import SpecError, suggest
-from unikat.models.base import AnyModel
+from unikat.models.auto import Auto
 from unikat.models.empirical_bayes import ElamirSkinner, SkinnerHolmes
 from unikat.models.gom import GoM
 from unikat.models.hdp import HDP
@@ -22,8 +22,10 @@ MODELS: dict[str, type[Any]] = {
 """Filled from here alone."""
 
 
-def build_model(name: str, options: Mapping[str, Any]) -> AnyModel:
+def build_model(name: str, options: Mapping[str, Any]) -> Any:
     """Make the model of a name, with its options.
+
+    `auto` is no model itself: `risk.auto.decided` puts one in its place.
 
     Raises
     ------
@@ -35,10 +37,11 @@ def build_model(name: str, options: Mapping[str, Any]) -> AnyModel:
     >>> build_model("hdp", {"alpha": "per-record"}).alpha
     'per-record'
     """
-    kind = MODELS.get(name)
+    kind = Auto if name == Auto.name else MODELS.get(name)
     if kind is None:
+        names = [Auto.name, *MODELS]
         raise SpecError(
-            f"There is no model {name!r}.{suggest(name, MODELS)} Models: {', '.join(MODELS)}."
+            f"There is no model {name!r}.{suggest(name, names)} Models: {', '.join(names)}."
         )
     known = [field.name for field in fields(kind)]
     for option in options:
@@ -47,8 +50,7 @@ def build_model(name: str, options: Mapping[str, Any]) -> AnyModel:
                 f"The model {name!r} has no option {option!r}.{suggest(option, known)} "
                 f"Options: {', '.join(known)}.{_elsewhere(option)}"
             )
-    model: AnyModel = kind(**options)
-    return model
+    return kind(**options)
 
 
 def _elsewhere(option: str) -> str:

@@ -20,9 +20,14 @@ from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
 from unikat.report.files import make_folder
 from unikat.report.source import tabulate, without_conflicts
+from unikat.risk.auto import Means, decided
 from unikat.risk.bootstrap import observer_for
+from unikat.risk.compare import Store
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.measures import RiskMeasures
+
+EVIDENCE = "evidence"
+"""Folder inside a run's in which `auto` keeps finished fits until the run has converged."""
 
 
 def run(
@@ -83,6 +88,19 @@ def run(
     try:
         draws = None
         if not known_exactly(table):
+            model = decided(
+                model,
+                table,
+                seed=spec.sampling.seed,
+                level=spec.report.level,
+                means=Means(
+                    workers=workers,
+                    folder=folder / EVIDENCE,
+                    resume=resume,
+                    progress=progress,
+                    stage=stage,
+                ),
+            )
             tell("Fitting")
             draws = sample(
                 model,
@@ -107,6 +125,7 @@ def run(
                 folder.rmdir()
     if estimate.converged:
         checkpoint.remove()
+        Store(folder=folder / EVIDENCE).clear()
     return estimate
 
 

@@ -140,7 +140,7 @@ class ComparisonSpec(Spec):
         for text in self.models:
             spec = ModelSpec.of(text)
             model = build_model(spec.name, spec.options)
-            known = [field.name for field in fields(model)]  # type: ignore[arg-type]  # a dataclass
+            known = [field.name for field in fields(model)]
             options += known
             if self.path is None or self.path.option not in known:
                 found.append(Named(label=spec.label, name=spec.name, model=model))

@@ -291,7 +291,8 @@ def spec_of(
     if handled is not None and values.get("zeros") is None:
         values["zeros"] = zeros_spec(handled)
     if draws is not None:
-        model: Any = draws.model
+        # A calibrated model stands for `auto`, which finds the same again.
+        model: Any = getattr(draws.model, "asked", draws.model)
         values["model"] = {"name": model.name, **asdict(model)}
         sampling = values.setdefault("sampling", {})
         sampling |= {"chains": draws.n_chains, "seed": draws.seed, "thin": draws.thin}

@@ -13,7 +13,7 @@ population's own randomness, all as they are under the fitted model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from unikat.inference.draws import Observer
 from unikat.kernels import cells as kernels
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
-from unikat.risk.measures import RiskMeasures
+from unikat.risk.measures import TAUS, RiskMeasures
 from unikat.rng import chain_key
 
 _TAUS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
@@ -55,7 +55,7 @@ class Bootstrapped:
     """(n_incomplete_cells,): records of these patterns."""
     zeros: Diagram | None
 
-    monitored: ClassVar[tuple[str, ...]] = RiskMeasures.monitored
+    monitored: ClassVar[tuple[str, ...]] = TAUS
 
     @classmethod
     def of(cls, measures: Observer, table: CellTable) -> Bootstrapped:
@@ -141,7 +141,12 @@ def _n_imputed(table: CellTable) -> int:
 
 
 def observer_for(model: Any, measures: Observer, table: CellTable) -> Observer:
-    """Return the observer of a model: with bootstrap errors if it asks for them."""
+    """Return the observer of a model: with bootstrap errors if it asks for them.
+
+    Where the model puts its own error on the probabilities, convergence is judged without it too.
+    """
     if getattr(model, "interval", None) == "bootstrap":
         return Bootstrapped.of(measures, table)
+    if isinstance(measures, RiskMeasures) and hasattr(model, "risk_probabilities"):
+        return replace(measures, with_model=True)
     return measures

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unikat import __version__
+from unikat._typing import Float64
 from unikat.data.table import CellTable
 from unikat.errors import OutputError, SpecError
 from unikat.inference import checkpoint as checkpoints
@@ -39,6 +40,7 @@ from unikat.risk.predictive import (
     CheckedMeasures,
     PredictiveCheck,
     counts_of_counts,
+    overdispersion_likelihood,
     predictive_checks,
 )
 
@@ -137,6 +139,8 @@ class RiskFit:
     """Samples simulated for the checks."""
     warnings: tuple[str, ...]
     sampling: SamplingRecord
+    overdispersion: tuple[float, ...]
+    """Log-likelihood of each value of `OVERDISPERSION` (see `overdispersion_likelihood`)."""
     fit: Mapping[str, Any] = field(default_factory=dict)
     """What the model says of its fit; empty where it says nothing."""
 
@@ -146,6 +150,8 @@ class ScoreFit:
     """One model fitted to the records kept, and its score on those left out."""
 
     score: HeldOutScore
+    matches: Float64
+    """Log-likelihood of each overdispersion and shift (see `risk.matches`), (m, s)."""
     sampling: SamplingRecord
 
 
@@ -345,18 +351,20 @@ class _Runner:
             return _risk_fit(kept)
         draws = self._draws(candidate, RISK, self.table, observer)
         level = self.settings.level
-        estimate = assess(draws, self.table, level=level)
+        estimate = assess(replace(draws, totals=draws.totals.risk), self.table, level=level)
         simulated = {name: draws.retained(name) for name in NAMES}
+        observed = counts_of_counts(self.table)
         fit = RiskFit(
             tau1=estimate.tau1,
             tau2=estimate.tau2,
             tau1_expected=estimate.tau1_expected,
             tau2_expected=estimate.tau2_expected,
             tau1_deviation=float(draws.retained("tau1").std()),
-            checks=predictive_checks(counts_of_counts(self.table), simulated, level=level),
+            checks=predictive_checks(observed, simulated, level=level),
             n_simulated=int(np.isfinite(simulated[NAMES[0]]).sum()),
             warnings=estimate.warnings,
             sampling=SamplingRecord.of(draws),
+            overdispersion=tuple(overdispersion_likelihood(observed, draws.totals).tolist()),
             fit=draws.facts.plain,
         )
         self._keep(candidate, RISK, observer, asdict(fit))
@@ -367,19 +375,21 @@ class _Runner:
     ) -> ScoreFit:
         """Fit a model to the records kept and score those left out."""
         self._tell(candidate, position, "predicting records left out")
-        observer = PredictiveProbabilities.of(left_out)
+        observer = PredictiveProbabilities.of(kept, left_out)
         stored = self._kept(candidate, HELD_OUT, observer)
         if stored is not None:
             return _score_fit(stored)
         draws = self._draws(candidate, HELD_OUT, kept, observer)
         score = held_out_score(draws.totals, left_out.counts)
-        fit = ScoreFit(score=score, sampling=SamplingRecord.of(draws))
+        matches = observer.matches.log_likelihood(draws.totals.matches)
+        fit = ScoreFit(score=score, matches=matches, sampling=SamplingRecord.of(draws))
         self._keep(candidate, HELD_OUT, observer, asdict(fit))
         return fit
 
     def _tell(self, candidate: Candidate, position: int, what: str) -> None:
         if self.stage is not None:
-            self.stage(f"{candidate.label} ({position + 1} of {self.n_models}): {what}")
+            which = f" ({position + 1} of {self.n_models})" if self.n_models > 1 else ""
+            self.stage(f"{candidate.label}{which}: {what}")
 
     def _draws(
         self, candidate: Candidate, kind: str, table: CellTable, observer: Observer
@@ -455,6 +465,7 @@ def _risk_fit(kept: Mapping[str, Any]) -> RiskFit:
         values = dict(kept) | {name: Summary(**kept[name]) for name in measures}
         values["checks"] = tuple(PredictiveCheck(**check) for check in kept["checks"])
         values["sampling"] = SamplingRecord(**kept["sampling"])
+        values["overdispersion"] = tuple(kept["overdispersion"])
         return RiskFit(**values)
     except (TypeError, KeyError) as error:
         raise _not_understood(error) from error
@@ -463,7 +474,9 @@ def _risk_fit(kept: Mapping[str, Any]) -> RiskFit:
 def _score_fit(kept: Mapping[str, Any]) -> ScoreFit:
     try:
         score = HeldOutScore(**kept["score"])
-        return ScoreFit(score=score, sampling=SamplingRecord(**kept["sampling"]))
+        return ScoreFit(
+            score=score, matches=kept["matches"], sampling=SamplingRecord(**kept["sampling"])
+        )
     except (TypeError, KeyError) as error:
         raise _not_understood(error) from error
 

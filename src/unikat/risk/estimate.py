@@ -11,6 +11,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
+from unikat.models.base import CHAINS
 from unikat.risk.measures import RiskTotals
 
 EXPECTED_RHAT = 1.05
@@ -119,7 +120,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         for name in ("tau1", "tau2", "tau1_expected", "tau2_expected")
     }
     warnings = [*_masked(table), *draws.facts.warnings]
-    chains = getattr(draws.model, "uncertainty", "posterior") == "posterior"
+    chains = getattr(draws.model, "uncertainty", "posterior") in CHAINS
     if not draws.converged:
         worst = max(
             (d.rhat for d in draws.diagnostics.values() if np.isfinite(d.rhat)), default=np.nan

@@ -15,6 +15,7 @@ from unikat.inference.chains import Plan, sample
 from unikat.inference.identity import check_distinct
 from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel, check_keys
+from unikat.risk.auto import Means, decided
 from unikat.risk.bootstrap import observer_for
 from unikat.risk.designs import (
     DesignName,
@@ -255,13 +256,16 @@ def run_job(job: Job) -> FitScore:
     try:
         draws = None
         if not known_exactly(table):
+            workers = Workers(n_workers=1, n_threads=job.n_threads)
+            means = Means(workers=workers)
+            model = decided(job.model, table, seed=job.seed, level=job.level, means=means)
             draws = sample(
-                job.model,
+                model,
                 table,
-                observer_for(job.model, RiskMeasures.of(table), table),
+                observer_for(model, RiskMeasures.of(table), table),
                 seed=job.seed,
                 plan=job.plan,
-                workers=Workers(n_workers=1, n_threads=job.n_threads),
+                workers=workers,
             )
             if draws.stop_reason == "interrupted":
                 raise KeyboardInterrupt

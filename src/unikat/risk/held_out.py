@@ -24,7 +24,8 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import CHAINS, AnyModel, Stream
+from unikat.risk.matches import EVERY, Matches, MatchTotals
 from unikat.rng import check_seed
 
 _SPAWN_KEY = (0x68656C64, 0)
@@ -40,6 +41,8 @@ class ScoreTotals(NamedTuple):
     """(1,)"""
     probability: Float64
     """(n_cells,): of the cells of the records left out."""
+    matches: MatchTotals
+    """Of the records left out that match a kept one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,27 +60,41 @@ class PredictiveProbabilities:
     """(n_cells, n_keys): patterns of the records left out, each once."""
     counts: Int64
     """(n_cells,): records left out in each."""
+    matches: Matches
 
     monitored: ClassVar[tuple[str, ...]] = ("log_score",)
 
     @classmethod
-    def of(cls, left_out: CellTable) -> PredictiveProbabilities:
-        """Prepare for the table of the records left out."""
-        return cls(cells=left_out.cells, counts=left_out.counts)
+    def of(cls, kept: CellTable, left_out: CellTable) -> PredictiveProbabilities:
+        """Prepare for the tables of the records kept and left out."""
+        return cls(cells=left_out.cells, counts=left_out.counts, matches=Matches.of(kept, left_out))
+
+    def compile(self) -> None:
+        """Compile the kernel (or load it from the cache)."""
+        self.matches.compile()
 
     def start(self) -> ScoreTotals:
         """Empty totals."""
-        return ScoreTotals(n_draws=np.zeros(1, np.int64), probability=np.zeros(len(self.cells)))
+        return ScoreTotals(
+            n_draws=np.zeros(1, np.int64),
+            probability=np.zeros(len(self.cells)),
+            matches=self.matches.start(),
+        )
 
     def cost(self, model: AnyModel, data: Any) -> float:
         """Counted work of one observation, in the model's unit."""
-        return float(model.cost(data)[1] * len(self.cells))
+        return float(model.cost(data)[1] * len(self.cells)) + self.matches.cost()
 
     def observe(
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: ScoreTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its score."""
         p = model.predictive_probabilities(stream, state, data, self.cells)
+        # Counted from the start of an epoch: the totals know, and nothing but the draws decides.
+        # Fits that do not move need one look.
+        every = EVERY if model.uncertainty in CHAINS else 2**62
+        if totals.n_draws[0] % every == 0:
+            self.matches.observe(stream, model, state, data, totals.matches)
         totals.n_draws[0] += 1
         totals.probability[...] += p
         logs = np.log(np.maximum(p, FLOOR))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
 from unikat.rng import chain_key
 
+TAUS = ("tau1", "tau2")
+WITHOUT_ERROR = ("tau1_model", "tau2_model")
 _PARTS = 16
 """Every draw leaves keys out for one of so many parts of the sample uniques."""
 _RISK_COST = 250.0
@@ -52,7 +54,9 @@ class RiskMeasures:
     """The observer that computes tau1, tau2 and the records' risks from a model's cells.
 
     Unobserved counts follow the model's `population` law. Built from a table by :meth:`of`. Scalars
-    per draw: ``tau1``, ``tau2`` (predictive), ``tau1_expected``, ``tau2_expected``.
+    per draw: ``tau1``, ``tau2`` (predictive), ``tau1_expected``, ``tau2_expected``; of a model that
+    puts its own error on the probabilities also ``tau1_model``, ``tau2_model``, the expected
+    measures without that error.
     """
 
     cells: Int32
@@ -75,8 +79,14 @@ class RiskMeasures:
     margin_key: Int64
     """(n_margins,): the key left out."""
     n_bins: int
+    with_model: bool = False
+    """Convergence is judged on `WITHOUT_ERROR` too: the error is drawn anew for every state, and
+    would hide that chains disagree."""
 
-    monitored: ClassVar[tuple[str, ...]] = ("tau1", "tau2")
+    @property
+    def monitored(self) -> tuple[str, ...]:
+        """Scalars on which convergence is judged."""
+        return (*TAUS, *WITHOUT_ERROR) if self.with_model else TAUS
 
     @classmethod
     def of(cls, table: CellTable) -> RiskMeasures:
@@ -137,12 +147,13 @@ class RiskMeasures:
         """Add one state to the totals and return its tau's."""
         totals.n_draws[0] += 1
         if len(self.incomplete):
-            p, tau = self._observe_imputed(stream, model, state, data, totals)
+            p, q, tau = self._observe_imputed(stream, model, state, data, totals)
         else:
             p = model.cell_probabilities(stream, state, data, self.cells)
+            q = _with_error(stream, model, data, p, self.counts)
             each = np.arange(len(p))
-            tau = self._add(stream, model, p, self.counts, self.unique, each, totals)
-        self._add_margins(stream, model, state, data, p, totals)
+            tau = self._add(stream, model, p, q, self.counts, self.unique, each, totals)
+        self._add_margins(stream, model, state, data, p, q, totals)
         return tau
 
     def _add(
@@ -150,32 +161,41 @@ class RiskMeasures:
         stream: Stream,
         model: AnyModel,
         p: Float64,
+        q: Float64,
         counts: Float64,
         unique: Bool,
         pattern: Int64,
         totals: RiskTotals,
     ) -> Mapping[str, float]:
-        """Add risks of (probability, count, unique) items, each credited to a pattern."""
-        r1, r2 = np.empty(len(p)), np.empty(len(p))
+        """Add risks of (probability, count, unique) items, each credited to a pattern.
+
+        p are the model's probabilities, q the same with its error, if it has one.
+        """
+        r1, r2 = np.empty(len(q)), np.empty(len(q))
         poisson = model.population == "poisson"
-        kernels.cell_risk(self.unobserved, p, counts, poisson, r1, r2)
+        kernels.cell_risk(self.unobserved, q, counts, poisson, r1, r2)
         r1[~unique] = 0.0
         kernels.add_records(
             r1, r2, pattern, totals.weight, totals.r1, totals.r2, totals.histogram_r1,
             totals.histogram_r2,
         )  # fmt: skip
         key = chain_key(stream.seed, stream.chain)
-        tau1, tau2 = kernels.draw_population(key, stream.sweep, self.unobserved, p[unique], poisson)
-        return {
+        tau1, tau2 = kernels.draw_population(key, stream.sweep, self.unobserved, q[unique], poisson)
+        found = {
             "tau1": tau1,
             "tau2": tau2,
             "tau1_expected": float(r1[unique].sum()),
             "tau2_expected": float(r2[unique].sum()),
         }
+        if q is not p:
+            alone, matched = np.empty(int(unique.sum())), np.empty(int(unique.sum()))
+            kernels.cell_risk(self.unobserved, p[unique], counts[unique], poisson, alone, matched)
+            found |= {"tau1_model": float(alone.sum()), "tau2_model": float(matched.sum())}
+        return found
 
     def _observe_imputed(
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
-    ) -> tuple[Float64, Mapping[str, float]]:
+    ) -> tuple[Float64, Float64, Mapping[str, float]]:
         """Observe with the incomplete records imputed and all records counted afresh."""
         imputed = model.impute(stream, state, data)
         owner = np.repeat(self.incomplete, self.n_incomplete)
@@ -187,13 +207,17 @@ class RiskMeasures:
         records = np.concatenate((self.counts[complete], np.ones(len(imputed))))
         count = np.bincount(where, records).astype(np.float64)
         p = model.cell_probabilities(stream, state, data, everybody[first])
+        q = _with_error(stream, model, data, p, count)
         # A pattern that many records share is one item; each imputed record is its own.
         item_pattern = np.concatenate((complete, owner))
         unique = count[where] == 1.0
-        tau = self._add(stream, model, p[where], count[where], unique, item_pattern, totals)
-        by_pattern = np.zeros(len(self.cells))
+        items = p[where]
+        erring = items if q is p else q[where]
+        tau = self._add(stream, model, items, erring, count[where], unique, item_pattern, totals)
+        by_pattern, with_error = np.zeros(len(self.cells)), np.zeros(len(self.cells))
         by_pattern[complete] = p[where[: len(complete)]]
-        return by_pattern, tau
+        with_error[complete] = q[where[: len(complete)]]
+        return by_pattern, by_pattern if q is p else with_error, tau
 
     def _add_margins(
         self,
@@ -202,6 +226,7 @@ class RiskMeasures:
         state: Any,
         data: Any,
         p: Float64,
+        q: Float64,
         totals: RiskTotals,
     ) -> None:
         """Leave out each key in turn for one part of the sample uniques."""
@@ -213,10 +238,17 @@ class RiskMeasures:
         if first == last:
             return
         totals.key_draws[part] += 1
-        r1 = self._alone(model, p[self.unique][first:last])
+        r1 = self._alone(model, q[self.unique][first:last])
         totals.key_drop[first:last] += r1[:, None]
         within = slice(*np.searchsorted(self.margin_unique, (first, last)))
         margin_p = model.cell_probabilities(stream, state, data, self.margins[within])
+        if q is not p:
+            # The cell itself, with its error, and the cells that join it, which no record is in.
+            of_cell = self.margin_unique[within]
+            joining = np.maximum(margin_p - p[self.unique][of_cell], 0.0)
+            none = np.zeros(len(joining))
+            joining = _with_error(stream, model, data, joining, none)
+            margin_p = q[self.unique][of_cell] + joining
         without = self._alone(model, margin_p)
         # Each (unique, key) occurs once, so fancy indexing does not lose anything.
         totals.key_drop[self.margin_unique[within], self.margin_key[within]] -= without
@@ -226,6 +258,13 @@ class RiskMeasures:
         if model.population == "poisson":
             return np.exp(-self.unobserved * p)
         return np.exp(self.unobserved * np.log1p(-np.minimum(p, 1.0 - 1.2e-16)))
+
+
+def _with_error(stream: Stream, model: AnyModel, data: Any, p: Float64, counts: Float64) -> Float64:
+    """Put the model's own error on probabilities; the very same array if it has none."""
+    hook = getattr(model, "risk_probabilities", None)
+    found: Float64 = p if hook is None else hook(stream, data, p, counts)
+    return found
 
 
 def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:

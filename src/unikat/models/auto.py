@@ -1,0 +1,98 @@
+"""`auto`: no model of its own, but the wish to have one chosen and its error found out.
+
+`risk.auto` fits the candidates, weighs the evidence, and puts a `Calibrated` model in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from unikat.errors import SpecError
+from unikat.models.base import check_keys
+from unikat.models.profiles import check_bool, check_positive
+
+CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
+"""One of each family that answers within a minute: classes, mixed membership, all pairs of keys,
+independence with random effects."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto:
+    """Several candidates, of which the one that predicts best is fitted together with its error.
+
+    Parameters
+    ----------
+    candidates
+        Models as the command line names them; those with a posterior can be chosen, the others
+        are shown beside them.
+    evidence_seconds
+        Work spent on the evidence, in seconds of a usual processor: counted, not timed, so that
+        the choice does not depend on the machine.
+    held_out
+        Share of the records that are left out and predicted. What is known of the error of models
+        was learned with one half.
+    calibrate
+        Put the error of the chosen model on its answer; without it only the choice is made.
+    """
+
+    name: ClassVar[str] = "auto"
+    candidates: tuple[str, ...] = CANDIDATES
+    evidence_seconds: float = 60.0
+    held_out: float = 0.5
+    calibrate: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        texts: Any = self.candidates
+        if isinstance(texts, str):
+            texts = texts.split(",")
+        if not isinstance(texts, (list, tuple)) or not all(
+            isinstance(text, str) and text.strip() for text in texts
+        ):
+            raise SpecError(
+                f"model option candidates is {self.candidates!r}; it must be a list of models, "
+                'such as ["latent-class", "hdp"].'
+            )
+        object.__setattr__(self, "candidates", tuple(text.strip() for text in texts))
+        check_positive(self, ["evidence_seconds", "held_out"])
+        if self.held_out >= 1.0:
+            raise SpecError(f"model option held_out is {self.held_out!r}; it is a share, below 1.")
+        check_bool(self, "calibrate")
+        # Refuses candidates that do not exist before any file is read.
+        eligible = [model for model in self.models().values() if _has_posterior(model)]
+        if not eligible:
+            raise SpecError(
+                "model option candidates names no model with a posterior, of which one could be "
+                "chosen; add latent-class, hdp or gom."
+            )
+
+    def models(self) -> dict[str, Any]:
+        """The candidates by the names they were given."""
+        from unikat.models.catalogue import build_model
+        from unikat.provenance import ModelSpec
+
+        found: dict[str, Any] = {}
+        for text in self.candidates:
+            named = ModelSpec.of(text)
+            if named.name == self.name:
+                raise SpecError("model option candidates names auto itself; leave it out.")
+            found[text] = build_model(named.name, named.options)
+        return found
+
+    def check_keys(self, names: Sequence[str]) -> None:
+        """Let the candidates refuse keys (SpecError)."""
+        for model in self.models().values():
+            check_keys(model, names)
+
+    def compile(self, zeros: bool = False) -> None:
+        """Compile the kernels of the candidates (or load them from the cache)."""
+        for model in self.models().values():
+            hook = getattr(model, "compile", None)
+            if hook is not None:
+                hook(zeros)
+
+
+def _has_posterior(model: Any) -> bool:
+    return bool(model.uncertainty == "posterior")

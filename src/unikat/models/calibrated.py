@@ -1,0 +1,156 @@
+"""A model together with its own error: what `auto` fits in the end.
+
+No model gives the cells their exact probabilities. Here that of cell c is
+
+    q_c = exp(d) p_c g_c,    g_c ~ Gamma(1/k, 1/k),
+
+with p_c from the wrapped model, k the overdispersion of the cells around it, and d the error of its
+general level. k and d are drawn together, anew for every kept state, from what is known of them
+(`risk.calibrate`), g_c from its posterior given the cell's records. Everything else, the sampler
+above all, is the wrapped model's: how wrong it is does not feed back into its parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float64, Int32
+from unikat.data.table import CellTable
+from unikat.kernels import overdispersion as kernels
+from unikat.models.base import (
+    NO_FACTS,
+    AnyModel,
+    Facts,
+    Info,
+    PopulationLaw,
+    Stream,
+    Uncertainty,
+)
+from unikat.rng import chain_key
+
+OVERDISPERSION: Float64 = np.exp(np.linspace(math.log(0.005), math.log(2.0), 24))
+"""Values of k among which it is drawn."""
+SHIFTS: Float64 = np.round(
+    np.concatenate(
+        (np.arange(-1.2, -0.45, 0.15), np.arange(-0.4, 0.41, 0.05), np.arange(0.5, 1.2, 0.15))
+    ),
+    2,
+)
+"""Values of d among which it is drawn, closer together around 0."""
+
+
+class CalibratedData(NamedTuple):
+    """The wrapped model's data, and the size of the sample."""
+
+    wrapped: Any
+    n_records: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrated:
+    """A model whose cells' probabilities carry its error.
+
+    Parameters
+    ----------
+    wrapped
+        The model that is fitted.
+    weights
+        Probabilities of all pairs of k and d, in the order of `OVERDISPERSION` and, for each of
+        these, of `SHIFTS`; in any unit.
+    asked
+        The model that the user named, whose options the run is written down with.
+    told
+        What is to be said of it, beside what the wrapped model says of its fit.
+    """
+
+    name: ClassVar[str] = "auto"
+    uncertainty: ClassVar[Uncertainty] = "calibrated"
+    wrapped: AnyModel
+    weights: tuple[float, ...]
+    asked: Any
+    told: Facts = NO_FACTS
+
+    @property
+    def population(self) -> PopulationLaw:
+        """That of the wrapped model."""
+        return self.wrapped.population
+
+    def compile(self, zeros: bool = False) -> None:
+        """Compile the kernels (or load them from the cache)."""
+        hook = getattr(self.wrapped, "compile", None)
+        if hook is not None:
+            hook(zeros)
+        ones = np.ones(1)
+        kernels.draw_pair(chain_key(0, 0), 0, ones)
+        kernels.draw_rates(chain_key(0, 0), 0, ones, ones, 1.0, 1.0, 1.0, np.empty(1))
+
+    def prepare(self, table: CellTable) -> CalibratedData:
+        """Lay the table out for the wrapped model."""
+        return CalibratedData(self.wrapped.prepare(table), float(table.n_records))
+
+    def init(self, stream: Stream, data: CalibratedData) -> Any:
+        """Start as the wrapped model does."""
+        return self.wrapped.init(stream, data.wrapped)
+
+    def step(
+        self, stream: Stream, state: Any, data: CalibratedData, n_threads: int
+    ) -> tuple[Any, Info]:
+        """Make a sweep of the wrapped model."""
+        return self.wrapped.step(stream, state, data.wrapped, n_threads)
+
+    def cell_probabilities(
+        self, stream: Stream, state: Any, data: CalibratedData, cells: Int32
+    ) -> Float64:
+        """Probability of each cell under the wrapped model, (n,): without its error."""
+        return self.wrapped.cell_probabilities(stream, state, data.wrapped, cells)
+
+    def risk_probabilities(
+        self, stream: Stream, data: CalibratedData, p: Float64, counts: Float64
+    ) -> Float64:
+        """Probabilities with the model's error, (n,), for the risk measures.
+
+        Parameters
+        ----------
+        p
+            (n,): from `cell_probabilities` of this state.
+        counts
+            (n,): records in each cell. Where there are none the mean over g_c is taken.
+        """
+        key = chain_key(stream.seed, stream.chain)
+        pair = kernels.draw_pair(key, stream.sweep, np.cumsum(self.weights))
+        index, shift = divmod(pair, len(SHIFTS))
+        out = np.empty(len(p))
+        kernels.draw_rates(
+            key, stream.sweep, p, counts, data.n_records, OVERDISPERSION[index],
+            math.exp(SHIFTS[shift]), out,
+        )  # fmt: skip
+        return out
+
+    def predictive_probabilities(
+        self, stream: Stream, state: Any, data: CalibratedData, cells: Int32
+    ) -> Float64:
+        """Those of the wrapped model."""
+        return self.wrapped.predictive_probabilities(stream, state, data.wrapped, cells)
+
+    def impute(self, stream: Stream, state: Any, data: CalibratedData) -> Int32:
+        """Impute as the wrapped model does."""
+        return self.wrapped.impute(stream, state, data.wrapped)
+
+    def simulate(self, stream: Stream, state: Any, data: CalibratedData, n_records: int) -> Int32:
+        """Draw new individuals from the wrapped model."""
+        return self.wrapped.simulate(stream, state, data.wrapped, n_records)
+
+    def cost(self, data: CalibratedData) -> tuple[float, float]:
+        """Nanoseconds, roughly, of a sweep and of one cell probability with its error."""
+        sweep, cell = self.wrapped.cost(data.wrapped)
+        return sweep, cell + 150.0
+
+    def facts(self, data: CalibratedData) -> Facts:
+        """What is said of the choice, and what the wrapped model says of its fit."""
+        hook = getattr(self.wrapped, "facts", None)
+        found = NO_FACTS if hook is None else hook(data.wrapped)
+        return Facts({**self.told.values, **found.values}, (*self.told.warnings, *found.warnings))

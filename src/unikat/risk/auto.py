@@ -1,0 +1,288 @@
+"""`auto`: fit the candidates, weigh the evidence, and return the chosen model with its error.
+
+Half of the records are left out (`Auto.held_out`), every candidate is fitted to the others and to
+all, and the evidence is: the log score of the records left out; how many uniques, pairs and triples
+samples of the fitted model have; and how often the kept records are matched by those left out. The
+model with a posterior that scores best is chosen, unless the first of them is as good up to chance;
+its error is drawn from `risk.calibrate`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unikat._typing import Float64
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.inference.backends import Workers
+from unikat.inference.chains import Plan, StopRule
+from unikat.inference.progress import Progress
+from unikat.models.auto import Auto
+from unikat.models.base import AnyModel, Facts
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.risk.calibrate import posterior, prior, quantiles
+from unikat.risk.compare import (
+    HELD_OUT,
+    RISK,
+    Candidate,
+    ComparedModel,
+    ComparisonSettings,
+    Store,
+    compare,
+)
+from unikat.risk.held_out import HeldOutScore, differences
+
+CHAINS = 2
+"""Of every fit for the evidence."""
+SHARE_OF_RISK = 0.55
+"""Part of a candidate's work that its fit to all records may take."""
+LEAST_SWEEPS, MOST_SWEEPS = 200, 20_000
+CERTAIN = 2.0
+"""Standard errors by which another model must predict better to be preferred to the first."""
+MOST_UNSEEN = 0.05
+"""Share of the records above which levels that occur once are warned of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """With what the evidence is found, none of which has an influence on it."""
+
+    workers: Workers | None = None
+    folder: Path | None = None
+    """Where finished fits are kept, so that an interrupted run can go on."""
+    resume: bool = False
+    progress: Progress | None = None
+    stage: Callable[[str], None] | None = None
+
+
+def decided(
+    model: Any, table: CellTable, *, seed: int, level: float = 0.95, means: Means | None = None
+) -> Any:
+    """Return the model itself, or what `auto` puts in its place.
+
+    Parameters
+    ----------
+    model
+        Any model, or `Auto`.
+    table
+        The sample; its risk must not be known exactly.
+    seed
+        Of the fits for the evidence.
+    level
+        Probability of the intervals that are told.
+    means
+        Workers, folder, progress.
+
+    Returns
+    -------
+    Model
+        A `Calibrated` model in place of `Auto`, or the chosen model if that asks not to calibrate.
+
+    Raises
+    ------
+    SpecError
+        If no candidate with a posterior can be fitted to the table.
+    KeyboardInterrupt
+        On Ctrl-C; finished fits are in the folder.
+    """
+    if not isinstance(model, Auto):
+        return model
+    means = means or Means()
+    found, refused = _evidence(model, table, seed, level, means)
+    chosen = _choose(found)
+    weights = prior(table.n_keys)
+    assert chosen.held_out is not None
+    if model.calibrate:
+        weights = posterior(weights, chosen.held_out.matches)
+    told = _told(found, chosen, refused, weights if model.calibrate else None, table)
+    if not model.calibrate:
+        weights = np.zeros_like(weights)
+        weights[0, int(np.argmin(np.abs(SHIFTS)))] = 1.0
+    return Calibrated(
+        wrapped=chosen.model,
+        weights=tuple(weights.ravel().tolist()),
+        asked=model,
+        told=told,
+    )
+
+
+def _evidence(
+    auto: Auto, table: CellTable, seed: int, level: float, means: Means
+) -> tuple[tuple[ComparedModel, ...], dict[str, str]]:
+    """Fit the candidates one after the other; those that refuse the table are left out."""
+    models = auto.models()
+    budget = 1e9 * auto.evidence_seconds / len(models)
+    found: list[ComparedModel] = []
+    refused: dict[str, str] = {}
+    for number, (label, model) in enumerate(models.items(), start=1):
+        settings = ComparisonSettings(
+            seed=seed,
+            plan=Plan(n_chains=CHAINS, stop=StopRule(rhat=1.02, ess=400.0)),
+            held_out=auto.held_out,
+            level=level,
+        )
+        try:
+            limits = _limits(model, table, budget)
+            part = compare(
+                [Candidate(label=label, model=model)],
+                table,
+                replace(settings, limits={label: limits}),
+                workers=means.workers,
+                store=None
+                if means.folder is None
+                else Store(folder=means.folder, resume=means.resume),
+                progress=means.progress,
+                stage=_counted(means.stage, number, len(models)),
+            )
+        except SpecError as error:
+            refused[label] = str(error)
+            continue
+        if part.interrupted:
+            raise KeyboardInterrupt
+        found += part.models
+        first = found[0].risk
+        if len(found) == 1 and means.stage is not None:
+            means.stage(
+                f"First answer, before it is checked: τ1 about {first.tau1.mean:,.0f} "
+                f"({first.tau1.lower:,.0f} to {first.tau1.upper:,.0f})"
+            )
+    return tuple(found), refused
+
+
+def _counted(
+    stage: Callable[[str], None] | None, number: int, total: int
+) -> Callable[[str], None] | None:
+    """Say before everything which of the candidates it is about."""
+    if stage is None:
+        return None
+    return lambda text: stage(f"Candidate {number} of {total}: {text}")
+
+
+def _limits(model: AnyModel, table: CellTable, budget: float) -> dict[str, int]:
+    """Sweeps of both fits of a candidate: counted work, in nanoseconds, and never the clock."""
+    if model.uncertainty != "posterior":
+        _refuse_large(model, table, budget)
+        return {}
+    sweep = model.cost(model.prepare(table))[0]
+    # Observing costs about half of what sweeping does, and checking as much again.
+    affordable = {
+        RISK: SHARE_OF_RISK * budget / (2.0 * sweep),
+        HELD_OUT: (1.0 - SHARE_OF_RISK) * budget / (2.0 * sweep * (1.0 - 0.5 * SHARE_OF_RISK)),
+    }
+    return {
+        kind: int(min(max(sweeps, LEAST_SWEEPS), MOST_SWEEPS))
+        for kind, sweeps in affordable.items()
+    }
+
+
+def _refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
+    """Refuse a fit that walks over more combinations than the time set aside allows."""
+    grid = math.prod(float(n) for n in table.n_levels)
+    if grid > budget / 50.0:
+        raise SpecError(
+            f"{model.name} fits {grid:,.0f} combinations of levels, which may take longer than "
+            "the time set aside for it (evidence_seconds)."
+        )
+
+
+def _choose(found: tuple[ComparedModel, ...]) -> ComparedModel:
+    """Return the candidate that predicts best, of those with a posterior; the first if in doubt."""
+    eligible = [one for one in found if one.model.uncertainty == "posterior"]
+    if not eligible:
+        raise SpecError(
+            "No candidate with a posterior could be fitted to this file; name a model with --model."
+        )
+    first = chosen = eligible[0]
+    for other in eligible[1:]:
+        here, there = _score(first), _score(other)
+        fewer_zeros = there.n_zero < here.n_zero
+        gain = _gain(other, first)
+        better = fewer_zeros or (there.n_zero == here.n_zero and gain[0] > CERTAIN * gain[1])
+        if better and (chosen is first or _score(other).mean > _score(chosen).mean):
+            chosen = other
+    return chosen
+
+
+def _score(one: ComparedModel) -> HeldOutScore:
+    assert one.held_out is not None
+    return one.held_out.score
+
+
+def _gain(one: ComparedModel, other: ComparedModel) -> tuple[float, float]:
+    """Mean gain in log score of one model over another, and its standard error."""
+    pair = differences([_score(one), _score(other)])
+    # One of the two is the best, whose own difference is 0.
+    worse = pair[1] if pair[1].mean or not pair[0].mean else pair[0]
+    sign = -1.0 if worse is pair[1] else 1.0
+    return sign * worse.mean, worse.standard_error
+
+
+def _told(
+    found: tuple[ComparedModel, ...],
+    chosen: ComparedModel,
+    refused: dict[str, str],
+    weights: Float64 | None,
+    table: CellTable,
+) -> Facts:
+    """Say what was found out, for the report and `result.json`."""
+    best = differences([_score(one) for one in found])
+    rows: list[dict[str, Any]] = []
+    for one, from_best in zip(found, best, strict=True):
+        uniques = one.risk.checks[0]
+        rows.append(
+            {
+                "model": one.label,
+                "chosen": one is chosen,
+                "score": _score(one).mean,
+                "impossible": _score(one).n_zero,
+                "behind": from_best.mean,
+                "behind_error": from_best.standard_error,
+                "uniques": uniques.mean / uniques.observed - 1.0 if uniques.observed else None,
+                "tau1": one.risk.tau1.mean,
+                "tau1_lower": one.risk.tau1.lower,
+                "tau1_upper": one.risk.tau1.upper,
+                "tau2": one.risk.tau2.mean,
+                "converged": one.converged,
+            }
+        )
+    values: dict[str, Any] = {"chosen": chosen.label, "candidates": rows}
+    if refused:
+        values["not_fitted"] = [{"model": name, "reason": why} for name, why in refused.items()]
+    if weights is not None:
+        level = chosen.risk.tau1.level
+        values["model_error"] = [
+            _row("overdispersion", weights.sum(axis=1), OVERDISPERSION, level),
+            _row("level", weights.sum(axis=0), np.exp(SHIFTS), level),
+        ]
+        values["before"] = {
+            name: getattr(chosen.risk.tau1, name) for name in ("mean", "lower", "upper")
+        }
+    return Facts(values, _rare_levels(table))
+
+
+def _row(name: str, weights: Float64, values: Float64, level: float) -> dict[str, Any]:
+    lower, middle, upper = quantiles(weights, values, level)
+    return {"what": name, "lower": lower, "median": middle, "upper": upper}
+
+
+def _rare_levels(table: CellTable) -> tuple[str, ...]:
+    """Warn of keys of which the file cannot have all levels: many of them occur once."""
+    warnings = []
+    for j, key in enumerate(table.keys):
+        codes = table.cells[:, j]
+        seen = np.bincount(codes[codes >= 0], table.counts[codes >= 0], key.n_levels)
+        once = int(np.sum(seen == 1))
+        # A level without a record is known from somewhere else, so all of them may be.
+        if np.all(seen > 0) and once > MOST_UNSEEN * table.n_records:
+            warnings.append(
+                f"{once:,} of the {key.n_levels:,} levels of {key.name} occur once in the file, so "
+                "the population has many that the file has not, and τ1 and τ2 come out too low. "
+                f"Recode {key.name}, or name a codebook with all its levels."
+            )
+    return tuple(warnings)

@@ -1,0 +1,104 @@
+"""How often records are matched by others of the same sample: the one truth every owner has.
+
+Of the records that are kept, those in a cell of their own are sample uniques of a smaller sample,
+and the records left out are a population of which all is known: how many of them fall in the
+same cell can be compared with what the model, fitted to the records kept, expects. With gamma
+effects of overdispersion k on the cells and an error d of the level (`models.calibrated`) the
+matches of a cell are negative binomial; so they have a likelihood for each pair (k, d).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float64, Int32, Int64
+from unikat.data.table import CellTable, pattern_ids
+from unikat.kernels.overdispersion import match_likelihood
+from unikat.models.base import AnyModel, Stream
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+
+MOST_CELLS = 1500
+"""Cells looked at; the likelihood of more is scaled up from these."""
+EVERY = 8
+"""One of so many kept draws is looked at: the likelihood of all pairs costs more than a sweep."""
+MOST_MATCHES = 60
+"""More matches count as so many: such cells are far from unique."""
+
+
+class MatchTotals(NamedTuple):
+    """Sums over draws."""
+
+    n_draws: Int64
+    """(1,): draws looked at."""
+    probability: Float64
+    """(n_cells, len(OVERDISPERSION), len(SHIFTS)): of the matches of each cell."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Matches:
+    """The cells with one kept record, and the records left out that match it."""
+
+    cells: Int32
+    """(n_cells, n_keys)"""
+    matches: Int64
+    """(n_cells,)"""
+    n_kept: int
+    n_left_out: int
+    share: float
+    """Share of such cells that are looked at."""
+
+    @classmethod
+    def of(cls, kept: CellTable, left_out: CellTable) -> Matches:
+        """Count the matches of two parts of a sample; records with missing keys do not count."""
+        here, there = ~kept.incomplete, ~left_out.incomplete
+        single = here & (kept.counts == 1)
+        cells = kept.cells[single]
+        ids = pattern_ids(np.concatenate((cells, left_out.cells[there])), kept.n_levels)
+        _, where = np.unique(ids, return_inverse=True)
+        counts = np.zeros(int(where.max(initial=-1)) + 1, np.int64)
+        counts[where[len(cells) :]] = left_out.counts[there]
+        matches = np.minimum(counts[where[: len(cells)]], MOST_MATCHES)
+        # The cells are sorted by their levels, so every so many of them is no choice by risk.
+        chosen = np.linspace(0, len(cells) - 1, min(len(cells), MOST_CELLS)).astype(np.int64)
+        return cls(
+            cells=cells[chosen],
+            matches=matches[chosen],
+            n_kept=int(kept.counts[here].sum()),
+            n_left_out=int(left_out.counts[there].sum()),
+            share=len(chosen) / max(len(cells), 1),
+        )
+
+    def compile(self) -> None:
+        """Compile the kernel (or load it from the cache)."""
+        one = np.ones(1)
+        match_likelihood(one, np.ones(1, np.int64), 1.0, 1.0, one, one, np.zeros((1, 1, 1)))
+
+    def cost(self) -> float:
+        """Work of one observation on average, in nanoseconds, roughly."""
+        return 40.0 * len(self.cells) * len(OVERDISPERSION) * len(SHIFTS) / EVERY
+
+    def start(self) -> MatchTotals:
+        """Empty totals."""
+        shape = (len(self.cells), len(OVERDISPERSION), len(SHIFTS))
+        return MatchTotals(n_draws=np.zeros(1, np.int64), probability=np.zeros(shape))
+
+    def observe(
+        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: MatchTotals
+    ) -> None:
+        """Add one state to the totals."""
+        totals.n_draws[0] += 1
+        p = model.cell_probabilities(stream, state, data, self.cells)
+        match_likelihood(
+            p, self.matches, float(self.n_kept), float(self.n_left_out), OVERDISPERSION, SHIFTS,
+            totals.probability,
+        )  # fmt: skip
+
+    def log_likelihood(self, totals: MatchTotals) -> Float64:
+        """Log-likelihood of each (k, d), (len(OVERDISPERSION), len(SHIFTS)), the largest 0."""
+        mean = totals.probability / max(int(totals.n_draws[0]), 1)
+        values: Float64 = np.log(np.maximum(mean, 1e-300)).sum(axis=0) / self.share
+        below: Float64 = values - values.max()
+        return below
