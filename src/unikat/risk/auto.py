@@ -118,6 +118,7 @@ def _evidence(
     """Fit the candidates one after the other; those that refuse the table are left out."""
     models = auto.models()
     budget = 1e9 * auto.evidence_seconds / len(models)
+    store = None if means.folder is None else Store(folder=means.folder, resume=means.resume)
     found: list[ComparedModel] = []
     refused: dict[str, str] = {}
     for number, (label, model) in enumerate(models.items(), start=1):
@@ -134,9 +135,7 @@ def _evidence(
                 table,
                 replace(settings, limits={label: limits}),
                 workers=means.workers,
-                store=None
-                if means.folder is None
-                else Store(folder=means.folder, resume=means.resume),
+                store=store,
                 progress=means.progress,
                 stage=_counted(means.stage, number, len(models)),
             )

@@ -213,7 +213,8 @@ def overdispersion_likelihood(observed: Int64, totals: CheckedTotals) -> Float64
         return np.zeros(len(OVERDISPERSION))
     expected = np.maximum(totals.sizes / n, 1e-9)
     values: Float64 = (observed[:3] * np.log(expected) - expected).sum(axis=1)
-    return values - values.max()
+    below: Float64 = values - values.max()
+    return below
 
 
 def predictive_p_value(observed: float, simulated: Float64) -> float:
