@@ -44,7 +44,7 @@ class Experience:
 
 
 EXPERIENCE = Experience(
-    centre=-0.99, slope=0.99, deviation=0.55, shift=-0.094, shift_deviation=0.079
+    centre=-1.0, slope=0.7, deviation=0.55, shift=-0.084, shift_deviation=0.067
 )
 """Fitted by `benchmarks/calibration.py`."""
 LAG, SPREAD_K, SPREAD_D, POWER = 0.3, 1.2, 0.04, 0.4

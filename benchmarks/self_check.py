@@ -1,0 +1,198 @@
+"""Error, coverage and record risks of `auto` on populations that its prior has not seen.
+
+    python benchmarks/self_check.py FOLDER --repeats 20
+    python benchmarks/self_check.py FOLDER --table
+
+Draws the samples that `unikat evaluate --seed 1` draws, from the populations of accuracy.py, and
+assesses each with `auto`, the prior of a model's error being fitted without any population of the
+same survey (`WITHOUT`, from calibration.py). The only candidate is latent-class, whose own answer is
+set beside. Sweeps are limited, not seconds, so the numbers do not depend on the machine. One line of
+JSON per sample is kept in FOLDER; a study that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from accuracy import LEAST, POPULATIONS, SHARES, prepare
+from common import machine, print_table
+
+WITHOUT = {
+    "acs": (-1.092, 0.699, 0.533, -0.066, 0.062),
+    "adult": (-1.055, 0.628, 0.559, -0.082, 0.068),
+    "eph": (-0.932, 0.777, 0.533, -0.084, 0.060),
+    "nist": (-1.040, 0.697, 0.560, -0.083, 0.063),
+}
+"""centre, slope, deviation, shift, shift_deviation of `Experience` without a survey."""
+SWEEPS = 2500
+N_DECILES = 10
+
+
+@cache
+def population(name: str, folder: Path) -> Any:
+    """Read a population."""
+    from unikat import Design, read
+    from unikat.risk.designs import Population
+
+    path, size = prepare(name, folder)
+    keys = POPULATIONS[name][1].split(",")
+    table = read(path, keys, Design(population_size=size), missing="level").tabulate()
+    return Population.of(table)
+
+
+def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any]:
+    """Assess one sample and set it beside the truth."""
+    from unikat.inference.backends import Workers
+    from unikat.inference.chains import Plan, StopRule, sample
+    from unikat.models.auto import Auto
+    from unikat.risk import auto as chooser
+    from unikat.risk.bootstrap import observer_for
+    from unikat.risk.calibrate import Experience, prior
+    from unikat.risk.designs import chain_seed, draw_units
+    from unikat.risk.estimate import assess
+    from unikat.risk.measures import RiskMeasures
+
+    begin = time.monotonic()
+    centre, slope, deviation, shift, shift_deviation = WITHOUT[name.split("-")[0]]
+    experience = Experience(
+        centre=centre, slope=slope, deviation=deviation, shift=shift,
+        shift_deviation=shift_deviation,
+    )  # fmt: skip
+    chooser.prior = partial(prior, experience=experience)  # type: ignore[assignment]
+    chooser.MOST_SWEEPS = SWEEPS
+    everybody = population(name, folder)
+    drawn = everybody.sample(draw_units(everybody, n, repeat, seed=1))
+    table, seed = drawn.table, chain_seed(1, n, repeat)
+    workers = Workers(n_workers=1, n_threads=1)
+    wish = Auto(candidates=("latent-class",), evidence_seconds=15.0)
+    model = chooser.decided(wish, table, seed=seed, means=chooser.Means(workers=workers))
+    plan = Plan(n_chains=2, stop=StopRule(rhat=1.05, ess=200.0, max_sweeps=SWEEPS))
+    observer = observer_for(model, RiskMeasures.of(table), table)
+    draws = sample(model, table, observer, seed=seed, plan=plan, workers=workers)
+    estimate = assess(draws, table)
+    unique = table.unique
+    r1, counts = estimate.records.r1[unique], drawn.population_counts[unique]
+    groups = np.array_split(np.argsort(r1, kind="stable"), N_DECILES)
+    (alone,) = model.told.values["candidates"]
+    return {
+        "population": name, "n": n, "repeat": repeat, "uniques": int(unique.sum()),
+        "tau1_true": int((counts == 1).sum()), "tau2_true": float((1.0 / counts).sum()),
+        **{f"{tau}_{what}": getattr(getattr(estimate, tau), what)
+           for tau in ("tau1", "tau2") for what in ("mean", "lower", "upper")},
+        **{f"alone_{what}": alone[what]
+           for what in ("tau1", "tau1_lower", "tau1_upper", "tau2")},
+        "r1_sum": [float(r1[group].sum()) for group in groups],
+        "r1_variance": [float((r1[group] * (1.0 - r1[group])).sum()) for group in groups],
+        "r1_true": [int((counts[group] == 1).sum()) for group in groups],
+        "converged": draws.converged, "seconds": round(time.monotonic() - begin, 1),
+    }  # fmt: skip
+
+
+def tasks(folder: Path, repeats: int, names: list[str]) -> list[tuple[str, int, int]]:
+    """All samples, in an order in which a study that is stopped is balanced."""
+    sizes = {
+        name: sorted({max(LEAST, round(share * prepare(name, folder)[1])) for share in SHARES})
+        for name in names
+    }
+    return [
+        (name, n, repeat) for repeat in range(1, repeats + 1) for name in names for n in sizes[name]
+    ]
+
+
+def tables(found: pd.DataFrame) -> None:
+    """Print the tables of docs/accuracy.md."""
+    rows: list[list[object]] = []
+    for (name, n), part in found.groupby(["population", "n"], sort=False):
+        row: list[object] = [name, n, len(part)]
+        for tau in ("tau1", "tau2"):
+            true = part[f"{tau}_true"]
+            held = (part[f"{tau}_lower"] <= true) & (true <= part[f"{tau}_upper"])
+            error = 100.0 * (part[f"{tau}_mean"] - true) / true.mean()
+            row += [f"{true.mean():.0f}", f"{error.mean():+.1f}%",
+                    f"{np.sqrt((error**2).mean()):.1f}%", f"{held.sum()}/{len(part)}"]  # fmt: skip
+            other = 100.0 * (part[f"alone_{tau}"] - true) / true.mean()
+            row.append(f"{other.mean():+.1f}% ({np.sqrt((other**2).mean()):.1f}%)")
+        total = np.sum(part["r1_sum"].tolist(), axis=0)
+        spread = np.sqrt(np.sum(part["r1_variance"].tolist(), axis=0))
+        truth = np.sum(part["r1_true"].tolist(), axis=0)
+        row.append(f"{int((np.abs(total - truth) <= 1.96 * spread).sum())}/10")
+        rows.append([*row, f"{part['seconds'].median():.0f}"])
+    print_table(
+        ["population", "n", "samples", "τ1", "bias", "RMSE", "held", "latent-class alone",
+         "τ2", "bias", "RMSE", "held", "alone", "deciles", "s"], rows
+    )  # fmt: skip
+    print()
+    for tau in ("tau1", "tau2"):
+        true = found[f"{tau}_true"]
+        held = (found[f"{tau}_lower"] <= true) & (true <= found[f"{tau}_upper"])
+        ours = 100.0 * (found[f"{tau}_mean"] / true - 1.0)
+        other = 100.0 * (found[f"alone_{tau}"] / true - 1.0)
+        print(
+            f"{tau}: held {100 * held.mean():.1f}% of {len(found)}; mean error {ours.mean():+.1f}% "
+            f"(alone {other.mean():+.1f}%), mean absolute error {ours.abs().mean():.1f}% "
+            f"(alone {other.abs().mean():.1f}%)"
+        )
+    alone = (found["alone_tau1_lower"] <= found["tau1_true"]) & (
+        found["tau1_true"] <= found["alone_tau1_upper"]
+    )
+    print(f"latent-class alone held τ1 in {100 * alone.mean():.1f}%")
+    total, spread, truth = (
+        np.sum(found[name].tolist(), axis=0) for name in ("r1_sum", "r1_variance", "r1_true")
+    )
+    print_table(
+        ["decile of r1", *range(1, N_DECILES + 1)],
+        [["predicted", *(f"{value:.0f}" for value in total)],
+         ["true", *truth.tolist()],
+         ["binomial error", *(f"{value:.0f}" for value in np.sqrt(spread))]],
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--populations", nargs="+", default=list(POPULATIONS))
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    kept = options.folder / "samples.jsonl"
+    lines = kept.read_text().splitlines() if kept.exists() else []
+    found = [json.loads(line) for line in lines]
+    if not options.table:
+        done = {(one["population"], one["n"], one["repeat"]) for one in found}
+        todo = [task for task in tasks(options.folder, options.repeats, options.populations)
+                if task not in done]  # fmt: skip
+        with (
+            ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool,
+            kept.open("a") as file,
+        ):
+            results = pool.map(
+                assess_sample, *zip(*todo, strict=True), [options.folder] * len(todo)
+            )
+            for result in results:
+                found.append(result)
+                file.write(json.dumps(result) + "\n")
+                file.flush()
+    print(machine(), end="\n\n")
+    order = {name: i for i, name in enumerate(POPULATIONS)}
+    frame = pd.DataFrame(found)
+    tables(
+        frame.sort_values(
+            ["population", "n"], key=lambda v: v.map(order) if v.name == "population" else v
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
