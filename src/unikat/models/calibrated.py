@@ -2,12 +2,13 @@
 
 No model gives the cells their exact probabilities. Here that of cell c is
 
-    q_c = exp(d) p_c g_c,    g_c ~ Gamma(1/k, 1/k),
+    exp(d) p_c g_c,    g_c ~ Gamma(1/k_c, 1/k_c),    k_c = k (N exp(d) p_c)^-0.15,
 
-with p_c from the wrapped model, k the overdispersion of the cells around it, and d the error of its
-general level. k and d are drawn together, anew for every kept state, from what is known of them
-(`risk.calibrate`), g_c from its posterior given the cell's records. Everything else, the sampler
-above all, is the wrapped model's: how wrong it is does not feed back into its parameters.
+with p_c from the wrapped model, k_c the overdispersion of such cells around it, k that of cells of
+which one individual of the population is expected, and d the error of the model's general level. k
+and d are drawn together, anew for every kept state, from what is known of them (`risk.calibrate`),
+g_c from its posterior given the cell's records. Everything else, the sampler above all, is the
+wrapped model's: how wrong it is does not feed back into its parameters.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ OVERDISPERSION: Float64 = np.exp(np.linspace(math.log(0.005), math.log(2.0), 24)
 """Values of k among which it is drawn."""
 SHIFTS: Float64 = np.round(
     np.concatenate(
-        (np.arange(-1.2, -0.45, 0.15), np.arange(-0.4, 0.41, 0.05), np.arange(0.5, 1.2, 0.15))
+        [
+            -1.2 + 0.15 * np.arange(5, dtype=np.float64),
+            0.05 * np.arange(-8, 9, dtype=np.float64),
+            0.5 + 0.15 * np.arange(5, dtype=np.float64),
+        ]
     ),
     2,
 )
@@ -44,10 +49,11 @@ SHIFTS: Float64 = np.round(
 
 
 class CalibratedData(NamedTuple):
-    """The wrapped model's data, and the size of the sample."""
+    """The wrapped model's data, and the sizes of sample and population."""
 
     wrapped: Any
     n_records: float
+    population_size: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +92,13 @@ class Calibrated:
             hook(zeros)
         ones = np.ones(1)
         kernels.draw_pair(chain_key(0, 0), 0, ones)
-        kernels.draw_rates(chain_key(0, 0), 0, ones, ones, 1.0, 1.0, 1.0, np.empty(1))
+        kernels.draw_rates(chain_key(0, 0), 0, ones, ones, 1.0, 1.0, 1.0, 1.0, np.empty(1))
 
     def prepare(self, table: CellTable) -> CalibratedData:
         """Lay the table out for the wrapped model."""
-        return CalibratedData(self.wrapped.prepare(table), float(table.n_records))
+        return CalibratedData(
+            self.wrapped.prepare(table), float(table.n_records), float(table.population_size)
+        )
 
     def init(self, stream: Stream, data: CalibratedData) -> Any:
         """Start as the wrapped model does."""
@@ -125,8 +133,8 @@ class Calibrated:
         index, shift = divmod(pair, len(SHIFTS))
         out = np.empty(len(p))
         kernels.draw_rates(
-            key, stream.sweep, p, counts, data.n_records, OVERDISPERSION[index],
-            math.exp(SHIFTS[shift]), out,
+            key, stream.sweep, p, counts, data.n_records, data.population_size,
+            OVERDISPERSION[index], math.exp(SHIFTS[shift]), out,
         )  # fmt: skip
         return out
 

@@ -63,6 +63,10 @@ _RECORDS_SCHEMA = "unikat.records/1"
 _CHUNK = 1 << 18
 _CONFLICTS = {"drop": "left out", "missing": "keys set missing", "stop": ""}
 """What `records.parquet` says of a record with an impossible combination."""
+_NUMBERS = tuple(
+    f"{name}{end}" for name in ("r1", "r2", "rank") for end in ("", "_lower", "_upper")
+)
+"""Columns of `records.parquet` that are attributes of `RecordRisk`."""
 SCALARS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 
 
@@ -239,7 +243,7 @@ def _write_records(
                     columns["conflict"] = pa.DictionaryArray.from_arrays(
                         pa.array(np.zeros(len(found), np.int8), mask=~found), what
                     )
-                for name in ("r1", "r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper"):
+                for name in _NUMBERS:
                     values = getattr(records, name)[cells]
                     columns[name] = pa.array(values, mask=np.isnan(values) | out)
                 keys, drops = reasons(records, cells)
@@ -267,10 +271,7 @@ def _rows(table: CellTable, handled: Handled | None) -> tuple[Int32, Bool | None
 
 
 def _records_schema(*, conflicts: bool = False) -> pa.Schema:
-    risks = [
-        (name, pa.float64())
-        for name in ("r1", "r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper")
-    ]
+    risks = [(name, pa.float64()) for name in _NUMBERS]
     fields = [("row", pa.int64()), ("f", pa.int64()), ("sample_unique", pa.bool_()), *risks]
     for rank in range(1, N_REASONS + 1):
         fields += [

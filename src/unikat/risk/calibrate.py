@@ -43,9 +43,7 @@ class Experience:
     """t: standard deviation of d between populations."""
 
 
-EXPERIENCE = Experience(
-    centre=-1.0, slope=0.7, deviation=0.55, shift=-0.084, shift_deviation=0.067
-)
+EXPERIENCE = Experience(centre=-1.0, slope=0.7, deviation=0.55, shift=-0.084, shift_deviation=0.067)
 """Fitted by `benchmarks/calibration.py`."""
 LAG, SPREAD_K, SPREAD_D, POWER = 0.3, 1.2, 0.04, 0.4
 

@@ -40,7 +40,6 @@ from unikat.risk.predictive import (
     CheckedMeasures,
     PredictiveCheck,
     counts_of_counts,
-    overdispersion_likelihood,
     predictive_checks,
 )
 
@@ -139,8 +138,6 @@ class RiskFit:
     """Samples simulated for the checks."""
     warnings: tuple[str, ...]
     sampling: SamplingRecord
-    overdispersion: tuple[float, ...]
-    """Log-likelihood of each value of `OVERDISPERSION` (see `overdispersion_likelihood`)."""
     fit: Mapping[str, Any] = field(default_factory=dict)
     """What the model says of its fit; empty where it says nothing."""
 
@@ -351,7 +348,7 @@ class _Runner:
             return _risk_fit(kept)
         draws = self._draws(candidate, RISK, self.table, observer)
         level = self.settings.level
-        estimate = assess(replace(draws, totals=draws.totals.risk), self.table, level=level)
+        estimate = assess(draws, self.table, level=level)
         simulated = {name: draws.retained(name) for name in NAMES}
         observed = counts_of_counts(self.table)
         fit = RiskFit(
@@ -364,7 +361,6 @@ class _Runner:
             n_simulated=int(np.isfinite(simulated[NAMES[0]]).sum()),
             warnings=estimate.warnings,
             sampling=SamplingRecord.of(draws),
-            overdispersion=tuple(overdispersion_likelihood(observed, draws.totals).tolist()),
             fit=draws.facts.plain,
         )
         self._keep(candidate, RISK, observer, asdict(fit))
@@ -465,7 +461,6 @@ def _risk_fit(kept: Mapping[str, Any]) -> RiskFit:
         values = dict(kept) | {name: Summary(**kept[name]) for name in measures}
         values["checks"] = tuple(PredictiveCheck(**check) for check in kept["checks"])
         values["sampling"] = SamplingRecord(**kept["sampling"])
-        values["overdispersion"] = tuple(kept["overdispersion"])
         return RiskFit(**values)
     except (TypeError, KeyError) as error:
         raise _not_understood(error) from error

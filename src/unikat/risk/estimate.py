@@ -46,6 +46,10 @@ class RecordRisk:
     """E[1/F | data]: probability that a match to a record of this pattern is correct."""
     r2_lower: Float64
     r2_upper: Float64
+    rank: Float64
+    """Mean place among the sample uniques by r1, 1 being the highest; NaN for other patterns."""
+    rank_lower: Float64
+    rank_upper: Float64
     key_drop: Float64
     """(n_cells, n_keys): fall in r1 when the key is left out; NaN where not a sample unique."""
 
@@ -179,6 +183,8 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
             _, where = np.unique(rest, axis=0, return_inverse=True)
             alone = np.bincount(where.ravel(), table.counts)[where.ravel()] == 1
             drop[table.unique, j] = 1.0 - alone[table.unique]
+    # All sample uniques have the same risk, and the same place.
+    tied = np.where(table.unique, (count + 1.0) / 2.0, np.nan)
     warnings = _masked(table)
     if not census:
         warnings.append(
@@ -187,7 +193,7 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
         )
     records = RecordRisk(
         unique=table.unique, r1=r1, r1_lower=r1, r1_upper=r1, r2=r2, r2_lower=r2, r2_upper=r2,
-        key_drop=drop,
+        rank=tied, rank_lower=tied, rank_upper=tied, key_drop=drop,
     )  # fmt: skip
     return RiskEstimate(
         table=table, draws=None, tau1=known, tau2=known, tau1_expected=known, tau2_expected=known,
@@ -233,6 +239,14 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
     key_drop = np.full(table.cells.shape, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         key_drop[table.unique] = totals.key_drop / totals.key_draws[part][:, None]
+    place, place_lower, place_upper = (np.full(table.n_cells, np.nan) for _ in range(3))
+    if n_uniques:
+        place[table.unique] = totals.rank / max(int(totals.n_draws[0]), 1)
+        ends = _bin_quantiles(totals.histogram_rank, (tail, 1.0 - tail))
+        # From shares of the sample uniques to places.
+        place_lower[table.unique], place_upper[table.unique] = (
+            np.clip(end * n_uniques, 1.0, n_uniques) for end in ends
+        )
     return RecordRisk(
         unique=table.unique,
         r1=np.where(possible, r1, np.nan),
@@ -241,12 +255,20 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
         r2=r2,
         r2_lower=np.minimum(r2_lower, r2),
         r2_upper=np.maximum(r2_upper, r2),
+        rank=place,
+        rank_lower=np.minimum(place_lower, place),
+        rank_upper=np.maximum(place_upper, place),
         key_drop=key_drop,
     )
 
 
 def _histogram_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple[Float64, ...]:
-    """Quantiles of risks from histograms over their square root, linear within a bin."""
+    """Quantiles of risks from histograms over their square root."""
+    return tuple(root**2 for root in _bin_quantiles(histogram, levels))
+
+
+def _bin_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple[Float64, ...]:
+    """Quantiles from histograms over equal bins of [0, 1], linear within a bin."""
     n_bins = histogram.shape[1]
     cumulative = np.cumsum(histogram, axis=1)
     total = cumulative[:, -1]
@@ -257,6 +279,5 @@ def _histogram_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple
         rows = np.arange(len(histogram))
         inside = np.maximum(histogram[rows, bin_], 1)
         before = cumulative[rows, bin_] - histogram[rows, bin_]
-        position = (bin_ + np.clip((mark - before) / inside, 0.0, 1.0)) / n_bins
-        quantiles.append(position**2)
+        quantiles.append((bin_ + np.clip((mark - before) / inside, 0.0, 1.0)) / n_bins)
     return tuple(quantiles)

@@ -47,6 +47,7 @@ class Matches:
     """(n_cells,)"""
     n_kept: int
     n_left_out: int
+    population_size: int
     share: float
     """Share of such cells that are looked at."""
 
@@ -68,13 +69,14 @@ class Matches:
             matches=matches[chosen],
             n_kept=int(kept.counts[here].sum()),
             n_left_out=int(left_out.counts[there].sum()),
+            population_size=kept.population_size,
             share=len(chosen) / max(len(cells), 1),
         )
 
     def compile(self) -> None:
         """Compile the kernel (or load it from the cache)."""
         one = np.ones(1)
-        match_likelihood(one, np.ones(1, np.int64), 1.0, 1.0, one, one, np.zeros((1, 1, 1)))
+        match_likelihood(one, np.ones(1, np.int64), 1.0, 1.0, 1.0, one, one, np.zeros((1, 1, 1)))
 
     def cost(self) -> float:
         """Work of one observation on average, in nanoseconds, roughly."""
@@ -92,8 +94,8 @@ class Matches:
         totals.n_draws[0] += 1
         p = model.cell_probabilities(stream, state, data, self.cells)
         match_likelihood(
-            p, self.matches, float(self.n_kept), float(self.n_left_out), OVERDISPERSION, SHIFTS,
-            totals.probability,
+            p, self.matches, float(self.n_kept), float(self.n_left_out),
+            float(self.population_size), OVERDISPERSION, SHIFTS, totals.probability,
         )  # fmt: skip
 
     def log_likelihood(self, totals: MatchTotals) -> Float64:

@@ -47,6 +47,10 @@ class RiskTotals(NamedTuple):
     """(n_uniques, n_keys): fall of r1 when a key is left out."""
     key_draws: Int64
     """(_PARTS,): draws in which the part was looked at."""
+    rank: Float64
+    """(n_uniques,): place of the sample unique by r1, 1 being the highest."""
+    histogram_rank: Int32
+    """(n_uniques, n_bins): over the place as a share of the sample uniques."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,6 +137,8 @@ class RiskMeasures:
             histogram_r2=np.zeros((n, self.n_bins), np.int32),
             key_drop=np.zeros((n_uniques, len(self.n_levels))),
             key_draws=np.zeros(_PARTS, np.int64),
+            rank=np.zeros(n_uniques),
+            histogram_rank=np.zeros((n_uniques, self.n_bins), np.int32),
         )
 
     def cost(self, model: AnyModel, data: Any) -> float:
@@ -153,6 +159,7 @@ class RiskMeasures:
             q = _with_error(stream, model, data, p, self.counts)
             each = np.arange(len(p))
             tau = self._add(stream, model, p, q, self.counts, self.unique, each, totals)
+        self._add_ranks(q[self.unique], totals)
         self._add_margins(stream, model, state, data, p, q, totals)
         return tau
 
@@ -218,6 +225,15 @@ class RiskMeasures:
         by_pattern[complete] = p[where[: len(complete)]]
         with_error[complete] = q[where[: len(complete)]]
         return by_pattern, by_pattern if q is p else with_error, tau
+
+    def _add_ranks(self, q: Float64, totals: RiskTotals) -> None:
+        """Add the places of the sample uniques: the rarer the cell, the higher the risk."""
+        n = len(q)
+        place = np.empty(n, np.int64)
+        # Stable, so that equal cells keep the table's order whatever the machine.
+        place[np.argsort(q, kind="stable")] = np.arange(n)
+        totals.rank[...] += place + 1.0
+        totals.histogram_rank[np.arange(n), place * self.n_bins // max(n, 1)] += 1
 
     def _add_margins(
         self,

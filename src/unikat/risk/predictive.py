@@ -11,17 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int64
 from unikat.data.keys import MISSING, Key
 from unikat.data.table import CellTable, Missing
-from unikat.kernels.overdispersion import expected_sizes
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
-from unikat.models.calibrated import OVERDISPERSION
 from unikat.risk.measures import RiskMeasures, RiskTotals
 
 SIZES = (1, 2, 3, 4, 5)
@@ -30,16 +28,6 @@ NAMES = tuple(f"cells_seen_{size}" for size in SIZES)
 """Scalars of the observer, in the order of `SIZES`."""
 MOST_SKIPPED = 16
 """A sample is simulated at least in every so many kept draws."""
-
-
-class CheckedTotals(NamedTuple):
-    """Sums over draws."""
-
-    risk: RiskTotals
-    n_simulated: Int64
-    """(1,): samples simulated."""
-    sizes: Float64
-    """(len(OVERDISPERSION), 3): expected numbers of cells seen once, twice, three times."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,37 +94,24 @@ class CheckedMeasures:
     def compile(self) -> None:
         """Compile the kernels (or load them from the cache)."""
         self.measures.compile()
-        ones = np.ones(1)
-        expected_sizes(ones, ones, 1.0, OVERDISPERSION, self.start().sizes)
 
-    def start(self) -> CheckedTotals:
+    def start(self) -> RiskTotals:
         """Empty totals."""
-        return CheckedTotals(
-            risk=self.measures.start(),
-            n_simulated=np.zeros(1, np.int64),
-            sizes=np.zeros((len(OVERDISPERSION), 3)),
-        )
+        return self.measures.start()
 
     def cost(self, model: AnyModel, data: Any) -> float:
         """Counted work of the measures alone."""
         return self.measures.cost(model, data)
 
     def observe(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: CheckedTotals
+        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals; return its tau's and what a simulated sample looks like."""
-        scalars = dict(self.measures.observe(stream, model, state, data, totals.risk))
+        scalars = dict(self.measures.observe(stream, model, state, data, totals))
         # Counted from the start of an epoch: the totals know, and nothing but the draws decides.
-        if (int(totals.risk.n_draws[0]) - 1) % self.skipped(model, data):
+        if (int(totals.n_draws[0]) - 1) % self.skipped(model, data):
             return scalars | dict.fromkeys(NAMES, math.nan)
-        table = self.simulated(stream, model, state, data)
-        complete = ~table.incomplete
-        cells, times = table.cells[complete], table.counts[complete].astype(np.float64)
-        if len(cells):
-            p = model.cell_probabilities(stream, state, data, cells)
-            expected_sizes(p, times, times.sum(), OVERDISPERSION, totals.sizes)
-            totals.n_simulated[0] += 1
-        sizes = counts_of_counts(table)
+        sizes = counts_of_counts(self.simulated(stream, model, state, data))
         return scalars | dict(zip(NAMES, sizes.astype(np.float64).tolist(), strict=True))
 
     def skipped(self, model: AnyModel, data: Any) -> int:
@@ -146,8 +121,6 @@ class CheckedMeasures:
             simulating = self.n_records * (150.0 + 70.0 * len(self.keys))
         else:
             simulating = hook(data, self.n_records)
-        # Few records of a sample share their cell where it matters.
-        simulating += self.n_records * (model.cost(data)[1] + 30.0 * len(OVERDISPERSION))
         ratio = simulating / max(self.measures.cost(model, data), 1.0)
         return min(max(math.ceil(ratio), 1), MOST_SKIPPED)
 
@@ -188,33 +161,6 @@ def counts_of_counts(table: CellTable) -> Int64:
     wildcard = table.missing == "wildcard"
     sizes = table.matches if wildcard else table.counts[~table.incomplete]
     return np.bincount(np.minimum(sizes, SIZES[-1]), minlength=SIZES[-1] + 1)[1:].astype(np.int64)
-
-
-def overdispersion_likelihood(observed: Int64, totals: CheckedTotals) -> Float64:
-    """Log-likelihood of each overdispersion, from how many cells are seen once, twice, three times.
-
-    The three counts are taken as independent Poisson counts around their expectation under the
-    fitted model with gamma effects. Larger cells tell little of the rare ones: they are left out.
-
-    Parameters
-    ----------
-    observed
-        (5,), from :func:`counts_of_counts`; the first three are used.
-    totals
-        Of the retained draws.
-
-    Returns
-    -------
-    Float64
-        (len(OVERDISPERSION),), the largest 0; all 0 if nothing was simulated.
-    """
-    n = int(totals.n_simulated[0])
-    if not n:
-        return np.zeros(len(OVERDISPERSION))
-    expected = np.maximum(totals.sizes / n, 1e-9)
-    values: Float64 = (observed[:3] * np.log(expected) - expected).sum(axis=1)
-    below: Float64 = values - values.max()
-    return below
 
 
 def predictive_p_value(observed: float, simulated: Float64) -> float:
