@@ -5,14 +5,15 @@ whose truth is known (`benchmarks/calibration.py`). In each, the population coun
 uniques tell the overdispersion k of the cells around the model and the error d of its level
 (`models.calibrated`). Over populations
 
-    log k ~ N(a + b log(J / 8), s^2),    d ~ N(m, t^2),
+    log k ~ N(a + b log(J / 8), s^2),    d | k ~ N(m + r (log k - a - b log(J / 8)), t^2),
 
 J being the number of keys: the more keys, the more of what they have to do with each other is left
-out by a model. This is the prior of a new file. Its own records add to it by their matches
-(`risk.matches`) in half of the sample: there log k is smaller by `LAG`, give or take `SPREAD_K`,
-since commoner cells are what a smaller sample tells of; d differs by `SPREAD_D`; and the matches of
-different cells are not independent of each other as the likelihood takes them to be, so it counts
-with the power `POWER`. These four were chosen by the log score of the true tau1 in populations left
+out by a model; and where cells are spread further around it, the unique ones are rarer than it
+says. This is the prior of a new file. Its own records add to it by their matches (`risk.matches`) in
+half of the sample: there log k is smaller by `LAG`, give or take `SPREAD_K`, since commoner cells are
+what a smaller sample tells of; d differs by `SPREAD_D`; and the matches of different cells are not
+independent of each other as the likelihood takes them to be, so it counts with the power
+`POWER`. These four were chosen by the log score of the true tau1 in populations left
 out.
 """
 
@@ -39,11 +40,20 @@ class Experience:
     """s: standard deviation of log k between populations."""
     shift: float
     """m: mean of d."""
+    ridge: float
+    """r: change of d with log k."""
     shift_deviation: float
-    """t: standard deviation of d between populations."""
+    """t: standard deviation of d between populations with the same k."""
 
 
-EXPERIENCE = Experience(centre=-1.0, slope=0.7, deviation=0.55, shift=-0.084, shift_deviation=0.067)
+EXPERIENCE = Experience(
+    centre=-0.717,
+    slope=0.423,
+    deviation=0.686,
+    shift=-0.164,
+    ridge=-0.155,
+    shift_deviation=0.068,
+)
 """Fitted by `benchmarks/calibration.py`."""
 LAG, SPREAD_K, SPREAD_D, POWER = 0.3, 1.2, 0.04, 0.4
 
@@ -67,8 +77,9 @@ def prior(n_keys: int, experience: Experience = EXPERIENCE) -> Float64:
     centre = experience.centre + experience.slope * math.log(n_keys / 8.0)
     of_k = _normal(log_k, centre, experience.deviation)
     # The shifts are not equally far apart.
-    of_d = _normal(SHIFTS, experience.shift, experience.shift_deviation) * np.gradient(SHIFTS)
-    joint = np.outer(of_k, of_d)
+    middle = experience.shift + experience.ridge * (log_k - centre)
+    of_d = _normal(SHIFTS, middle[:, None], experience.shift_deviation) * np.gradient(SHIFTS)
+    joint = of_k[:, None] * of_d / of_d.sum(axis=1, keepdims=True)
     weights: Float64 = joint / joint.sum()
     return weights
 
