@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -128,13 +129,10 @@ def sample_of(case: int, folder: Path) -> tuple[Any, np.ndarray, str]:
 def states(table: Any, cells: np.ndarray, seed: int, chains: int) -> tuple[np.ndarray, np.ndarray]:
     """Fit latent classes; return probabilities of the cells and expected counts of counts."""
     from unikat import CellTable, LatentClass
-    from unikat.kernels.overdispersion import expected_sizes
     from unikat.models.base import Stream
-    from unikat.models.calibrated import OVERDISPERSION
 
-    model, found = LatentClass(), []
+    model, found, sizes = LatentClass(), [], []
     data = model.prepare(table)
-    sizes = np.zeros((len(OVERDISPERSION), 3))
     every = (SWEEPS - WARM_UP) * chains // KEPT
     for chain in range(chains):
         state = model.init(Stream(seed, chain, 0), data)
@@ -146,12 +144,33 @@ def states(table: Any, cells: np.ndarray, seed: int, chains: int) -> tuple[np.nd
                 codes = model.simulate(stream, state, data, table.n_records)
                 drawn = CellTable.from_codes(codes, table.keys, table.population_size)
                 p = model.cell_probabilities(stream, state, data, drawn.cells)
-                times = drawn.counts.astype(np.float64)
-                expected_sizes(p, times, float(table.n_records), OVERDISPERSION, sizes)
-    return np.array(found), sizes / len(found)
+                sizes.append(expected_sizes(p, drawn.counts, table))
+    return np.array(found), np.mean(sizes, axis=0)
 
 
-def likelihood(p: np.ndarray, matches: np.ndarray, n: int, rest: int) -> np.ndarray:
+def expected_sizes(p: np.ndarray, times: np.ndarray, table: Any) -> np.ndarray:
+    """Expected numbers of cells seen once, twice, three times under each k, (m, 3).
+
+    p: cells of a sample drawn from the model, `times`: how often each was drawn. The sum over all
+    cells of NB(s; n p, k) is the mean over individuals drawn from the model of NB(s; n p, k) / p.
+    """
+    from unikat.kernels.overdispersion import FALL
+    from unikat.models.calibrated import OVERDISPERSION
+
+    mean = table.n_records * p
+    rows = []
+    for one in OVERDISPERSION:
+        k = np.minimum(one * (table.population_size * p) ** -FALL, 5.0)
+        step = mean / (1.0 + k * mean)
+        once = (1.0 + k * mean) ** (-1.0 / k - 1.0)
+        twice = once * step * (1.0 + k) / 2.0
+        rows.append([once, twice, twice * step * (1.0 + 2.0 * k) / 3.0])
+    return np.array([[float(times @ size) for size in row] for row in rows])
+
+
+def likelihood(
+    p: np.ndarray, matches: np.ndarray, n: int, rest: int, population_size: int
+) -> np.ndarray:
     """Log-likelihood of each (k, d) by how many of the rest match each cell; p (draws, cells)."""
     from unikat.kernels.overdispersion import match_likelihood
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
@@ -163,21 +182,23 @@ def likelihood(p: np.ndarray, matches: np.ndarray, n: int, rest: int) -> np.ndar
     total = np.zeros((len(cells), len(OVERDISPERSION), len(SHIFTS)))
     for draw in p:
         match_likelihood(
-            draw[cells], np.minimum(matches[cells], MOST), float(n), float(rest), OVERDISPERSION,
-            SHIFTS, total,
+            draw[cells], np.minimum(matches[cells], MOST), float(n), float(rest),
+            float(population_size), OVERDISPERSION, SHIFTS, total,
         )  # fmt: skip
     return step * np.log(np.maximum(total / len(p), 1e-300)).sum(axis=0)
 
 
 def answers(p: np.ndarray, n: int, rest: int) -> dict[str, np.ndarray]:
     """Expected tau1 and tau2 and their variance given each (state, k, d)."""
+    from unikat.kernels.overdispersion import FALL
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 
     shape = (len(p), len(OVERDISPERSION), len(SHIFTS))
     found = {name: np.empty(shape) for name in ("tau1", "variance1", "tau2", "variance2")}
-    for i, k in enumerate(OVERDISPERSION):
+    for i, one in enumerate(OVERDISPERSION):
         for j, d in enumerate(SHIFTS):
             q = p * np.exp(d)
+            k = np.minimum(one * ((n + rest) * q) ** -FALL, 5.0)
             # F - 1 is negative binomial of shape 1 / k + 1 and success chance `none`.
             none = 1.0 / (1.0 + k * rest * q / (1.0 + k * n * q))
             r1 = none ** (1.0 / k + 1.0)
@@ -211,17 +232,20 @@ def run_case(case: int, folder: Path) -> str:
     by_sizes = (seen * np.log(sizes) - sizes).sum(axis=1)
     np.savez(
         folder / f"case-{case}.npz",
-        source=source, studied=case % STUDIED == STUDIED - 1, n=n, n_keys=table.n_keys, uniques=int(unique.sum()),
+        source=source, studied=case % STUDIED == STUDIED - 1, n=n, n_keys=table.n_keys,
+        uniques=int(unique.sum()),
         true1=int((counts == 1).sum()), true2=float((1.0 / counts).sum()),
-        truth=likelihood(p, counts - 1, n, rest),
-        matches=likelihood(half, matches.matches, matches.n_kept, matches.n_left_out),
+        truth=likelihood(p, counts - 1, n, rest, n + rest),
+        matches=likelihood(
+            half, matches.matches, matches.n_kept, matches.n_left_out, n + rest
+        ),
         sizes=by_sizes - by_sizes.max(),
         **answers(p[::2], n, rest),
     )  # fmt: skip
     return f"{case} {source}: n {n}, {table.n_keys} keys, {time.monotonic() - begin:.0f} s"
 
 
-def learn(cases: list[dict[str, Any]], rounds: int = 60) -> Any:
+def learn(cases: list[dict[str, Any]], rounds: int = 80) -> Any:
     """Fit the prior to cases by expectation and maximisation."""
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
     from unikat.risk.calibrate import Experience, prior
@@ -231,7 +255,9 @@ def learn(cases: list[dict[str, Any]], rounds: int = 60) -> Any:
     keys = np.log(np.array([case["n_keys"] for case in cases]) / 8.0)
     design = np.column_stack([np.ones(len(keys)), keys])
     log_k = np.log(OVERDISPERSION)
-    found = Experience(centre=-1.6, slope=1.0, deviation=0.8, shift=0.0, shift_deviation=0.1)
+    found = Experience(
+        centre=-1.2, slope=0.7, deviation=0.8, shift=0.0, ridge=0.0, shift_deviation=0.1
+    )
     for _ in range(rounds):
         shares = []
         for case in cases:
@@ -239,22 +265,33 @@ def learn(cases: list[dict[str, Any]], rounds: int = 60) -> Any:
             seen = np.exp(0.7 * (case["truth"] - case["truth"].max()))
             joint = prior(int(case["n_keys"]), found) * seen
             shares.append(joint / joint.sum())
-        of_k = np.sum(shares, axis=2)
-        of_d = np.sum(shares, axis=1)
-        k1, k2, d1, d2 = of_k @ log_k, of_k @ log_k**2, of_d @ SHIFTS, of_d @ SHIFTS**2
+        joint = np.array(shares)
+        of_k, of_d = joint.sum(axis=2), joint.sum(axis=1)
+        k1, k2 = of_k @ log_k, of_k @ log_k**2
         line = np.linalg.solve(design.T @ (weight[:, None] * design), design.T @ (weight * k1))
         mean = design @ line
-        shift = float(np.average(d1, weights=weight))
+        # Moments of e = log k - mean and of d, over the cases.
+        moments = np.stack(
+            [
+                k1 - mean,
+                of_d @ SHIFTS,
+                k2 - 2.0 * mean * k1 + mean**2,
+                of_d @ SHIFTS**2,
+                np.einsum("ikd,k,d->i", joint, log_k, SHIFTS) - mean * (of_d @ SHIFTS),
+            ]
+        )
+        e, d, ee, dd, ed = np.average(moments, axis=1, weights=weight)
+        ridge = (ed - e * d) / (ee - e**2)
+        shift = d - ridge * e
+        rest = dd - 2.0 * shift * d - 2.0 * ridge * ed + shift**2 + ridge**2 * ee
+        rest += 2.0 * shift * ridge * e
         found = Experience(
             centre=float(line[0]),
             slope=float(line[1]),
-            deviation=max(
-                float(np.sqrt(np.average(k2 - 2.0 * mean * k1 + mean**2, weights=weight))), 0.2
-            ),
-            shift=shift,
-            shift_deviation=max(
-                float(np.sqrt(np.average(d2 - 2.0 * shift * d1 + shift**2, weights=weight))), 0.02
-            ),
+            deviation=max(float(np.sqrt(ee)), 0.2),
+            shift=float(shift),
+            ridge=float(ridge),
+            shift_deviation=max(float(np.sqrt(rest)), 0.02),
         )
     return found
 
@@ -312,10 +349,10 @@ def tables(cases: list[dict[str, Any]]) -> None:
     rows: list[list[object]] = []
     for name, found in [("all", learn(real)), *without.items()]:
         n = len(real) if name == "all" else sum(survey(case) == name for case in cases)
-        numbers = (found.centre, found.slope, found.deviation, found.shift, found.shift_deviation)
+        numbers = asdict(found).values()
         label = name if name == "all" else f"without {name}"
         rows.append([label, n, *(f"{number:.3f}" for number in numbers)])
-    print_table(["surveys", "cases", "a", "b", "s", "m", "t"], rows)
+    print_table(["surveys", "cases", "a", "b", "s", "m", "r", "t"], rows)
     print()
     certain = [case for case in cases if case["true1"] >= 20]
     groups = {

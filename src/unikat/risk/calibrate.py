@@ -9,12 +9,10 @@ uniques tell the overdispersion k of the cells around the model and the error d 
 
 J being the number of keys: the more keys, the more of what they have to do with each other is left
 out by a model; and where cells are spread further around it, the unique ones are rarer than it
-says. This is the prior of a new file. Its own records add to it by their matches (`risk.matches`) in
-half of the sample: there log k is smaller by `LAG`, give or take `SPREAD_K`, since commoner cells are
-what a smaller sample tells of; d differs by `SPREAD_D`; and the matches of different cells are not
-independent of each other as the likelihood takes them to be, so it counts with the power
-`POWER`. These four were chosen by the log score of the true tau1 in populations left
-out.
+says. This is the prior of a new file. Its own records add to it by their matches (`risk.matches`)
+in half of the sample: there log k is smaller by `LAG`, give or take `SPREAD_K`, since a smaller
+sample tells of commoner cells; d differs by `SPREAD_D`; and the matches of different cells are not
+independent of each other as the likelihood takes them to be, so it counts with the power `POWER`. These four were chosen by the log score of the true tau1 in populations left out.
 """
 
 from __future__ import annotations
