@@ -4,16 +4,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from risk.toy_model import Toy
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
+from unikat.models.calibrated import OVERDISPERSION
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.predictive import (
     NAMES,
     CheckedMeasures,
     counts_of_counts,
+    overdispersion_likelihood,
     predictive_checks,
     predictive_p_value,
 )
@@ -91,7 +94,7 @@ def test_the_risk_measures_are_those_without_checks():
         one = plain.observe(stream, model, state, data, totals[0])
         other = checked.observe(stream, model, state, data, totals[1])
         assert one == {name: other[name] for name in one}
-    for a, b in zip(*totals, strict=True):
+    for a, b in zip(totals[0], totals[1].risk, strict=True):
         np.testing.assert_array_equal(a, b)
     assert plain.cost(model, data) == checked.cost(model, data)
 
@@ -109,6 +112,56 @@ def test_samples_are_simulated_as_often_as_they_are_cheap():
         for sweep in range(1, 3 * every + 1)
     ]
     assert np.flatnonzero(~np.isnan(seen)).tolist() == [0, every, 2 * every]
+
+
+@pytest.mark.parametrize("missing", ["integrate", "wildcard"])
+def test_expected_sizes_are_those_of_the_simulated_samples(missing):
+    """Over the complete records of each, with probabilities of the state; summed over draws."""
+    table = some_table(n=60, missing=missing)
+    model = Toy()
+    data, observer = model.prepare(table), CheckedMeasures.of(table)
+    state, totals = model.init(Stream(1, 0, 0), data), observer.start()
+    every = observer.skipped(model, data)
+    expected = np.zeros(totals.sizes.shape)
+    for sweep in range(1, every + 2):
+        stream = Stream(1, 0, sweep)
+        observer.observe(stream, model, state, data, totals)
+        if sweep % every != 1 % every:
+            continue
+        simulated = observer.simulated(stream, model, state, data)
+        rows = simulated.cells[simulated.record_cell]
+        cells = rows[(rows >= 0).all(axis=1)]
+        p = model.cell_probabilities(stream, state, data, cells)
+        for m, k in enumerate(OVERDISPERSION):
+            law = stats.nbinom(1.0 / k, 1.0 / (1.0 + k * len(cells) * p))
+            expected[m] += [np.sum(law.pmf(size) / p) / len(cells) for size in (1, 2, 3)]
+    assert totals.n_simulated[0] == 2
+    np.testing.assert_allclose(totals.sizes, expected, rtol=1e-9)
+
+
+def test_a_sample_without_complete_records_tells_nothing_of_the_overdispersion():
+    codes = np.tile([[0, -1, 0]], (5, 1))
+    table = CellTable.from_codes(codes, KEYS, 50)
+    model = Toy()
+    data, observer = model.prepare(table), CheckedMeasures.of(table)
+    totals = observer.start()
+    observer.observe(Stream(1, 0, 1), model, model.init(Stream(1, 0, 0), data), data, totals)
+    assert totals.n_simulated[0] == 0
+    found = overdispersion_likelihood(counts_of_counts(table), totals)
+    assert found.tolist() == [0.0] * len(OVERDISPERSION)
+
+
+def test_the_likelihood_of_counts_of_counts():
+    """Products of three Poisson probabilities of the mean expectation; larger cells left out."""
+    observer = CheckedMeasures.of(some_table())
+    rng = np.random.default_rng(1)
+    sizes = 4.0 * rng.uniform(1.0, 40.0, (len(OVERDISPERSION), 3))
+    totals = observer.start()._replace(n_simulated=np.array([4]), sizes=sizes)
+    observed = np.array([30, 12, 7, 1000, 1000])
+    found = overdispersion_likelihood(observed, totals)
+    expected = stats.poisson(sizes / 4.0).logpmf(observed[:3]).sum(axis=1)
+    assert found.max() == 0.0
+    np.testing.assert_allclose(found, expected - expected.max(), rtol=1e-9, atol=1e-9)
 
 
 def test_p_values():

@@ -68,7 +68,7 @@ class Matches:
             matches=matches[chosen],
             n_kept=int(kept.counts[here].sum()),
             n_left_out=int(left_out.counts[there].sum()),
-            share=len(chosen) / max(len(cells), 1),
+            share=len(chosen) / len(cells) if len(cells) else 1.0,
         )
 
     def compile(self) -> None:
