@@ -39,7 +39,7 @@ SHIFTS: Float64 = np.round(
         (np.arange(-1.2, -0.45, 0.15), np.arange(-0.4, 0.41, 0.05), np.arange(0.5, 1.2, 0.15))
     ),
     2,
-)
+).astype(np.float64)
 """Values of d among which it is drawn, closer together around 0."""
 
 

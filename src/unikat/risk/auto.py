@@ -36,7 +36,7 @@ from unikat.risk.compare import (
     Store,
     compare,
 )
-from unikat.risk.held_out import HeldOutScore, differences
+from unikat.risk.held_out import HeldOutScore, best_score, differences
 
 CHAINS = 2
 """Of every fit for the evidence."""
@@ -95,7 +95,7 @@ def decided(
         return model
     means = means or Means()
     found, refused = _evidence(model, table, seed, level, means)
-    chosen = _choose(found)
+    chosen = _choose(found, refused)
     weights = prior(table.n_keys)
     assert chosen.held_out is not None
     if model.calibrate:
@@ -190,12 +190,14 @@ def _refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
         )
 
 
-def _choose(found: tuple[ComparedModel, ...]) -> ComparedModel:
+def _choose(found: tuple[ComparedModel, ...], refused: dict[str, str]) -> ComparedModel:
     """Return the candidate that predicts best, of those with a posterior; the first if in doubt."""
     eligible = [one for one in found if one.model.uncertainty == "posterior"]
     if not eligible:
+        reasons = "".join(f" {name}: {why}" for name, why in refused.items())
         raise SpecError(
-            "No candidate with a posterior could be fitted to this file; name a model with --model."
+            "No candidate with a posterior could be fitted to this file; name a model with "
+            f"--model.{reasons}"
         )
     first = chosen = eligible[0]
     for other in eligible[1:]:
@@ -203,7 +205,7 @@ def _choose(found: tuple[ComparedModel, ...]) -> ComparedModel:
         fewer_zeros = there.n_zero < here.n_zero
         gain = _gain(other, first)
         better = fewer_zeros or (there.n_zero == here.n_zero and gain[0] > CERTAIN * gain[1])
-        if better and (chosen is first or _score(other).mean > _score(chosen).mean):
+        if better and (chosen is first or best_score([_score(chosen), there]) == 1):
             chosen = other
     return chosen
 
