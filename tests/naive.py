@@ -596,6 +596,79 @@ class Ridge:
         return value, after, moved
 
 
+# --- rates that vary around a model ----------------------------------------------------------
+
+
+def poisson(count: int, mean: Any) -> Any:
+    """P(count) of a Poisson variable; `mean` a number or an array, positive."""
+    return np.exp(count * np.log(mean) - mean - math.lgamma(count + 1.0))
+
+
+def effect_law(
+    overdispersion: float, seen: Sequence[tuple[int, float]] = ()
+) -> tuple[Array, Array]:
+    """Values g and their probabilities: g ~ Gamma(1/k, rate 1/k) by the trapezium rule in log g.
+
+    seen: (count, mean) pairs; the law is that given Poisson counts of means mean g, by Bayes.
+    """
+    g = np.exp(np.linspace(-150.0, 7.0, 40_001))
+    shape = 1.0 / overdispersion
+    log_density = shape * np.log(g) - shape * g
+    for count, mean in seen:
+        log_density = log_density + count * np.log(mean * g) - mean * g
+    weights = np.exp(log_density - log_density.max())
+    return g, weights / weights.sum()
+
+
+def cell_overdispersion(k: float, expected: float) -> float:
+    """Overdispersion of a cell of which so many individuals of the population are expected."""
+    return min(5.0, k / expected**0.15) if expected > 0.0 else 5.0
+
+
+def matches_probability(
+    matches: int,
+    p: float,
+    n_kept: float,
+    n_left_out: float,
+    population_size: float,
+    k: float,
+    shift: float,
+) -> float:
+    """P(`matches` records left out are in a cell | one kept record is), its rate exp(d) p g."""
+    q = math.exp(shift) * p
+    spread = cell_overdispersion(k, population_size * q)
+    g, weights = effect_law(spread, [(1, n_kept * q)])
+    return float(weights @ poisson(matches, n_left_out * q * g))
+
+
+def error_posterior(
+    prior: Array, likelihood: Array, log_k: Array, shifts: Array, settings: Sequence[float]
+) -> Array:
+    """P(k, d of the sample | matches in its half), pair by pair.
+
+    likelihood: that of each pair in the half; settings: LAG, SPREAD_K, SPREAD_D, POWER of
+    `risk.calibrate`. In the half log k is normal around log k - LAG, d around d, both on the grids.
+    """
+    lag, spread_k, spread_d, power = settings
+    width = [
+        (shifts[min(b + 1, len(shifts) - 1)] - shifts[max(b - 1, 0)])
+        / (1.0 if b in (0, len(shifts) - 1) else 2.0)
+        for b in range(len(shifts))
+    ]
+    found = np.zeros(prior.shape)
+    for a, b in np.ndindex(*prior.shape):
+        of_k = [math.exp(-0.5 * ((x - (log_k[a] - lag)) / spread_k) ** 2) for x in log_k]
+        of_d = [
+            math.exp(-0.5 * ((x - shifts[b]) / spread_d) ** 2) * w
+            for x, w in zip(shifts, width, strict=True)
+        ]
+        mean = sum(
+            of_k[i] * of_d[j] * likelihood[i, j] ** power for i, j in np.ndindex(*prior.shape)
+        ) / (sum(of_k) * sum(of_d))
+        found[a, b] = prior[a, b] * mean
+    return found / found.sum()
+
+
 # --- log-linear models -----------------------------------------------------------------------
 
 

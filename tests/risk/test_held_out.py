@@ -15,11 +15,13 @@ from unikat.models.base import Stream
 from unikat.risk.held_out import (
     HeldOutScore,
     PredictiveProbabilities,
+    ScoreTotals,
     best_score,
     differences,
     held_out_score,
     split,
 )
+from unikat.risk.matches import EVERY, Matches
 
 KEYS = [Key.of_size("A", 3), Key.of_size("B", 3)]
 HERE = Workers(n_workers=1, n_threads=1)
@@ -35,12 +37,9 @@ def dependent(n=400, seed=1):
 
 def score(scores, counts):
     scores, counts = np.array(scores, float), np.array(counts)
-    totals = PredictiveProbabilities(cells=np.zeros((len(counts), 1), np.int32), counts=counts)
-    start = totals.start()
-    start.n_draws[0] = 2
     with np.errstate(over="ignore"):
-        start.probability[...] = 2.0 * np.exp(scores)
-    return held_out_score(start, counts)
+        totals = ScoreTotals(np.array([2]), 2.0 * np.exp(scores), matches=None)
+    return held_out_score(totals, counts)
 
 
 def test_the_parts_are_a_partition_chosen_by_the_seed():
@@ -76,7 +75,7 @@ def test_the_score_is_that_of_the_saved_states():
     out = CellTable.from_codes(codes, KEYS, 10_000)
     model = Toy()
     plan = Plan(n_chains=2, thin=1, stop=StopRule(ess=50, rhat=1.5))
-    observer = PredictiveProbabilities.of(out)
+    observer = PredictiveProbabilities.of(kept, out)
     draws = sample(model, kept, observer, seed=4, plan=plan, workers=HERE)
     assert draws.converged
     found = held_out_score(draws.totals, out.counts)
@@ -110,7 +109,7 @@ def test_the_right_model_scores_better():
     kept, out = split(dependent(n=1500), 0.2, 1)
     scores = []
     for model in (Toy(independent=True), Toy()):
-        observer = PredictiveProbabilities.of(out)
+        observer = PredictiveProbabilities.of(kept, out)
         plan = Plan(n_chains=2, stop=StopRule(ess=100, rhat=1.5))
         draws = sample(model, kept, observer, seed=1, plan=plan, workers=HERE)
         scores.append(held_out_score(draws.totals, out.counts))
@@ -123,7 +122,7 @@ def test_the_right_model_scores_better():
 
 def test_what_a_model_takes_to_be_impossible_is_counted():
     kept, out = split(dependent(), 0.3, 1)
-    observer = PredictiveProbabilities.of(out)
+    observer = PredictiveProbabilities.of(kept, out)
     plan = Plan(n_chains=2, stop=StopRule(ess=50, rhat=1.5))
     model = Toy(never=True)
     draws = sample(model, kept, observer, seed=1, plan=plan, workers=HERE)
@@ -158,3 +157,23 @@ def test_scores_of_nothing_and_of_one():
     assert math.isnan(alone.standard_error)
     assert best_score([nothing, alone]) == 1
     assert math.isnan(differences([nothing, alone])[0].mean)
+
+
+def test_matches_are_looked_at_in_every_so_many_draws():
+    """Of a chain; of fits that do not move, once."""
+    kept, out = split(dependent(n=60), 0.5, 1)
+
+    class Still(Toy):
+        uncertainty = "conditional"
+
+    for model, expected in ((Toy(), 3), (Still(), 1)):
+        data, observer = model.prepare(kept), PredictiveProbabilities.of(kept, out)
+        totals = observer.start()
+        for sweep in range(2 * EVERY + 1):
+            state = model.init(Stream(1, 0, sweep), data)
+            observer.observe(Stream(1, 0, sweep), model, state, data, totals)
+        assert totals.n_draws[0] == 2 * EVERY + 1
+        assert totals.matches.n_draws[0] == expected
+    alone = Matches.of(kept, out)
+    assert observer.matches.matches.tolist() == alone.matches.tolist()
+    assert observer.cost(model, data) > len(out.cells) * model.cost(data)[1]

@@ -13,6 +13,7 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
+from unikat.risk.bootstrap import observer_for
 from unikat.risk.measures import RiskMeasures
 
 LEVELS = (2, 3, 2)
@@ -287,3 +288,81 @@ def test_a_key_left_out_of_a_poisson_population() -> None:
             without = math.exp(-8.0 * probability((theta, None), margin)) if alone else 0.0
             fall = totals.key_drop[u, j] / totals.key_draws[part]
             assert math.isclose(fall, math.exp(-8.0 * p) - without, rel_tol=1e-9)
+
+
+class Erring(Independence):
+    """Cells are rarer than the model says by 1 part in 3 with a record, in 2 without."""
+
+    def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any) -> Any:
+        """Return other probabilities."""
+        return p * np.where(counts > 0, 2 / 3, 1 / 2)
+
+
+@pytest.mark.parametrize("codes", [COMPLETE, GAPS], ids=["complete", "gaps"])
+def test_risks_are_those_with_the_error_of_a_model(codes):
+    """Sums are those of a model with 2/3 of the probabilities; those of the model stand beside."""
+
+    class Rarer(Independence):
+        def cell_probabilities(self, *arguments: Any) -> Any:
+            return super().cell_probabilities(*arguments) * 2 / 3
+
+    table = CellTable.from_codes(codes, KEYS, POPULATION)
+    measures = RiskMeasures.of(table)
+    found = {}
+    for model in (Erring(), Rarer(), Independence()):
+        totals = measures.start()
+        found[type(model)] = (
+            totals,
+            [
+                measures.observe(Stream(5, 0, sweep), model, state, None, totals)
+                for sweep, state in enumerate(states(table), start=1)
+            ],
+        )
+    (ours, scalars), (twin, rarer), (_, plain) = found.values()
+    for name in ("n_draws", "weight", "r1", "r2", "histogram_r1", "histogram_r2", "key_draws"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(twin, name), err_msg=name)
+    for scalar, other, without in zip(scalars, rarer, plain, strict=True):
+        for name, value in other.items():
+            assert math.isclose(scalar[name], value, rel_tol=1e-12), name
+        for tau in ("tau1", "tau2"):
+            assert math.isclose(scalar[f"{tau}_model"], without[f"{tau}_expected"], rel_tol=1e-12)
+        assert set(scalar) == {*without, "tau1_model", "tau2_model"}
+
+
+def test_a_key_left_out_joins_cells_without_a_record():
+    """The margin is the cell with its error, and the rest with that of cells not seen."""
+    table = CellTable.from_codes(COMPLETE, KEYS, POPULATION)
+    measures = RiskMeasures.of(table)
+    totals = measures.start()
+    state = states(table)[0]
+    for sweep in range(1, 101):
+        measures.observe(Stream(5, 0, sweep), Erring(), state, None, totals)
+    uniques, records = table.cells[table.unique], np.array(COMPLETE)
+    n, parts = len(uniques), len(totals.key_draws)
+    unobserved = POPULATION - len(COMPLETE)
+    joined = 0
+    for u, cell in enumerate(uniques):
+        part = next(p for p in range(parts) if n * p // parts <= u < n * (p + 1) // parts)
+        drop = totals.key_drop[u] / totals.key_draws[part]
+        p = probability(state, cell)
+        for j in range(len(LEVELS)):
+            margin = cell.copy()
+            margin[j] = -1
+            expected = risks(p * 2 / 3, unobserved, 1)[0]
+            if ((records == margin) | (margin < 0)).all(axis=1).sum() == 1:
+                joined += 1
+                rest = probability(state, margin) - p
+                expected -= risks(p * 2 / 3 + rest / 2, unobserved, 1)[0]
+            np.testing.assert_allclose(drop[j], expected, atol=1e-12)
+    assert joined > 3
+
+
+def test_convergence_is_judged_without_the_error_too():
+    table = CellTable.from_codes(COMPLETE, KEYS, POPULATION)
+    measures = RiskMeasures.of(table)
+    assert measures.monitored == ("tau1", "tau2")
+    assert observer_for(Independence(), measures, table) is measures
+    observer = observer_for(Erring(), measures, table)
+    assert observer.monitored == ("tau1", "tau2", "tau1_model", "tau2_model")
+    scalars = observer.observe(Stream(5, 0, 1), Erring(), states(table)[0], None, observer.start())
+    assert set(observer.monitored) <= set(scalars)

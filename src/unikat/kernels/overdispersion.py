@@ -83,7 +83,8 @@ def match_likelihood(p, matches, n_kept, n_left_out, population_size, overdisper
                 shape = rate + 1.0
                 odds = n_left_out * q / (rate + n_kept * q)
                 log_term = -shape * math.log1p(odds)
-                step = math.log(odds / (1.0 + odds))
+                # Without records left out the odds are 0, and so are the matches.
+                step = math.log(odds / (1.0 + odds)) if matches[i] > 0 else 0.0
                 for y in range(matches[i]):
                     log_term += step + math.log((shape + y) / (y + 1.0))
                 out[i, m, s] += math.exp(log_term)

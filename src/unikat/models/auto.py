@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from unikat.errors import SpecError
 from unikat.models.base import check_keys
-from unikat.models.profiles import check_bool, check_positive
+from unikat.models.profiles import check_positive
 
 CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
 """One of each family that answers within a minute: classes, mixed membership, all pairs of keys,
@@ -33,15 +33,12 @@ class Auto:
     held_out
         Share of the records that are left out and predicted. What is known of the error of models
         was learned with one half.
-    calibrate
-        Put the error of the chosen model on its answer; without it only the choice is made.
     """
 
     name: ClassVar[str] = "auto"
     candidates: tuple[str, ...] = CANDIDATES
     evidence_seconds: float = 60.0
     held_out: float = 0.5
-    calibrate: bool = True
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -59,7 +56,6 @@ class Auto:
         check_positive(self, ["evidence_seconds", "held_out"])
         if self.held_out >= 1.0:
             raise SpecError(f"model option held_out is {self.held_out!r}; it is a share, below 1.")
-        check_bool(self, "calibrate")
         # Refuses candidates that do not exist before any file is read.
         eligible = [model for model in self.models().values() if _has_posterior(model)]
         if not eligible:

@@ -44,7 +44,7 @@ SHIFTS: Float64 = np.round(
         ]
     ),
     2,
-)
+).astype(np.float64)
 """Values of d among which it is drawn, closer together around 0."""
 
 

@@ -1,10 +1,10 @@
 """`auto`: fit the candidates, weigh the evidence, and return the chosen model with its error.
 
 Half of the records are left out (`Auto.held_out`), every candidate is fitted to the others and to
-all, and the evidence is: the log score of the records left out; how many uniques, pairs and triples
-samples of the fitted model have; and how often the kept records are matched by those left out. The
-model with a posterior that scores best is chosen, unless the first of them is as good up to chance;
-its error is drawn from `risk.calibrate`.
+all. The model with a posterior that gives the records left out the best log score is chosen, unless
+the first of them is as good up to chance. Its error is drawn from what is known of it beforehand
+and from how often kept records are matched by those left out (`risk.calibrate`). How many uniques
+samples of the fitted models have is shown; it does not predict the error any better.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from unikat.risk.compare import (
     Store,
     compare,
 )
-from unikat.risk.held_out import HeldOutScore, differences
+from unikat.risk.held_out import HeldOutScore, best_score, differences
 
 CHAINS = 2
 """Of every fit for the evidence."""
@@ -82,7 +82,7 @@ def decided(
     Returns
     -------
     Model
-        A `Calibrated` model in place of `Auto`, or the chosen model if that asks not to calibrate.
+        A `Calibrated` model in place of `Auto`.
 
     Raises
     ------
@@ -95,15 +95,10 @@ def decided(
         return model
     means = means or Means()
     found, refused = _evidence(model, table, seed, level, means)
-    chosen = _choose(found)
-    weights = prior(table.n_keys)
+    chosen = _choose(found, refused)
     assert chosen.held_out is not None
-    if model.calibrate:
-        weights = posterior(weights, chosen.held_out.matches)
-    told = _told(found, chosen, refused, weights if model.calibrate else None, table)
-    if not model.calibrate:
-        weights = np.zeros_like(weights)
-        weights[0, int(np.argmin(np.abs(SHIFTS)))] = 1.0
+    weights = posterior(prior(table.n_keys), chosen.held_out.matches)
+    told = _told(found, chosen, refused, weights, table)
     return Calibrated(
         wrapped=chosen.model,
         weights=tuple(weights.ravel().tolist()),
@@ -190,12 +185,14 @@ def _refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
         )
 
 
-def _choose(found: tuple[ComparedModel, ...]) -> ComparedModel:
+def _choose(found: tuple[ComparedModel, ...], refused: dict[str, str]) -> ComparedModel:
     """Return the candidate that predicts best, of those with a posterior; the first if in doubt."""
     eligible = [one for one in found if one.model.uncertainty == "posterior"]
     if not eligible:
+        reasons = "".join(f" {name}: {why}" for name, why in refused.items())
         raise SpecError(
-            "No candidate with a posterior could be fitted to this file; name a model with --model."
+            "No candidate with a posterior could be fitted to this file; name a model with "
+            f"--model.{reasons}"
         )
     first = chosen = eligible[0]
     for other in eligible[1:]:
@@ -203,7 +200,7 @@ def _choose(found: tuple[ComparedModel, ...]) -> ComparedModel:
         fewer_zeros = there.n_zero < here.n_zero
         gain = _gain(other, first)
         better = fewer_zeros or (there.n_zero == here.n_zero and gain[0] > CERTAIN * gain[1])
-        if better and (chosen is first or _score(other).mean > _score(chosen).mean):
+        if better and (chosen is first or best_score([_score(chosen), there]) == 1):
             chosen = other
     return chosen
 
@@ -226,7 +223,7 @@ def _told(
     found: tuple[ComparedModel, ...],
     chosen: ComparedModel,
     refused: dict[str, str],
-    weights: Float64 | None,
+    weights: Float64,
     table: CellTable,
 ) -> Facts:
     """Say what was found out, for the report and `result.json`."""
@@ -253,15 +250,14 @@ def _told(
     values: dict[str, Any] = {"chosen": chosen.label, "candidates": rows}
     if refused:
         values["not_fitted"] = [{"model": name, "reason": why} for name, why in refused.items()]
-    if weights is not None:
-        level = chosen.risk.tau1.level
-        values["model_error"] = [
-            _row("overdispersion", weights.sum(axis=1), OVERDISPERSION, level),
-            _row("level", weights.sum(axis=0), np.exp(SHIFTS), level),
-        ]
-        values["before"] = {
-            name: getattr(chosen.risk.tau1, name) for name in ("mean", "lower", "upper")
-        }
+    level = chosen.risk.tau1.level
+    values["model_error"] = [
+        _row("overdispersion", weights.sum(axis=1), OVERDISPERSION, level),
+        _row("level", weights.sum(axis=0), np.exp(SHIFTS), level),
+    ]
+    values["before"] = {
+        name: getattr(chosen.risk.tau1, name) for name in ("mean", "lower", "upper")
+    }
     return Facts(values, _rare_levels(table))
 
 

@@ -12,7 +12,8 @@ out by a model; and where cells are spread further around it, the unique ones ar
 says. This is the prior of a new file. Its own records add to it by their matches (`risk.matches`)
 in half of the sample: there log k is smaller by `LAG`, give or take `SPREAD_K`, since a smaller
 sample tells of commoner cells; d differs by `SPREAD_D`; and the matches of different cells are not
-independent of each other as the likelihood takes them to be, so it counts with the power `POWER`. These four were chosen by the log score of the true tau1 in populations left out.
+independent of each other as the likelihood takes them to be, so it counts with the power `POWER`.
+These four were chosen by the log score of the true tau1 in populations left out.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import Progress
+from unikat.models.auto import Auto
 from unikat.models.base import AnyModel, check_keys
 from unikat.risk.bootstrap import observer_for
 from unikat.risk.estimate import Summary, assess, known_exactly
@@ -296,6 +297,11 @@ def _check(candidates: Sequence[Candidate], table: CellTable) -> None:
         raise SpecError("There is no model to compare; name at least one, such as hdp.")
     check_distinct((candidate.label, candidate.model) for candidate in candidates)
     for candidate in candidates:
+        if isinstance(candidate.model, Auto):
+            raise SpecError(
+                f"{candidate.label!r} is no model but the choice of one, by a comparison of its "
+                "own; leave it out here, or run `unikat assess`."
+            )
         check_keys(candidate.model, [key.name for key in table.keys])
     if known_exactly(table):
         raise SpecError(

@@ -70,7 +70,7 @@ class Matches:
             n_kept=int(kept.counts[here].sum()),
             n_left_out=int(left_out.counts[there].sum()),
             population_size=kept.population_size,
-            share=len(chosen) / max(len(cells), 1),
+            share=len(chosen) / len(cells) if len(cells) else 1.0,
         )
 
     def compile(self) -> None:
