@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unikat.errors import SpecError
-from unikat.models.base import check_keys
+from unikat.models.base import Uncertainty, check_keys
 from unikat.models.profiles import check_bool, check_positive
 
 CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
@@ -67,6 +67,11 @@ class Auto:
                 "model option candidates names no model with a posterior, of which one could be "
                 "chosen; add latent-class, hdp or gom."
             )
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """What the draws of the model in its place are draws of."""
+        return "calibrated" if self.calibrate else "posterior"
 
     def models(self) -> dict[str, Any]:
         """The candidates by the names they were given."""

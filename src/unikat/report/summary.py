@@ -14,8 +14,8 @@ import numpy as np
 from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.models.base import Uncertainty
-from unikat.provenance import AssessmentSpec, Provenance
-from unikat.report import wording
+from unikat.provenance import AssessmentSpec, ModelSpec, Provenance
+from unikat.report import choice, wording
 from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
 from unikat.report.zeros_facts import sentences as zeros_sentences
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
@@ -175,6 +175,12 @@ class Result:
     fit: dict[str, Any] = field(default_factory=dict)
     """What the model says of its fit; empty where it says nothing."""
 
+    @property
+    def fitted_model(self) -> str:
+        """Name of the model whose parameters were fitted: where `auto` chose, of the chosen one."""
+        chosen = self.fit.get("chosen")
+        return self.model if chosen is None else ModelSpec.of(str(chosen)).name
+
 
 def summarise(
     estimate: RiskEstimate,
@@ -240,7 +246,9 @@ def summarise(
         uncertainty=None if draws is None else draws.model.uncertainty,
         fit={} if draws is None else draws.facts.plain,
     )
-    result.sentences.update(wording.sentences(result) | zeros_sentences(result.zeros))
+    result.sentences.update(
+        wording.sentences(result) | choice.sentences(result) | zeros_sentences(result.zeros)
+    )
     return result
 
 
