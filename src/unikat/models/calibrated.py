@@ -34,12 +34,9 @@ from unikat.rng import chain_key
 
 OVERDISPERSION: Float64 = np.exp(np.linspace(math.log(0.005), math.log(2.0), 24))
 """Values of k among which it is drawn."""
-SHIFTS: Float64 = np.round(
-    np.concatenate(
-        (np.arange(-1.2, -0.45, 0.15), np.arange(-0.4, 0.41, 0.05), np.arange(0.5, 1.2, 0.15))
-    ),
-    2,
-)
+SHIFTS: Float64 = np.concatenate(
+    (np.arange(-1.2, -0.45, 0.15), np.arange(-0.4, 0.41, 0.05), np.arange(0.5, 1.2, 0.15))
+).round(2)
 """Values of d among which it is drawn, closer together around 0."""
 
 

@@ -109,6 +109,7 @@ class Row:
     label: str
     words: str
     prediction: str
+    impossible: str
     uniques: str
     tau1: str
     interval: str
@@ -205,6 +206,7 @@ def on_page(result: Result) -> ChoicePage | None:
         label=_final(choice),
         words="fitted anew, for longer",
         prediction="",
+        impossible="",
         uniques="",
         tau1=number(result.tau1.median),
         interval=_interval(_now(result)),
@@ -312,13 +314,14 @@ def _row(one: Candidate, choice: Choice) -> Row:
     if one is choice.best:
         prediction = "best"
     elif one.behind is None:
-        prediction = ""
+        prediction = "not known"
     else:
         prediction = f"{_signed(one.behind, 3)} ± {one.behind_error or 0.0:.3f}"
     return Row(
         label=one.label + (", chosen" if one.chosen else ""),
         words=one.words,
-        prediction=", ".join(filter(None, (prediction, impossible))) or "not known",
+        prediction=prediction,
+        impossible=impossible,
         uniques="not known" if one.uniques is None else f"{_signed(100 * one.uniques, 0)}%",
         tau1=number(one.tau1.middle),
         interval=_interval(one.tau1) + ("" if one.converged else " *"),
@@ -333,24 +336,27 @@ def _columns(choice: Choice, result: Result) -> tuple[tuple[str, str], ...]:
     for one in choice.candidates:
         if one.narrow:
             narrow.setdefault(one.narrow, []).append(one.label)
-    less = "".join(f" That of {_listed(names)} holds {what}." for what, names in narrow.items())
+    less = "".join(
+        f" That of {_listed(names)} holds less: {what}." for what, names in narrow.items()
+    )
     return (
         (
             "Prediction",
-            "how far behind the best candidate the logarithm of the probability of a record that "
-            "was left out lies, on average, in nats per record, with its standard error. At 0.01 "
-            f"the {left_out:,} records together are {likely} times less probable; below two "
-            "standard errors it can be chance. A record called impossible counts for itself.",
+            "How much less probable the candidate finds the records that were left out than the "
+            "best one does: the mean difference of the logarithms, in nats per record (the unit of "
+            f"natural logarithms), ± its standard error. At −0.01 the {left_out:,} together are "
+            f"{likely} times less probable; within two standard errors it can be chance. Records "
+            "that it calls impossible refute it, and are counted apart.",
         ),
         (
             "Uniques",
-            "how many more or fewer unique records than this file samples have that are simulated "
+            "How many more or fewer unique records than this file samples have that are simulated "
             f"from the candidate; the file has {result.sample.n_uniques:,}. One that makes too "
             "many spreads people over too many combinations, and mostly overstates the risk.",
         ),
         (
             "τ1",
-            "records of this file that are unique in the population too, as the candidate alone "
+            "Records of this file that are unique in the population too, as the candidate alone "
             f"would answer, with the {level(result.tau1)} interval, in records. Its own error is "
             f"not in it.{less}",
         ),
@@ -371,9 +377,9 @@ def _scatter(choice: Choice) -> str:
     middle, lower, upper = (percent(part) for part in parts)
     return (
         "How many people share a combination of keys strays from what the model says, typically by "
-        f"about {middle} of it ({lower} to {upper}). A record that is in the file has more often a "
-        "combination that is commoner than the model says than one that is rarer; the more they "
-        "stray, the fewer unique records are unique in the population."
+        f"about {middle} of it ({lower} to {upper}). Who is in the file more often has a "
+        "combination that is commoner than the model says than one that is rarer, so the more they "
+        "stray, the fewer unique records are unique in the population too."
     )
 
 
@@ -398,10 +404,10 @@ def _moved(choice: Choice, result: Result) -> str:
             "(calibrate=false), so the interval is too narrow unless the model is right."
         )
     change = now.middle / before.middle - 1.0 if before.middle > 0 else 0.0
-    if abs(change) < 0.005:
+    if abs(change) < 0.015:
         moved = "about the same"
     else:
-        moved = f"{'higher' if change > 0 else 'lower'} by {percent(abs(change))}"
+        moved = f"{'higher' if change > 0 else 'lower'} by {abs(change):.0%}"
     said = (
         f"By {choice.chosen.label} alone τ1 would be about {before.words}; with the model's own "
         f"error it is {now.words}, {moved}"

@@ -12,6 +12,7 @@ from unikat._typing import Float64
 from unikat.report import choice, figures, fitted, limits, wording
 from unikat.report.summary import Result
 from unikat.report.zeros_facts import on_page
+from unikat.risk.measures import WITHOUT_ERROR
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -81,7 +82,8 @@ def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]
             kind.title,
         )
         if not kind.independent:
-            drawn["trace"] = figures.trace(tau1, first, "τ1")
+            # An error that is drawn anew for every draw would hide that chains disagree.
+            drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
     if tried := choice.answers(result):
         words = "τ1, unique records that are population unique"
         drawn["choice"] = figures.answers(tried, "τ1", words)

@@ -13,6 +13,7 @@ import numpy as np
 
 from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
+from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
 from unikat.provenance import AssessmentSpec, ModelSpec, Provenance
 from unikat.report import choice, wording
@@ -124,6 +125,10 @@ class SamplingFacts:
     """Draws at the start of each chain that are not used."""
     rhat_target: float
     ess_target: float
+    worst_rhat: float | None = None
+    """Largest R-hat of all that decides when sampling ends; None where it is not known."""
+    least_ess: float | None = None
+    """Smallest effective sample size of the same, bulk or tail."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +224,8 @@ def summarise(
             n_discarded=draws.n_discarded,
             rhat_target=spec.sampling.rhat,
             ess_target=spec.sampling.ess,
+            worst_rhat=_known(convergence.worst_rhat(draws.diagnostics)),
+            least_ess=_known(convergence.worst_ess(draws.diagnostics)),
         )
     result = Result(
         schema=RESULT_SCHEMA,
@@ -250,6 +257,10 @@ def summarise(
         wording.sentences(result) | choice.sentences(result) | zeros_sentences(result.zeros)
     )
     return result
+
+
+def _known(value: float) -> float | None:
+    return value if value == value else None
 
 
 def sample_facts(table: CellTable) -> SampleFacts:

@@ -207,8 +207,9 @@ def verdict(result: Result) -> str:
     # What the stopping rule looks at; the expected measures have a warning of their own.
     found = [result.tau1, result.tau2]
     # What is not known is None or NaN.
-    rhats = [s.rhat for s in found if s.rhat and s.rhat > 0.0]
-    sizes = [e for s in found for e in (s.ess_bulk, s.ess_tail) if e and e > 0.0]
+    rhats = [r for r in (*(s.rhat for s in found), sampling.worst_rhat) if r and r > 0.0]
+    every = [sampling.least_ess, *(e for s in found for e in (s.ess_bulk, s.ess_tail))]
+    sizes = [e for e in every if e and e > 0.0]
     worst, size = max(rhats, default=None), min(sizes, default=None)
     found_rhat = "R-hat not known" if worst is None else f"R-hat at most {worst:.3f}"
     found_size = (
@@ -237,6 +238,11 @@ def verdict(result: Result) -> str:
         said = " and ".join(short) or f"{found_rhat}, {found_size} (asked for: {asked})"
         failed = "There are too few draws" if independent else "The chains have not converged"
         state = f"{failed}: {said}."
+    if result.uncertainty == "calibrated":
+        state += (
+            " This is judged on τ1 and τ2 without the model's own error too, which is drawn anew "
+            "for every draw and would hide that chains disagree."
+        )
     ends = {
         "sweep limit": " Sampling stopped at the limit of sweeps.",
         "time limit": " Sampling stopped at the limit of time.",
