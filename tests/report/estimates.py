@@ -120,6 +120,7 @@ def spec(path: Path | None = None, **report: Any) -> AssessmentSpec:
         {
             "population_size": 150_000,
             "keys": list(NAMES),
+            "model": {"name": "hdp"},
             "data": {} if path is None else {"path": str(path)},
             "report": report,
         }

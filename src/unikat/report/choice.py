@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unikat.provenance import ModelSpec
 from unikat.report.uncertainty import KINDS
-from unikat.report.wording import counted, level, number, percent
+from unikat.report.wording import counted, level, number
 
 if TYPE_CHECKING:
     from unikat.report.summary import Result
@@ -374,7 +374,7 @@ def _scatter(choice: Choice) -> str:
     if choice.scatter is None:
         return ""
     parts = (choice.scatter.middle, choice.scatter.lower, choice.scatter.upper)
-    middle, lower, upper = (percent(part) for part in parts)
+    middle, lower, upper = (f"{part:.0%}" for part in parts)
     return (
         "How many people share a combination of keys strays from what the model says, typically by "
         f"about {middle} of it ({lower} to {upper}). Who is in the file more often has a "
@@ -438,11 +438,12 @@ def _rarer(factor: float) -> str:
     Examples
     --------
     >>> _rarer(0.9), _rarer(1.2), _rarer(1.0)
-    ('10% rarer', '20% more frequent', '0% rarer')
+    ('10% rarer', '20% more frequent', 'no rarer')
     """
-    if factor > 1.0:
-        return f"{percent(factor - 1.0)} more frequent"
-    return f"{percent(1.0 - factor)} rarer"
+    change = f"{abs(factor - 1.0):.0%}"
+    if change == "0%":
+        return "no rarer"
+    return f"{change} {'more frequent' if factor > 1.0 else 'rarer'}"
 
 
 def _signed(value: float, digits: int) -> str:

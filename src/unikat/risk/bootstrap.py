@@ -147,6 +147,11 @@ def observer_for(model: Any, measures: Observer, table: CellTable) -> Observer:
     """
     if getattr(model, "interval", None) == "bootstrap":
         return Bootstrapped.of(measures, table)
-    if isinstance(measures, RiskMeasures) and hasattr(model, "risk_probabilities"):
-        return replace(measures, with_model=True)
+    if getattr(model, "uncertainty", None) == "calibrated":
+        found: Any = measures
+        if isinstance(found, RiskMeasures):
+            return replace(found, with_model=True)
+        # Those that hold the risk measures among others.
+        if isinstance(inner := getattr(found, "measures", None), RiskMeasures):
+            return replace(found, measures=replace(inner, with_model=True))
     return measures
