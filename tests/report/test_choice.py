@@ -205,7 +205,7 @@ def test_the_interval_is_said_to_hold_the_error_and_not_more() -> None:
     assert "140 samples" not in said
     assert found.fitted_model == "latent-class"
     assert "many pure classes" in wording.computation(found)
-    assert "without the model's own error" in wording.verdict(found)
+    assert "with the model's own error and without it" in wording.verdict(found)
 
 
 def test_the_figure_tells_all_answers() -> None:

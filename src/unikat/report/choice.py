@@ -127,6 +127,8 @@ class ChoicePage:
     """Title and meaning of each column."""
     note: str
     """About the fits of the table."""
+    faint: bool
+    """Some of the figure's intervals leave out more than the others."""
     correction: tuple[str, ...]
     """What the model's own error is and does; empty if it was not put on the answer."""
     not_fitted: tuple[tuple[str, str], ...]
@@ -218,6 +220,7 @@ def on_page(result: Result) -> ChoicePage | None:
         rows=(*(_row(one, choice) for one in choice.candidates), final),
         columns=_columns(choice, result),
         note=_note(choice),
+        faint=any(one.narrow for one in choice.candidates),
         correction=tuple(filter(None, (_scatter(choice), _factor(choice), _moved(choice, result)))),
         not_fitted=choice.not_fitted,
     )

@@ -239,10 +239,7 @@ def verdict(result: Result) -> str:
         failed = "There are too few draws" if independent else "The chains have not converged"
         state = f"{failed}: {said}."
     if result.uncertainty == "calibrated":
-        state += (
-            " This is judged on τ1 and τ2 without the model's own error too, which is drawn anew "
-            "for every draw and would hide that chains disagree."
-        )
+        state += " This is judged with the model's own error and without it."
     ends = {
         "sweep limit": " Sampling stopped at the limit of sweeps.",
         "time limit": " Sampling stopped at the limit of time.",

@@ -148,10 +148,11 @@ def observer_for(model: Any, measures: Observer, table: CellTable) -> Observer:
     if getattr(model, "interval", None) == "bootstrap":
         return Bootstrapped.of(measures, table)
     if getattr(model, "uncertainty", None) == "calibrated":
-        found: Any = measures
-        if isinstance(found, RiskMeasures):
-            return replace(found, with_model=True)
+        if isinstance(measures, RiskMeasures):
+            return replace(measures, with_model=True)
         # Those that hold the risk measures among others.
-        if isinstance(inner := getattr(found, "measures", None), RiskMeasures):
-            return replace(found, measures=replace(inner, with_model=True))
+        holder: Any = measures
+        if isinstance(inner := getattr(holder, "measures", None), RiskMeasures):
+            found: Observer = replace(holder, measures=replace(inner, with_model=True))
+            return found
     return measures
