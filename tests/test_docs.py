@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import unikat
+from unikat.models.auto import CANDIDATES, Auto
 from unikat.models.base import Uncertainty
 from unikat.provenance import AssessmentSpec, ZerosSpec
 from unikat.report import (
+    choice,
     comparison,
     comparison_summary,
     evaluation,
@@ -21,12 +23,14 @@ from unikat.report import (
     summary,
 )
 from unikat.report.evaluation import _schema
+from unikat.risk import auto
 from unikat.zeros.rules import parse
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = (DOCS / "results.md").read_text(encoding="utf-8")
 COMPARE = (DOCS / "compare.md").read_text(encoding="utf-8")
 EVALUATE = (DOCS / "evaluate.md").read_text(encoding="utf-8")
+AUTO = (DOCS / "auto.md").read_text(encoding="utf-8")
 LOG_LINEAR = (DOCS / "log-linear.md").read_text(encoding="utf-8")
 ZEROS = (DOCS / "zeros.md").read_text(encoding="utf-8")
 
@@ -136,6 +140,28 @@ def test_the_example_of_log_linear_models_runs(capsys):
     assert len(values) == 3
     assert values == sorted(values, reverse=True)
     assert values[2][1] <= 1.645
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_example_of_the_default_runs(capsys):
+    (example,) = re.findall(r"^```python\n(.*?)^```", AUTO, flags=re.MULTILINE | re.DOTALL)
+    exec(compile(example, "auto.md", "exec"), {"__name__": "auto"})
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"latent-class alone: τ1 [0-9]+", first)
+    assert re.fullmatch(r"with its error: τ1 [0-9]+ \([0-9]+ to [0-9]+\)", second)
+
+
+def test_every_option_of_the_default_is_documented():
+    names = [field.name for field in dataclasses.fields(Auto)]
+    assert [name for name in names if f"| `{name}` |" not in AUTO] == []
+    assert f"`{','.join(CANDIDATES)}`" in AUTO
+
+
+def test_everything_that_the_default_tells_is_documented():
+    told = Path(auto.__file__).read_text(encoding="utf-8").partition("def _told(")[2]
+    names = re.findall(r'"([a-z0-9_]+)":', told.partition("def _rare_levels(")[0])
+    assert {"behind_error", "tau1_upper", "median"} <= set(names)
+    assert [name for name in [*names, *choice.NAMES] if f"`{name}`" not in RESULTS] == []
 
 
 def test_every_option_of_log_linear_models_is_documented():

@@ -114,7 +114,7 @@ def test_a_bootstrap_is_wider(here: Path) -> None:
         (["--model", "loglinear:terms=sex:work:age"], ["no key 'age'"]),
         (["--model", "loglinear", "--set", "interval=wide"], ["interval", "'bootstrap'"]),
         (["--model", "loglinear", "--set", "smoothing=-1"], ["smoothing is -1"]),
-        (["--terms", "two-way"], ["'hdp' has no option 'terms'", "Models with terms: loglinear"]),
+        (["--terms", "two-way"], ["'auto' has no option 'terms'", "Models with terms: loglinear"]),
         (["--model", "loglinear", "--random", "dp"], ["no option 'random'"]),
         (["--model", "loglinear", "--mean", "zero"], ["no option 'mean'"]),
         (["--model", "loglinear", "--fixed", "two-way"], ["no option 'fixed'"]),

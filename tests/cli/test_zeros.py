@@ -23,7 +23,7 @@ RULES = ["AGE < 30 and WORK > 90", "SEX == 1 and PLACE == 1 and AGE < 23"]
 PEACEFUL = ["SEX == 1 and WORK == 1 and PLACE == 9"]
 SHORT = (
     "--keys", KEYS, "--population-size", "20000", "--workers", "1", "--threads", "1",
-    "--chains", "2", "--max-sweeps", "40", "--quiet", "--allow-unconverged",
+    "--chains", "2", "--max-sweeps", "40", "--model", "hdp", "--quiet", "--allow-unconverged",
 )  # fmt: skip
 
 
@@ -226,7 +226,8 @@ def test_a_table_of_conditions_is_named_directly_and_counts_from_its_file(here: 
 def test_rules_stand_in_a_specification_too(here: Path) -> None:
     (here / "never.csv").write_text("SEX,WORK,PLACE\n1,1,9\n")
     (here / "spec.toml").write_text(
-        f'keys = "{KEYS}"\npopulation_size = 20_000\n[data]\npath = "people.csv"\n'
+        f'keys = "{KEYS}"\npopulation_size = 20_000\nmodel = "hdp"\n'
+        '[data]\npath = "people.csv"\n'
         f"[zeros]\nrules = ['{CONFLICT}']\ntables = ['never.csv']\n"
         "[sampling]\nchains = 2\nmax_sweeps = 40\nworkers = 1\n"
     )

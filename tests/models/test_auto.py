@@ -48,6 +48,8 @@ def test_candidates_are_a_text_or_a_list(candidates):
         ({"evidence_seconds": -1.0}, "evidence_seconds"),
         ({"evidence_seconds": math.inf}, "evidence_seconds"),
         ({"evidence_seconds": "60"}, "evidence_seconds"),
+        ({"calibrate": 1}, "calibrate"),
+        ({"calibrate": "no"}, "calibrate"),
         ({"held_out": 0.0}, "held_out"),
         ({"held_out": 1.0}, "held_out"),
         ({"held_out": math.nan}, "held_out"),

@@ -62,6 +62,8 @@ def estimate(
     r1 = np.where(judged, rng.beta(0.25, 2.2, cells.n_cells), np.nan)
     r2 = np.where(judged, np.minimum(r1 * 1.5 + 0.01, 1.0), 1.0 / (1.0 + 20.0 * cells.counts))
     share = rng.dirichlet([0.5, 0.2, 1.2, 0.8, 0.3], cells.n_cells)[:, : cells.n_keys]
+    place = np.full(cells.n_cells, np.nan)
+    place[cells.unique] = 1.0 + np.argsort(np.argsort(-r1[cells.unique]))
     records = RecordRisk(
         unique=cells.unique,
         r1=r1,
@@ -70,6 +72,9 @@ def estimate(
         r2=r2,
         r2_lower=r2 * 0.6,
         r2_upper=np.minimum(r2 * 1.4, 1.0),
+        rank=place,
+        rank_lower=np.maximum(place * 0.5, 1.0),
+        rank_upper=np.minimum(place * 1.5, float(cells.n_uniques)),
         key_drop=share * np.where(judged, r1, np.nan)[:, None],
     )
     expected = float(np.nansum(r1 * cells.counts))
@@ -120,6 +125,7 @@ def spec(path: Path | None = None, **report: Any) -> AssessmentSpec:
         {
             "population_size": 150_000,
             "keys": list(NAMES),
+            "model": {"name": "hdp"},
             "data": {} if path is None else {"path": str(path)},
             "report": report,
         }

@@ -16,6 +16,7 @@ import pytest
 from report.estimates import provenance, summary, table
 from report.test_html import Page
 from unikat.errors import SpecError
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.report import comparison_figures as figures
 from unikat.report import comparison_wording as wording
 from unikat.report.comparison import FILES, _parquet, check_folder, render, write
@@ -63,7 +64,7 @@ def risk_fit(centre: float, more: float, converged: bool = True) -> RiskFit:
     return RiskFit(
         tau1=one, tau2=one, tau1_expected=one, tau2_expected=one,
         tau1_deviation=float(draws.std()), checks=checks, n_simulated=400, warnings=(),
-        sampling=sampling(converged),
+        sampling=sampling(converged), overdispersion=(0.0,) * len(OVERDISPERSION),
     )  # fmt: skip
 
 
@@ -77,7 +78,7 @@ def score_fit(shift: float, n_zero: int = 0) -> ScoreFit:
             n_records=50, n_zero=n_zero, mean=float(found.mean()), standard_error=0.3,
             scores=scores, counts=np.ones(50, np.int64),
         ),
-        sampling=sampling(),
+        matches=np.zeros((len(OVERDISPERSION), len(SHIFTS))), sampling=sampling(),
     )  # fmt: skip
 
 

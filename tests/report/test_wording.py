@@ -14,7 +14,7 @@ from report.estimates import estimate, provenance, spec, summary, table
 from unikat.cli._output import show
 from unikat.data import CellTable, Key
 from unikat.models import newcomer
-from unikat.report import wording
+from unikat.report import limits, wording
 from unikat.report.summary import Result, summarise
 
 ROOT = Path(__file__).parents[2]
@@ -36,14 +36,14 @@ def few_complete_uniques() -> CellTable:
 @pytest.mark.parametrize("name", ["README.md", "docs/assumptions-and-limits.md"])
 def test_the_error_of_the_model_is_said_in_the_same_words(name: str) -> None:
     text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
-    assert wording.MODEL_ERROR in text
+    assert limits.MODEL_ERROR in text
     assert "safe side" not in text
     assert "if the model is right" in text
 
 
 def test_the_report_says_the_error_of_the_model() -> None:
-    said = dict(wording.limits(result()))["The answer depends on the model"]
-    assert wording.MODEL_ERROR in said
+    said = dict(limits.limits(result()))["The answer depends on the model"]
+    assert limits.MODEL_ERROR in said
     for words in ("140 samples", "4% too high on average", "in 98 of them", "31% too high"):
         assert words in said
 
@@ -167,10 +167,10 @@ def test_a_key_left_out_is_a_margin_and_no_refit() -> None:
 
 def test_many_keys_are_a_limit() -> None:
     facts = result()
-    assert wording._EXACT_KEYS == newcomer.EXACT_KEYS
-    assert "Many keys" not in dict(wording.limits(facts))
-    many = replace(facts, sample=replace(facts.sample, n_keys=wording._EXACT_KEYS + 1))
-    assert "very slightly too high" in dict(wording.limits(many))["Many keys"]
+    assert limits.EXACT_KEYS == newcomer.EXACT_KEYS
+    assert "Many keys" not in dict(limits.limits(facts))
+    many = replace(facts, sample=replace(facts.sample, n_keys=limits.EXACT_KEYS + 1))
+    assert "very slightly too high" in dict(limits.limits(many))["Many keys"]
 
 
 def test_drops_that_were_not_computed_are_told_from_small_ones() -> None:

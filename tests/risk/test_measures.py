@@ -366,3 +366,23 @@ def test_convergence_is_judged_without_the_error_too():
     assert observer.monitored == ("tau1", "tau2", "tau1_model", "tau2_model")
     scalars = observer.observe(Stream(5, 0, 1), Erring(), states(table)[0], None, observer.start())
     assert set(observer.monitored) <= set(scalars)
+
+
+def test_records_are_ranked_by_their_risk():
+    """By hand, over three states: places, their mean, and the ends of the interval."""
+    table = CellTable.from_codes([[i] for i in range(5)] + [[5], [5]], [Key.of_size("A", 7)], 500)
+    measures = RiskMeasures.of(table)
+    assert table.unique.tolist() == [True] * 5 + [False]
+    totals = measures.start()
+    states = np.array(
+        [[0.1, 0.2, 0.3, 0.4, 0.5], [0.2, 0.1, 0.3, 0.4, 0.5], [0.5, 0.1, 0.2, 0.3, 0.4]]
+    )
+    for q in states:
+        measures._add_ranks(q, totals)
+    places = 1.0 + np.argsort(np.argsort(states, axis=1), axis=1)
+    np.testing.assert_array_equal(totals.rank, places.sum(axis=0))
+    assert totals.histogram_rank.sum(axis=1).tolist() == [3] * 5
+    bins = (places - 1.0) * measures.n_bins // 5
+    for cell in range(5):
+        seen = np.flatnonzero(totals.histogram_rank[cell])
+        assert seen.tolist() == sorted(set(bins[:, cell].astype(int).tolist()))

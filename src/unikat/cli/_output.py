@@ -52,7 +52,7 @@ def say(text: str = "") -> None:
 
 def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
-    from unikat.report import fitted, wording
+    from unikat.report import choice, fitted, wording
     from unikat.report.results import REPORT
 
     lines = ["", *_wrapped(wording.answer(result))]
@@ -77,6 +77,7 @@ def show(result: Result, folder: Path) -> None:
     lines.append("")
     state = "" if result.converged else f"{wording.state(result).upper()} "
     lines += _wrapped(" ".join((state + wording.verdict(result), wording.chain_means(result))))
+    lines += _wrapped(choice.brief(result))
     lines += _wrapped(fitted.brief(result))
     if result.zeros is not None:
         paths = ("zeros", "zeros.impossible_mass", "zeros.n_conflicts")
@@ -107,6 +108,15 @@ def ending(
         err=True,
     )
     return DONE if allow_unconverged else UNCONVERGED
+
+
+def undecided(folder: Path, *, remedy: str = "give the same command with --resume") -> None:
+    """Say how to go on after an interrupt before a model was chosen."""
+    click.echo(
+        "Interrupted before the model was chosen, so there is no answer yet. The fits that were "
+        f"done are kept in {folder}; to go on, {remedy}.",
+        err=True,
+    )
 
 
 def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool = False) -> None:

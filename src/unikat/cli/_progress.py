@@ -21,10 +21,12 @@ PLAIN_EVERY = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Watcher:
-    """The two functions that a run reports to."""
+    """The functions that a run reports to."""
 
     progress: Callable[[ProgressEvent | StudyProgress], None]
     stage: Callable[[str], None]
+    note: Callable[[str], None]
+    """For what is to stay in sight."""
 
 
 @contextlib.contextmanager
@@ -55,7 +57,8 @@ def _live(*, stages: bool) -> Iterator[Watcher]:
     from rich.text import Text
 
     spinner = Spinner("dots", text=Text("Starting"))
-    with Live(spinner, console=Console(stderr=True), refresh_per_second=8, transient=True):
+    console = Console(stderr=True, highlight=False)
+    with Live(spinner, console=console, refresh_per_second=8, transient=True):
         current = ""
 
         def progress(event: ProgressEvent | StudyProgress) -> None:
@@ -66,7 +69,11 @@ def _live(*, stages: bool) -> Iterator[Watcher]:
             current = f"{words}\n  " if stages else ""
             spinner.update(text=Text(words))
 
-        yield Watcher(progress=progress, stage=stage)
+        def note(words: str) -> None:
+            # Above the live line, which goes on below.
+            console.print(Text(words))
+
+        yield Watcher(progress=progress, stage=stage, note=note)
 
 
 def _plain(*, stages: bool) -> Watcher:
@@ -83,7 +90,10 @@ def _plain(*, stages: bool) -> Watcher:
         if stages:
             click.echo(words, err=True)
 
-    return Watcher(progress=progress, stage=stage)
+    def note(words: str) -> None:
+        click.echo(words, err=True)
+
+    return Watcher(progress=progress, stage=stage, note=note)
 
 
 def describe(event: ProgressEvent | StudyProgress) -> str:

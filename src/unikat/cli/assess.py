@@ -22,7 +22,7 @@ from unikat.cli._options import (
     put_zeros,
     stem,
 )
-from unikat.cli._output import ending, say, show
+from unikat.cli._output import UNCONVERGED, ending, say, show, undecided
 from unikat.cli._progress import watching
 from unikat.errors import SpecError
 
@@ -50,7 +50,8 @@ def _options(command: Command) -> Command:
         click.option("--population-size", metavar="N", help="Units in the population the file is "
                      "a sample of."),
         click.option("--model", metavar="MODEL", help="Statistical model, with its options "
-                     "after colons: gom:components=30.  [default: hdp]"),
+                     "after colons: gom:components=30. auto chooses among several, and puts the "
+                     "model's own error on the answer.  [default: auto]"),
         click.option("--terms", metavar="TEXT", help="Terms of a log-linear model: independence, "
                      "two-way, three-way, select, or terms such as 'A + B:C'."),
         click.option("--random", metavar="KIND", help="Random effects of mixed-effects: none, "
@@ -69,8 +70,11 @@ def _options(command: Command) -> Command:
         click.option("--chains", metavar="N", help="Chains.  [default: 4]"),
         click.option("--seed", metavar="N", help="The same seed gives the same numbers.  "
                      "[default: 1]"),
-        click.option("--max-sweeps", metavar="N", help="Stop after so many sweeps of a chain."),
-        click.option("--max-seconds", metavar="S", help="Stop after so many seconds."),
+        click.option("--max-sweeps", metavar="N", help="Stop after so many sweeps of a chain; "
+                     "with auto, of the fit that gives the answer."),
+        click.option("--max-seconds", metavar="S", help="Stop after so many seconds; with auto "
+                     "this is the time of the fit that gives the answer, and --set "
+                     "evidence_seconds=S the time of the choice before it."),
         click.option("--workers", metavar="N", help="Processes.  [default: one per chain or core]"),
         click.option("--threads", metavar="N", help="Threads of each process."),
         click.option("--level", metavar="P", help="Probability of the intervals.  [default: 0.95]"),
@@ -94,7 +98,8 @@ def assess(source: Path, settings: tuple[str, ...], **options: Any) -> int:
     """Assess FILE, or what an assessment.toml says; options on the command line go first.
 
     Writes result.json, records.parquet, draws.nc, report.html and assessment.toml into DIR, all
-    readable by you alone. Ctrl-C stops at once and keeps what is done; --resume goes on.
+    readable by you alone. Ctrl-C stops at once and keeps what is done; --resume goes on. The model
+    auto takes about a minute longer than others: it first fits several to see which predicts best.
     """
     from unikat.report.assessment import run
     from unikat.report.results import RESULT, load
@@ -102,15 +107,19 @@ def assess(source: Path, settings: tuple[str, ...], **options: Any) -> int:
     spec = _spec(source, options, settings)
     out: Path | None = options["out"]
     folder = _default_folder(spec.data.path, source) if out is None else out
-    with watching(quiet=options["quiet"]) as watcher:
-        run(
+    with watching(quiet=options["quiet"], stages=spec.model.name == "auto") as watcher:
+        estimate = run(
             spec,
             folder,
             resume=options["resume"],
             overwrite=options["overwrite"],
             progress=None if watcher is None else watcher.progress,
             stage=None if watcher is None else watcher.stage,
+            note=None if watcher is None else watcher.note,
         )
+    if estimate is None:
+        undecided(folder)
+        return UNCONVERGED
     if options["as_json"]:
         say((folder / RESULT).read_text(encoding="utf-8").rstrip())
     result = load(folder).result

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from unikat.cli._output import ending, say, show
+from unikat.cli._output import UNCONVERGED, ending, say, show, undecided
 from unikat.cli._progress import watching
 
 
@@ -22,14 +22,18 @@ def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
     from unikat.report.demo import compare, run_demo
     from unikat.report.results import load
 
-    with watching(quiet=quiet) as watcher:
+    with watching(quiet=quiet, stages=True) as watcher:
         truth = run_demo(
             out,
             seed=seed,
             overwrite=overwrite,
             progress=None if watcher is None else watcher.progress,
             stage=None if watcher is None else watcher.stage,
+            note=None if watcher is None else watcher.note,
         )
+    if truth is None:
+        undecided(out, remedy="start again with --overwrite")
+        return UNCONVERGED
     result = load(out).result
     if not quiet:
         show(result, out)

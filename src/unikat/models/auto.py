@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unikat.errors import SpecError
-from unikat.models.base import check_keys
-from unikat.models.profiles import check_positive
+from unikat.models.base import Uncertainty, check_keys
+from unikat.models.profiles import check_bool, check_positive
 
 CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
 """One of each family that answers within a minute: classes, mixed membership, all pairs of keys,
@@ -33,12 +33,15 @@ class Auto:
     held_out
         Share of the records that are left out and predicted. What is known of the error of models
         was learned with one half.
+    calibrate
+        Put the error of the chosen model on its answer; without it only the choice is made.
     """
 
     name: ClassVar[str] = "auto"
     candidates: tuple[str, ...] = CANDIDATES
     evidence_seconds: float = 60.0
     held_out: float = 0.5
+    calibrate: bool = True
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -56,6 +59,7 @@ class Auto:
         check_positive(self, ["evidence_seconds", "held_out"])
         if self.held_out >= 1.0:
             raise SpecError(f"model option held_out is {self.held_out!r}; it is a share, below 1.")
+        check_bool(self, "calibrate")
         # Refuses candidates that do not exist before any file is read.
         eligible = [model for model in self.models().values() if _has_posterior(model)]
         if not eligible:
@@ -63,6 +67,11 @@ class Auto:
                 "model option candidates names no model with a posterior, of which one could be "
                 "chosen; add latent-class, hdp or gom."
             )
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """What the draws of the model in its place are draws of."""
+        return "calibrated" if self.calibrate else "posterior"
 
     def models(self) -> dict[str, Any]:
         """The candidates by the names they were given."""

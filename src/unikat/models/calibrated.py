@@ -66,7 +66,7 @@ class Calibrated:
         The model that is fitted.
     weights
         Probabilities of all pairs of k and d, in the order of `OVERDISPERSION` and, for each of
-        these, of `SHIFTS`; in any unit.
+        these, of `SHIFTS`; in any unit. Empty if no error is put on the wrapped model.
     asked
         The model that the user named, whose options the run is written down with.
     told
@@ -74,11 +74,15 @@ class Calibrated:
     """
 
     name: ClassVar[str] = "auto"
-    uncertainty: ClassVar[Uncertainty] = "calibrated"
     wrapped: AnyModel
     weights: tuple[float, ...]
     asked: Any
     told: Facts = NO_FACTS
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """That of the wrapped model, if there is no error."""
+        return "calibrated" if self.weights else self.wrapped.uncertainty
 
     @property
     def population(self) -> PopulationLaw:
@@ -128,6 +132,8 @@ class Calibrated:
         counts
             (n,): records in each cell. Where there are none the mean over g_c is taken.
         """
+        if not self.weights:
+            return p
         key = chain_key(stream.seed, stream.chain)
         pair = kernels.draw_pair(key, stream.sweep, np.cumsum(self.weights))
         index, shift = divmod(pair, len(SHIFTS))

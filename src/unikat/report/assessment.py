@@ -6,8 +6,10 @@ import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from unikat.data import Design
+from unikat.data.table import CellTable
 from unikat.errors import OutputError, SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
@@ -15,6 +17,7 @@ from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.progress import Progress
 from unikat.models.base import check_keys
+from unikat.models.calibrated import Calibrated
 from unikat.models.catalogue import build_model
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
@@ -38,7 +41,8 @@ def run(
     overwrite: bool = False,
     progress: Progress | None = None,
     stage: Callable[[str], None] | None = None,
-) -> RiskEstimate:
+    note: Callable[[str], None] | None = None,
+) -> RiskEstimate | None:
     """Assess a file and write the results into a folder.
 
     Parameters
@@ -47,7 +51,7 @@ def run(
         What to do.
     folder
         Where the results go. While the run lasts it holds the checkpoint, which stays if the
-        chains have not converged.
+        chains have not converged, and what `auto` has found out so far.
     resume
         Go on from the checkpoint in the folder.
     overwrite
@@ -56,11 +60,14 @@ def run(
         Told how sampling goes.
     stage
         Told, in words, what is done now.
+    note
+        Told, in words, what was found on the way.
 
     Returns
     -------
-    RiskEstimate
-        What was written. `converged` and `draws.stop_reason` tell how it ended.
+    RiskEstimate or None
+        What was written. `converged` and `draws.stop_reason` tell how it ended. None after an
+        interrupt while `auto` was choosing: its finished fits are kept, nothing else is written.
 
     Raises
     ------
@@ -69,6 +76,8 @@ def run(
     OutputError
         If the folder holds a run and neither `resume` nor `overwrite` is set, or it cannot be
         written to: noticed before the work begins. Results are written as a whole or not at all.
+    KeyboardInterrupt
+        After an interrupt so early that nothing is kept.
     """
     tell = stage if stage is not None else _ignore
     started = datetime.now(UTC)
@@ -85,23 +94,32 @@ def run(
     check_keys(model, [key.name for key in table.keys])
     made = make_folder(folder)
     checkpoint = Checkpoint(folder=folder, resume=resume)
+    evidence = Store(folder=folder / EVIDENCE, resume=resume)
+    if overwrite:
+        evidence.clear()
     try:
         draws = None
         if not known_exactly(table):
-            model = decided(
-                model,
-                table,
-                seed=spec.sampling.seed,
-                level=spec.report.level,
-                means=Means(
-                    workers=workers,
-                    folder=folder / EVIDENCE,
-                    resume=resume,
-                    progress=progress,
-                    stage=stage,
-                ),
+            means = Means(
+                workers=workers,
+                folder=evidence.folder,
+                resume=resume,
+                progress=progress,
+                stage=stage,
+                note=note,
             )
-            tell("Fitting")
+            try:
+                model = _decided(model, table, spec, means)
+            except KeyboardInterrupt:
+                if not evidence.folder.exists():
+                    raise
+                return None
+            except SpecError:
+                if not resume:
+                    # What cannot be decided is no unfinished run.
+                    evidence.clear()
+                raise
+            tell(_fitting(model))
             draws = sample(
                 model,
                 table,
@@ -125,7 +143,7 @@ def run(
                 folder.rmdir()
     if estimate.converged:
         checkpoint.remove()
-        Store(folder=folder / EVIDENCE).clear()
+        evidence.clear()
     return estimate
 
 
@@ -141,7 +159,7 @@ def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False)
         raise SpecError("--resume and --overwrite exclude each other; give one of them.")
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
-    unfinished = (folder / CHECKPOINT).exists()
+    unfinished = (folder / CHECKPOINT).exists() or (folder / EVIDENCE).exists()
     found = [name for name in results.FILES if (folder / name).exists()]
     if resume and found and not unfinished:
         raise OutputError(
@@ -156,6 +174,20 @@ def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False)
         f"The folder {folder} already holds {what}. Give {remedy}--overwrite to replace it, or "
         "another --out. Nothing was written."
     )
+
+
+def _decided(model: Any, table: CellTable, spec: AssessmentSpec, means: Means) -> Any:
+    """Return the model that is fitted, which `auto` has chosen if it was asked for."""
+    seed, level = spec.sampling.seed, spec.report.level
+    return decided(model, table, seed=seed, level=level, means=means)
+
+
+def _fitting(model: Any) -> str:
+    """Say what is fitted."""
+    if not isinstance(model, Calibrated):
+        return "Fitting"
+    error = ", together with its error" if model.weights else ""
+    return f"Fitting the chosen model, {model.told.values['chosen']}{error}"
 
 
 def _plan(spec: AssessmentSpec) -> Plan:

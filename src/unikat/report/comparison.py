@@ -6,7 +6,7 @@
 | `summary.json` | every number of the page, with a sentence for each kind |
 | `comparison.html` | the page |
 | `comparison.toml` | the comparison as run |
-| `fits/` | finished fits and checkpoints, for `--resume` |
+| `fits/` | finished fits and checkpoints, for `--resume`; those with which `auto` chooses too |
 
 The first four are written as a whole or not at all. All are readable by their owner alone, and
 hold no value of a record.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,19 @@ import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from unikat.data import Design
+from unikat.data.table import CellTable
 from unikat.errors import OutputError, SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
+from unikat.inference.identity import digest
 from unikat.inference.progress import Progress
+from unikat.models.auto import Auto
+from unikat.models.base import check_keys
 from unikat.provenance import Provenance
 from unikat.report import comparison_figures as figures
 from unikat.report import comparison_wording as wording
 from unikat.report import html
-from unikat.report.comparison_spec import ComparisonSpec
+from unikat.report.comparison_spec import ComparisonSpec, Named
 from unikat.report.comparison_summary import (
     ComparisonSummary,
     ModelFacts,
@@ -46,11 +50,15 @@ from unikat.report.fitted import facts_in_line
 from unikat.report.source import tabulate, without_conflicts
 from unikat.report.wording import duration, interval, number
 from unikat.report.zeros_facts import on_page
+from unikat.risk.auto import Means, decided
 from unikat.risk.compare import Candidate, Comparison, ComparisonSettings, Store, compare
+from unikat.risk.estimate import known_exactly
 from unikat.risk.path import SIZES
 
 COMPARISON, SUMMARY = "comparison.parquet", "summary.json"
 PAGE, SPEC, FITS = "comparison.html", "comparison.toml", "fits"
+EVIDENCE = "evidence"
+"""Beginning of the folders, inside that of the fits, of what each `auto` chooses by."""
 FILES = (COMPARISON, SPEC, PAGE, SUMMARY)
 """In the order in which they are moved into place."""
 _TABLE_SCHEMA = "unikat.comparison-table/1"
@@ -112,18 +120,25 @@ def run(
     made = make_folder(folder)
     store = Store(folder=folder / FITS, resume=resume)
     if overwrite:
-        store.clear()
+        _clear(store)
+    workers = Workers(n_workers=spec.sampling.workers, n_threads=spec.sampling.threads)
+    means = Means(workers=workers, resume=resume, progress=progress, stage=stage)
     try:
-        comparison = compare(
-            [Candidate(label=one.label, model=one.model) for one in named],
-            table,
-            settings,
-            workers=Workers(n_workers=spec.sampling.workers, n_threads=spec.sampling.threads),
-            store=store,
-            progress=progress,
-            stage=stage,
-        )
-        if comparison.interrupted:
+        try:
+            chosen = [_resolved(one, table, spec, store, means) for one in named]
+            comparison = compare(
+                [Candidate(label=one.label, model=one.model) for one in chosen],
+                table,
+                settings,
+                workers=workers,
+                store=store,
+                progress=progress,
+                stage=stage,
+            )
+            interrupted = comparison.interrupted
+        except KeyboardInterrupt:
+            interrupted = True
+        if interrupted:
             if not store.folder.exists():
                 raise KeyboardInterrupt
             return None
@@ -139,6 +154,35 @@ def run(
             # Succeeds only if nothing was kept in it.
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+
+def _resolved(
+    one: Named, table: CellTable, spec: ComparisonSpec, store: Store, means: Means
+) -> Named:
+    """Put the model that `auto` chooses in its place, under the label that was asked for."""
+    if not isinstance(one.model, Auto) or known_exactly(table):
+        return one
+    check_keys(one.model, [key.name for key in table.keys])
+    stage = means.stage
+    means = replace(
+        means,
+        folder=_evidence(store, digest(one.model)),
+        stage=None if stage is None else lambda text: stage(f"{one.label}: {text}"),
+    )
+    seed, level = spec.sampling.seed, spec.level
+    return replace(one, model=decided(one.model, table, seed=seed, level=level, means=means))
+
+
+def _evidence(store: Store, which: str) -> Path:
+    """Folder of the fits by which one model `auto` chooses."""
+    return store.folder / f"{EVIDENCE}-{which}"
+
+
+def _clear(store: Store) -> None:
+    """Delete all fits, those by which `auto` chooses first."""
+    for folder in store.folder.glob(f"{EVIDENCE}-*"):
+        Store(folder=folder).clear()
+    store.clear()
 
 
 def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:

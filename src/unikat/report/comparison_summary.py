@@ -179,7 +179,8 @@ def _model_facts(model: ComparedModel, named: Named) -> ModelFacts:
             best=model.best,
             sampling=model.held_out.sampling,
         )
-    options: Any = model.model
+    # A model that `auto` has chosen is told of in `fit`; the options are those that were asked for.
+    options: Any = getattr(model.model, "asked", model.model)
     return ModelFacts(
         model=model.label,
         name=named.name,

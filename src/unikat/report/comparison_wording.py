@@ -33,11 +33,7 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
         "answer": answer(summary),
         "evidence": evidence(summary),
         "converged": verdict(summary),
-        "tau1": (
-            "Number of sample uniques that are unique in the population too. The interval holds if "
-            "the model is right; it leaves out the error of the model itself, which the "
-            "differences between the models give an idea of, but no bound."
-        ),
+        "tau1": _tau1(summary),
         "tau2": (
             "Number of correct links of an intruder who links every sample unique, at random among "
             "the people of the population who agree with it on all keys."
@@ -86,6 +82,22 @@ def answer(summary: ComparisonSummary) -> str:
     return said if summary.converged else f"{PROVISIONAL}{said[:1].lower()}{said[1:]}"
 
 
+def _tau1(summary: ComparisonSummary) -> str:
+    """Say what τ1 is, and what its intervals hold."""
+    said = (
+        "Number of sample uniques that are unique in the population too. The interval holds if the "
+        "model is right; it leaves out the error of the model itself, which the differences "
+        "between the models give an idea of, but no bound."
+    )
+    held = [model.model for model in summary.models if model.uncertainty == "calibrated"]
+    if held:
+        said += (
+            f" That of {listed(held)} holds the model's error too, as large as it was in "
+            "populations of known truth and as this file shows it."
+        )
+    return said
+
+
 def _judged(summary: ComparisonSummary) -> str:
     sample = summary.sample
     doubt = ", or may be," if sample.n_incomplete and sample.missing == "integrate" else ""
@@ -101,7 +113,15 @@ def intervals(summary: ComparisonSummary) -> str:
         return ""
     said = [f"{listed(names)} {_brief(kind)}" for kind, names in kinds.items()]
     alike = "The intervals are not all of one kind" if len(kinds) > 1 else "What the intervals hold"
-    return f"{alike}: {'; '.join(said)}. None holds the error of the model itself."
+    held = kinds.get("calibrated", [])
+    if not held:
+        rest = "None holds the error of the model itself"
+    elif len(kinds) == 1:
+        rest = "None holds errors of a kind that those populations did not have"
+    else:
+        rest = f"Only {'that' if len(held) == 1 else 'those'} of {listed(held)} "
+        rest += f"{'holds' if len(held) == 1 else 'hold'} the error of the model itself"
+    return f"{alike}: {'; '.join(said)}. {rest}."
 
 
 def _brief(kind: str) -> str:

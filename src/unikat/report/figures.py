@@ -13,6 +13,7 @@ from html import escape
 import numpy as np
 
 from unikat._typing import Float64
+from unikat.report.choice import Answer
 from unikat.report.summary import KeyFacts
 from unikat.report.wording import counted, number
 from unikat.risk.estimate import Summary
@@ -241,6 +242,44 @@ def key_drops(keys: Sequence[KeyFacts], tau1: float) -> str:
         canvas.rect((canvas.left, y + 4, canvas.x(drop) - canvas.left, row - 8), "bar", tip)
         canvas.text(canvas.right + 10, y + 17, words, anchor="start", kind="name")
     return canvas.svg("Part of expected τ1 that goes if one key is left out.")
+
+
+def answers(found: Sequence[Answer], name: str, caption: str) -> str:
+    """Draw a measure with its interval as several models tell it, one below the other.
+
+    Parameters
+    ----------
+    found
+        The answers; the final one is in full colour.
+    name
+        The measure, for the tooltips.
+    caption
+        Words under the axis.
+    """
+    row = 42
+    canvas = Canvas(height=row * len(found) + 58, left=16, right=16, top=4, bottom=50)
+    canvas.x_range = (0.0, max(1.04 * max(one.tau1.upper for one in found), 1.0))
+    marks = _ticks(*canvas.x_range, 8)
+    for mark in marks:
+        canvas.line((canvas.x(mark), canvas.top), (canvas.x(mark), canvas.bottom), "grid")
+    said = []
+    for position, one in enumerate(found):
+        y, words = canvas.top + position * row, one.tau1.words
+        said.append(f"{one.label}: {words}")
+        tip = f"{one.label}: {name} {words}"
+        canvas.text(canvas.left, y + 16, one.label, "start", "strong" if one.final else "name")
+        canvas.text(canvas.right, y + 16, words, "end", "strong" if one.final else "label")
+        low, high = canvas.x(one.tau1.lower), canvas.x(one.tau1.upper)
+        kind = "bar" if one.final else "bar-faint" if one.narrow else "bar-mid"
+        half = 5.0 if one.final else 2.5
+        canvas.rect((low, y + 29 - half, max(high - low, 1.0), 2 * half), kind, tip)
+        middle = canvas.x(one.tau1.middle)
+        if one.final:
+            canvas.line((middle, y + 21), (middle, y + 37), "mark")
+        else:
+            canvas.rect((middle - 4, y + 25, 8, 8), "bar", tip)
+    canvas.x_axis(marks, caption)
+    return canvas.svg(f"{name} with its interval. {'; '.join(said)}.")
 
 
 def selection(

@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from unikat.report import figures
+from unikat.report import choice, figures
 from unikat.report.summary import Result
 from unikat.report.wording import counted, number, percent
 
@@ -81,10 +81,10 @@ class FittedPage:
 
 def on_page(result: Result) -> FittedPage | None:
     """Lay out what the model says of its fit; None if it says nothing."""
-    if not result.fit:
-        return None
     tables, rows = [], []
     for name, value in result.fit.items():
+        if name in choice.NAMES:
+            continue
         if name == PATH and _is_table(value):
             tables.append(_path(value, result))
         elif _is_table(value):
@@ -92,12 +92,15 @@ def on_page(result: Result) -> FittedPage | None:
         else:
             said = _score(value) if name in ("B1", "B2") else written(value)
             rows.append(Row(title=title(name), value=said, words=_words(name, result)))
+    if not rows and not tables:
+        return None
     return FittedPage(rows=tuple(rows), note=_note(result), tables=tuple(tables))
 
 
 def brief(result: Result) -> str:
     """Say the single facts in a line for the terminal; nothing if there are none."""
-    said = facts_in_line(result.fit)
+    fit = {name: value for name, value in result.fit.items() if name not in choice.NAMES}
+    said = facts_in_line(fit)
     return f"Fitted model: {said}." if said else ""
 
 

@@ -9,9 +9,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from unikat._typing import Float64
-from unikat.report import figures, fitted, wording
+from unikat.report import choice, figures, fitted, limits, wording
 from unikat.report.summary import Result
 from unikat.report.zeros_facts import on_page
+from unikat.risk.measures import WITHOUT_ERROR
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -39,8 +40,9 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
         said=result.sentences,
         figures=_figures(result, traces),
         share=wording.share(result),
-        limits=wording.limits(result),
+        limits=limits.limits(result),
         zeros=on_page(result.zeros, "result.json"),
+        choice=choice.on_page(result),
         fitted=fitted.on_page(result),
         kind=kind,
         state=wording.state(result),
@@ -80,7 +82,11 @@ def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]
             kind.title,
         )
         if not kind.independent:
-            drawn["trace"] = figures.trace(tau1, first, "τ1")
+            # An error that is drawn anew for every draw would hide that chains disagree.
+            drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
+    if tried := choice.answers(result):
+        words = "τ1, unique records that are population unique"
+        drawn["choice"] = figures.answers(tried, "τ1", words)
     if not result.known_exactly and result.records.n_judged:
         drawn["records"] = figures.record_risks(result.records.histogram)
     if any(key.drop is not None for key in result.keys):

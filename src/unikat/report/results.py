@@ -53,6 +53,7 @@ from unikat.report.summary import (
     summarise,
 )
 from unikat.risk.estimate import RiskEstimate
+from unikat.risk.measures import WITHOUT_ERROR
 from unikat.zeros.conflicts import Handled
 
 RESULT, RECORDS, DRAWS = "result.json", "records.parquet", "draws.nc"
@@ -127,7 +128,8 @@ def write(
         traces: dict[str, Float64] = {}
         if estimate.draws is not None:
             write_bytes(scratch / DRAWS, estimate.draws.to_netcdf())
-            traces = {name: estimate.draws.scalars[name] for name in SCALARS}
+            scalars = estimate.draws.scalars
+            traces = {name: scalars[name] for name in (*SCALARS, *WITHOUT_ERROR) if name in scalars}
         digests = {
             path.name: _digest(path) for path in sorted(scratch.iterdir()) if path.name != REPORT
         }
@@ -349,7 +351,9 @@ def _read_traces(path: Path) -> dict[str, Float64]:
     traces = {}
     try:
         with h5py.File(path, "r") as file:
-            for name in SCALARS:
+            for name in (*SCALARS, *WITHOUT_ERROR):
+                if name in WITHOUT_ERROR and name not in file.get("posterior", ()):
+                    continue
                 parts = [
                     np.asarray(file[group][name], dtype=np.float64)
                     for group in ("warmup_posterior", "posterior")

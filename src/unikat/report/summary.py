@@ -13,9 +13,10 @@ import numpy as np
 
 from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
+from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
-from unikat.provenance import AssessmentSpec, Provenance
-from unikat.report import wording
+from unikat.provenance import AssessmentSpec, ModelSpec, Provenance
+from unikat.report import choice, wording
 from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
 from unikat.report.zeros_facts import sentences as zeros_sentences
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
@@ -124,6 +125,10 @@ class SamplingFacts:
     """Draws at the start of each chain that are not used."""
     rhat_target: float
     ess_target: float
+    worst_rhat: float | None = None
+    """Largest R-hat of all that decides when sampling ends; None where it is not known."""
+    least_ess: float | None = None
+    """Smallest effective sample size of the same, bulk or tail."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +180,12 @@ class Result:
     fit: dict[str, Any] = field(default_factory=dict)
     """What the model says of its fit; empty where it says nothing."""
 
+    @property
+    def fitted_model(self) -> str:
+        """Name of the model whose parameters were fitted: where `auto` chose, of the chosen one."""
+        chosen = self.fit.get("chosen")
+        return self.model if chosen is None else ModelSpec.of(str(chosen)).name
+
 
 def summarise(
     estimate: RiskEstimate,
@@ -213,6 +224,8 @@ def summarise(
             n_discarded=draws.n_discarded,
             rhat_target=spec.sampling.rhat,
             ess_target=spec.sampling.ess,
+            worst_rhat=_known(convergence.worst_rhat(draws.diagnostics)),
+            least_ess=_known(convergence.worst_ess(draws.diagnostics)),
         )
     result = Result(
         schema=RESULT_SCHEMA,
@@ -240,8 +253,14 @@ def summarise(
         uncertainty=None if draws is None else draws.model.uncertainty,
         fit={} if draws is None else draws.facts.plain,
     )
-    result.sentences.update(wording.sentences(result) | zeros_sentences(result.zeros))
+    result.sentences.update(
+        wording.sentences(result) | choice.sentences(result) | zeros_sentences(result.zeros)
+    )
     return result
+
+
+def _known(value: float) -> float | None:
+    return value if value == value else None
 
 
 def sample_facts(table: CellTable) -> SampleFacts:

@@ -38,6 +38,8 @@ class Kind:
     """What is to be said of the intervals of single records."""
     brief: str = ""
     """In a few words, where several models stand side by side."""
+    proviso: str = "if the model is right"
+    """When the truth should lie in the intervals."""
 
 
 INDEPENDENT = (
@@ -61,6 +63,38 @@ POSTERIOR: Final = Kind(
     centre="Centre of the posterior distribution.",
     ends="If the model is right, the number lies between them with this probability.",
     brief="the doubt about population and parameters",
+)
+_CALIBRATED: Final = Kind(
+    independent=False,
+    title="Distribution of",
+    caption="What is known of {measure} given the file, the model and how far models like it err",
+    within="with {level} probability",
+    condition=(
+        "This interval holds the chance of who lives in the population, the doubt about the "
+        "parameters, and the error of the model itself, as large as it was in populations of known "
+        "truth and as this file shows it. It leaves out errors of a kind that those populations "
+        "did not have."
+    ),
+    covers=(
+        "The interval covers the doubt about the parameters and the error of the model itself. How "
+        "large that error can be was learned from about 200 samples of populations whose truth is "
+        "known, and from this file's own records. It does not cover what those populations did not "
+        "have: a population that is itself synthetic or made of copied records, or keys of which "
+        "the file lacks many levels; nor a population size that is wrong, nor a sample that is "
+        "not random."
+    ),
+    centre="Centre of the distribution, the model's own error counted.",
+    ends=(
+        "If the model errs no more than such models did in populations of known truth, the number "
+        "lies between them with this probability."
+    ),
+    expected=" They carry the model's own error.",
+    records=(
+        "The r1 of single records carries the model's own error. That error was learned from all "
+        "sample uniques together: whether it is larger for some records is not known."
+    ),
+    brief="the doubt about population and parameters, and the error of the model itself",
+    proviso="if the model errs no more than such models did in populations of known truth",
 )
 _CONDITIONAL: Final = Kind(
     independent=True,
@@ -134,6 +168,7 @@ _EMPIRICAL_BAYES: Final = Kind(
 )
 KINDS: Final[Mapping[Uncertainty, Kind]] = {
     "posterior": POSTERIOR,
+    "calibrated": _CALIBRATED,
     "empirical-bayes": _EMPIRICAL_BAYES,
     "conditional": _CONDITIONAL,
     "bootstrap": _BOOTSTRAP,

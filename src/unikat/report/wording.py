@@ -12,20 +12,8 @@ if TYPE_CHECKING:
 
 PROVISIONAL = "Provisional, not converged: "
 CONDITION = POSTERIOR.condition
-MODEL_ERROR = (
-    "In trials on 140 samples from seven real populations, with the default options, the mean of "
-    "τ1 was 4% too high on average, and between 2% too low and 11% too high in nine of ten; the "
-    "95% intervals held the truth in 98 of them. With the fixed priors of the papers it was 31% "
-    "too high on average, and the intervals held the truth in none. With the default options they "
-    "held it on the larger New York sample of the paper and on the demo town; on the smaller New "
-    "York sample the truth lay at the edge of the interval or just outside."
-)
-"""Said in the same words in the README and in the documentation."""
-_MIXTURES = ("hdp", "gom", "latent-class")
-"""Models that the trials speak of; their chains start from many classes."""
-_MEMBERSHIP = ("hdp", "gom")
-_EXACT_KEYS = 11
-"""Keys up to which these compute the probability of a cell exactly."""
+MIXTURES = ("hdp", "gom", "latent-class")
+"""Models whose chains start from many classes."""
 
 
 def number(value: float) -> str:
@@ -219,8 +207,9 @@ def verdict(result: Result) -> str:
     # What the stopping rule looks at; the expected measures have a warning of their own.
     found = [result.tau1, result.tau2]
     # What is not known is None or NaN.
-    rhats = [s.rhat for s in found if s.rhat and s.rhat > 0.0]
-    sizes = [e for s in found for e in (s.ess_bulk, s.ess_tail) if e and e > 0.0]
+    rhats = [r for r in (*(s.rhat for s in found), sampling.worst_rhat) if r and r > 0.0]
+    every = [sampling.least_ess, *(e for s in found for e in (s.ess_bulk, s.ess_tail))]
+    sizes = [e for e in every if e and e > 0.0]
     worst, size = max(rhats, default=None), min(sizes, default=None)
     found_rhat = "R-hat not known" if worst is None else f"R-hat at most {worst:.3f}"
     found_size = (
@@ -249,6 +238,8 @@ def verdict(result: Result) -> str:
         said = " and ".join(short) or f"{found_rhat}, {found_size} (asked for: {asked})"
         failed = "There are too few draws" if independent else "The chains have not converged"
         state = f"{failed}: {said}."
+    if result.uncertainty == "calibrated":
+        state += " This is judged with the model's own error and without it."
     ends = {
         "sweep limit": " Sampling stopped at the limit of sweeps.",
         "time limit": " Sampling stopped at the limit of time.",
@@ -280,7 +271,7 @@ def computation(result: Result) -> str:
         return f"The fit and the draws took {duration(result.seconds)}; {made}"
     chains = counted(sampling.n_chains, "chain")
     starts = f"{chains} {'was' if sampling.n_chains == 1 else 'were'} started"
-    if result.model in _MIXTURES:
+    if result.fitted_model in MIXTURES:
         starts += (
             " from many pure classes, which differ between chains in their keys and number but "
             "are all of this one kind, and"
@@ -333,7 +324,7 @@ def sentences(result: Result) -> dict[str, str]:
             f"The population has {sample.population_size:,} units, as stated by the user; the "
             f"file holds {percent(sample.n_records / sample.population_size)} of them."
         ),
-        "sample.n_incomplete": _incomplete(result),
+        "sample.n_incomplete": incomplete(result),
         "uncertainty": condition(result) or "Nothing had to be estimated.",
         "mean, median": said_kind.centre,
         "lower, upper, level": said_kind.ends,
@@ -404,7 +395,8 @@ def _rhat_target(result: Result) -> float:
     return 1.01 if result.sampling is None else result.sampling.rhat_target
 
 
-def _incomplete(result: Result) -> str:
+def incomplete(result: Result) -> str:
+    """Say how many keys are missing, and how they are treated."""
     sample = result.sample
     if not sample.n_incomplete and sample.missing != "level":
         return "No record has a missing key."
@@ -420,80 +412,4 @@ def _incomplete(result: Result) -> str:
     return (
         f"{counted(sample.n_incomplete, 'record')} {'has' if sample.n_incomplete == 1 else 'have'} "
         f"a missing key ({values}); {how.get(sample.missing, sample.missing)}."
-    )
-
-
-def limits(result: Result) -> list[tuple[str, str]]:
-    """Return what the numbers assume and leave out: a title and a text for each point."""
-    sample = result.sample
-    points = [
-        (
-            "The file is a simple random sample",
-            f"The {sample.n_records:,} records are taken to be drawn from the "
-            f"{sample.population_size:,} units of the population with equal chances and without "
-            "repetition. Weights, strata and households are not used. If some groups were sampled "
-            "more densely, their records are safer or more exposed than shown.",
-        ),
-        (
-            "Keys are known without error",
-            "The intruder is taken to know every key of every record exactly as it stands in the "
-            "file. Errors, changes over time and different codings in the intruder's source make "
-            "correct links rarer than shown.",
-        ),
-        (
-            "The keys are the right ones",
-            "Variables that an intruder could know but that are not among the keys are not "
-            "counted. With more keys more records are unique.",
-        ),
-        ("Missing values", _incomplete(result)),
-        _impossible(result),
-        (
-            "The answer depends on the model",
-            f"{kind(result).covers} {_model_error(result)} Where much depends on the number, see "
-            "whether it holds with coarser keys.",
-        ),
-    ]
-    if sample.n_keys > _EXACT_KEYS and result.model in _MEMBERSHIP:
-        points.append(
-            (
-                "Many keys",
-                f"With more than {_EXACT_KEYS} keys the probability of a combination is an "
-                "unbiased estimate in every draw, not an exact sum, so r1 comes out very slightly "
-                "too high.",
-            )
-        )
-    if result.known_exactly:
-        return [point for point in points[1:4] if "Missing" not in point[0]]
-    return points
-
-
-def _model_error(result: Result) -> str:
-    """Say how far a model of this kind was off in trials, or that this is not known."""
-    if result.model in _MIXTURES:
-        return MODEL_ERROR
-    terms = (
-        " A log-linear model that leaves out terms that matter takes too many records for unique "
-        "in the population, one with more terms than the file can tell takes too few."
-        if "terms" in result.fit
-        else ""
-    )
-    return (
-        "The trials that unikat reports are of other models, so how far this one is off is not "
-        "known: set it beside others with unikat compare, and try it with unikat evaluate where "
-        f"the truth is known.{terms}"
-    )
-
-
-def _impossible(result: Result) -> tuple[str, str]:
-    if result.zeros is None:
-        return (
-            "Impossible combinations are not declared",
-            "Combinations of values that cannot occur keep a little probability, which makes the "
-            "possible ones seem slightly rarer than they are.",
-        )
-    return (
-        "Impossible combinations are as declared",
-        "A rule that forbids what does occur in the population moves its probability to other "
-        "combinations, which makes those seem more frequent, and so safer, than they are. What is "
-        "impossible and not declared keeps a little probability.",
     )

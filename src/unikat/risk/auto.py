@@ -59,6 +59,9 @@ class Means:
     resume: bool = False
     progress: Progress | None = None
     stage: Callable[[str], None] | None = None
+    """Told, in words, what is done now."""
+    note: Callable[[str], None] | None = None
+    """Told, in words, what was found, which is to stay in sight."""
 
 
 def decided(
@@ -82,7 +85,7 @@ def decided(
     Returns
     -------
     Model
-        A `Calibrated` model in place of `Auto`.
+        A `Calibrated` model in place of `Auto`; without weights if that asks not to calibrate.
 
     Raises
     ------
@@ -96,14 +99,15 @@ def decided(
     means = means or Means()
     found, refused = _evidence(model, table, seed, level, means)
     chosen = _choose(found, refused)
-    assert chosen.held_out is not None
-    weights = posterior(prior(table.n_keys), chosen.held_out.matches)
-    told = _told(found, chosen, refused, weights, table)
+    weights = None
+    if model.calibrate:
+        assert chosen.held_out is not None
+        weights = posterior(prior(table.n_keys), chosen.held_out.matches)
     return Calibrated(
         wrapped=chosen.model,
-        weights=tuple(weights.ravel().tolist()),
+        weights=() if weights is None else tuple(weights.ravel().tolist()),
         asked=model,
-        told=told,
+        told=_told(found, chosen, refused, weights, table),
     )
 
 
@@ -141,8 +145,8 @@ def _evidence(
             raise KeyboardInterrupt
         found += part.models
         first = found[0].risk
-        if len(found) == 1 and means.stage is not None:
-            means.stage(
+        if len(found) == 1 and means.note is not None:
+            means.note(
                 f"First answer, before it is checked: τ1 about {first.tau1.mean:,.0f} "
                 f"({first.tau1.lower:,.0f} to {first.tau1.upper:,.0f})"
             )
@@ -223,7 +227,7 @@ def _told(
     found: tuple[ComparedModel, ...],
     chosen: ComparedModel,
     refused: dict[str, str],
-    weights: Float64,
+    weights: Float64 | None,
     table: CellTable,
 ) -> Facts:
     """Say what was found out, for the report and `result.json`."""
@@ -240,7 +244,9 @@ def _told(
                 "behind": from_best.mean,
                 "behind_error": from_best.standard_error,
                 "uniques": uniques.mean / uniques.observed - 1.0 if uniques.observed else None,
+                "uncertainty": one.model.uncertainty,
                 "tau1": one.risk.tau1.mean,
+                "tau1_median": one.risk.tau1.median,
                 "tau1_lower": one.risk.tau1.lower,
                 "tau1_upper": one.risk.tau1.upper,
                 "tau2": one.risk.tau2.mean,
@@ -250,14 +256,15 @@ def _told(
     values: dict[str, Any] = {"chosen": chosen.label, "candidates": rows}
     if refused:
         values["not_fitted"] = [{"model": name, "reason": why} for name, why in refused.items()]
-    level = chosen.risk.tau1.level
-    values["model_error"] = [
-        _row("overdispersion", weights.sum(axis=1), OVERDISPERSION, level),
-        _row("level", weights.sum(axis=0), np.exp(SHIFTS), level),
-    ]
-    values["before"] = {
-        name: getattr(chosen.risk.tau1, name) for name in ("mean", "lower", "upper")
-    }
+    if weights is not None:
+        level = chosen.risk.tau1.level
+        values["model_error"] = [
+            _row("overdispersion", weights.sum(axis=1), OVERDISPERSION, level),
+            _row("level", weights.sum(axis=0), np.exp(SHIFTS), level),
+        ]
+        values["before"] = {
+            name: getattr(chosen.risk.tau1, name) for name in ("mean", "median", "lower", "upper")
+        }
     return Facts(values, _rare_levels(table))
 
 

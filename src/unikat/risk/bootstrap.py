@@ -147,6 +147,12 @@ def observer_for(model: Any, measures: Observer, table: CellTable) -> Observer:
     """
     if getattr(model, "interval", None) == "bootstrap":
         return Bootstrapped.of(measures, table)
-    if isinstance(measures, RiskMeasures) and hasattr(model, "risk_probabilities"):
-        return replace(measures, with_model=True)
+    if getattr(model, "uncertainty", None) == "calibrated":
+        if isinstance(measures, RiskMeasures):
+            return replace(measures, with_model=True)
+        # Those that hold the risk measures among others.
+        holder: Any = measures
+        if isinstance(inner := getattr(holder, "measures", None), RiskMeasures):
+            found: Observer = replace(holder, measures=replace(inner, with_model=True))
+            return found
     return measures

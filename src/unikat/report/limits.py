@@ -1,0 +1,106 @@
+"""What the numbers of a run assume and leave out, for the end of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unikat.report.wording import MIXTURES, incomplete, kind
+
+if TYPE_CHECKING:
+    from unikat.report.summary import Result
+
+MODEL_ERROR = (
+    "In trials on 140 samples from seven real populations, with the default options, the mean of "
+    "τ1 was 4% too high on average, and between 2% too low and 11% too high in nine of ten; the "
+    "95% intervals held the truth in 98 of them. With the fixed priors of the papers it was 31% "
+    "too high on average, and the intervals held the truth in none. With the default options they "
+    "held it on the larger New York sample of the paper and on the demo town; on the smaller New "
+    "York sample the truth lay at the edge of the interval or just outside."
+)
+"""Said in the same words in the README and in the documentation."""
+TRIALS = (
+    "How often such intervals held the truth in trials is told in the documentation of auto; where "
+    "the truth is known, try it with unikat evaluate."
+)
+"""Where the trials of a model with its own error are told."""
+_MEMBERSHIP = ("hdp", "gom")
+EXACT_KEYS = 11
+"""Keys up to which these compute the probability of a cell exactly."""
+
+
+def limits(result: Result) -> list[tuple[str, str]]:
+    """Return what the numbers assume and leave out: a title and a text for each point."""
+    sample = result.sample
+    points = [
+        (
+            "The file is a simple random sample",
+            f"The {sample.n_records:,} records are taken to be drawn from the "
+            f"{sample.population_size:,} units of the population with equal chances and without "
+            "repetition. Weights, strata and households are not used. If some groups were sampled "
+            "more densely, their records are safer or more exposed than shown.",
+        ),
+        (
+            "Keys are known without error",
+            "The intruder is taken to know every key of every record exactly as it stands in the "
+            "file. Errors, changes over time and different codings in the intruder's source make "
+            "correct links rarer than shown.",
+        ),
+        (
+            "The keys are the right ones",
+            "Variables that an intruder could know but that are not among the keys are not "
+            "counted. With more keys more records are unique.",
+        ),
+        ("Missing values", incomplete(result)),
+        _impossible(result),
+        (
+            "The answer depends on the model",
+            f"{kind(result).covers} {_model_error(result)} Where much depends on the number, see "
+            "whether it holds with coarser keys.",
+        ),
+    ]
+    if sample.n_keys > EXACT_KEYS and result.fitted_model in _MEMBERSHIP:
+        points.append(
+            (
+                "Many keys",
+                f"With more than {EXACT_KEYS} keys the probability of a combination is an "
+                "unbiased estimate in every draw, not an exact sum, so r1 comes out very slightly "
+                "too high.",
+            )
+        )
+    if result.known_exactly:
+        return [point for point in points[1:4] if "Missing" not in point[0]]
+    return points
+
+
+def _model_error(result: Result) -> str:
+    """Say how far a model of this kind was off in trials, or that this is not known."""
+    if result.uncertainty == "calibrated":
+        return TRIALS
+    if result.fitted_model in MIXTURES:
+        return MODEL_ERROR
+    terms = (
+        " A log-linear model that leaves out terms that matter takes too many records for unique "
+        "in the population, one with more terms than the file can tell takes too few."
+        if "terms" in result.fit
+        else ""
+    )
+    return (
+        "The trials that unikat reports are of other models, so how far this one is off is not "
+        "known: set it beside others with unikat compare, and try it with unikat evaluate where "
+        f"the truth is known.{terms}"
+    )
+
+
+def _impossible(result: Result) -> tuple[str, str]:
+    if result.zeros is None:
+        return (
+            "Impossible combinations are not declared",
+            "Combinations of values that cannot occur keep a little probability, which makes the "
+            "possible ones seem slightly rarer than they are.",
+        )
+    return (
+        "Impossible combinations are as declared",
+        "A rule that forbids what does occur in the population moves its probability to other "
+        "combinations, which makes those seem more frequent, and so safer, than they are. What is "
+        "impossible and not declared keeps a little probability.",
+    )
