@@ -293,6 +293,8 @@ def test_a_key_left_out_of_a_poisson_population() -> None:
 class Erring(Independence):
     """Cells are rarer than the model says by 1 part in 3 with a record, in 2 without."""
 
+    uncertainty = "calibrated"
+
     def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any) -> Any:
         """Return other probabilities."""
         return p * np.where(counts > 0, 2 / 3, 1 / 2)
