@@ -406,18 +406,21 @@ def _moved(choice: Choice, result: Result) -> str:
             f"The error of {choice.chosen.label} itself was not put on the answer "
             "(calibrate=false), so the interval is too narrow unless the model is right."
         )
-    change = now.middle / before.middle - 1.0 if before.middle > 0 else 0.0
-    if abs(change) < 0.015:
-        moved = "about the same"
-    else:
-        moved = f"{'higher' if change > 0 else 'lower'} by {abs(change):.0%}"
+    change = now.middle - before.middle
+    moved = "about the same"
+    # One record more or less is within the noise of a median.
+    if abs(change) > 1.5 and before.middle > 0:
+        share = f" ({abs(change) / before.middle:.0%})"
+        moved = f"{'higher' if change > 0 else 'lower'} by {number(abs(change))} records{share}"
     said = (
         f"By {choice.chosen.label} alone τ1 would be about {before.words}; with the model's own "
         f"error it is {now.words}, {moved}"
     )
     width = before.upper - before.lower
     if width > 0:
-        said += f", and the interval is {(now.upper - now.lower) / width:.1f} times as wide"
+        times = f"{(now.upper - now.lower) / width:.1f}"
+        said += ", and the interval is "
+        said += "as wide as before" if times == "1.0" else f"{times} times as wide"
     return f"{said}."
 
 
