@@ -97,7 +97,8 @@ def sample_of(case: int, folder: Path) -> tuple[Any, np.ndarray, str]:
         drawn = population.sample(draw_units(population, n, 1 + number // 14, seed=77))
         return drawn.table, drawn.population_counts, name
     rng = np.random.default_rng([7, case])
-    source = list(SOURCES)[case % len(SOURCES)]
+    # Cases between those of accuracy.py, in turn from each source.
+    source = list(SOURCES)[(case - (case + 1) // STUDIED) % len(SOURCES)]
     data = frame(source)
     named = SOURCES[source][1].split() or list(data)
     columns = [column for column in named if column in data]
@@ -155,12 +156,13 @@ def expected_sizes(p: np.ndarray, times: np.ndarray, table: Any) -> np.ndarray:
     cells of NB(s; n p, k) is the mean over individuals drawn from the model of NB(s; n p, k) / p.
     """
     from unikat.kernels.overdispersion import FALL
+    from unikat.kernels.overdispersion import MOST as LARGEST
     from unikat.models.calibrated import OVERDISPERSION
 
     mean = table.n_records * p
     rows = []
     for one in OVERDISPERSION:
-        k = np.minimum(one * (table.population_size * p) ** -FALL, 5.0)
+        k = np.minimum(one * (table.population_size * p) ** -FALL, LARGEST)
         step = mean / (1.0 + k * mean)
         once = (1.0 + k * mean) ** (-1.0 / k - 1.0)
         twice = once * step * (1.0 + k) / 2.0
@@ -188,9 +190,26 @@ def likelihood(
     return step * np.log(np.maximum(total / len(p), 1e-300)).sum(axis=0)
 
 
+def of_half(matches: Any, p: np.ndarray) -> np.ndarray:
+    """Log-likelihood of each (k, d) by the matches of half a sample, as `auto` computes it."""
+    from unikat.kernels.overdispersion import match_likelihood
+    from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+
+    totals = matches.start()
+    for draw in p:
+        match_likelihood(
+            draw, matches.matches, float(matches.n_kept), float(matches.n_left_out),
+            float(matches.population_size), OVERDISPERSION, SHIFTS, totals.probability,
+        )  # fmt: skip
+    totals.n_draws[0] = len(p)
+    found: np.ndarray = matches.log_likelihood(totals)
+    return found
+
+
 def answers(p: np.ndarray, n: int, rest: int) -> dict[str, np.ndarray]:
     """Expected tau1 and tau2 and their variance given each (state, k, d)."""
     from unikat.kernels.overdispersion import FALL
+    from unikat.kernels.overdispersion import MOST as LARGEST
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 
     shape = (len(p), len(OVERDISPERSION), len(SHIFTS))
@@ -198,7 +217,7 @@ def answers(p: np.ndarray, n: int, rest: int) -> dict[str, np.ndarray]:
     for i, one in enumerate(OVERDISPERSION):
         for j, d in enumerate(SHIFTS):
             q = p * np.exp(d)
-            k = np.minimum(one * ((n + rest) * q) ** -FALL, 5.0)
+            k = np.minimum(one * ((n + rest) * q) ** -FALL, LARGEST)
             # F - 1 is negative binomial of shape 1 / k + 1 and success chance `none`.
             none = 1.0 / (1.0 + k * rest * q / (1.0 + k * n * q))
             r1 = none ** (1.0 / k + 1.0)
@@ -236,9 +255,7 @@ def run_case(case: int, folder: Path) -> str:
         uniques=int(unique.sum()),
         true1=int((counts == 1).sum()), true2=float((1.0 / counts).sum()),
         truth=likelihood(p, counts - 1, n, rest, n + rest),
-        matches=likelihood(
-            half, matches.matches, matches.n_kept, matches.n_left_out, n + rest
-        ),
+        matches=of_half(matches, half),
         sizes=by_sizes - by_sizes.max(),
         **answers(p[::2], n, rest),
     )  # fmt: skip

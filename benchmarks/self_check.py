@@ -79,7 +79,7 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
         return Plan(n_chains=2, stop=StopRule(rhat=1.05, ess=200.0, max_sweeps=SWEEPS[kind]))
 
     kept, left_out = split(table, Auto().held_out, seed)
-    scored = PredictiveProbabilities.of(kept, left_out)
+    scored = PredictiveProbabilities.of(kept, left_out, matches=True)
     half = sample(LatentClass(), kept, scored, seed=seed, plan=plan("half"), workers=workers)
     matches = scored.matches.log_likelihood(half.totals.matches)
     weights = posterior(prior(table.n_keys, experience), matches)

@@ -64,7 +64,7 @@ def risk_fit(centre: float, more: float, converged: bool = True) -> RiskFit:
     return RiskFit(
         tau1=one, tau2=one, tau1_expected=one, tau2_expected=one,
         tau1_deviation=float(draws.std()), checks=checks, n_simulated=400, warnings=(),
-        sampling=sampling(converged), overdispersion=(0.0,) * len(OVERDISPERSION),
+        sampling=sampling(converged),
     )  # fmt: skip
 
 

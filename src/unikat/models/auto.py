@@ -13,6 +13,9 @@ from unikat.errors import SpecError
 from unikat.models.base import Uncertainty, check_keys
 from unikat.models.profiles import check_bool, check_positive
 
+CHOOSABLE = ("latent-class", "hdp", "gom")
+"""Models whose error is known: it was learned with latent classes, and the other mixtures answer
+alike (docs/accuracy.md)."""
 CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
 """One of each family that answers within a minute: classes, mixed membership, all pairs of keys,
 independence with random effects."""
@@ -25,8 +28,8 @@ class Auto:
     Parameters
     ----------
     candidates
-        Models as the command line names them; those with a posterior can be chosen, the others
-        are shown beside them.
+        Models as the command line names them; those of `CHOOSABLE` can be chosen, the others are
+        shown beside them.
     evidence_seconds
         Work spent on the evidence, in seconds of a usual processor: counted, not timed, so that
         the choice does not depend on the machine.
@@ -61,11 +64,10 @@ class Auto:
             raise SpecError(f"model option held_out is {self.held_out!r}; it is a share, below 1.")
         check_bool(self, "calibrate")
         # Refuses candidates that do not exist before any file is read.
-        eligible = [model for model in self.models().values() if _has_posterior(model)]
-        if not eligible:
+        if not any(model.name in CHOOSABLE for model in self.models().values()):
             raise SpecError(
-                "model option candidates names no model with a posterior, of which one could be "
-                "chosen; add latent-class, hdp or gom."
+                "model option candidates names no model that could be chosen, since its error is "
+                f"known; add one of {', '.join(CHOOSABLE)}."
             )
 
     @property
@@ -97,7 +99,3 @@ class Auto:
             hook = getattr(model, "compile", None)
             if hook is not None:
                 hook(zeros)
-
-
-def _has_posterior(model: Any) -> bool:
-    return bool(model.uncertainty == "posterior")

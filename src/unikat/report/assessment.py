@@ -97,6 +97,8 @@ def run(
     evidence = Store(folder=folder / EVIDENCE, resume=resume)
     if overwrite:
         evidence.clear()
+        # Else what is found now could not be gone on with beside the old chains.
+        checkpoint.remove()
     try:
         draws = None
         if not known_exactly(table):

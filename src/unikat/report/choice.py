@@ -60,7 +60,7 @@ class Candidate:
     """What it supposes."""
     chosen: bool
     choosable: bool
-    """Whether it has a posterior."""
+    """Whether its error is known."""
     narrow: str
     """What its interval holds, where that is less than that of a posterior."""
     impossible: int
@@ -170,7 +170,7 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
         label=row["model"],
         words=_KINDS.get(ModelSpec.of(row["model"]).name, ""),
         chosen=row["chosen"],
-        choosable=posterior,
+        choosable=row["choosable"],
         narrow="" if posterior else kind.brief,
         impossible=row["impossible"],
         behind=row["behind"],
@@ -260,7 +260,7 @@ def sentences(result: Result) -> dict[str, str]:
 def _opening(choice: Choice, result: Result) -> str:
     n = len(choice.candidates)
     if n == 1:
-        return "No model was named, and one candidate was tried on this file."
+        return "One candidate was tried on this file."
     left_out = _left_out(result)
     return (
         f"No model is right for every file, so {n} were tried on this one. "
@@ -283,8 +283,8 @@ def _reason(choice: Choice) -> str:
         return f"{chosen.label} gives the answer, as the only candidate."
     if sum(one.choosable for one in choice.candidates) == 1:
         said = (
-            f"{chosen.label} was chosen: it is the only candidate whose interval holds the doubt "
-            "about its parameters."
+            f"{chosen.label} was chosen: it is the only candidate of which it is known how wrong "
+            "such models are."
         )
     elif chosen is first:
         said = (
@@ -306,8 +306,8 @@ def _reason(choice: Choice) -> str:
         )
     if best is not chosen and not best.choosable:
         said += (
-            f" {best.label} predicts best, but it is for comparison only: its interval holds "
-            f"{best.narrow}."
+            f" {best.label} predicts best, but it is for comparison only: how wrong such models "
+            "are is not known."
         )
     return said
 
@@ -354,8 +354,8 @@ def _columns(choice: Choice, result: Result) -> tuple[tuple[str, str], ...]:
         (
             "Uniques",
             "How many more or fewer unique records than this file samples have that are simulated "
-            f"from the candidate; the file has {result.sample.n_uniques:,}. One that makes too "
-            "many spreads people over too many combinations, and mostly overstates the risk.",
+            f"from the candidate; the file has {result.sample.n_uniques:,}. One that makes far too "
+            "many spreads people over too many combinations; a few percent say little.",
         ),
         (
             "τ1",
@@ -369,7 +369,10 @@ def _columns(choice: Choice, result: Result) -> tuple[tuple[str, str], ...]:
 def _note(choice: Choice) -> str:
     said = "These fits are short ones, made for the choice alone."
     if not all(one.converged for one in choice.candidates):
-        said += " Where a * stands, their chains did not agree yet, so that the numbers are rough."
+        said += (
+            " Where a * stands, their chains did not agree yet or were too short, so that the "
+            "numbers are rough."
+        )
     return said
 
 
@@ -379,10 +382,11 @@ def _scatter(choice: Choice) -> str:
     parts = (choice.scatter.middle, choice.scatter.lower, choice.scatter.upper)
     middle, lower, upper = (f"{part:.0%}" for part in parts)
     return (
-        "How many people share a combination of keys strays from what the model says, typically by "
-        f"about {middle} of it ({lower} to {upper}). Who is in the file more often has a "
-        "combination that is commoner than the model says than one that is rarer, so the more they "
-        "stray, the fewer unique records are unique in the population too."
+        "The share of people with a combination of keys strays from what the model says, where one "
+        f"person is expected to have it typically by about {middle} of it ({lower} to {upper}). "
+        "Who is in the file more often has a combination that is commoner than the model says than "
+        "one that is rarer, so the more they stray, the fewer unique records are unique in the "
+        "population too."
     )
 
 
@@ -391,10 +395,10 @@ def _factor(choice: Choice) -> str:
         return ""
     ends = f"{_rarer(choice.factor.lower)} to {_rarer(choice.factor.upper)}"
     return (
-        f"On the whole the combinations are {_rarer(choice.factor.middle)} than the model says "
-        f"({ends}). Both were learned from samples of populations whose truth is known, and from "
-        "this file itself: from how often a record that was kept is matched by records that were "
-        "left out."
+        "On the whole the combinations of unique records are "
+        f"{_rarer(choice.factor.middle)} than the model says ({ends}). Both were learned from "
+        "samples of populations whose truth is known, and from this file itself: from how often a "
+        "record that was kept is matched by records that were left out."
     )
 
 

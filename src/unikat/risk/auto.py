@@ -1,10 +1,10 @@
 """`auto`: fit the candidates, weigh the evidence, and return the chosen model with its error.
 
 Half of the records are left out (`Auto.held_out`), every candidate is fitted to the others and to
-all. The model with a posterior that gives the records left out the best log score is chosen, unless
-the first of them is as good up to chance. Its error is drawn from what is known of it beforehand
-and from how often kept records are matched by those left out (`risk.calibrate`). How many uniques
-samples of the fitted models have is shown; it does not predict the error any better.
+all. Of the models whose error is known, the one that gives the records left out the best log score
+is chosen, unless the first of them is as good up to chance. Its error is drawn from what is known of
+it beforehand and from how often kept records are matched by those left out (`risk.calibrate`). How
+many uniques samples of the fitted models have is shown; it does not predict the error any better.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
 from unikat.inference.progress import Progress
-from unikat.models.auto import Auto
+from unikat.models.auto import CHOOSABLE, Auto
 from unikat.models.base import AnyModel, Facts
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.risk.calibrate import posterior, prior, quantiles
@@ -43,6 +43,8 @@ CHAINS = 2
 SHARE_OF_RISK = 0.55
 """Part of a candidate's work that its fit to all records may take."""
 LEAST_SWEEPS, MOST_SWEEPS = 200, 20_000
+WALK_COST = 400.0
+"""Nanoseconds, roughly, of both fits of a log-linear model for each combination of levels."""
 CERTAIN = 2.0
 """Standard errors by which another model must predict better to be preferred to the first."""
 MOST_UNSEEN = 0.05
@@ -90,7 +92,7 @@ def decided(
     Raises
     ------
     SpecError
-        If no candidate with a posterior can be fitted to the table.
+        If no candidate that could be chosen can be fitted to the table.
     KeyboardInterrupt
         On Ctrl-C; finished fits are in the folder.
     """
@@ -115,6 +117,10 @@ def _evidence(
     auto: Auto, table: CellTable, seed: int, level: float, means: Means
 ) -> tuple[tuple[ComparedModel, ...], dict[str, str]]:
     """Fit the candidates one after the other; those that refuse the table are left out."""
+    if table.n_records < 2:
+        raise SpecError(
+            "auto leaves out half of the records, and there is only one; name a model with --model."
+        )
     models = auto.models()
     budget = 1e9 * auto.evidence_seconds / len(models)
     store = None if means.folder is None else Store(folder=means.folder, resume=means.resume)
@@ -125,10 +131,11 @@ def _evidence(
             seed=seed,
             plan=Plan(n_chains=CHAINS, stop=StopRule(rhat=1.02, ess=400.0)),
             held_out=auto.held_out,
+            matches=True,
             level=level,
         )
         try:
-            limits = _limits(model, table, budget)
+            limits = _limits(model, table, budget, auto.held_out)
             part = compare(
                 [Candidate(label=label, model=model)],
                 table,
@@ -140,6 +147,10 @@ def _evidence(
             )
         except SpecError as error:
             refused[label] = str(error)
+            continue
+        except (MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
+            # One candidate less; its message may hold values of records.
+            refused[label] = f"It could not be computed ({type(error).__name__})."
             continue
         if part.interrupted:
             raise KeyboardInterrupt
@@ -162,7 +173,7 @@ def _counted(
     return lambda text: stage(f"Candidate {number} of {total}: {text}")
 
 
-def _limits(model: AnyModel, table: CellTable, budget: float) -> dict[str, int]:
+def _limits(model: AnyModel, table: CellTable, budget: float, held_out: float) -> dict[str, int]:
     """Sweeps of both fits of a candidate: counted work, in nanoseconds, and never the clock."""
     if model.uncertainty != "posterior":
         _refuse_large(model, table, budget)
@@ -171,7 +182,8 @@ def _limits(model: AnyModel, table: CellTable, budget: float) -> dict[str, int]:
     # Observing costs about half of what sweeping does, and checking as much again.
     affordable = {
         RISK: SHARE_OF_RISK * budget / (2.0 * sweep),
-        HELD_OUT: (1.0 - SHARE_OF_RISK) * budget / (2.0 * sweep * (1.0 - 0.5 * SHARE_OF_RISK)),
+        # Part of a sweep goes by records, the rest by levels.
+        HELD_OUT: (1.0 - SHARE_OF_RISK) * budget / (2.0 * sweep * (1.0 - 0.5 * held_out)),
     }
     return {
         kind: int(min(max(sweeps, LEAST_SWEEPS), MOST_SWEEPS))
@@ -182,20 +194,21 @@ def _limits(model: AnyModel, table: CellTable, budget: float) -> dict[str, int]:
 def _refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
     """Refuse a fit that walks over more combinations than the time set aside allows."""
     grid = math.prod(float(n) for n in table.n_levels)
-    if grid > budget / 50.0:
+    if grid > budget / WALK_COST:
+        size = f"{grid:,.0f}" if grid < 1e15 else "more than 10^15"
         raise SpecError(
-            f"{model.name} fits {grid:,.0f} combinations of levels, which may take longer than "
-            "the time set aside for it (evidence_seconds)."
+            f"{model.name} fits {size} combinations of levels, which may take longer than the time "
+            "set aside for it (evidence_seconds)."
         )
 
 
 def _choose(found: tuple[ComparedModel, ...], refused: dict[str, str]) -> ComparedModel:
-    """Return the candidate that predicts best, of those with a posterior; the first if in doubt."""
-    eligible = [one for one in found if one.model.uncertainty == "posterior"]
+    """Return the candidate that predicts best, of the choosable ones; the first if in doubt."""
+    eligible = [one for one in found if one.model.name in CHOOSABLE]
     if not eligible:
         reasons = "".join(f" {name}: {why}" for name, why in refused.items())
         raise SpecError(
-            "No candidate with a posterior could be fitted to this file; name a model with "
+            "No candidate that could be chosen can be fitted to this file; name a model with "
             f"--model.{reasons}"
         )
     first = chosen = eligible[0]
@@ -217,10 +230,8 @@ def _score(one: ComparedModel) -> HeldOutScore:
 def _gain(one: ComparedModel, other: ComparedModel) -> tuple[float, float]:
     """Mean gain in log score of one model over another, and its standard error."""
     pair = differences([_score(one), _score(other)])
-    # One of the two is the best, whose own difference is 0.
-    worse = pair[1] if pair[1].mean or not pair[0].mean else pair[0]
-    sign = -1.0 if worse is pair[1] else 1.0
-    return sign * worse.mean, worse.standard_error
+    # One of the two is the best, whose own difference and error are 0.
+    return pair[0].mean - pair[1].mean, max(pair[0].standard_error, pair[1].standard_error)
 
 
 def _told(
@@ -244,6 +255,7 @@ def _told(
                 "behind": from_best.mean,
                 "behind_error": from_best.standard_error,
                 "uniques": uniques.mean / uniques.observed - 1.0 if uniques.observed else None,
+                "choosable": one.model.name in CHOOSABLE,
                 "uncertainty": one.model.uncertainty,
                 "tau1": one.risk.tau1.mean,
                 "tau1_median": one.risk.tau1.median,

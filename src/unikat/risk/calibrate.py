@@ -54,6 +54,8 @@ EXPERIENCE = Experience(
     shift_deviation=0.068,
 )
 """Fitted by `benchmarks/calibration.py`."""
+FEWEST_KEYS, MOST_KEYS = 4, 10
+"""Keys of the samples that were learned from; fewer or more count as so many."""
 LAG, SPREAD_K, SPREAD_D, POWER = 0.3, 1.2, 0.04, 0.4
 
 
@@ -73,7 +75,8 @@ def prior(n_keys: int, experience: Experience = EXPERIENCE) -> Float64:
         (len(OVERDISPERSION), len(SHIFTS)), of sum 1.
     """
     log_k = np.log(OVERDISPERSION)
-    centre = experience.centre + experience.slope * math.log(n_keys / 8.0)
+    within = min(max(n_keys, FEWEST_KEYS), MOST_KEYS)
+    centre = experience.centre + experience.slope * math.log(within / 8.0)
     of_k = _normal(log_k, centre, experience.deviation)
     # The shifts are not equally far apart.
     middle = experience.shift + experience.ridge * (log_k - centre)

@@ -67,6 +67,8 @@ class ComparisonSettings:
     """For every fit; a time limit is one of each fit, not of all together."""
     held_out: float = 0.2
     """Share of the records that are left out and predicted; 0 for none."""
+    matches: bool = False
+    """Look also at how often kept records are matched by those left out."""
     level: float = 0.95
     """Probability of the intervals."""
     limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -149,7 +151,8 @@ class ScoreFit:
 
     score: HeldOutScore
     matches: Float64
-    """Log-likelihood of each overdispersion and shift (see `risk.matches`), (m, s)."""
+    """Log-likelihood of each overdispersion and shift (see `risk.matches`), (m, s); 0 if the
+    matches were not looked at."""
     sampling: SamplingRecord
 
 
@@ -377,7 +380,7 @@ class _Runner:
     ) -> ScoreFit:
         """Fit a model to the records kept and score those left out."""
         self._tell(candidate, position, "predicting records left out")
-        observer = PredictiveProbabilities.of(kept, left_out)
+        observer = PredictiveProbabilities.of(kept, left_out, matches=self.settings.matches)
         stored = self._kept(candidate, HELD_OUT, observer)
         if stored is not None:
             return _score_fit(stored)

@@ -47,7 +47,7 @@ class RecordRisk:
     r2_lower: Float64
     r2_upper: Float64
     rank: Float64
-    """Mean place among the sample uniques by r1, 1 being the highest; NaN for other patterns."""
+    """Mean place among the sample uniques, 1 being the rarest cell's; NaN for other patterns."""
     rank_lower: Float64
     rank_upper: Float64
     key_drop: Float64
@@ -242,10 +242,10 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
     place, place_lower, place_upper = (np.full(table.n_cells, np.nan) for _ in range(3))
     if n_uniques:
         place[table.unique] = totals.rank / max(int(totals.n_draws[0]), 1)
-        ends = _bin_quantiles(totals.histogram_rank, (tail, 1.0 - tail))
+        ends = _histogram_quantiles(totals.histogram_rank, (tail, 1.0 - tail))
         # From shares of the sample uniques to places.
         place_lower[table.unique], place_upper[table.unique] = (
-            np.clip(end * n_uniques, 1.0, n_uniques) for end in ends
+            np.minimum(np.rint(end * n_uniques) + 1.0, n_uniques) for end in ends
         )
     return RecordRisk(
         unique=table.unique,
@@ -263,12 +263,7 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
 
 
 def _histogram_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple[Float64, ...]:
-    """Quantiles of risks from histograms over their square root."""
-    return tuple(root**2 for root in _bin_quantiles(histogram, levels))
-
-
-def _bin_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple[Float64, ...]:
-    """Quantiles from histograms over equal bins of [0, 1], linear within a bin."""
+    """Quantiles of risks from histograms over their square root, linear within a bin."""
     n_bins = histogram.shape[1]
     cumulative = np.cumsum(histogram, axis=1)
     total = cumulative[:, -1]
@@ -279,5 +274,6 @@ def _bin_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple[Float
         rows = np.arange(len(histogram))
         inside = np.maximum(histogram[rows, bin_], 1)
         before = cumulative[rows, bin_] - histogram[rows, bin_]
-        quantiles.append((bin_ + np.clip((mark - before) / inside, 0.0, 1.0)) / n_bins)
+        position = (bin_ + np.clip((mark - before) / inside, 0.0, 1.0)) / n_bins
+        quantiles.append(position**2)
     return tuple(quantiles)

@@ -25,7 +25,7 @@ from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import CHAINS, AnyModel, Stream
-from unikat.risk.matches import EVERY, Matches, MatchTotals
+from unikat.risk.matches import EVERY, MOST_CELLS, Matches, MatchTotals
 from unikat.rng import check_seed
 
 _SPAWN_KEY = (0x68656C64, 0)
@@ -61,13 +61,20 @@ class PredictiveProbabilities:
     counts: Int64
     """(n_cells,): records left out in each."""
     matches: Matches
+    """Empty unless asked for: their likelihood costs more than the scores."""
 
     monitored: ClassVar[tuple[str, ...]] = ("log_score",)
 
     @classmethod
-    def of(cls, kept: CellTable, left_out: CellTable) -> PredictiveProbabilities:
+    def of(
+        cls, kept: CellTable, left_out: CellTable, *, matches: bool = False
+    ) -> PredictiveProbabilities:
         """Prepare for the tables of the records kept and left out."""
-        return cls(cells=left_out.cells, counts=left_out.counts, matches=Matches.of(kept, left_out))
+        return cls(
+            cells=left_out.cells,
+            counts=left_out.counts,
+            matches=Matches.of(kept, left_out, most=MOST_CELLS if matches else 0),
+        )
 
     def compile(self) -> None:
         """Compile the kernel (or load it from the cache)."""

@@ -20,8 +20,8 @@ from unikat.kernels.overdispersion import match_likelihood
 from unikat.models.base import AnyModel, Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 
-MOST_CELLS = 1500
-"""Cells looked at; the likelihood of more is scaled up from these."""
+MOST_CELLS = 6000
+"""Cells looked at; more would tell little more of k and d, and cost time."""
 EVERY = 8
 """One of so many kept draws is looked at: the likelihood of all pairs costs more than a sweep."""
 MOST_MATCHES = 60
@@ -48,12 +48,13 @@ class Matches:
     n_kept: int
     n_left_out: int
     population_size: int
-    share: float
-    """Share of such cells that are looked at."""
 
     @classmethod
-    def of(cls, kept: CellTable, left_out: CellTable) -> Matches:
-        """Count the matches of two parts of a sample; records with missing keys do not count."""
+    def of(cls, kept: CellTable, left_out: CellTable, *, most: int = MOST_CELLS) -> Matches:
+        """Count the matches of two parts of a sample; records with missing keys do not count.
+
+        At most so many cells are looked at.
+        """
         here, there = ~kept.incomplete, ~left_out.incomplete
         single = here & (kept.counts == 1)
         cells = kept.cells[single]
@@ -63,14 +64,13 @@ class Matches:
         counts[where[len(cells) :]] = left_out.counts[there]
         matches = np.minimum(counts[where[: len(cells)]], MOST_MATCHES)
         # The cells are sorted by their levels, so every so many of them is no choice by risk.
-        chosen = np.linspace(0, len(cells) - 1, min(len(cells), MOST_CELLS)).astype(np.int64)
+        chosen = np.linspace(0, len(cells) - 1, min(len(cells), most)).astype(np.int64)
         return cls(
             cells=cells[chosen],
             matches=matches[chosen],
             n_kept=int(kept.counts[here].sum()),
             n_left_out=int(left_out.counts[there].sum()),
             population_size=kept.population_size,
-            share=len(chosen) / len(cells) if len(cells) else 1.0,
         )
 
     def compile(self) -> None:
@@ -92,6 +92,8 @@ class Matches:
     ) -> None:
         """Add one state to the totals."""
         totals.n_draws[0] += 1
+        if not len(self.cells):
+            return
         p = model.cell_probabilities(stream, state, data, self.cells)
         match_likelihood(
             p, self.matches, float(self.n_kept), float(self.n_left_out),
@@ -101,6 +103,6 @@ class Matches:
     def log_likelihood(self, totals: MatchTotals) -> Float64:
         """Log-likelihood of each (k, d), (len(OVERDISPERSION), len(SHIFTS)), the largest 0."""
         mean = totals.probability / max(int(totals.n_draws[0]), 1)
-        values: Float64 = np.log(np.maximum(mean, 1e-300)).sum(axis=0) / self.share
+        values: Float64 = np.log(np.maximum(mean, 1e-300)).sum(axis=0)
         below: Float64 = values - values.max()
         return below

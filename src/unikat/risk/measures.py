@@ -48,9 +48,9 @@ class RiskTotals(NamedTuple):
     key_draws: Int64
     """(_PARTS,): draws in which the part was looked at."""
     rank: Float64
-    """(n_uniques,): place of the sample unique by r1, 1 being the highest."""
+    """(n_uniques,): place of the sample unique, 1 being that of the rarest cell."""
     histogram_rank: Int32
-    """(n_uniques, n_bins): over the place as a share of the sample uniques."""
+    """(n_uniques, n_bins): over the square root of (place - 1) / n_uniques."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,7 +187,10 @@ class RiskMeasures:
             totals.histogram_r2,
         )  # fmt: skip
         key = chain_key(stream.seed, stream.chain)
-        tau1, tau2 = kernels.draw_population(key, stream.sweep, self.unobserved, q[unique], poisson)
+        chances = q[unique]
+        # With a model's error probabilities need not add up to one at most, as a multinomial asks.
+        free = poisson or float(chances.sum()) > 1.0
+        tau1, tau2 = kernels.draw_population(key, stream.sweep, self.unobserved, chances, free)
         found = {
             "tau1": tau1,
             "tau2": tau2,
@@ -227,13 +230,18 @@ class RiskMeasures:
         return by_pattern, by_pattern if q is p else with_error, tau
 
     def _add_ranks(self, q: Float64, totals: RiskTotals) -> None:
-        """Add the places of the sample uniques: the rarer the cell, the higher the risk."""
+        """Add the places of the sample uniques: the rarer the cell, the higher the risk.
+
+        The histogram is over the square root of the place as a share, which gives the first places
+        their resolution.
+        """
         n = len(q)
         place = np.empty(n, np.int64)
         # Stable, so that equal cells keep the table's order whatever the machine.
         place[np.argsort(q, kind="stable")] = np.arange(n)
         totals.rank[...] += place + 1.0
-        totals.histogram_rank[np.arange(n), place * self.n_bins // max(n, 1)] += 1
+        bins = np.minimum(np.sqrt(place / max(n, 1)) * self.n_bins, self.n_bins - 1)
+        totals.histogram_rank[np.arange(n), bins.astype(np.int64)] += 1
 
     def _add_margins(
         self,
