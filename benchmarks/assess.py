@@ -2,6 +2,7 @@
 
     python benchmarks/assess.py
     python benchmarks/assess.py --only help assess
+    python benchmarks/assess.py --only auto
 
 Each command runs as a process of its own, with an empty folder for compiled kernels where it says
 cold. Memory is that of the command and all its workers: the largest peak of one process, the peak
@@ -24,6 +25,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+from accuracy import TEN, prepare
 from common import POPULATION, data_file, keys_of, machine, print_table
 
 FILE = "ny2000_clean_10000"
@@ -147,10 +150,21 @@ def measure(only: list[str], extra: list[str], folder: Path) -> list[list[object
         )
     if "assess" in only:
         command = ["assess", str(data_file(FILE)), "--keys", ",".join(keys_of(FILE))]
-        command += ["--population-size", str(POPULATION), *extra]
+        command += ["--population-size", str(POPULATION), "--model", "hdp", *extra]
         for what in ("cold", "warm"):
             out = folder / what
             record(f"assess, {what}", [*command, "--out", str(out)], "kernels", out)
+    if "auto" in only:
+        for n, keys in ((5000, TEN), (20_000, ",".join(TEN.split(",")[:8]))):
+            path, size = prepare("acs-northeast-10", folder)
+            drawn = pd.read_parquet(path).sample(n, random_state=1)
+            sample, out = folder / f"{n}.parquet", folder / f"auto-{n}"
+            drawn.to_parquet(sample)
+            command = ["assess", str(sample), "--keys", keys, "--population-size", str(size)]
+            command += ["--missing", "level", *extra, "--out", str(out)]
+            record(f"auto, n = {n:,}, {keys.count(',') + 1} keys, cold", command, f"auto{n}", out)
+            answer = next(line for line in log.read_text().splitlines() if "First answer" in line)
+            print(answer)
     if "demo" in only:
         out = folder / "demo"
         record("demo, cold", ["demo", "--out", str(out)], "demo-kernels", out)
@@ -161,7 +175,7 @@ def measure(only: list[str], extra: list[str], folder: Path) -> list[list[object
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    choices = ["help", "assess", "demo"]
+    choices = ["help", "assess", "demo", "auto"]
     parser.add_argument("--only", nargs="+", choices=choices, default=choices)
     parser.add_argument("--seed", default="1", help="of assess")
     parser.add_argument("--max-seconds", help="of assess, which then may not converge")

@@ -36,7 +36,7 @@ def test_the_default_chooses_and_tells_how(here: Path, capsys: Any) -> None:
     assert main(["assess", "people.csv", *QUICK, "--out", "a"]) == 0
     told = capsys.readouterr()
     shown = " ".join(told.out.split())
-    assert "Model: latent-class was chosen: it is the only candidate whose interval" in shown
+    assert "Model: latent-class was chosen: it is the only candidate of which it is" in shown
     lines = told.err.splitlines()
     first = lines.index("Candidate 1 of 2: latent-class: fitting all records")
     answer = next(i for i, line in enumerate(lines) if line.startswith("First answer, before it"))
@@ -75,7 +75,7 @@ def test_without_its_error_it_is_the_model(here: Path) -> None:
     ("arguments", "words"),
     [
         (["--set", "candidates=latent-clas"], ["'latent-clas'", "Did you mean 'latent-class'"]),
-        (["--set", "candidates=loglinear"], ["no model with a posterior"]),
+        (["--set", "candidates=loglinear"], ["no model that could be chosen"]),
         (["--set", "candidates=auto"], ["names auto itself"]),
         (["--set", "candidates=3"], ["must be a list of models"]),
         (["--set", "evidence_seconds=0"], ["evidence_seconds", "positive"]),
@@ -94,7 +94,7 @@ def test_wrong_options_are_one_message(capsys: Any, arguments: list[str], words:
 def test_what_cannot_be_decided_leaves_nothing(
     here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nothing(found: Any) -> None:
+    def nothing(found: Any, refused: Any) -> None:
         from unikat.errors import SpecError
 
         raise SpecError("No candidate could be fitted.")

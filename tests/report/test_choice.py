@@ -35,7 +35,8 @@ class Calibrated:
 def candidate(model: str, **changes: Any) -> dict[str, Any]:
     found = {
         "model": model, "chosen": False, "score": -7.2, "impossible": 0, "behind": -0.004,
-        "behind_error": 0.0015, "uniques": 0.031, "uncertainty": "posterior", "tau1": 50.2,
+        "behind_error": 0.0015, "uniques": 0.031, "choosable": True, "uncertainty": "posterior",
+        "tau1": 50.2,
         "tau1_median": 50.0, "tau1_lower": 40.0, "tau1_upper": 61.0, "tau2": 90.0,
         "converged": True,
     }  # fmt: skip
@@ -46,8 +47,8 @@ def candidate(model: str, **changes: Any) -> dict[str, Any]:
 FIRST = candidate("latent-class", chosen=True, behind=0.0, behind_error=0.0)
 SECOND = candidate("hdp:alpha=per-record")
 NARROW = candidate(
-    "loglinear", uncertainty="conditional", impossible=3, behind=-0.28, behind_error=0.2,
-    uniques=-0.1, converged=False,
+    "loglinear", choosable=False, uncertainty="conditional", impossible=3, behind=-0.28,
+    behind_error=0.2, uniques=-0.1, converged=False,
 )  # fmt: skip
 ERROR = [
     {"what": "overdispersion", "lower": 0.09, "median": 0.25, "upper": 0.64},
@@ -106,7 +107,7 @@ def test_the_page_tells_the_choice_before_the_computation() -> None:
         "40 to 61 *",
         "their chains did not agree yet",
         "typically by about 50% of it (30% to 80%)",
-        "the combinations are 10% rarer than the model says (20% rarer to 10% more frequent)",
+        "of unique records are 10% rarer than the model says (20% rarer to 10% more frequent)",
         "That of loglinear holds less: the chance in the population alone",
         "By latent-class alone τ1 would be about 50 (40 to 61)",
     ):
@@ -136,7 +137,7 @@ def test_the_choice_is_told_in_the_json_and_on_the_terminal(
     ("candidates", "words"),
     [
         ((FIRST,), "latent-class gives the answer, as the only candidate."),
-        ((FIRST, NARROW), "it is the only candidate whose interval holds the doubt"),
+        ((FIRST, NARROW), "it is the only candidate of which it is known how wrong"),
         (
             (candidate("latent-class"), candidate("hdp", chosen=True, behind=0.0)),
             "hdp was chosen: it predicts the records left out better than latent-class",
@@ -150,7 +151,12 @@ def test_the_choice_is_told_in_the_json_and_on_the_terminal(
             (
                 FIRST | {"behind": -0.1},
                 SECOND,
-                candidate("elamir-skinner", uncertainty="empirical-bayes", behind=0.0),
+                candidate(
+                    "elamir-skinner",
+                    choosable=False,
+                    uncertainty="empirical-bayes",
+                    behind=0.0,
+                ),
             ),
             "elamir-skinner predicts best, but it is for comparison only",
         ),

@@ -167,7 +167,7 @@ def test_matches_are_looked_at_in_every_so_many_draws():
         uncertainty = "conditional"
 
     for model, expected in ((Toy(), 3), (Still(), 1)):
-        data, observer = model.prepare(kept), PredictiveProbabilities.of(kept, out)
+        data, observer = model.prepare(kept), PredictiveProbabilities.of(kept, out, matches=True)
         totals = observer.start()
         for sweep in range(2 * EVERY + 1):
             state = model.init(Stream(1, 0, sweep), data)
@@ -176,4 +176,7 @@ def test_matches_are_looked_at_in_every_so_many_draws():
         assert totals.matches.n_draws[0] == expected
     alone = Matches.of(kept, out)
     assert observer.matches.matches.tolist() == alone.matches.tolist()
-    assert observer.cost(model, data) > len(out.cells) * model.cost(data)[1]
+    scores_alone = len(out.cells) * model.cost(data)[1]
+    assert observer.cost(model, data) > scores_alone
+    # Nobody pays for what was not asked for.
+    assert PredictiveProbabilities.of(kept, out).cost(model, data) == scores_alone

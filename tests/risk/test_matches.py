@@ -14,7 +14,6 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable, Missing
 from unikat.models.base import Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-from unikat.risk import matches as module
 from unikat.risk.held_out import split
 from unikat.risk.matches import MOST_MATCHES, Matches
 
@@ -64,7 +63,6 @@ def test_matches_by_hand(seed, missing):
     cells = [tuple(cell) for cell in found.cells.tolist()]
     assert dict(zip(cells, found.matches.tolist(), strict=True)) == expected
     assert (found.n_kept, found.n_left_out) == (len(here), len(there))
-    assert found.share == 1.0
     assert found.cost() > 0.0
 
 
@@ -123,16 +121,14 @@ def test_the_likelihood_by_hand():
     np.testing.assert_allclose(ours - ours[0], expected - expected[0], rtol=1e-7)
 
 
-def test_many_cells_are_looked_at_in_part(monkeypatch):
-    """Every so many of them, and their likelihood is scaled up to all."""
+def test_many_cells_are_looked_at_in_part():
+    """Every so many of them; their likelihood is their own, not that of all."""
     table = some_table(n=60, seed=4)
     kept, out = split(table, 0.5, 1)
     whole = Matches.of(kept, out)
     n = len(whole.cells)
-    monkeypatch.setattr(module, "MOST_CELLS", n // 3)
-    part = Matches.of(kept, out)
+    part = Matches.of(kept, out, most=n // 3)
     assert len(part.cells) == len(part.matches) == n // 3
-    assert part.share == pytest.approx((n // 3) / n)
     assert (part.n_kept, part.n_left_out) == (whole.n_kept, whole.n_left_out)
     where = [np.flatnonzero((whole.cells == cell).all(axis=1))[0] for cell in part.cells]
     np.testing.assert_array_equal(whole.matches[where], part.matches)
@@ -142,10 +138,12 @@ def test_many_cells_are_looked_at_in_part(monkeypatch):
     state = np.random.default_rng(3).dirichlet(np.ones(36)).reshape(4, 3, 3)
     totals = whole.start()
     whole.observe(Stream(1, 0, 0), Fixed(), state, None, totals)
-    logs = np.log(totals.probability[where]).sum(axis=0) * n / (n // 3)
+    logs = np.log(totals.probability[where]).sum(axis=0)
     np.testing.assert_allclose(likelihood(part, state), logs - logs.max(), rtol=1e-9, atol=1e-9)
-    monkeypatch.setattr(module, "MOST_CELLS", n)
-    np.testing.assert_array_equal(Matches.of(kept, out).cells, whole.cells)
+    np.testing.assert_array_equal(Matches.of(kept, out, most=n).cells, whole.cells)
+    nothing = Matches.of(kept, out, most=0)
+    assert nothing.cost() == 0.0
+    np.testing.assert_array_equal(likelihood(nothing, state), 0.0)
 
 
 # --- what matches tell ------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
 from unikat.risk.bootstrap import observer_for
+from unikat.risk.estimate import _record_risk
 from unikat.risk.measures import RiskMeasures
 
 LEVELS = (2, 3, 2)
@@ -384,7 +385,52 @@ def test_records_are_ranked_by_their_risk():
     places = 1.0 + np.argsort(np.argsort(states, axis=1), axis=1)
     np.testing.assert_array_equal(totals.rank, places.sum(axis=0))
     assert totals.histogram_rank.sum(axis=1).tolist() == [3] * 5
-    bins = (places - 1.0) * measures.n_bins // 5
+    bins = np.sqrt((places - 1.0) / 5) * measures.n_bins
     for cell in range(5):
         seen = np.flatnonzero(totals.histogram_rank[cell])
         assert seen.tolist() == sorted(set(bins[:, cell].astype(int).tolist()))
+
+
+@pytest.mark.parametrize("n", [3, 50, 6400])
+def test_places_that_are_known_have_no_interval(n):
+    """The first place to the place; the others as finely as the histogram is."""
+    table = CellTable.from_codes([[i] for i in range(n)] + [[n], [n]], [Key.of_size("A", n + 1)],
+                                 100 * n)  # fmt: skip
+    measures = RiskMeasures.of(table)
+    totals = measures.start()
+    totals.n_draws[0] = 40
+    for _ in range(40):
+        measures._add_ranks(np.arange(1.0, n + 1.0) / n**2, totals)
+    found = _record_risk(totals, table, 0.95)
+    places = np.arange(1.0, n + 1.0)
+    np.testing.assert_array_equal(found.rank[:n], places)
+    assert np.isnan(found.rank[n])
+    # A bin of the square root of the share is this wide there, and rounding adds one place.
+    width = 2.0 * np.sqrt(places * n) / measures.n_bins + n / measures.n_bins**2 + 1.0
+    assert (found.rank_lower[:n] <= places).all()
+    assert (found.rank_upper[:n] >= places).all()
+    assert (places - found.rank_lower[:n] <= width).all()
+    assert (found.rank_upper[:n] - places <= width).all()
+    assert found.rank_upper[0] - found.rank_lower[0] <= max(1.0, n / measures.n_bins**2)
+
+
+def test_a_models_error_may_make_chances_add_to_more_than_one():
+    """Nobody is population unique for want of people: unobserved counts are then independent."""
+
+    class Heavy(Independence):
+        uncertainty = "calibrated"
+
+        def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any) -> Any:
+            return np.full(len(p), 0.5)
+
+    table = CellTable.from_codes([[i] for i in range(12)], [Key.of_size("A", 12)], 1000)
+    measures = observer_for(Heavy(), RiskMeasures.of(table), table)
+    state = np.full((12,), 1 / 12)
+
+    class Flat(Heavy):
+        def cell_probabilities(self, *arguments: Any) -> Any:
+            return np.full(len(arguments[-1]), 1 / 12)
+
+    scalars = measures.observe(Stream(1, 0, 1), Flat(), state, None, measures.start())
+    assert scalars["tau1"] == 0.0
+    assert scalars["tau2"] < 0.1
