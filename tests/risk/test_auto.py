@@ -299,7 +299,7 @@ def test_an_assessment_with_its_error():
     assert estimate.converged
     assert {"tau1", "tau1_model"} <= set(draws.diagnostics)
     assert draws.facts.values["chosen"] == RIGHT
-    error = draws.retained("tau1_expected") - draws.retained("tau1_model")
+    error = draws.retained("tau1") - draws.retained("tau1_model")
     assert error.std() > 0.05
 
 

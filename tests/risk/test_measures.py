@@ -328,7 +328,7 @@ def test_risks_are_those_with_the_error_of_a_model(codes):
         for name, value in other.items():
             assert math.isclose(scalar[name], value, rel_tol=1e-12), name
         for tau in ("tau1", "tau2"):
-            assert math.isclose(scalar[f"{tau}_model"], without[f"{tau}_expected"], rel_tol=1e-12)
+            assert math.isclose(scalar[f"{tau}_model"], without[tau], rel_tol=1e-12)
         assert set(scalar) == {*without, "tau1_model", "tau2_model"}
 
 

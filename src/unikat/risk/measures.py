@@ -59,7 +59,7 @@ class RiskMeasures:
 
     Unobserved counts follow the model's `population` law. Built from a table by :meth:`of`. Scalars
     per draw: ``tau1``, ``tau2`` (predictive), ``tau1_expected``, ``tau2_expected``; of a model that
-    puts its own error on the probabilities also ``tau1_model``, ``tau2_model``, the expected
+    puts its own error on the probabilities also ``tau1_model``, ``tau2_model``, the predictive
     measures without that error.
     """
 
@@ -198,9 +198,8 @@ class RiskMeasures:
             "tau2_expected": float(r2[unique].sum()),
         }
         if q is not p:
-            alone, matched = np.empty(int(unique.sum())), np.empty(int(unique.sum()))
-            kernels.cell_risk(self.unobserved, p[unique], counts[unique], poisson, alone, matched)
-            found |= {"tau1_model": float(alone.sum()), "tau2_model": float(matched.sum())}
+            drawn = kernels.draw_population(key, stream.sweep, self.unobserved, p[unique], poisson)
+            found |= dict(zip(WITHOUT_ERROR, drawn, strict=True))
         return found
 
     def _observe_imputed(
