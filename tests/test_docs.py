@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 import typing
@@ -24,12 +25,14 @@ from unikat.report import (
 )
 from unikat.report.evaluation import _schema
 from unikat.risk import auto
+from unikat.risk.calibrate import EXPERIENCE
 from unikat.zeros.rules import parse
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = (DOCS / "results.md").read_text(encoding="utf-8")
 COMPARE = (DOCS / "compare.md").read_text(encoding="utf-8")
 EVALUATE = (DOCS / "evaluate.md").read_text(encoding="utf-8")
+ACCURACY = (DOCS / "accuracy.md").read_text(encoding="utf-8")
 AUTO = (DOCS / "auto.md").read_text(encoding="utf-8")
 LOG_LINEAR = (DOCS / "log-linear.md").read_text(encoding="utf-8")
 ZEROS = (DOCS / "zeros.md").read_text(encoding="utf-8")
@@ -177,3 +180,18 @@ def test_every_option_of_log_linear_models_is_documented():
 def test_every_kind_of_uncertainty_is_documented():
     kinds = typing.get_args(Uncertainty)
     assert [kind for kind in kinds if f"| `{kind}` |" not in RESULTS] == []
+
+
+def test_what_is_known_of_a_models_error_is_what_was_measured():
+    """The prior that is used, and those of the study, are the rows of the printed table."""
+    rows = {
+        name: tuple(float(number) for number in numbers.split("|"))
+        for name, numbers in re.findall(
+            r"^\| (all|without \w+) \| \d+ \| ([-\d. |]+) \|$", ACCURACY, re.MULTILINE
+        )
+    }
+    assert rows["all"] == dataclasses.astuple(EXPERIENCE)
+    source = (DOCS.parent / "benchmarks" / "self_check.py").read_text(encoding="utf-8")
+    (table,) = re.findall(r"^WITHOUT = (\{.*?^\})", source, re.MULTILINE | re.DOTALL)
+    for survey, numbers in ast.literal_eval(table).items():
+        assert rows[f"without {survey}"] == numbers, survey

@@ -25,7 +25,7 @@ from unikat.kernels.random import (
 )
 
 FALL = 0.15
-"""Chosen by the likelihood of true population counts (docs/auto.md)."""
+"""Between 0.3, which fits true population counts best, and 0 (docs/auto.md)."""
 MOST = 5.0
 
 
