@@ -66,8 +66,8 @@ class Auto:
         # Refuses candidates that do not exist before any file is read.
         if not any(model.name in CHOOSABLE for model in self.models().values()):
             raise SpecError(
-                "model option candidates names no model that could be chosen, since its error is "
-                f"known; add one of {', '.join(CHOOSABLE)}."
+                "model option candidates names no model that could be chosen: it must be known how "
+                f"wrong it tends to be. Add one of {', '.join(CHOOSABLE)}."
             )
 
     @property
