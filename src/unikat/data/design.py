@@ -1,14 +1,63 @@
-"""How the sample was drawn from the population: today, the population size alone."""
+"""How the sample was drawn from the population."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from operator import index
 
+import numpy as np
+
+from unikat._typing import Float64, Int32
 from unikat.errors import SpecError
 
 LARGEST_POPULATION = 2**62
 """Population sizes stay below this, so that sums and differences of counts fit in 64 bits."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sampling:
+    """What each record stands for where records were not drawn with equal chances.
+
+    Records of one class were drawn with equal chances, as far as is known: a class is a stratum,
+    or, where only weights are known, the records of about the same weight. With H classes:
+
+    Parameters
+    ----------
+    weights
+        (n_records,) units of the population that each record stands for, above 0; their sum is
+        about N.
+    strata
+        (n_records,) class of each record, 0 to H-1; every class has a record.
+    sizes
+        (H,) N_h, the units of the population in each class, at least its records; sum N.
+    from_weights
+        Whether the classes were made from the weights, and `sizes` are sums of weights; else the
+        classes are strata.
+    """
+
+    weights: Float64
+    strata: Int32
+    sizes: Float64
+    from_weights: bool
+
+    @property
+    def n_strata(self) -> int:
+        """H, the number of classes."""
+        return len(self.sizes)
+
+    @property
+    def n_sampled(self) -> Float64:
+        """n_h, the records of each class, (H,)."""
+        return np.bincount(self.strata, minlength=self.n_strata).astype(np.float64)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of all numbers."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.weights, dtype="<f8").data)
+        digest.update(np.ascontiguousarray(self.strata, dtype="<i4").data)
+        digest.update(np.ascontiguousarray(self.sizes, dtype="<f8").data)
+        return digest.digest()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unikat._typing import AnyArray, Bool, Int32, Int64
-from unikat.data.design import Design
+from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
+from unikat.data.design import Design, Sampling
 from unikat.data.keys import MISSING, Key
 from unikat.errors import DataError, SpecError, suggest
 
@@ -51,6 +51,8 @@ class CellTable:
         ``"level"`` missing values are a level of their own and no -1 occurs.
     zeros
         The possible cells as a decision diagram; None if every combination is possible.
+    sampling
+        What each record stands for; None if all were drawn with equal chances.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class CellTable:
     population_size: int
     missing: Missing = "integrate"
     zeros: Diagram | None = None
+    sampling: Sampling | None = None
 
     @classmethod
     def from_codes(
@@ -122,6 +125,18 @@ class CellTable:
     def n_records(self) -> int:
         """Number of records, n."""
         return len(self.record_cell)
+
+    @property
+    def weights(self) -> Float64:
+        """Units of the population that each record stands for, (n_records,); N/n without design."""
+        if self.sampling is not None:
+            return self.sampling.weights
+        return np.full(self.n_records, self.population_size / self.n_records)
+
+    @cached_property
+    def cell_weights(self) -> Float64:
+        """Sum of the weights of the records of each pattern, (n_cells,): it estimates F."""
+        return np.bincount(self.record_cell, self.weights, minlength=self.n_cells)
 
     @property
     def n_cells(self) -> int:
@@ -192,7 +207,7 @@ class CellTable:
     def fingerprint(self) -> str:
         """SHA-256 (hex) of names and numbers of levels, patterns, counts and population size.
 
-        Also of the possible cells, where not all are.
+        Also of the possible cells, where not all are, and of the sampling, where it was not simple.
         """
         head = {
             "keys": [key.name for key in self.keys],
@@ -207,6 +222,11 @@ class CellTable:
             digest.update(b"zeros")
             for part in self.zeros:
                 digest.update(np.ascontiguousarray(part, dtype="<i8").data)
+        if self.sampling is not None:
+            # The draws depend on which pattern a record of some weight has.
+            digest.update(b"sampling")
+            digest.update(np.ascontiguousarray(self.record_cell, dtype="<i4").data)
+            digest.update(self.sampling.digest)
         return digest.hexdigest()
 
 
