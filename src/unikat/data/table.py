@@ -136,7 +136,8 @@ class CellTable:
     @cached_property
     def cell_weights(self) -> Float64:
         """Sum of the weights of the records of each pattern, (n_cells,): it estimates F."""
-        return np.bincount(self.record_cell, self.weights, minlength=self.n_cells)
+        sums: Float64 = np.bincount(self.record_cell, self.weights, minlength=self.n_cells)
+        return sums
 
     @property
     def n_cells(self) -> int:
