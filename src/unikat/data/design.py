@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from operator import index
 
 import numpy as np
@@ -30,14 +31,15 @@ class Sampling:
     strata
         (n_records,) class of each record, 0 to H-1; every class has a record.
     sizes
-        (H,) N_h, the units of the population in each class, at least its records; sum N.
+        (H,) N_h, the units of the population in each class; sum N. Sums of calibrated weights,
+        which can be below 1, may be less than the records.
     from_weights
         Whether the classes were made from the weights, and `sizes` are sums of weights; else the
         classes are strata.
     """
 
-    weights: Float64
-    strata: Int32
+    weights: Float64 = field(repr=False)
+    strata: Int32 = field(repr=False)
     sizes: Float64
     from_weights: bool
 
@@ -64,32 +66,92 @@ class Sampling:
 class Design:
     """Design of the sample.
 
+    Without columns that say otherwise every unit had the same chance to be drawn. Names are those
+    of columns of the data.
+
     Parameters
     ----------
     population_size
         N, the number of units (persons, households, firms) in the population from which the
         sample was drawn; not the sum of weights and not the number of records. From the number
-        of records n (a census) up to 2**62.
+        of records n (a census) up to 2**62. None: the sum of the weights, or of the strata's
+        sizes.
+    weights
+        Column of weights, above 0: the units that each record stands for, design weights or
+        calibrated ones. They sum to N, but for 10%.
+    inclusion
+        Column of inclusion probabilities, above 0 and at most 1, instead of weights.
+    strata
+        Column of the stratum of each record. Within strata units had equal chances, unless weights
+        say otherwise.
+    stratum_sizes
+        Units of the population in each stratum, by its value in the column as text. None: the sum
+        of the weights of its records.
+    relative_weights
+        Weights are known up to a factor (they sum to n, say), and are scaled to sum to N.
 
     Raises
     ------
     SpecError
-        If the population size is missing, not a whole number, not positive, or too large.
+        If the population size is not a whole number, not positive, or too large; if it is missing
+        and nothing else tells it; or columns are named that exclude each other.
 
     Examples
     --------
     >>> Design(population_size=712_174).population_size
     712174
+    >>> Design(strata="REGION", stratum_sizes={"north": 4000, "south": 10000}).strata
+    'REGION'
     """
 
-    population_size: int
+    population_size: int | None = None
+    weights: str | None = None
+    inclusion: str | None = None
+    strata: str | None = None
+    stratum_sizes: Mapping[str, int] | None = None
+    relative_weights: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "population_size", _population_size(self.population_size))
+        if self.weights is not None and self.inclusion is not None:
+            raise SpecError(
+                "Weights and inclusion probabilities are both named; a weight is the inverse of a "
+                "probability, so give one of the two columns."
+            )
+        weighted = self.weights is not None or self.inclusion is not None
+        if self.stratum_sizes is not None:
+            if self.strata is None:
+                raise SpecError(
+                    "Sizes of strata are given, but no column of strata; name it (strata=... or "
+                    "--strata)."
+                )
+            if weighted:
+                raise SpecError(
+                    "Sizes of strata and weights are both given, and may contradict each other; "
+                    "give one of the two. Weights say how many units a stratum has by their sum."
+                )
+            sizes = {str(name): _population_size(size) for name, size in self.stratum_sizes.items()}
+            object.__setattr__(self, "stratum_sizes", sizes)
+        elif self.strata is not None and not weighted:
+            raise SpecError(
+                f"The strata are in column {self.strata!r}, but not how many units of the "
+                "population each has. Give the sizes of the strata (stratum_sizes=... or "
+                "--stratum-sizes FILE), or a column of weights (weights=... or --weights)."
+            )
+        if self.relative_weights and self.weights is None:
+            raise SpecError("relative_weights is about weights, and no column of weights is named.")
+        known = self.stratum_sizes is not None or (weighted and not self.relative_weights)
+        if self.population_size is not None or not known:
+            object.__setattr__(self, "population_size", _population_size(self.population_size))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the design names."""
+        named = (self.weights, self.inclusion, self.strata)
+        return tuple(name for name in named if name is not None)
 
     def check(self, n_records: int) -> None:
         """Refuse a population smaller than the sample of `n_records` records (SpecError)."""
-        if self.population_size < n_records:
+        if self.population_size is not None and self.population_size < n_records:
             raise SpecError(
                 f"The population size is {self.population_size:,}, but the data hold "
                 f"{n_records:,} records. The population size N is the number of units in the "

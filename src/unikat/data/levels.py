@@ -84,7 +84,8 @@ def survey(
         raise DataError(f"{source.name} has columns but no rows; give a file with records.")
     columns = [
         _Column(connection, source, spec, j, type_name, codebook, missing_values, n_records)
-        for j, (spec, type_name) in enumerate(zip(specs, describe(connection), strict=True))
+        # The columns of the design come after those of the keys.
+        for j, (spec, type_name) in enumerate(zip(specs, describe(connection), strict=False))
     ]
     for column in columns:
         column.prepare()

@@ -14,9 +14,10 @@ from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, quoted, session
 from unikat.data.keys import Key
 from unikat.data.levels import CodedKey, clean_rows
+from unikat.data.sampling import codes_of, make_sampling
 from unikat.data.sources import Source
 from unikat.data.table import CellTable, Missing
-from unikat.errors import DataError
+from unikat.errors import DataError, suggest
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,7 +75,8 @@ class Microdata:
         Raises
         ------
         DataError
-            If the file has changed since it was read, or memory or disk do not suffice.
+            If the file has changed since it was read, or memory or disk do not suffice; if the
+            columns of the design cannot be used.
         SpecError
             If `memory_limit` or `threads` cannot be understood.
 
@@ -89,10 +91,13 @@ class Microdata:
         """
         self._source.check_unchanged()
         words = _words([key.n_levels for key in self.keys])
+        columns = columns_of([key.name for key in self.keys], self.design)
         with session(
             self._source.files, name=self.name, memory_limit=memory_limit, threads=threads
         ) as connection:
-            self._source.attach(connection, [key.name for key in self.keys])
+            self._source.attach(connection, columns)
+            places = {column: f"c{j}" for j, column in enumerate(columns)}
+            sampling, population_size = make_sampling(connection, self.design, places, self.name)
             self._pack(connection, words)
             cells_packed, counts = _group(connection, len(words))
             record_cell = self._match(connection, cells_packed)
@@ -101,8 +106,9 @@ class Microdata:
             cells=_unpack(cells_packed, words, len(self.keys)),
             counts=counts,
             record_cell=record_cell,
-            population_size=self.design.population_size,
+            population_size=population_size,
             missing=self.missing,
+            sampling=sampling,
         )
         if table.n_missing != self.n_missing or int(counts.sum()) != self.n_records:
             raise DataError(f"{self.name} has changed since it was read; read it again.")
@@ -153,6 +159,43 @@ class Microdata:
                 )
         return self._source.native_with(added)
 
+    def codes(self, column: str) -> tuple[Int32, list[str]]:
+        """Code the values of any column, such as households or a sensitive variable.
+
+        Parameters
+        ----------
+        column
+            Name of a column of the data, key or not.
+
+        Returns
+        -------
+        tuple
+            Codes, (n_records,) in the order of the input, -1 for missing; and the values as text,
+            sorted, by number where all are numbers.
+
+        Raises
+        ------
+        DataError
+            If there is no such column, or the file has changed since it was read.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from unikat.data import Design, read
+        >>> frame = pd.DataFrame({"SEX": [1, 2], "AGE": [30, 41], "HH": [12, 7]})
+        >>> codes, values = read(frame, ["SEX", "AGE"], Design(population_size=9)).codes("HH")
+        >>> codes.tolist(), values
+        ([1, 0], ['7', '12'])
+        """
+        if column not in self._source.columns:
+            raise DataError(
+                f"{self.name} has no column {column!r}.{suggest(column, self._source.columns)}"
+            )
+        self._source.check_unchanged()
+        with session(self._source.files, name=self.name) as connection:
+            self._source.attach(connection, [column])
+            return codes_of(connection, "c0")
+
     def _pack(
         self, connection: duckdb.DuckDBPyConnection, words: Sequence[Sequence[_Digit]]
     ) -> None:
@@ -178,6 +221,11 @@ class Microdata:
             record_cell[start:stop] = ranker.rank(batch)
             start = stop
         return record_cell[:start]
+
+
+def columns_of(keys: Sequence[str], design: Design) -> list[str]:
+    """List the columns that are read: the keys, then those of the design that are no keys."""
+    return list(dict.fromkeys([*keys, *design.columns]))
 
 
 @dataclass(frozen=True, kw_only=True)

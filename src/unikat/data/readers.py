@@ -19,7 +19,7 @@ from unikat.data.codebook import load_codebook
 from unikat.data.design import Design
 from unikat.data.engine import session
 from unikat.data.levels import survey
-from unikat.data.microdata import Microdata
+from unikat.data.microdata import Microdata, columns_of
 from unikat.data.sources import (
     CsvSource,
     FrameSource,
@@ -97,7 +97,7 @@ def read(
         below 0, [0, 1000), [1000, 5000), and 5000 and above, so that nothing falls outside.
         Groups without records are not levels.
     design
-        How the sample was drawn: the population size.
+        How the sample was drawn: the population size, and the columns of weights and strata.
     codebook
         Declared levels, labels and missing codes; see
         :func:`unikat.data.codebook.load_codebook`. Levels and labels concern keys that are not
@@ -144,8 +144,9 @@ def read(
     specs = parse_keys(keys, opened.columns, opened.name)
     names = [spec.name for spec in specs]
     codes = _missing_values(missing_values, names, opened)
+    _check_design(design, opened)
     with session(opened.files, name=opened.name) as connection:
-        opened.attach(connection, names)
+        opened.attach(connection, columns_of(names, design))
         n_records, coded = survey(
             connection,
             opened,
@@ -165,6 +166,16 @@ def read(
         _source=opened,
         _coded=tuple(coded),
     )
+
+
+def _check_design(design: Design, source: Source) -> None:
+    """Refuse columns of the design that the data do not have."""
+    for name in design.columns:
+        if name not in source.columns:
+            raise DataError(
+                f"{source.name} has no column {name!r}, which the design names."
+                + suggest(name, source.columns)
+            )
 
 
 def _missing_values(

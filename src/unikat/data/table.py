@@ -107,6 +107,7 @@ class CellTable:
         array = _checked_codes(codes, keys, missing)
         design = Design(population_size=population_size)
         design.check(len(array))
+        assert design.population_size is not None
         ids = pattern_ids(array, [key.n_levels for key in keys])
         _, first, record_cell, counts = np.unique(
             ids, return_index=True, return_inverse=True, return_counts=True
@@ -136,8 +137,8 @@ class CellTable:
     @cached_property
     def cell_weights(self) -> Float64:
         """Sum of the weights of the records of each pattern, (n_cells,): it estimates F."""
-        sums: Float64 = np.bincount(self.record_cell, self.weights, minlength=self.n_cells)
-        return sums
+        sums = np.bincount(self.record_cell, self.weights, minlength=self.n_cells)
+        return sums.astype(np.float64, copy=False)
 
     @property
     def n_cells(self) -> int:

@@ -82,7 +82,7 @@ def run(
     tell = stage if stage is not None else _ignore
     started = datetime.now(UTC)
     model = build_model(spec.model.name, spec.model.options)
-    design = Design(population_size=spec.population_size)  # type: ignore[arg-type]  # checked there
+    design = Design(population_size=spec.population_size)
     plan, workers = _plan(spec), _workers(spec)
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")

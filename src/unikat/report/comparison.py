@@ -108,7 +108,7 @@ def run(
     tell = stage if stage is not None else _ignore
     started = datetime.now(UTC)
     named = spec.build_models()
-    design = Design(population_size=spec.population_size)  # type: ignore[arg-type]  # checked there
+    design = Design(population_size=spec.population_size)
     settings = _settings(spec)
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")

@@ -1,0 +1,267 @@
+"""From the columns that a design names to what each record stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.design import Design, Sampling
+from unikat.data.numbers import number_meant, number_shown
+from unikat.errors import DataError, SpecError, suggest
+
+if TYPE_CHECKING:
+    import duckdb
+
+FARTHEST = 0.1
+"""Largest difference of the sum of the weights from N, as a share of N."""
+MOST_CLASSES = 10
+"""Classes made of weights, at most."""
+LEAST_RECORDS = 200
+"""Records of a class made of weights, at least, where there are several."""
+SAME_WEIGHT = 1.05
+"""Weights whose ratio is at most this are taken as one."""
+
+
+def make_sampling(
+    connection: duckdb.DuckDBPyConnection, design: Design, columns: Mapping[str, str], name: str
+) -> tuple[Sampling | None, int]:
+    """Read the columns of a design, and check them.
+
+    Parameters
+    ----------
+    connection
+        Has the view ``source``.
+    design
+        What the columns are.
+    columns
+        Column of the view by the name in the data.
+    name
+        What the data are called in messages.
+
+    Returns
+    -------
+    tuple
+        The sampling, None without such columns; and N.
+
+    Raises
+    ------
+    DataError
+        If values are missing, no numbers or out of range; if weights do not sum to N; if a stratum
+        has no records or more records than units.
+    """
+    strata: Int32 | None = None
+    labels: list[str] = []
+    if design.strata is not None:
+        strata, labels = codes_of(connection, columns[design.strata])
+        _refuse_missing(strata < 0, design.strata, name, "stratum")
+    if design.stratum_sizes is not None:
+        assert strata is not None
+        assert design.strata is not None
+        sizes = _sizes(design.stratum_sizes, labels, design.strata, name)
+        return _stratified(strata, sizes, labels, design, name)
+    column = design.weights if design.weights is not None else design.inclusion
+    if column is None:
+        assert design.population_size is not None
+        return None, design.population_size
+    weights = _numbers(connection, columns[column], column, name)
+    if design.inclusion is not None:
+        _refuse(weights > 1.0, column, name, "are above 1", "Inclusion probabilities are at most 1")
+        weights = 1.0 / weights
+    return _weighted(weights, strata, design, column, name)
+
+
+def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32, list[str]]:
+    """Code the values of a column of the view ``source``.
+
+    Returns
+    -------
+    tuple
+        Codes (n_records,), -1 for missing, and the values as text, sorted: by number where all are
+        numbers.
+    """
+    import pyarrow.compute as pc
+
+    table = connection.sql(f"SELECT ({column})::VARCHAR AS v FROM source").to_arrow_table()
+    encoded = table.column(0).combine_chunks().dictionary_encode()
+    values = [str(value).strip() for value in encoded.dictionary.to_pylist()]
+    found = np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.int64)
+    numbers = [number_meant(value) for value in values]
+    empty = [value in ("", "nan", "NaN") for value in values]
+    # 1 and 1.0 are the same value of a column of numbers.
+    shown = [
+        number_shown(number) if number is not None and np.isfinite(number) else value
+        for value, number in zip(values, numbers, strict=True)
+    ]
+    kept = {text for text, without in zip(shown, empty, strict=True) if not without}
+    numeric = all(number_meant(text) is not None for text in kept)
+    levels = sorted(kept, key=(lambda text: (number_meant(text) or 0.0, text)) if numeric else str)
+    place = {text: code for code, text in enumerate(levels)}
+    codes = np.array(
+        [-1 if without else place[text] for text, without in zip(shown, empty, strict=True)] + [-1],
+        dtype=np.int32,
+    )
+    return codes[found], levels
+
+
+def _numbers(connection: duckdb.DuckDBPyConnection, column: str, called: str, name: str) -> Float64:
+    """Read positive numbers, one for each record."""
+    number = f"TRY_CAST(trim(({column})::VARCHAR) AS DOUBLE)"
+    rows = connection.sql(
+        f"SELECT coalesce({number}, 'nan'::DOUBLE) AS v, "
+        f"{number} IS NULL AND {column} IS NOT NULL AND trim(({column})::VARCHAR) <> '' AS text "
+        "FROM source"
+    ).to_arrow_table()
+    values = np.asarray(rows.column(0), dtype=np.float64)
+    _refuse(
+        np.asarray(rows.column(1), dtype=bool), called, name, "are no numbers",
+        "It must hold numbers, with a point before the decimals",
+    )  # fmt: skip
+    _refuse_missing(np.isnan(values), called, name, "number")
+    _refuse(np.isinf(values), called, name, "are infinite", "It must hold finite numbers")
+    _refuse(values < 0.0, called, name, "are negative", "It must hold numbers above 0")
+    _refuse(
+        values == 0.0, called, name, "are 0",
+        "A record in the file stands for itself at least; leave out records that do not belong to "
+        "the sample",
+    )  # fmt: skip
+    return values
+
+
+def _refuse_missing(wrong: Bool, column: str, name: str, what: str) -> None:
+    _refuse(
+        wrong, column, name, "are missing",
+        f"Every record needs its {what}: fill it in, or leave these records out",
+    )  # fmt: skip
+
+
+def _refuse(wrong: Bool, column: str, name: str, what: str, rule: str) -> None:
+    """Refuse a column with wrong values: how many, and where the first ones are."""
+    count = int(np.count_nonzero(wrong))
+    if count:
+        rows = ", ".join(f"{row + 1:,}" for row in np.flatnonzero(wrong)[:5])
+        more = ", ..." if count > 5 else ""
+        raise DataError(
+            f"{name}, column {column!r}: {count:,} of {len(wrong):,} values {what} (rows {rows}"
+            f"{more}). {rule}."
+        )
+
+
+def _sizes(given: Mapping[str, int], labels: list[str], column: str, name: str) -> Int64:
+    """Sizes of the strata in the order of the labels."""
+    known = {_normal(text): size for text, size in given.items()}
+    if len(known) < len(given):
+        raise SpecError("A stratum is named twice among the sizes of the strata.")
+    lacking = [label for label in labels if label not in known]
+    if lacking:
+        raise SpecError(
+            f"{len(lacking)} of the {len(labels)} strata in column {column!r} of {name} have no "
+            f"size.{suggest(lacking[0], known)} Sizes are needed for the strata as they stand in "
+            "the column."
+        )
+    empty = [text for text in known if text not in labels]
+    if empty:
+        raise DataError(
+            f"{len(empty)} of the {len(known)} strata whose sizes are given have no record in "
+            f"column {column!r} of {name}, so nothing is known of their units. Join each with the "
+            "stratum that is most like it, in the column and among the sizes, or leave it out of "
+            "the population that the file is about."
+        )
+    return np.array([known[label] for label in labels], dtype=np.int64)
+
+
+def _normal(text: str) -> str:
+    number = number_meant(text.strip())
+    return text.strip() if number is None or not np.isfinite(number) else number_shown(number)
+
+
+def _stratified(
+    strata: Int32, sizes: Int64, labels: list[str], design: Design, name: str
+) -> tuple[Sampling, int]:
+    counts = np.bincount(strata, minlength=len(sizes))
+    beyond = int(np.count_nonzero(counts > sizes))
+    if beyond:
+        raise DataError(
+            f"{name}, column {design.strata!r}: {beyond} of {len(sizes)} strata have more records "
+            "than units in the population; correct the sizes of the strata."
+        )
+    total = int(sizes.sum())
+    if design.population_size not in (None, total):
+        raise SpecError(
+            f"The sizes of the strata sum to {total:,}, but the population size is given as "
+            f"{design.population_size:,}. Correct one of them, or leave the population size out."
+        )
+    weights = (sizes / counts)[strata]
+    found = Sampling(
+        weights=weights, strata=strata, sizes=sizes.astype(np.float64), from_weights=False
+    )
+    return found, total
+
+
+def _weighted(
+    weights: Float64, strata: Int32 | None, design: Design, column: str, name: str
+) -> tuple[Sampling, int]:
+    total = float(weights.sum())
+    size = round(total) if design.population_size is None else design.population_size
+    design_known = Design(population_size=size)
+    design_known.check(len(weights))
+    if not design.relative_weights and abs(total - size) > FARTHEST * size:
+        normalised = abs(total - len(weights)) < 0.01 * len(weights)
+        remedy = (
+            "They sum to the number of records, so they are relative weights: say so "
+            "(relative_weights or --relative-weights), and they are scaled to the population."
+            if normalised
+            else "Correct the population size or the column; if weights are known up to a factor "
+            "only, say so (relative_weights or --relative-weights)."
+        )
+        raise DataError(
+            f"{name}, column {column!r}: the weights sum to {total:,.0f}, but the population has "
+            f"{size:,} units. {remedy}"
+        )
+    weights = weights * (size / total)
+    classes = _classes(weights, strata)
+    found = Sampling(
+        weights=weights,
+        strata=classes,
+        sizes=np.bincount(classes, weights).astype(np.float64, copy=False),
+        from_weights=classes is not strata,
+    )
+    return found, size
+
+
+def _classes(weights: Float64, strata: Int32 | None) -> Int32:
+    """Classes of records of about the same weight: the strata, where these are such."""
+    if strata is not None:
+        lowest = np.full(int(strata.max()) + 1, np.inf)
+        highest = np.zeros(len(lowest))
+        np.minimum.at(lowest, strata, weights)
+        np.maximum.at(highest, strata, weights)
+        if np.all(highest <= SAME_WEIGHT * lowest):
+            return strata
+    steps = np.log(weights) / np.log(SAME_WEIGHT)
+    # Weights of one step at most are one; rounding errors must not tell two apart.
+    distinct, place = np.unique(np.round(steps, 6), return_inverse=True)
+    if len(distinct) <= MOST_CLASSES:
+        return _joined(place.astype(np.int32), distinct)
+    n = len(weights)
+    number = int(np.clip(n // LEAST_RECORDS, 1, MOST_CLASSES))
+    edges = np.quantile(steps, np.arange(1, number) / number, method="inverted_cdf")
+    found = np.searchsorted(edges, steps, side="left")
+    _, codes = np.unique(found, return_inverse=True)
+    means = np.bincount(codes, steps) / np.bincount(codes)
+    return _joined(codes.astype(np.int32), means)
+
+
+def _joined(codes: Int32, steps: Float64) -> Int32:
+    """Join neighbouring classes whose weights are the same but for a step."""
+    target = np.zeros(len(steps), np.int32)
+    start = steps[0]
+    for number in range(1, len(steps)):
+        apart = steps[number] - start > 1.0
+        target[number] = target[number - 1] + apart
+        if apart:
+            start = steps[number]
+    found: Int32 = target[codes]
+    return found
