@@ -169,7 +169,7 @@ def test_poisson_risks_of_extreme_probabilities():
     for case in cases:
         p, trials = float(case["p"]), float(case["N"] - case["n"])
         r1, r2 = np.empty(1), np.empty(1)
-        kernels.cell_risk(trials, np.array([p]), np.ones(1), True, r1, r2)
+        kernels.cell_risk(np.full(1, float(trials)), np.array([p]), np.ones(1), True, r1, r2)
         # The exponent itself is rounded, by 1e-16 of its size.
         tolerance = 1e-12 + 4e-16 * trials * p
         assert math.isclose(r1[0], case["r1_poisson"], rel_tol=tolerance, abs_tol=1e-300), case
@@ -220,7 +220,9 @@ def test_risks_of_a_certain_cell(trials):
     """Everybody is in the cell (p is 1, within rounding): E[1/F] = 1/(f + M), r1 = (M == 0)."""
     for p in (1.0 - 1e-13, 1.0, 1.0 + 2.3e-16):
         r1, r2 = np.empty(2), np.empty(2)
-        kernels.cell_risk(trials, np.full(2, p), np.array([1.0, 4.0]), False, r1, r2)
+        kernels.cell_risk(
+            np.full(2, float(trials)), np.full(2, p), np.array([1.0, 4.0]), False, r1, r2
+        )
         np.testing.assert_allclose(r1, float(trials == 0.0), atol=1e-12)
         np.testing.assert_allclose(r2, 1.0 / (np.array([1.0, 4.0]) + trials), rtol=1e-6)
 

@@ -181,7 +181,7 @@ def test_risks_are_those_of_the_posterior_rates():
     p, unobserved = 0.002, 900.0
     q = model.risk_probabilities(Stream(1, 0, 5), data, np.full(4000, p), np.ones(4000))
     r1, r2 = np.empty(4000), np.empty(4000)
-    cells.cell_risk(unobserved, q, np.ones(4000), False, r1, r2)
+    cells.cell_risk(np.full(4000, float(unobserved)), q, np.ones(4000), False, r1, r2)
     spread_k = naive.cell_overdispersion(float(k), table.population_size * math.exp(d) * p)
     g, weights = naive.effect_law(spread_k, [(1, n * math.exp(d) * p)])
     expected = weights @ np.exp(unobserved * np.log1p(-np.minimum(math.exp(d) * p * g, 1 - 1e-9)))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import index
 
 import numpy as np
 
-from unikat._typing import Float64, Int32
+from unikat._typing import Float64, Int32, Int64
 from unikat.errors import SpecError
 
 LARGEST_POPULATION = 2**62
 """Population sizes stay below this, so that sums and differences of counts fit in 64 bits."""
+CLASS = "sampling class"
+"""Name of the key that tells the class of a record, where models get one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +54,10 @@ class Sampling:
     def n_sampled(self) -> Float64:
         """n_h, the records of each class, (H,)."""
         return np.bincount(self.strata, minlength=self.n_strata).astype(np.float64)
+
+    def taken(self, records: Int64) -> Sampling:
+        """Return that of some records: what they stand for, and the classes' sizes, stay."""
+        return replace(self, weights=self.weights[records], strata=self.strata[records])
 
     @property
     def digest(self) -> bytes:

@@ -322,18 +322,19 @@ def poisson_match_risk(mean, count):
 def cell_risk(unobserved, probability, counts, poisson, r1, r2):
     """Expected risk of each cell: r1 (for any count: P(no other in the population)) and r2.
 
-    poisson: whether the unobserved count of a cell is Poisson, instead of binomial.
+    unobserved (n,): units that fall in the cell with its probability; poisson: whether the
+    unobserved count of a cell is Poisson, instead of binomial.
     """
     for i in range(probability.shape[0]):
         if poisson:
-            mean = unobserved * probability[i]
+            mean = unobserved[i] * probability[i]
             r1[i] = math.exp(-mean)
             r2[i] = poisson_match_risk(mean, counts[i])
             continue
         # A certain cell has p = 1 up to rounding, and log1p must not see 1 or more.
         p = min(probability[i], 1.0 - 1.2e-16)
-        r1[i] = unique_risk(unobserved, p)
-        r2[i] = match_risk(unobserved, p, counts[i])
+        r1[i] = unique_risk(unobserved[i], p)
+        r2[i] = match_risk(unobserved[i], p, counts[i])
 
 
 @kernel
@@ -357,6 +358,39 @@ def draw_population(key, sweep, unobserved, probability, poisson):
             others = binomial(generator, left, min(1.0, p / elsewhere))
             left -= others
             elsewhere = max(elsewhere - p, 1e-300)
+        uniques += 1.0 if others == 0.0 else 0.0
+        matches += 1.0 / (1.0 + others)
+    return uniques, matches
+
+
+@kernel
+def draw_population_by_class(key, sweep, unobserved, probability, of, poisson):
+    """As `draw_population`, for unobserved units of several classes.
+
+    unobserved (n_classes,): of each class; probability (n, width): that a unit of class `of[i, w]`
+    falls in cell i.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    seek(generator, key, 0, sweep, PURPOSE_POPULATION)
+    n, width = probability.shape
+    left = unobserved.copy()
+    elsewhere = np.ones(len(unobserved))
+    uniques = 0.0
+    matches = 0.0
+    for i in range(n):
+        others = 0.0
+        for w in range(width):
+            p = probability[i, w]
+            h = of[i, w]
+            if p <= 0.0:
+                continue
+            if poisson:
+                others += poisson_variate(generator, unobserved[h] * p)
+            else:
+                drawn = binomial(generator, left[h], min(1.0, p / elsewhere[h]))
+                left[h] -= drawn
+                elsewhere[h] = max(elsewhere[h] - p, 1e-300)
+                others += drawn
         uniques += 1.0 if others == 0.0 else 0.0
         matches += 1.0 / (1.0 + others)
     return uniques, matches

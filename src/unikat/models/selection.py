@@ -80,7 +80,8 @@ def evidence(table: CellTable, fitted: Fit) -> Evidence:
     bias.add_occupied(means, counts, share, sums)
     p = means[counts == 1.0] / n
     r1, r2 = np.empty(len(p)), np.empty(len(p))
-    risk.cell_risk(table.population_size - n, p, np.ones(len(p)), True, r1, r2)
+    unobserved = np.full(len(p), float(table.population_size - n))
+    risk.cell_risk(unobserved, p, np.ones(len(p)), True, r1, r2)
     return Evidence(
         b1=_standardised(sums[1], sums[2]),
         b2=_standardised(sums[3], sums[4]),

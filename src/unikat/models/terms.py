@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
+from unikat.data.design import CLASS
 from unikat.errors import SpecError, suggest
 
 Generators: TypeAlias = tuple[tuple[int, ...], ...]
@@ -41,7 +42,8 @@ def parse_terms(text: str, names: Sequence[str]) -> Generators:
     """Read terms: a name of `NAMED`, or key names joined by `:` within a term, `+` between terms.
 
     Every key's main effect is in the model, named or not: a model without would give its levels
-    equal shares.
+    equal shares. So is the interaction of every key with the sampling class, if that is among the
+    names: within a class unobserved units are like the records, and the classes differ.
 
     Raises
     ------
@@ -54,9 +56,11 @@ def parse_terms(text: str, names: Sequence[str]) -> Generators:
     ((0,), (1, 2))
     """
     text = text.strip()
-    if text in NAMED:
-        return all_interactions(len(names), NAMED[text])
     sets: list[set[int]] = [{j} for j in range(len(names))]
+    if CLASS in names:
+        sets += [{j, names.index(CLASS)} for j in range(len(names))]
+    if text in NAMED:
+        return maximal([*sets, *all_interactions(len(names), NAMED[text])])
     for term in text.split("+"):
         keys = [key.strip() for key in term.split(":")]
         for key in keys:

@@ -27,6 +27,7 @@ from unikat.risk.auto import Means, decided
 from unikat.risk.bootstrap import observer_for
 from unikat.risk.compare import Store
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
+from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
 
 EVIDENCE = "evidence"
@@ -122,10 +123,11 @@ def run(
                     evidence.clear()
                 raise
             tell(_fitting(model))
+            fitted, at_risk = views(model, table)
             draws = sample(
                 model,
-                table,
-                observer_for(model, RiskMeasures.of(table), table),
+                fitted,
+                observer_for(model, RiskMeasures.of(at_risk), at_risk),
                 seed=spec.sampling.seed,
                 plan=plan,
                 workers=workers,

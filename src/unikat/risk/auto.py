@@ -36,6 +36,7 @@ from unikat.risk.compare import (
     Store,
     compare,
 )
+from unikat.risk.exposure import views
 from unikat.risk.held_out import HeldOutScore, best_score, differences
 
 CHAINS = 2
@@ -135,7 +136,7 @@ def _evidence(
             level=level,
         )
         try:
-            limits = _limits(model, table, budget, auto.held_out)
+            limits = _limits(model, views(model, table)[0], budget, auto.held_out)
             part = compare(
                 [Candidate(label=label, model=model)],
                 table,

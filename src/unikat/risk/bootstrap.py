@@ -18,15 +18,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unikat._typing import Bool, Int64
-from unikat.data.keys import MISSING, Key
-from unikat.data.table import CellTable, Missing
+from unikat._typing import Bool, Int32
+from unikat.data.design import Sampling
+from unikat.data.keys import MISSING
+from unikat.data.table import CellTable
 from unikat.inference.draws import Observer
-from unikat.kernels import cells as kernels
-from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
+from unikat.risk.exposure import ByClass, Exposure, exposure_of, views
 from unikat.risk.measures import TAUS, RiskMeasures
-from unikat.rng import chain_key
 
 _TAUS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 _REFIT_COST = 1e8
@@ -43,17 +42,16 @@ class Bootstrapped:
 
     measures: Observer
     """Computes everything else."""
-    keys: tuple[Key, ...]
-    missing: Missing
-    n_records: int
-    population_size: int
+    table: CellTable
+    """The sample."""
+    fitted: CellTable
+    """What the model is fitted to."""
+    exposure: Exposure
+    """How unobserved units relate to the records."""
     most: int
     """Records that can be sample unique: the uniques, and those that are imputed."""
     masks: Bool
     """(n_incomplete_cells, n_keys): keys that are missing in the incomplete patterns."""
-    n_masked: Int64
-    """(n_incomplete_cells,): records of these patterns."""
-    zeros: Diagram | None
 
     monitored: ClassVar[tuple[str, ...]] = TAUS
 
@@ -62,14 +60,11 @@ class Bootstrapped:
         """Prepare for a table."""
         return cls(
             measures=measures,
-            keys=table.keys,
-            missing=table.missing,
-            n_records=table.n_records,
-            population_size=table.population_size,
+            table=table,
+            fitted=views(None, table)[0],
+            exposure=exposure_of(table),
             most=table.n_uniques + _n_imputed(table),
             masks=table.cells[table.incomplete] == MISSING,
-            n_masked=table.counts[table.incomplete],
-            zeros=table.zeros,
         )
 
     def compile(self) -> None:
@@ -106,33 +101,57 @@ class Bootstrapped:
         """Return tau in a simulated sample, and its estimate by a fit to that sample."""
         # Chain numbers beyond any run's: no random number is used twice.
         elsewhere = stream._replace(chain=stream.chain + 2**31)
-        codes = np.array(model.simulate(elsewhere, state, data, self.n_records), np.int32)
-        complete = CellTable.from_codes(codes, self.keys, self.population_size, zeros=self.zeros)
-        # Simulated records are exchangeable, so it does not matter which of them are masked.
-        codes[: int(self.n_masked.sum())][np.repeat(self.masks, self.n_masked, axis=0)] = MISSING
-        sample = CellTable.from_codes(
-            codes, self.keys, self.population_size, self.missing, zeros=self.zeros
+        table, n_keys = self.table, self.table.n_keys
+        codes = np.array(model.simulate(elsewhere, state, data, table.n_records), np.int32)
+        complete = CellTable.from_codes(
+            codes[:, :n_keys], table.keys, table.population_size, zeros=table.zeros
         )
+        sampling, exposure = self._sampling(codes)
+        # Simulated records are exchangeable, so it does not matter which of them are masked.
+        n_masked = table.counts[table.incomplete]
+        masks = np.repeat(self.masks, n_masked, axis=0)
+        codes[: len(masks), :n_keys][masks] = MISSING
+        sample = replace(self._tabulated(codes[:, :n_keys], table), sampling=sampling)
         # Where a missing key matches any level, so it does in the population: what is unique is a
         # pattern. Else the uniques are those of the complete records.
-        uniques = sample if self.missing == "wildcard" else complete
+        uniques = sample if table.missing == "wildcard" else complete
         unique = uniques.cells[uniques.unique]
-        p = model.cell_probabilities(stream, state, data, unique)
-        unobserved = float(self.population_size - self.n_records)
+        chances = exposure.chances(stream, model, state, data, unique)
         poisson = model.population == "poisson"
-        r1, r2 = np.empty(len(p)), np.empty(len(p))
-        kernels.cell_risk(unobserved, p, np.ones(len(p)), poisson, r1, r2)
-        key = chain_key(elsewhere.seed, elsewhere.chain)
-        tau1, tau2 = kernels.draw_population(key, stream.sweep, unobserved, p, poisson)
+        r1, r2 = exposure.risk(chances, np.ones(len(unique)), poisson)
+        tau1, tau2 = exposure.draw(elsewhere, chances, poisson)
         truth = {
             "tau1": tau1, "tau2": tau2,
             "tau1_expected": float(r1.sum()), "tau2_expected": float(r2.sum()),
         }  # fmt: skip
-        fresh = model.refit(sample, data)
+        fresh = model.refit(self._tabulated(codes, self.fitted), data)
         measures = RiskMeasures.of(sample)
         begin = model.init(elsewhere, fresh)
         estimate = measures.observe(elsewhere, model, begin, fresh, measures.start())
         return truth, estimate
+
+    def _tabulated(self, codes: Int32, like: CellTable) -> CellTable:
+        size = like.population_size
+        return CellTable.from_codes(codes, like.keys, size, like.missing, zeros=like.zeros)
+
+    def _sampling(self, codes: Int32) -> tuple[Sampling | None, Exposure]:
+        """Sampling of a simulated sample, and how the rest of its population relates to it."""
+        if self.table.sampling is None or not isinstance(self.exposure, ByClass):
+            return None, self.exposure
+        sizes = self.table.sampling.sizes
+        # A level without a record is in no class that is known.
+        strata = np.maximum(self.exposure.class_of[codes[:, self.exposure.column]], 0).astype(
+            np.int32
+        )
+        sampling = replace(
+            self.table.sampling,
+            weights=np.ones(len(codes)),
+            strata=strata,
+            from_weights=self.exposure.appended,
+        )
+        # The shares of the classes are those of the model that simulates.
+        unobserved = self.exposure.resampled(strata, sizes).unobserved
+        return sampling, replace(self.exposure, unobserved=unobserved)
 
 
 def _n_imputed(table: CellTable) -> int:

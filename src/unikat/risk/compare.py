@@ -27,6 +27,7 @@ from unikat.models.auto import Auto
 from unikat.models.base import AnyModel, check_keys
 from unikat.risk.bootstrap import observer_for
 from unikat.risk.estimate import Summary, assess, known_exactly
+from unikat.risk.exposure import views
 from unikat.risk.held_out import (
     HeldOutScore,
     PredictiveProbabilities,
@@ -282,13 +283,12 @@ def compare(
         stage=stage,
         n_models=len(candidates),
     )
-    parts = split(table, settings.held_out, settings.seed) if settings.held_out else None
     done: list[tuple[Candidate, RiskFit, ScoreFit | None]] = []
     interrupted = False
     try:
         for position, candidate in enumerate(candidates):
             risk = runner.risk(candidate, position)
-            score = None if parts is None else runner.score(candidate, position, *parts)
+            score = runner.score(candidate, position) if settings.held_out else None
             done.append((candidate, risk, score))
     except KeyboardInterrupt:
         interrupted = True
@@ -351,11 +351,12 @@ class _Runner:
     def risk(self, candidate: Candidate, position: int) -> RiskFit:
         """Fit a model to all records."""
         self._tell(candidate, position, "fitting all records")
-        observer = observer_for(candidate.model, CheckedMeasures.of(self.table), self.table)
+        fitted, at_risk = views(candidate.model, self.table)
+        observer = observer_for(candidate.model, CheckedMeasures.of(at_risk), at_risk)
         kept = self._kept(candidate, RISK, observer)
         if kept is not None:
             return _risk_fit(kept)
-        draws = self._draws(candidate, RISK, self.table, observer)
+        draws = self._draws(candidate, RISK, fitted, observer)
         level = self.settings.level
         estimate = assess(draws, self.table, level=level)
         simulated = {name: draws.retained(name) for name in NAMES}
@@ -375,17 +376,17 @@ class _Runner:
         self._keep(candidate, RISK, observer, asdict(fit))
         return fit
 
-    def score(
-        self, candidate: Candidate, position: int, kept: CellTable, left_out: CellTable
-    ) -> ScoreFit:
+    def score(self, candidate: Candidate, position: int) -> ScoreFit:
         """Fit a model to the records kept and score those left out."""
         self._tell(candidate, position, "predicting records left out")
+        fitted = views(candidate.model, self.table)[0]
+        kept, left_out = split(fitted, self.settings.held_out, self.settings.seed)
         observer = PredictiveProbabilities.of(kept, left_out, matches=self.settings.matches)
         stored = self._kept(candidate, HELD_OUT, observer)
         if stored is not None:
             return _score_fit(stored)
         draws = self._draws(candidate, HELD_OUT, kept, observer)
-        score = held_out_score(draws.totals, left_out.counts)
+        score = held_out_score(draws.totals, observer.counts)
         matches = observer.matches.log_likelihood(draws.totals.matches)
         fit = ScoreFit(score=score, matches=matches, sampling=SamplingRecord.of(draws))
         self._keep(candidate, HELD_OUT, observer, asdict(fit))

@@ -26,6 +26,7 @@ from unikat.risk.designs import (
     draw_units,
 )
 from unikat.risk.estimate import assess, known_exactly
+from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.scores import FitScore, score_fit
 from unikat.rng import check_seed
@@ -259,10 +260,11 @@ def run_job(job: Job) -> FitScore:
             workers = Workers(n_workers=1, n_threads=job.n_threads)
             means = Means(workers=workers)
             model = decided(job.model, table, seed=job.seed, level=job.level, means=means)
+            fitted, at_risk = views(model, table)
             draws = sample(
                 model,
-                table,
-                observer_for(model, RiskMeasures.of(table), table),
+                fitted,
+                observer_for(model, RiskMeasures.of(at_risk), at_risk),
                 seed=job.seed,
                 plan=job.plan,
                 workers=workers,

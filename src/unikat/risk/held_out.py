@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import CHAINS, AnyModel, Stream
+from unikat.risk.exposure import class_left_open, without_class
 from unikat.risk.matches import EVERY, MOST_CELLS, Matches, MatchTotals
 from unikat.rng import check_seed
 
@@ -57,7 +58,8 @@ class PredictiveProbabilities:
     """
 
     cells: Int32
-    """(n_cells, n_keys): patterns of the records left out, each once."""
+    """(n_cells, n_keys): patterns of the records left out, each once, the sampling class left open
+    where the model has one: it is no key."""
     counts: Int64
     """(n_cells,): records left out in each."""
     matches: Matches
@@ -70,9 +72,10 @@ class PredictiveProbabilities:
         cls, kept: CellTable, left_out: CellTable, *, matches: bool = False
     ) -> PredictiveProbabilities:
         """Prepare for the tables of the records kept and left out."""
+        at_risk = without_class(left_out)
         return cls(
-            cells=left_out.cells,
-            counts=left_out.counts,
+            cells=class_left_open(at_risk.cells, left_out),
+            counts=at_risk.counts,
             matches=Matches.of(kept, left_out, most=MOST_CELLS if matches else 0),
         )
 
@@ -173,17 +176,21 @@ def split(table: CellTable, fraction: float, seed: int) -> tuple[CellTable, Cell
     sequence = np.random.SeedSequence(check_seed(seed), spawn_key=_SPAWN_KEY)
     order = np.random.Generator(np.random.PCG64(sequence)).permutation(n)
     parts = (np.sort(order[n_out:]), np.sort(order[:n_out]))
-    kept, out = (
-        CellTable.from_codes(
-            table.cells[table.record_cell[part]],
-            table.keys,
-            table.population_size,
-            table.missing,
-            zeros=table.zeros,
-        )
-        for part in parts
-    )
+    kept, out = (_part(table, part) for part in parts)
     return kept, out
+
+
+def _part(table: CellTable, records: Int64) -> CellTable:
+    found = CellTable.from_codes(
+        table.cells[table.record_cell[records]],
+        table.keys,
+        table.population_size,
+        table.missing,
+        zeros=table.zeros,
+    )
+    return replace(
+        found, sampling=None if table.sampling is None else table.sampling.taken(records)
+    )
 
 
 def held_out_score(totals: ScoreTotals, counts: Int64) -> HeldOutScore:

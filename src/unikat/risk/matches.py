@@ -19,6 +19,7 @@ from unikat.data.table import CellTable, pattern_ids
 from unikat.kernels.overdispersion import match_likelihood
 from unikat.models.base import AnyModel, Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+from unikat.risk.exposure import class_left_open, without_class
 
 MOST_CELLS = 6000
 """Cells looked at; more would tell little more of k and d, and cost time."""
@@ -42,7 +43,7 @@ class Matches:
     """The cells with one kept record, and the records left out that match it."""
 
     cells: Int32
-    """(n_cells, n_keys)"""
+    """(n_cells, n_keys): the sampling class left open where the model has one."""
     matches: Int64
     """(n_cells,)"""
     n_kept: int
@@ -55,6 +56,7 @@ class Matches:
 
         At most so many cells are looked at.
         """
+        fitted, kept, left_out = kept, without_class(kept), without_class(left_out)
         here, there = ~kept.incomplete, ~left_out.incomplete
         single = here & (kept.counts == 1)
         cells = kept.cells[single]
@@ -66,7 +68,7 @@ class Matches:
         # The cells are sorted by their levels, so every so many of them is no choice by risk.
         chosen = np.linspace(0, len(cells) - 1, min(len(cells), most)).astype(np.int64)
         return cls(
-            cells=cells[chosen],
+            cells=class_left_open(cells[chosen], fitted),
             matches=matches[chosen],
             n_kept=int(kept.counts[here].sum()),
             n_left_out=int(left_out.counts[there].sum()),

@@ -1,7 +1,8 @@
 """Risk measures from cell probabilities: one definition for every model (models.md §1).
 
 Given the probability p_c that one unobserved individual falls in cell c, the M = N - n unobserved
-individuals are multinomial over the cells. *Expected* measures are means given the model's
+individuals are multinomial over the cells, or so within each class of a design (`exposure`).
+*Expected* measures are means given the model's
 parameters (the papers' tau*); *predictive* ones count in a drawn population, and are what an
 interval has to cover.
 """
@@ -18,6 +19,7 @@ from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable, pattern_ids
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
+from unikat.risk.exposure import Exposure, exposure_of, views
 from unikat.rng import chain_key
 
 TAUS = ("tau1", "tau2")
@@ -70,12 +72,13 @@ class RiskMeasures:
     unique: Bool
     """(n_cells,) sample uniques."""
     incomplete: Int64
-    """Patterns that every draw imputes (none unless missing keys are integrated over)."""
+    """Patterns that every draw imputes (none unless missing keys are integrated over), as often as
+    the model has them: once for each class."""
     n_incomplete: Int64
-    """Records of each of those patterns."""
+    """Records that are imputed for each of those patterns, in the model's order."""
     n_levels: tuple[int, ...]
-    unobserved: float
-    """M = N - n."""
+    exposure: Exposure
+    """How the unobserved individuals relate to the records."""
     margins: Int32
     """(n_margins, n_keys): sample uniques with one key left out that stay sample unique."""
     margin_unique: Int64
@@ -97,15 +100,18 @@ class RiskMeasures:
         """Prepare the measures of a table."""
         wildcard = table.missing == "wildcard"
         margins = _unique_margins(table)
-        imputed = np.flatnonzero(table.incomplete) if not wildcard else np.empty(0, np.int64)
+        exposure = exposure_of(table)
+        imputed, n_imputed = np.empty(0, np.int64), np.empty(0, np.int64)
+        if not wildcard and table.incomplete.any():
+            imputed, n_imputed = _imputed(table)
         return cls(
             cells=table.cells,
             counts=(table.matches if wildcard else table.counts).astype(np.float64),
             unique=table.unique,
             incomplete=imputed,
-            n_incomplete=table.counts[imputed],
+            n_incomplete=n_imputed,
             n_levels=table.n_levels,
-            unobserved=float(table.population_size - table.n_records),
+            exposure=exposure,
             margins=margins[0],
             margin_unique=margins[1],
             margin_key=margins[2],
@@ -115,15 +121,13 @@ class RiskMeasures:
 
     def compile(self) -> None:
         """Compile the kernels (or load them from the cache)."""
+        self.exposure.compile()
         r1, r2 = np.empty(1), np.empty(1)
-        p = np.full(1, 0.5)
-        kernels.cell_risk(1.0, p, np.ones(1), False, r1, r2)
         totals = self.start()
         kernels.add_records(
             r1, r2, np.zeros(1, np.int64), totals.weight, totals.r1, totals.r2,
             totals.histogram_r1, totals.histogram_r2,
         )  # fmt: skip
-        kernels.draw_population(chain_key(0, 0), 0, 1.0, p, False)
 
     def start(self) -> RiskTotals:
         """Empty totals."""
@@ -145,52 +149,68 @@ class RiskMeasures:
         """Counted work of one observation, in the model's unit."""
         per_cell = model.cost(data)[1]
         n_cells = len(self.cells)
-        return float(per_cell * (n_cells + len(self.margins) / _PARTS) + _RISK_COST * n_cells)
+        looked_at = self.exposure.width * (n_cells + len(self.margins) / _PARTS)
+        return float(per_cell * looked_at + _RISK_COST * n_cells)
 
     def observe(
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its tau's."""
         totals.n_draws[0] += 1
+        look = _Look(stream, model, state, data)
         if len(self.incomplete):
-            p, q, tau = self._observe_imputed(stream, model, state, data, totals)
+            p, q, tau = self._observe_imputed(look, totals)
         else:
-            p = model.cell_probabilities(stream, state, data, self.cells)
-            q = _with_error(stream, model, data, p, self.counts)
-            each = np.arange(len(p))
-            tau = self._add(stream, model, p, q, self.counts, self.unique, each, totals)
-        self._add_ranks(q[self.unique], totals)
-        self._add_margins(stream, model, state, data, p, q, totals)
+            p = self._chances(look, self.cells)
+            q = self._with_error(look, p, self.counts)
+            risk = self._risk(look, q, self.cells, self.counts)
+            each = np.arange(len(self.cells))
+            tau = self._add(look, p, q, risk, self.unique, each, totals)
+        unique = self.unique
+        p, q = self.exposure.taken(p, unique), self.exposure.taken(q, unique)
+        self._add_ranks(self.exposure.means(q), totals)
+        self._add_margins(look, p, q, totals)
         return tau
+
+    def _chances(self, look: _Look, cells: Int32) -> Any:
+        return self.exposure.chances(look.stream, look.model, look.state, look.data, cells)
+
+    def _with_error(self, look: _Look, p: Any, counts: Float64) -> Any:
+        """Put the model's own error on chances; the very same object if it has none."""
+        before = self.exposure.probabilities(p)
+        after = look.erring(before, counts)
+        return p if after is before else self.exposure.scaled(p, after)
+
+    def _risk(self, look: _Look, q: Any, cells: Int32, counts: Float64) -> tuple[Float64, Float64]:
+        """r1 and r2 of cells, with what the model can integrate out integrated out."""
+        hook = getattr(look.model, "integrated_risk", None)
+        if hook is None:
+            return self.exposure.risk(q, counts, look.poisson)
+        found: tuple[Float64, Float64] = hook(look.stream, look.state, look.data, cells, counts)
+        return found
 
     def _add(
         self,
-        stream: Stream,
-        model: AnyModel,
-        p: Float64,
-        q: Float64,
-        counts: Float64,
+        look: _Look,
+        p: Any,
+        q: Any,
+        risk: tuple[Float64, Float64],
         unique: Bool,
         pattern: Int64,
         totals: RiskTotals,
     ) -> Mapping[str, float]:
-        """Add risks of (probability, count, unique) items, each credited to a pattern.
+        """Add items, each credited to a pattern: chances and risks; which of them are unique.
 
-        p are the model's probabilities, q the same with its error, if it has one.
+        p are the model's chances, q the same with its error, if it has one.
         """
-        r1, r2 = np.empty(len(q)), np.empty(len(q))
-        poisson = model.population == "poisson"
-        kernels.cell_risk(self.unobserved, q, counts, poisson, r1, r2)
-        r1[~unique] = 0.0
+        r1, r2 = risk
+        r1 = np.where(unique, r1, 0.0)
         kernels.add_records(
             r1, r2, pattern, totals.weight, totals.r1, totals.r2, totals.histogram_r1,
             totals.histogram_r2,
         )  # fmt: skip
-        key = chain_key(stream.seed, stream.chain)
-        chances = q[unique]
-        # With a model's error probabilities need not add up to one at most, as a multinomial asks.
-        free = poisson or float(chances.sum()) > 1.0
-        tau1, tau2 = kernels.draw_population(key, stream.sweep, self.unobserved, chances, free)
+        stream, at_risk = look.stream, self.exposure.taken(q, unique)
+        tau1, tau2 = self.exposure.draw(stream, at_risk, look.poisson)
         found = {
             "tau1": tau1,
             "tau2": tau2,
@@ -198,35 +218,40 @@ class RiskMeasures:
             "tau2_expected": float(r2[unique].sum()),
         }
         if q is not p:
-            drawn = kernels.draw_population(key, stream.sweep, self.unobserved, p[unique], poisson)
+            drawn = self.exposure.draw(stream, self.exposure.taken(p, unique), look.poisson)
             found |= dict(zip(WITHOUT_ERROR, drawn, strict=True))
         return found
 
     def _observe_imputed(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
-    ) -> tuple[Float64, Float64, Mapping[str, float]]:
+        self, look: _Look, totals: RiskTotals
+    ) -> tuple[Any, Any, Mapping[str, float]]:
         """Observe with the incomplete records imputed and all records counted afresh."""
-        imputed = model.impute(stream, state, data)
+        imputed = look.model.impute(look.stream, look.state, look.data)[:, : len(self.n_levels)]
         owner = np.repeat(self.incomplete, self.n_incomplete)
-        complete = np.delete(np.arange(len(self.cells)), self.incomplete)
+        incomplete = np.zeros(len(self.cells), bool)
+        incomplete[self.incomplete] = True
+        complete = np.flatnonzero(~incomplete)
         everybody = np.concatenate((self.cells[complete], imputed))
         _, first, where = np.unique(
             pattern_ids(everybody, self.n_levels), return_index=True, return_inverse=True
         )
         records = np.concatenate((self.counts[complete], np.ones(len(imputed))))
         count = np.bincount(where, records).astype(np.float64)
-        p = model.cell_probabilities(stream, state, data, everybody[first])
-        q = _with_error(stream, model, data, p, count)
+        p = self._chances(look, everybody[first])
+        q = self._with_error(look, p, count)
+        r1, r2 = self._risk(look, q, everybody[first], count)
         # A pattern that many records share is one item; each imputed record is its own.
         item_pattern = np.concatenate((complete, owner))
         unique = count[where] == 1.0
-        items = p[where]
-        erring = items if q is p else q[where]
-        tau = self._add(stream, model, items, erring, count[where], unique, item_pattern, totals)
-        by_pattern, with_error = np.zeros(len(self.cells)), np.zeros(len(self.cells))
-        by_pattern[complete] = p[where[: len(complete)]]
-        with_error[complete] = q[where[: len(complete)]]
-        return by_pattern, by_pattern if q is p else with_error, tau
+        items = self.exposure.taken(p, where)
+        erring = items if q is p else self.exposure.taken(q, where)
+        risk = r1[where], r2[where]
+        tau = self._add(look, items, erring, risk, unique, item_pattern, totals)
+        # Of the complete patterns; those that are incomplete are not asked for.
+        place = np.zeros(len(self.cells), np.int64)
+        place[complete] = where[: len(complete)]
+        by_pattern = self.exposure.taken(p, place)
+        return by_pattern, by_pattern if q is p else self.exposure.taken(q, place), tau
 
     def _add_ranks(self, q: Float64, totals: RiskTotals) -> None:
         """Add the places of the sample uniques: the rarer the cell, the higher the risk.
@@ -242,18 +267,10 @@ class RiskMeasures:
         bins = np.minimum(np.sqrt(place / max(n, 1)) * self.n_bins, self.n_bins - 1)
         totals.histogram_rank[np.arange(n), bins.astype(np.int64)] += 1
 
-    def _add_margins(
-        self,
-        stream: Stream,
-        model: AnyModel,
-        state: Any,
-        data: Any,
-        p: Float64,
-        q: Float64,
-        totals: RiskTotals,
-    ) -> None:
-        """Leave out each key in turn for one part of the sample uniques."""
+    def _add_margins(self, look: _Look, p: Any, q: Any, totals: RiskTotals) -> None:
+        """Leave out each key in turn for a part of the sample uniques, of which p and q are."""
         n_uniques = len(totals.key_drop)
+        stream, exposure = look.stream, self.exposure
         # Hashed, so that all parts get their turn whatever the thinning, and shifted from chain to
         # chain, so that few draws already cover all parts.
         part = (int(chain_key(stream.sweep, 0)[0]) + stream.chain * (_PARTS // 4)) % _PARTS
@@ -261,33 +278,47 @@ class RiskMeasures:
         if first == last:
             return
         totals.key_draws[part] += 1
-        r1 = self._alone(model, q[self.unique][first:last])
+        here = np.arange(first, last)
+        r1 = exposure.alone(exposure.taken(q, here), look.poisson)
         totals.key_drop[first:last] += r1[:, None]
         within = slice(*np.searchsorted(self.margin_unique, (first, last)))
-        margin_p = model.cell_probabilities(stream, state, data, self.margins[within])
-        if q is not p:
-            # The cell itself, with its error, and the cells that join it, which no record is in.
-            of_cell = self.margin_unique[within]
-            joining = np.maximum(margin_p - p[self.unique][of_cell], 0.0)
-            none = np.zeros(len(joining))
-            joining = _with_error(stream, model, data, joining, none)
-            margin_p = q[self.unique][of_cell] + joining
-        without = self._alone(model, margin_p)
+        of_cell = self.margin_unique[within]
+        margin = self._chances(look, self.margins[within])
+        if q is p:
+            without = exposure.alone(margin, look.poisson)
+        else:
+            cell, erring = exposure.taken(p, of_cell), exposure.taken(q, of_cell)
+            without = exposure.alone_joined(margin, cell, erring, look.erring, look.poisson)
         # Each (unique, key) occurs once, so fancy indexing does not lose anything.
-        totals.key_drop[self.margin_unique[within], self.margin_key[within]] -= without
-
-    def _alone(self, model: AnyModel, p: Float64) -> Float64:
-        """Probability that no unobserved individual is in a cell."""
-        if model.population == "poisson":
-            return np.exp(-self.unobserved * p)
-        return np.exp(self.unobserved * np.log1p(-np.minimum(p, 1.0 - 1.2e-16)))
+        totals.key_drop[of_cell, self.margin_key[within]] -= without
 
 
-def _with_error(stream: Stream, model: AnyModel, data: Any, p: Float64, counts: Float64) -> Float64:
-    """Put the model's own error on probabilities; the very same array if it has none."""
-    hook = getattr(model, "risk_probabilities", None)
-    found: Float64 = p if hook is None else hook(stream, data, p, counts)
-    return found
+class _Look(NamedTuple):
+    """One state of a model, to be looked at."""
+
+    stream: Stream
+    model: AnyModel
+    state: Any
+    data: Any
+
+    @property
+    def poisson(self) -> bool:
+        """The unobserved counts are independent."""
+        return self.model.population == "poisson"
+
+    def erring(self, p: Float64, counts: Float64) -> Float64:
+        """Put the model's own error on probabilities; the very same array if it has none."""
+        hook = getattr(self.model, "risk_probabilities", None)
+        found: Float64 = p if hook is None else hook(self.stream, self.data, p, counts)
+        return found
+
+
+def _imputed(table: CellTable) -> tuple[Int64, Int64]:
+    """Pattern of each incomplete pattern of the fitted table, and its records."""
+    fitted = views(None, table)[0]
+    pattern = np.empty(fitted.n_cells, np.int64)
+    pattern[fitted.record_cell] = table.record_cell
+    return pattern[fitted.incomplete], fitted.counts[fitted.incomplete]
 
 
 def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:

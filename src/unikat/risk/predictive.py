@@ -126,7 +126,9 @@ class CheckedMeasures:
 
     def simulated(self, stream: Stream, model: AnyModel, state: Any, data: Any) -> CellTable:
         """Draw a sample of as many records, with as many missing keys, as the observed one."""
-        codes = np.array(model.simulate(stream, state, data, self.n_records), np.int32)
+        # A sampling class, which may come last, is no key.
+        simulated = model.simulate(stream, state, data, self.n_records)[:, : len(self.keys)]
+        codes = np.array(simulated, np.int32)
         # Simulated records are exchangeable, so it does not matter which of them are masked.
         codes[: int(self.n_masked.sum())][np.repeat(self.masks, self.n_masked, axis=0)] = MISSING
         return CellTable.from_codes(

@@ -1,0 +1,419 @@
+"""Unobserved units of a cell: how many a model's probabilities let one expect, by the design.
+
+Drawn with equal chances, all M = N - n unobserved units are like the records, and M p_c of them are
+expected in cell c. Drawn otherwise, records fall into classes of equal chances (`Sampling`), and
+within a class unobserved units are like the records: of the M_h = N_h - n_h of class h a share
+
+    q(c | h) = q(c, h) / q(h)
+
+falls in cell c, with q the law of the keys *and the class*, which is what the model is fitted to
+(`fitted_table`). Where the law of the population is Poisson, q(h) = n_h / n: the weights are
+exposures. Where a key tells the class, every cell lies in one class.
+
+`EqualChances` and `ByClass` turn a model's probabilities into *chances* of cells, and these into
+risks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.design import CLASS, Sampling
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.kernels import cells as kernels
+from unikat.kernels.zeros import Diagram
+from unikat.models.base import AnyModel, Stream
+from unikat.rng import chain_key
+
+Error: TypeAlias = Callable[[Float64, Float64], Float64]
+"""Puts a model's own error on the probabilities of cells with so many records."""
+
+
+class Exposure(Protocol):
+    """How unobserved units relate to the records. Chances are whatever the kind makes of them."""
+
+    @property
+    def width(self) -> int:
+        """Combinations that a model is asked for, for each cell."""
+        ...
+
+    def compile(self) -> None:
+        """Compile the kernels (or load them from the cache)."""
+        ...
+
+    def chances(self, stream: Stream, model: AnyModel, state: Any, data: Any, cells: Int32) -> Any:
+        """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
+        ...
+
+    def probabilities(self, chances: Any) -> Float64:
+        """Probability that a record of the sample falls in each cell, (n,)."""
+        ...
+
+    def scaled(self, chances: Any, probabilities: Float64) -> Any:
+        """Chances of cells that have these probabilities instead."""
+        ...
+
+    def taken(self, chances: Any, which: Int64 | Bool) -> Any:
+        """Chances of some cells."""
+        ...
+
+    def means(self, chances: Any) -> Float64:
+        """Expected unobserved units of each cell, (n,)."""
+        ...
+
+    def risk(self, chances: Any, counts: Float64, poisson: bool) -> tuple[Float64, Float64]:
+        """r1 and r2 of cells with so many records."""
+        ...
+
+    def draw(self, stream: Stream, chances: Any, poisson: bool) -> tuple[float, float]:
+        """Population uniques among the cells, and the sum of 1/F, in a drawn population."""
+        ...
+
+    def alone(self, chances: Any, poisson: bool) -> Float64:
+        """Probability that no unobserved unit is in each cell, (n,)."""
+        ...
+
+    def alone_joined(
+        self, margin: Any, cell: Any, with_error: Any, error: Error, poisson: bool
+    ) -> Float64:
+        """As `alone`, of margins that hold a cell and others, with the model's error."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualChances:
+    """All unobserved units are like the records: chances are the probabilities, (n,)."""
+
+    unobserved: float
+    """M = N - n."""
+
+    @property
+    def width(self) -> int:
+        """The cell alone."""
+        return 1
+
+    def compile(self) -> None:
+        """Compile the kernels (or load them from the cache)."""
+        one = np.ones(1)
+        kernels.cell_risk(one, 0.5 * one, one, False, np.empty(1), np.empty(1))
+        kernels.draw_population(chain_key(0, 0), 0, 1.0, 0.5 * one, False)
+
+    def chances(
+        self, stream: Stream, model: AnyModel, state: Any, data: Any, cells: Int32
+    ) -> Float64:
+        """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
+        return model.cell_probabilities(stream, state, data, cells)
+
+    def probabilities(self, chances: Float64) -> Float64:
+        """Probability that a record of the sample falls in each cell, (n,)."""
+        return chances
+
+    def scaled(self, chances: Float64, probabilities: Float64) -> Float64:
+        """Chances of cells that have these probabilities instead."""
+        return probabilities
+
+    def taken(self, chances: Float64, which: Int64 | Bool) -> Float64:
+        """Chances of some cells."""
+        return chances[which]
+
+    def means(self, chances: Float64) -> Float64:
+        """Expected unobserved units of each cell, (n,)."""
+        return self.unobserved * chances
+
+    def risk(self, chances: Float64, counts: Float64, poisson: bool) -> tuple[Float64, Float64]:
+        """r1 and r2 of cells with so many records."""
+        r1, r2 = np.empty(len(chances)), np.empty(len(chances))
+        unobserved = np.full(len(chances), self.unobserved)
+        kernels.cell_risk(unobserved, chances, counts, poisson, r1, r2)
+        return r1, r2
+
+    def draw(self, stream: Stream, chances: Float64, poisson: bool) -> tuple[float, float]:
+        """Population uniques among the cells, and sum of 1/F, in a drawn population."""
+        key = chain_key(stream.seed, stream.chain)
+        # With a model's error probabilities need not add up to one at most, as a multinomial asks.
+        free = poisson or float(chances.sum()) > 1.0
+        found: tuple[float, float] = kernels.draw_population(
+            key, stream.sweep, self.unobserved, chances, free
+        )
+        return found
+
+    def alone(self, chances: Float64, poisson: bool) -> Float64:
+        """Probability that no unobserved unit is in each cell, (n,)."""
+        if poisson:
+            return np.exp(-self.unobserved * chances)
+        return np.exp(self.unobserved * np.log1p(-np.minimum(chances, 1.0 - 1.2e-16)))
+
+    def alone_joined(
+        self, margin: Float64, cell: Float64, with_error: Float64, error: Error, poisson: bool
+    ) -> Float64:
+        """As `alone`, of margins that hold a cell and others, with the model's error."""
+        # The cell itself, with its error, and the cells that join it, which no record is in.
+        joining = np.maximum(margin - cell, 0.0)
+        return self.alone(with_error + error(joining, np.zeros(len(joining))), poisson)
+
+
+class ClassChances(NamedTuple):
+    """Chances of cells by class."""
+
+    sample: Float64
+    """(n,): probability that a record of the sample falls in the cell."""
+    p: Float64
+    """(n, width): probability that a unit of the class `of` falls in it."""
+    of: Int64
+    """(n, width)"""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ByClass:
+    """Unobserved units are like the records of their class. Made by :meth:`of`."""
+
+    unobserved: Float64
+    """(n_classes,): M_h, whole numbers."""
+    share: Float64
+    """(n_classes,): n_h / n."""
+    column: int
+    """Key of the fitted table that tells the class."""
+    n_columns: int
+    """Keys of the fitted table."""
+    appended: bool
+    """It is no key of the sample's table."""
+    class_of: Int64
+    """(n_levels,): class of each level of that key, -1 where no record has it."""
+
+    @classmethod
+    def of(cls, sampling: Sampling, table: CellTable) -> ByClass:
+        """Prepare for a table of several classes."""
+        column = telling_key(sampling, table)
+        if column is None:
+            class_of = np.arange(sampling.n_strata)
+        else:
+            class_of = np.full(table.n_levels[column], -1)
+            class_of[table.cells[table.record_cell, column]] = sampling.strata
+        nothing = np.zeros(sampling.n_strata)
+        return cls(
+            unobserved=nothing,
+            share=nothing,
+            column=table.n_keys if column is None else column,
+            n_columns=table.n_keys + (column is None),
+            appended=column is None,
+            class_of=class_of.astype(np.int64),
+        ).resampled(sampling.strata, sampling.sizes)
+
+    def resampled(self, strata: Int32, sizes: Float64) -> ByClass:
+        """Return that of another sample, with records of these classes."""
+        n_h = np.bincount(strata, minlength=len(self.share)).astype(np.float64)
+        # Whole numbers, as a multinomial asks; sums of weights below 1 may miss a record.
+        unobserved = np.maximum(np.rint(sizes - n_h), 0.0)
+        return replace(self, unobserved=unobserved, share=n_h / n_h.sum())
+
+    @property
+    def width(self) -> int:
+        """Combinations with a class that are looked at for each cell."""
+        return len(self.class_of) if self.appended else 1
+
+    def compile(self) -> None:
+        """Compile the kernels (or load them from the cache)."""
+        one = np.ones(1)
+        kernels.cell_risk(one, 0.5 * one, one, False, np.empty(1), np.empty(1))
+        kernels.draw_population_by_class(
+            chain_key(0, 0), 0, one, np.full((1, 1), 0.5), np.zeros((1, 1), np.int64), False
+        )
+
+    def chances(
+        self, stream: Stream, model: AnyModel, state: Any, data: Any, cells: Int32
+    ) -> ClassChances:
+        """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
+        n, known = len(cells), np.flatnonzero(self.class_of >= 0)
+        open_ = np.ones(n, bool) if self.appended else cells[:, self.column] < 0
+        width = np.where(open_, len(known), 1)
+        owner = np.repeat(np.arange(n), width)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(width) - width, width)
+        rows = cells[owner]
+        if self.appended:
+            rows = np.column_stack((rows, place)).astype(np.int32)
+        else:
+            column = rows[:, self.column]
+            rows[:, self.column] = np.where(open_[owner], known[place].astype(np.int32), column)
+        q = model.cell_probabilities(stream, state, data, rows)
+        of = self.class_of[rows[:, self.column]]
+        shares = self._shares(stream, model, state, data)[of]
+        given = np.divide(q, shares, out=np.zeros(len(q)), where=(of >= 0) & (shares > 0.0))
+        shape = (n, int(width.max(initial=1)))
+        p, classes = np.zeros(shape), np.zeros(shape, np.int64)
+        p[owner, place], classes[owner, place] = np.minimum(given, 1.0), np.maximum(of, 0)
+        return ClassChances(
+            np.bincount(owner, q, minlength=n).astype(np.float64, copy=False), p, classes
+        )
+
+    def _shares(self, stream: Stream, model: AnyModel, state: Any, data: Any) -> Float64:
+        """Probability that a record of the sample is of each class, (n_classes,)."""
+        if model.population == "poisson":
+            return self.share
+        levels = np.flatnonzero(self.class_of >= 0)
+        rows = np.full((len(levels), self.n_columns), -1, np.int32)
+        rows[:, self.column] = levels
+        q = model.cell_probabilities(stream, state, data, rows)
+        found = np.bincount(self.class_of[levels], q, minlength=len(self.share))
+        return found.astype(np.float64, copy=False)
+
+    def probabilities(self, chances: ClassChances) -> Float64:
+        """Probability that a record of the sample falls in each cell, (n,)."""
+        return chances.sample
+
+    def scaled(self, chances: ClassChances, probabilities: Float64) -> ClassChances:
+        """Chances of cells that have these probabilities instead, in the same ratio by class."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = np.where(chances.sample > 0.0, probabilities / chances.sample, 1.0)
+        return ClassChances(probabilities, np.minimum(chances.p * factor[:, None], 1.0), chances.of)
+
+    def taken(self, chances: ClassChances, which: Int64 | Bool) -> ClassChances:
+        """Chances of some cells."""
+        return ClassChances(chances.sample[which], chances.p[which], chances.of[which])
+
+    def means(self, chances: ClassChances) -> Float64:
+        """Expected unobserved units of each cell, (n,)."""
+        means: Float64 = (self.unobserved[chances.of] * chances.p).sum(axis=1)
+        return means
+
+    def risk(
+        self, chances: ClassChances, counts: Float64, poisson: bool
+    ) -> tuple[Float64, Float64]:
+        """r1 and r2 of cells with so many records.
+
+        The count of a cell is a sum of binomials; r2 takes the binomial with its mean and variance,
+        which is exact for one class and off by a share of order p elsewhere.
+        """
+        means = self.means(chances)
+        r1, r2 = np.empty(len(means)), np.empty(len(means))
+        if poisson:
+            kernels.cell_risk(np.ones(len(means)), means, counts, True, r1, r2)
+            return r1, r2
+        squares = (self.unobserved[chances.of] * chances.p**2).sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            p = np.where(means > 0.0, squares / means, 0.0)
+            unobserved = np.where(p > 0.0, means / p, 0.0)
+        kernels.cell_risk(unobserved, p, counts, False, r1, r2)
+        return self.alone(chances, False), r2
+
+    def draw(self, stream: Stream, chances: ClassChances, poisson: bool) -> tuple[float, float]:
+        """Population uniques among the cells, and sum of 1/F, in a drawn population."""
+        used = np.bincount(chances.of.ravel(), chances.p.ravel())
+        free = poisson or float(used.max(initial=0.0)) > 1.0
+        found: tuple[float, float] = kernels.draw_population_by_class(
+            chain_key(stream.seed, stream.chain), stream.sweep, self.unobserved, chances.p,
+            chances.of, free,
+        )  # fmt: skip
+        return found
+
+    def alone(self, chances: ClassChances, poisson: bool) -> Float64:
+        """Probability that no unobserved unit is in each cell, (n,)."""
+        if poisson:
+            return np.exp(-self.means(chances))
+        logs = np.log1p(-np.minimum(chances.p, 1.0 - 1.2e-16))
+        alone: Float64 = np.exp((self.unobserved[chances.of] * logs).sum(axis=1))
+        return alone
+
+    def alone_joined(
+        self,
+        margin: ClassChances,
+        cell: ClassChances,
+        with_error: ClassChances,
+        error: Error,
+        poisson: bool,
+    ) -> Float64:
+        """As `alone`, of margins that hold a cell and others, with the model's error."""
+        joining = np.maximum(margin.sample - cell.sample, 0.0)
+        mean = np.maximum(self.means(margin) - self.means(cell), 0.0)
+        erring = error(joining, np.zeros(len(joining)))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = np.where(joining > 0.0, erring / joining, 1.0)
+        # A Poisson count in place of the binomial: the error of its rate is much larger.
+        alone: Float64 = np.exp(-(self.means(with_error) + factor * mean))
+        return alone
+
+
+def exposure_of(table: CellTable) -> Exposure:
+    """Return how unobserved units relate to the records of a table."""
+    sampling = table.sampling
+    if sampling is None or sampling.n_strata == 1:
+        return EqualChances(unobserved=float(table.population_size - table.n_records))
+    return ByClass.of(sampling, table)
+
+
+def telling_key(sampling: Sampling, table: CellTable) -> int | None:
+    """Return the key that tells the class of every record, with the fewest levels; None if none."""
+    found: list[tuple[int, int]] = []
+    for j, levels in enumerate(table.n_levels):
+        codes = table.cells[table.record_cell, j]
+        if codes.min() < 0:
+            continue
+        pairs = np.unique(codes.astype(np.int64) * sampling.n_strata + sampling.strata)
+        if len(pairs) == len(np.unique(codes)):
+            found.append((levels, j))
+    return min(found)[1] if found and not sampling.from_weights else None
+
+
+def views(model: Any, table: CellTable) -> tuple[CellTable, CellTable]:
+    """Return the table a model is fitted to, and the table whose cells are at risk.
+
+    They are the same where records were drawn with equal chances. A model that `uses_weights`
+    itself is fitted to the table as it is, and its rates are those of the unobserved units.
+    """
+    if table.sampling is None:
+        return table, table
+    if getattr(model, "uses_weights", False):
+        return table, replace(table, sampling=None)
+    return fitted_table(table), table
+
+
+def fitted_table(table: CellTable) -> CellTable:
+    """Return the table with the class of the records as one more key, where no key tells it."""
+    exposure = exposure_of(table)
+    if not isinstance(exposure, ByClass) or not exposure.appended:
+        return replace(table, sampling=None)
+    assert table.sampling is not None
+    codes = np.column_stack((table.cells[table.record_cell], table.sampling.strata))
+    n_classes = table.sampling.n_strata
+    return CellTable.from_codes(
+        codes,
+        (*table.keys, Key.of_size(CLASS, n_classes)),
+        table.population_size,
+        table.missing,
+        zeros=None if table.zeros is None else _with_free_key(table.zeros, n_classes),
+    )
+
+
+def without_class(table: CellTable) -> CellTable:
+    """Return a fitted table without the class: its keys alone."""
+    if table.keys[-1].name != CLASS:
+        return table
+    return CellTable.from_codes(
+        table.cells[table.record_cell, :-1], table.keys[:-1], table.population_size, table.missing
+    )
+
+
+def class_left_open(cells: Int32, fitted: CellTable) -> Int32:
+    """Return cells of the keys as a model that was fitted to such a table is asked for them."""
+    if fitted.keys[-1].name != CLASS:
+        return cells
+    return np.column_stack((cells, np.full(len(cells), -1))).astype(np.int32)
+
+
+def _with_free_key(diagram: Diagram, n_levels: int) -> Diagram:
+    """Append a key on which no rule depends."""
+    end = int(diagram.first[-1]) - 1
+    width = max(diagram.child.shape[1], n_levels)
+    child = np.full((end + 1, width), -1, np.int32)
+    child[:end, : diagram.child.shape[1]] = diagram.child
+    child[end, :n_levels] = end + 1
+    return Diagram(
+        order=np.append(diagram.order, len(diagram.order)),
+        first=np.append(diagram.first, end + 2),
+        child=child,
+    )
