@@ -220,15 +220,39 @@ def _weighted(
             f"{name}, column {column!r}: the weights sum to {total:,.0f}, but the population has "
             f"{size:,} units. {remedy}"
         )
-    weights = weights * (size / total)
+    return sampling_of(weights, size, strata), size
+
+
+def sampling_of(weights: Float64, population_size: int, strata: Int32 | None = None) -> Sampling:
+    """Make classes of records from their weights.
+
+    The strata are the classes where weights are the same within each of them. Else classes are
+    records of about the same weight, at most 10, of 200 records or more if there are several; within
+    them chances are taken as equal.
+
+    Parameters
+    ----------
+    weights
+        (n_records,), above 0; they are scaled to sum to N.
+    population_size
+        N.
+    strata
+        (n_records,) codes from 0, each with a record.
+
+    Examples
+    --------
+    >>> found = sampling_of(np.array([9.0, 9.0, 1.0, 1.0]), 20)
+    >>> found.sizes.tolist(), found.strata.tolist()
+    ([2.0, 18.0], [1, 1, 0, 0])
+    """
+    weights = weights * (population_size / weights.sum())
     classes = _classes(weights, strata)
-    found = Sampling(
+    return Sampling(
         weights=weights,
         strata=classes,
         sizes=np.bincount(classes, weights).astype(np.float64, copy=False),
         from_weights=classes is not strata,
     )
-    return found, size
 
 
 def _classes(weights: Float64, strata: Int32 | None) -> Int32:
