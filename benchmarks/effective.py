@@ -27,7 +27,7 @@ def measure(
     from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import diagnose
     from unikat.models.catalogue import build_model
-    from unikat.provenance import ModelSpec
+    from unikat.specification import ModelSpec
 
     table = cell_table(name)
     spec = ModelSpec.of(label)

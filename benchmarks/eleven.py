@@ -33,9 +33,9 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.diagnostics import diagnose, worst_ess, worst_rhat
 from unikat.models.base import Stream
 from unikat.models.catalogue import build_model
-from unikat.provenance import ModelSpec
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures, RiskTotals
+from unikat.specification import ModelSpec
 
 AGES = {
     6: [25, 35, 45, 55, 65],

@@ -33,7 +33,7 @@ class Chain:
     def __init__(self, table: CellTable, label: str, seed: int) -> None:
         from unikat.models.base import Stream
         from unikat.models.catalogue import build_model
-        from unikat.provenance import ModelSpec
+        from unikat.specification import ModelSpec
 
         spec = ModelSpec.of(label)
         self.model = build_model(spec.name, spec.options)

@@ -61,7 +61,7 @@ def run(name: str, label: str, seeds: Sequence[int], max_seconds: float | None) 
     from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import worst_ess, worst_rhat
     from unikat.models.catalogue import build_model
-    from unikat.provenance import ModelSpec
+    from unikat.specification import ModelSpec
 
     known: dict[str, int | None] = {**TRUTH, **ZEROS}
     true = known[name]

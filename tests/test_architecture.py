@@ -25,7 +25,7 @@ ORDER = (
     "web",
     "cli",
 )
-BASE = {"_toml", "_typing", "errors", "provenance", "rng"}
+BASE = {"_toml", "_typing", "errors", "provenance", "rng", "specification"}
 DOORS = {"cli", "web"}
 """They parse, call and render, so they need none of these."""
 COMPUTING = {"numba", "numpy", "pandas", "polars", "scipy", "xarray", "arviz_base", "arviz_stats"}

@@ -13,7 +13,7 @@ import pytest
 import unikat
 from unikat.models.auto import CANDIDATES, Auto
 from unikat.models.base import Uncertainty
-from unikat.provenance import AssessmentSpec, ZerosSpec
+from unikat.provenance import AssessmentSpec
 from unikat.report import (
     choice,
     comparison,
@@ -26,6 +26,7 @@ from unikat.report import (
 from unikat.report.evaluation import _schema
 from unikat.risk import auto
 from unikat.risk.calibrate import EXPERIENCE
+from unikat.specification import ZerosSpec
 from unikat.zeros.rules import parse
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -8,7 +8,7 @@ import pytest
 from unikat.errors import SpecError
 from unikat.models.auto import CANDIDATES, Auto
 from unikat.models.catalogue import MODELS, build_model
-from unikat.provenance import ModelSpec
+from unikat.specification import ModelSpec
 
 
 def test_it_is_no_model_but_can_be_named():

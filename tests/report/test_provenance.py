@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 
 from unikat._toml import read_toml, toml_value, write_toml
 from unikat.errors import SpecError
-from unikat.provenance import (
-    AssessmentSpec,
-    ModelSpec,
-    Provenance,
-    split_keys,
-)
+from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report.comparison_spec import ComparisonSpec
+from unikat.specification import ModelSpec, split_keys
 
 scalars = (
     st.booleans()

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from report.estimates import estimate, provenance, spec, table
-from unikat.provenance import AssessmentSpec, ZerosSpec
+from unikat.provenance import AssessmentSpec
 from unikat.report.html import render
 from unikat.report.results import load, write
 from unikat.report.summary import Result, spec_of, summarise
@@ -25,6 +25,7 @@ from unikat.report.zeros_facts import (
     zeros_facts,
 )
 from unikat.risk.estimate import RiskEstimate
+from unikat.specification import ZerosSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
 

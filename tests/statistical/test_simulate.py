@@ -12,7 +12,7 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
 from unikat.models.catalogue import build_model
-from unikat.provenance import ModelSpec
+from unikat.specification import ModelSpec
 
 KEYS = [Key.of_size("A", 2), Key.of_size("B", 3), Key.of_size("C", 2)]
 N = 50_000

@@ -45,6 +45,23 @@ READING = (
     click.option("--encoding", metavar="NAME", help="Character encoding.  [default: utf-8]"),
     click.option("--delimiter", metavar="C", help="Character between columns; tab for a tab."),
 )  # fmt: skip
+DESIGN_PLACES = {
+    name: ("design", name)
+    for name in ("weights", "inclusion", "strata", "stratum_sizes", "relative_weights")
+}
+DESIGN = (
+    click.option("--weights", metavar="COLUMN", help="Weights: the units of the population that "
+                 "each record stands for. They sum to the population size."),
+    click.option("--inclusion", metavar="COLUMN", help="Inclusion probabilities, instead of "
+                 "weights."),
+    click.option("--strata", metavar="COLUMN", help="Strata, within which units had equal chances "
+                 "to be drawn."),
+    click.option("--stratum-sizes", metavar="FILE", help="Units of the population in each "
+                 "stratum: a text file with a stratum and its size on each line, below a header. "
+                 "Without it the sums of the weights."),
+    click.option("--relative-weights", is_flag=True, default=None, help="Weights are known up to a "
+                 "factor: scale them to the population size."),
+)  # fmt: skip
 ZEROS = (
     click.option("--zeros", metavar="FILE", type=click.Path(path_type=Path),
                  help="Impossible combinations: rules (.toml), or a table of conditions."),
@@ -74,6 +91,10 @@ def meant(name: str, value: Any) -> Any:
         return {"tab": "\t", "\\t": "\t"}.get(value, value)
     if name == "codebook":
         return str(Path(value).absolute())
+    if name == "stratum_sizes":
+        from unikat.specification import read_stratum_sizes
+
+        return read_stratum_sizes(Path(value))
     if name in ("population_size", "max_sweeps"):
         return whole_number(f"--{name.replace('_', '-')}", str(value).strip())
     return value
@@ -83,7 +104,7 @@ def put_zeros(values: dict[str, Any], options: Mapping[str, Any], source: Path) 
     """Put what --zeros and --zeros-conflict say into the values of a specification."""
     file, on_conflict = options["zeros"], options["zeros_conflict"]
     if file is not None:
-        from unikat.provenance import ZerosSpec
+        from unikat.specification import ZerosSpec
 
         values["zeros"] = ZerosSpec.read(file, on_conflict)
     elif on_conflict is not None:

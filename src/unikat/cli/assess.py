@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from unikat.cli._options import (
+    DESIGN,
+    DESIGN_PLACES,
     KEYS,
     READING,
     READING_PLACES,
@@ -29,6 +31,7 @@ from unikat.errors import SpecError
 # Where each option goes in the specification.
 _PLACES = {
     **READING_PLACES,
+    **DESIGN_PLACES,
     **SAMPLING_PLACES,
     "population_size": ("population_size",),
     "model": ("model",),
@@ -48,7 +51,7 @@ def _options(command: Command) -> Command:
     add = (
         KEYS,
         click.option("--population-size", metavar="N", help="Units in the population the file is "
-                     "a sample of."),
+                     "a sample of. Can be left out where weights or strata tell it."),
         click.option("--model", metavar="MODEL", help="Statistical model, with its options "
                      "after colons: gom:components=30. auto chooses among several, and puts the "
                      "model's own error on the answer.  [default: auto]"),
@@ -66,6 +69,7 @@ def _options(command: Command) -> Command:
                      help="An option of the model, before those named otherwise; can be "
                      "repeated."),
         *READING,
+        *DESIGN,
         *ZEROS,
         click.option("--chains", metavar="N", help="Chains.  [default: 4]"),
         click.option("--seed", metavar="N", help="The same seed gives the same numbers.  "
@@ -130,7 +134,8 @@ def assess(source: Path, settings: tuple[str, ...], **options: Any) -> int:
 
 def _spec(source: Path, options: Mapping[str, Any], settings: tuple[str, ...]) -> Any:
     from unikat._toml import read_toml, toml_value
-    from unikat.provenance import AssessmentSpec, ModelSpec
+    from unikat.provenance import AssessmentSpec
+    from unikat.specification import ModelSpec
 
     from_file = source.suffix.lower() == ".toml"
     values: dict[str, Any] = read_toml(source) if from_file else {"data": {"path": str(source)}}

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unikat.cli._options import (
+    DESIGN,
+    DESIGN_PLACES,
     KEYS,
     READING,
     READING_PLACES,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 # Where each option goes in the specification.
 _PLACES = {
     **READING_PLACES,
+    **DESIGN_PLACES,
     **SAMPLING_PLACES,
     "population_size": ("population_size",),
     "models": ("models",),
@@ -46,7 +49,7 @@ def _options(command: Command) -> Command:
     add = (
         KEYS,
         click.option("--population-size", metavar="N", help="Units in the population the file is "
-                     "a sample of."),
+                     "a sample of. Can be left out where weights or strata tell it."),
         click.option("--models", metavar="A,B,C", help="Models with their options: "
                      "hdp,hdp:alpha=per-record,'loglinear:terms=A + B:C'."),
         click.option("--path", metavar="OPTION=1,2,3", help="Fit each model that has this option "
@@ -55,6 +58,7 @@ def _options(command: Command) -> Command:
         click.option("--held-out", metavar="SHARE", help="Share of the records to leave out and "
                      "predict, as 0.2 or 20%; 0 for none.  [default: 0.2]"),
         *READING,
+        *DESIGN,
         *ZEROS,
         click.option("--chains", metavar="N", help="Chains of each fit.  [default: 4]"),
         click.option("--seed", metavar="N", help="The same seed gives the same numbers.  "

@@ -227,8 +227,8 @@ def sampling_of(weights: Float64, population_size: int, strata: Int32 | None = N
     """Make classes of records from their weights.
 
     The strata are the classes where weights are the same within each of them. Else classes are
-    records of about the same weight, at most 10, of 200 records or more if there are several; within
-    them chances are taken as equal.
+    records of about the same weight, at most 10, of 200 records or more if there are several;
+    within them chances are taken as equal.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ class Auto:
     def models(self) -> dict[str, Any]:
         """The candidates by the names they were given."""
         from unikat.models.catalogue import build_model
-        from unikat.provenance import ModelSpec
+        from unikat.specification import ModelSpec
 
         found: dict[str, Any] = {}
         for text in self.candidates:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from unikat.data import Design
 from unikat.data.table import CellTable
 from unikat.errors import OutputError, SpecError
 from unikat.inference.backends import Workers
@@ -22,7 +21,7 @@ from unikat.models.catalogue import build_model
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
 from unikat.report.files import make_folder
-from unikat.report.source import tabulate, without_conflicts
+from unikat.report.source import design_of, tabulate, without_conflicts
 from unikat.risk.auto import Means, decided
 from unikat.risk.bootstrap import observer_for
 from unikat.risk.compare import Store
@@ -83,7 +82,7 @@ def run(
     tell = stage if stage is not None else _ignore
     started = datetime.now(UTC)
     model = build_model(spec.model.name, spec.model.options)
-    design = Design(population_size=spec.population_size)
+    design = design_of(spec.design, spec.population_size)
     plan, workers = _plan(spec), _workers(spec)
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unikat.provenance import ModelSpec
 from unikat.report.uncertainty import KINDS
 from unikat.report.wording import counted, level, number
+from unikat.specification import ModelSpec
 
 if TYPE_CHECKING:
     from unikat.report.summary import Result

@@ -26,7 +26,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from markupsafe import Markup
 
-from unikat.data import Design
 from unikat.data.table import CellTable
 from unikat.errors import OutputError, SpecError
 from unikat.inference.backends import Workers
@@ -47,7 +46,7 @@ from unikat.report.comparison_summary import (
 )
 from unikat.report.files import all_or_nothing, json_text, make_folder, write_bytes, write_text
 from unikat.report.fitted import facts_in_line
-from unikat.report.source import tabulate, without_conflicts
+from unikat.report.source import design_of, tabulate, without_conflicts
 from unikat.report.wording import duration, interval, number
 from unikat.report.zeros_facts import on_page
 from unikat.risk.auto import Means, decided
@@ -108,7 +107,7 @@ def run(
     tell = stage if stage is not None else _ignore
     started = datetime.now(UTC)
     named = spec.build_models()
-    design = Design(population_size=spec.population_size)
+    design = design_of(spec.design, spec.population_size)
     settings = _settings(spec)
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")

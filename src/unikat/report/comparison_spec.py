@@ -11,12 +11,13 @@ from unikat._toml import toml_value
 from unikat.errors import SpecError, suggest
 from unikat.models.base import AnyModel
 from unikat.models.catalogue import build_model
-from unikat.provenance import (
+from unikat.provenance import Spec
+from unikat.specification import (
     DataSpec,
+    DesignSpec,
     ModelSpec,
     SamplingSpec,
     Share,
-    Spec,
     split_keys,
 )
 
@@ -92,6 +93,7 @@ class ComparisonSpec(Spec):
     population_size: int | None = None
     keys: tuple[str, ...] = ()
     """Names of the key variables, each with its binning rule if any."""
+    design: DesignSpec = DesignSpec()
     models: tuple[str, ...] = ()
     """Models with their options: `hdp`, `gom:components=30`."""
     held_out: Share = Field(default=0.2, ge=0, lt=1)

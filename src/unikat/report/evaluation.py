@@ -25,7 +25,7 @@ from unikat._typing import Int64
 from unikat.errors import DataError, OutputError, SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
-from unikat.provenance import Provenance, SamplingSpec, package_version
+from unikat.provenance import Provenance, package_version
 from unikat.report.evaluation_html import render
 from unikat.report.evaluation_spec import EvaluationSpec
 from unikat.report.evaluation_store import FOLDER as TASKS
@@ -36,6 +36,7 @@ from unikat.report.source import UNKNOWN, tabulate, without_conflicts
 from unikat.risk.designs import Population
 from unikat.risk.evaluate import Evaluation, Study, StudyProgress, check_study, evaluate
 from unikat.risk.scores import FitScore
+from unikat.specification import SamplingSpec
 from unikat.zeros.conflicts import Handled
 
 TABLE, SUMMARY = "evaluation.parquet", "summary.json"

@@ -11,7 +11,8 @@ from pydantic import Field, field_validator, model_validator
 from unikat.errors import SpecError
 from unikat.models.base import AnyModel
 from unikat.models.catalogue import build_model
-from unikat.provenance import ModelSpec, SamplingSpec, Share, Spec, split_keys
+from unikat.provenance import Spec
+from unikat.specification import ModelSpec, SamplingSpec, Share, split_keys
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
 

@@ -6,13 +6,25 @@ from collections.abc import Sequence
 
 from unikat.data import CellTable, Design, Key, read
 from unikat.data.design import LARGEST_POPULATION
+from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError
-from unikat.provenance import DataSpec, ZerosSpec
+from unikat.specification import DataSpec, DesignSpec, ZerosSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
 
 UNKNOWN = Design(population_size=LARGEST_POPULATION - 1)
 """Where the population does not matter, or is not known before the rows are read."""
+
+
+def design_of(spec: DesignSpec, population_size: int | None) -> Design:
+    """Make the design that a specification names.
+
+    Raises
+    ------
+    SpecError
+        If it lacks something, or contradicts itself.
+    """
+    return Design(population_size=population_size, **spec.model_dump())
 
 
 def tabulate(data: DataSpec, keys: Sequence[str], design: Design) -> CellTable:
@@ -23,9 +35,20 @@ def tabulate(data: DataSpec, keys: Sequence[str], design: Design) -> CellTable:
     DataError, SpecError
         If no file is named, or it cannot be read as asked.
     """
+    return open_data(data, keys, design).tabulate()
+
+
+def open_data(data: DataSpec, keys: Sequence[str], design: Design) -> Microdata:
+    """Read the file, and find the levels of its keys.
+
+    Raises
+    ------
+    DataError, SpecError
+        If no file is named, or it cannot be read as asked.
+    """
     if data.path is None:
         raise DataError("No data file is named; give its path as data.path or on the command line.")
-    microdata = read(
+    return read(
         data.path,
         list(keys),
         design,
@@ -36,7 +59,6 @@ def tabulate(data: DataSpec, keys: Sequence[str], design: Design) -> CellTable:
         encoding=data.encoding,
         format=data.format,
     )
-    return microdata.tabulate()
 
 
 def without_conflicts(table: CellTable, zeros: ZerosSpec, data: DataSpec) -> Handled:

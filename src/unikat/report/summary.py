@@ -15,11 +15,12 @@ from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
-from unikat.provenance import AssessmentSpec, ModelSpec, Provenance
+from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import choice, wording
 from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
 from unikat.report.zeros_facts import sentences as zeros_sentences
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
+from unikat.specification import ModelSpec
 from unikat.zeros.conflicts import Handled
 
 RESULT_SCHEMA = "unikat.result/1"

@@ -312,9 +312,11 @@ def _without(table: CellTable, conflicts: Conflicts, name: str) -> CellTable:
             f"Every record in {name} breaks a rule, so none would be left; correct the rules."
         )
     place = np.cumsum(possible, dtype=np.int64).astype(np.int32) - 1
-    record_cell = table.record_cell[possible[table.record_cell]]
+    kept = np.flatnonzero(possible[table.record_cell])
+    record_cell = table.record_cell[kept]
     return replace(
         table,
+        sampling=None if table.sampling is None else table.sampling.taken(kept),
         cells=np.ascontiguousarray(table.cells[possible]),
         counts=table.counts[possible],
         record_cell=place[record_cell],
