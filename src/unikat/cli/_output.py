@@ -79,6 +79,8 @@ def show(result: Result, folder: Path) -> None:
     lines += _wrapped(" ".join((state + wording.verdict(result), wording.chain_means(result))))
     lines += _wrapped(choice.brief(result))
     lines += _wrapped(fitted.brief(result))
+    if result.design is not None:
+        lines += _wrapped(f"Design: {result.sentences['design']}")
     if result.zeros is not None:
         paths = ("zeros", "zeros.impossible_mass", "zeros.n_conflicts")
         said = (result.sentences[path] for path in paths if path in result.sentences)

@@ -40,6 +40,7 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
         said=result.sentences,
         figures=_figures(result, traces),
         share=wording.share(result),
+        source=wording.population_source(result),
         limits=limits.limits(result),
         zeros=on_page(result.zeros, "result.json"),
         choice=choice.on_page(result),

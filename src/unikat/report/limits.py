@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unikat.report import design
 from unikat.report.wording import MIXTURES, incomplete, kind
 
 if TYPE_CHECKING:
@@ -32,13 +33,7 @@ def limits(result: Result) -> list[tuple[str, str]]:
     """Return what the numbers assume and leave out: a title and a text for each point."""
     sample = result.sample
     points = [
-        (
-            "The file is a simple random sample",
-            f"The {sample.n_records:,} records are taken to be drawn from the "
-            f"{sample.population_size:,} units of the population with equal chances and without "
-            "repetition. Weights, strata and households are not used. If some groups were sampled "
-            "more densely, their records are safer or more exposed than shown.",
-        ),
+        design.limit(result),
         (
             "Keys are known without error",
             "The intruder is taken to know every key of every record exactly as it stands in the "

@@ -16,7 +16,8 @@ from unikat.data.table import CellTable
 from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
 from unikat.provenance import AssessmentSpec, Provenance
-from unikat.report import choice, wording
+from unikat.report import choice, design, wording
+from unikat.report.design import DesignResult, design_result
 from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
 from unikat.report.zeros_facts import sentences as zeros_sentences
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
@@ -180,6 +181,8 @@ class Result:
     """What the draws are draws of; None where the risk is known exactly."""
     fit: dict[str, Any] = field(default_factory=dict)
     """What the model says of its fit; empty where it says nothing."""
+    design: DesignResult | None = None
+    """How the sample was drawn; None for equal chances."""
 
     @property
     def fitted_model(self) -> str:
@@ -253,10 +256,11 @@ def summarise(
         chains=_chain_facts(estimate, judged),
         uncertainty=None if draws is None else draws.model.uncertainty,
         fit={} if draws is None else draws.facts.plain,
+        design=design_result(table, spec.design, None if draws is None else draws.model),
     )
-    result.sentences.update(
-        wording.sentences(result) | choice.sentences(result) | zeros_sentences(result.zeros)
-    )
+    for part in (wording, choice, design):
+        result.sentences.update(part.sentences(result))
+    result.sentences.update(zeros_sentences(result.zeros))
     return result
 
 

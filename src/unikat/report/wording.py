@@ -321,7 +321,7 @@ def sentences(result: Result) -> dict[str, str]:
             "combination."
         ),
         "sample.population_size": (
-            f"The population has {sample.population_size:,} units, as stated by the user; the "
+            f"The population has {sample.population_size:,} units, {population_source(result)}; the "
             f"file holds {percent(sample.n_records / sample.population_size)} of them."
         ),
         "sample.n_incomplete": incomplete(result),
@@ -360,6 +360,14 @@ def sentences(result: Result) -> dict[str, str]:
     if result.chains:
         said["chains"] = chains(result)
     return said
+
+
+def population_source(result: Result) -> str:
+    """Say where the size of the population comes from."""
+    if result.design is None:
+        return "as stated by the user"
+    weighted = result.design.weights is not None
+    return f"as stated by the user, or by the {'weights' if weighted else 'sizes of the strata'}"
 
 
 def chains(result: Result) -> str:
