@@ -129,7 +129,7 @@ def test_quantiles_of_a_degenerate_histogram():
     histogram = np.zeros((2, 8), np.int32)
     histogram[0, 0] = 5
     histogram[1, 7] = 5
-    for quantile in estimate._histogram_quantiles(histogram, (0.025, 0.5, 1.0)):
+    for quantile in estimate.histogram_quantiles(histogram, (0.025, 0.5, 1.0)):
         assert 0.0 <= quantile[0] <= (1 / 8) ** 2
         assert (7 / 8) ** 2 <= quantile[1] <= 1.0
 

@@ -89,7 +89,7 @@ def meant(name: str, value: Any) -> Any:
         return [code.strip() for code in str(value).split(",")]
     if name == "delimiter":
         return {"tab": "\t", "\\t": "\t"}.get(value, value)
-    if name == "codebook":
+    if name in ("codebook", "registry"):
         return str(Path(value).absolute())
     if name == "stratum_sizes":
         from unikat.specification import read_stratum_sizes

@@ -81,6 +81,8 @@ def show(result: Result, folder: Path) -> None:
     lines += _wrapped(fitted.brief(result))
     if result.design is not None:
         lines += _wrapped(f"Design: {result.sentences['design']}")
+    if result.registry is not None:
+        lines += _wrapped(f"Registry: {result.sentences['registry']}")
     if result.zeros is not None:
         paths = ("zeros", "zeros.impossible_mass", "zeros.n_conflicts")
         said = (result.sentences[path] for path in paths if path in result.sentences)

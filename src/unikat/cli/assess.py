@@ -41,6 +41,7 @@ _PLACES = {
     "fixed": ("model", "fixed"),
     "empirical": ("model", "empirical"),
     "threads": ("sampling", "threads"),
+    "registry": ("registry", "path"),
     "level": ("report", "level"),
     "show_small_cells": ("report", "show_small_cells"),
 }
@@ -71,6 +72,9 @@ def _options(command: Command) -> Command:
         *READING,
         *DESIGN,
         *ZEROS,
+        click.option("--registry", metavar="FILE", type=click.Path(path_type=Path),
+                     help="Registered units that share the keys: how many of them are unique in "
+                     "the population that the survey FILE tells."),
         click.option("--chains", metavar="N", help="Chains.  [default: 4]"),
         click.option("--seed", metavar="N", help="The same seed gives the same numbers.  "
                      "[default: 1]"),

@@ -14,13 +14,16 @@ from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.draws import Observer
 from unikat.inference.progress import Progress
 from unikat.models.base import check_keys
 from unikat.models.calibrated import Calibrated
 from unikat.models.catalogue import build_model
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
+from unikat.report.beside import Beside
 from unikat.report.files import make_folder
+from unikat.report.registry import read_registry
 from unikat.report.source import design_of, tabulate, without_conflicts
 from unikat.risk.auto import Means, decided
 from unikat.risk.bootstrap import observer_for
@@ -28,6 +31,7 @@ from unikat.risk.compare import Store
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
+from unikat.risk.registry import RegistryMeasures, registry_risk
 
 EVIDENCE = "evidence"
 """Folder inside a run's in which `auto` keeps finished fits until the run has converged."""
@@ -100,8 +104,11 @@ def run(
         # Else what is found now could not be gone on with beside the old chains.
         checkpoint.remove()
     try:
-        draws = None
-        if not known_exactly(table):
+        draws, registry = None, None
+        if spec.registry is not None:
+            tell("Reading the registry")
+            registry = read_registry(spec, table)
+        if registry is not None or not known_exactly(table):
             means = Means(
                 workers=workers,
                 folder=evidence.folder,
@@ -123,10 +130,13 @@ def run(
                 raise
             tell(_fitting(model))
             fitted, at_risk = views(model, table)
+            measures: Observer = RiskMeasures.of(at_risk)
+            if registry is not None:
+                measures = RegistryMeasures(measures=RiskMeasures.of(at_risk), registry=registry)
             draws = sample(
                 model,
                 fitted,
-                observer_for(model, RiskMeasures.of(at_risk), at_risk),
+                observer_for(model, measures, at_risk),
                 seed=spec.sampling.seed,
                 plan=plan,
                 workers=workers,
@@ -138,7 +148,12 @@ def run(
         record = Provenance.now(
             seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
         )
-        results.write(estimate, folder, _completed(spec, plan), record, handled)
+        beside = Beside(
+            registry=None
+            if draws is None or registry is None
+            else registry_risk(draws, registry, level=spec.report.level)
+        )
+        results.write(estimate, folder, _completed(spec, plan), record, handled, beside)
     finally:
         if made:
             # Succeeds only if nothing was kept in it.

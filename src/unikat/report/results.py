@@ -4,10 +4,11 @@
 |---|---|
 | `result.json` | summaries, diagnostics, warnings, and a sentence for every number |
 | `records.parquet` | one row per record in the order of the input |
+| `registry.parquet` | one row per record of a registry, if one was given |
 | `draws.nc` | the draws, for ArviZ; absent where the risk is known exactly |
 | `assessment.toml` | the run as run |
 | `report.html` | the report |
-| `manifest.json` | SHA-256 of the first four, so that a later change is noticed |
+| `manifest.json` | SHA-256 of the files but the report, so that a later change is noticed |
 
 Files are written to a hidden folder inside the run's folder (the same file system, whatever is
 mounted where), forced to disk, and moved into place one by one; the manifest goes first and comes
@@ -33,6 +34,7 @@ from unikat._typing import Bool, Float64, Int32
 from unikat.data.table import CellTable
 from unikat.errors import OutputError
 from unikat.provenance import AssessmentSpec, Provenance
+from unikat.report.beside import NOTHING, Beside
 from unikat.report.files import (
     all_or_nothing,
     create,
@@ -44,6 +46,8 @@ from unikat.report.files import (
     write_text,
 )
 from unikat.report.html import render
+from unikat.report.registry import FILE as REGISTRY
+from unikat.report.registry import write_registry
 from unikat.report.summary import (
     N_REASONS,
     RESULT_SCHEMA,
@@ -58,7 +62,7 @@ from unikat.zeros.conflicts import Handled
 
 RESULT, RECORDS, DRAWS = "result.json", "records.parquet", "draws.nc"
 SPEC, REPORT, MANIFEST = "assessment.toml", "report.html", "manifest.json"
-FILES = (RESULT, RECORDS, DRAWS, SPEC, REPORT, MANIFEST)
+FILES = (RESULT, RECORDS, REGISTRY, DRAWS, SPEC, REPORT, MANIFEST)
 _MANIFEST_SCHEMA = "unikat.manifest/1"
 _RECORDS_SCHEMA = "unikat.records/1"
 _CHUNK = 1 << 18
@@ -88,6 +92,7 @@ def write(
     spec: AssessmentSpec | None = None,
     provenance: Provenance | None = None,
     handled: Handled | None = None,
+    beside: Beside = NOTHING,
 ) -> Result:
     """Write the results of a run into a folder, replacing the results that are there.
 
@@ -103,6 +108,8 @@ def write(
         What ran; by default this machine, now.
     handled
         What was done with records that have an impossible combination, if any combination is.
+    beside
+        What was found beside it.
 
     Returns
     -------
@@ -120,11 +127,13 @@ def write(
         provenance = Provenance.now(
             seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint
         )
-    result = summarise(estimate, spec, provenance, handled)
+    result = summarise(estimate, spec, provenance, handled, beside)
     with all_or_nothing(folder, FILES, MANIFEST) as scratch:
         write_text(scratch / RESULT, json_text(asdict(result)))
         write_text(scratch / SPEC, spec.to_toml(folder, _note(result)))
         _write_records(estimate, result, scratch / RECORDS, handled)
+        if beside.registry is not None:
+            write_registry(beside.registry, scratch / REGISTRY)
         traces: dict[str, Float64] = {}
         if estimate.draws is not None:
             write_bytes(scratch / DRAWS, estimate.draws.to_netcdf())

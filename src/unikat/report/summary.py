@@ -16,8 +16,10 @@ from unikat.data.table import CellTable
 from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
 from unikat.provenance import AssessmentSpec, Provenance
-from unikat.report import choice, design, wording
+from unikat.report import choice, design, registry, wording
+from unikat.report.beside import NOTHING, Beside
 from unikat.report.design import DesignResult, design_result
+from unikat.report.registry import RegistryResult
 from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
 from unikat.report.zeros_facts import sentences as zeros_sentences
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
@@ -183,6 +185,8 @@ class Result:
     """What the model says of its fit; empty where it says nothing."""
     design: DesignResult | None = None
     """How the sample was drawn; None for equal chances."""
+    registry: RegistryResult | None = None
+    """Risk of a registry's records; None if there is no registry."""
 
     @property
     def fitted_model(self) -> str:
@@ -196,6 +200,7 @@ def summarise(
     spec: AssessmentSpec,
     provenance: Provenance,
     handled: Handled | None = None,
+    beside: Beside = NOTHING,
 ) -> Result:
     """Bring an estimate into the form of `result.json`.
 
@@ -209,6 +214,8 @@ def summarise(
         What ran.
     handled
         The impossible combinations and what was done with records that have one, if any are.
+    beside
+        What else was asked for.
 
     Returns
     -------
@@ -257,10 +264,12 @@ def summarise(
         uncertainty=None if draws is None else draws.model.uncertainty,
         fit={} if draws is None else draws.facts.plain,
         design=design_result(table, spec.design, None if draws is None else draws.model),
+        registry=beside.registry_result(spec),
     )
     for part in (wording, choice, design):
         result.sentences.update(part.sentences(result))
     result.sentences.update(zeros_sentences(result.zeros))
+    result.sentences.update(registry.sentences(result.registry))
     return result
 
 

@@ -321,8 +321,8 @@ def sentences(result: Result) -> dict[str, str]:
             "combination."
         ),
         "sample.population_size": (
-            f"The population has {sample.population_size:,} units, {population_source(result)}; the "
-            f"file holds {percent(sample.n_records / sample.population_size)} of them."
+            f"The population has {sample.population_size:,} units, {population_source(result)}; "
+            f"the file holds {percent(sample.n_records / sample.population_size)} of them."
         ),
         "sample.n_incomplete": incomplete(result),
         "uncertainty": condition(result) or "Nothing had to be estimated.",

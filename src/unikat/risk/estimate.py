@@ -155,7 +155,8 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         table=table,
         draws=draws,
         **summaries,
-        records=_record_risk(draws.totals, table, level),
+        # Those of the survey, where a registry has totals of its own.
+        records=_record_risk(getattr(draws.totals, "risk", draws.totals), table, level),
         converged=draws.converged,
         warnings=tuple(warnings),
     )
@@ -228,8 +229,8 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
     tail = (1.0 - level) / 2.0
     weight = np.maximum(totals.weight, 1.0)
     possible = table.unique | (table.incomplete if table.missing == "integrate" else False)
-    r1_lower, r1_upper = _histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
-    r2_lower, r2_upper = _histogram_quantiles(totals.histogram_r2, (tail, 1.0 - tail))
+    r1_lower, r1_upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
+    r2_lower, r2_upper = histogram_quantiles(totals.histogram_r2, (tail, 1.0 - tail))
     r1, r2 = totals.r1 / weight, totals.r2 / weight
     n_uniques = len(totals.key_drop)
     n_parts = len(totals.key_draws)
@@ -242,7 +243,7 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
     place, place_lower, place_upper = (np.full(table.n_cells, np.nan) for _ in range(3))
     if n_uniques:
         place[table.unique] = totals.rank / max(int(totals.n_draws[0]), 1)
-        ends = _histogram_quantiles(totals.histogram_rank, (tail, 1.0 - tail))
+        ends = histogram_quantiles(totals.histogram_rank, (tail, 1.0 - tail))
         # From shares of the sample uniques to places.
         place_lower[table.unique], place_upper[table.unique] = (
             np.minimum(np.rint(end * n_uniques) + 1.0, n_uniques) for end in ends
@@ -262,7 +263,7 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
     )
 
 
-def _histogram_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple[Float64, ...]:
+def histogram_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple[Float64, ...]:
     """Quantiles of risks from histograms over their square root, linear within a bin."""
     n_bins = histogram.shape[1]
     cumulative = np.cumsum(histogram, axis=1)

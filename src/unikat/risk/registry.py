@@ -1,0 +1,256 @@
+"""Risk of the records of a registry, by population counts that a survey tells.
+
+A registry (a disease register, a company's customers) is no random sample of the population, so no
+model can be fitted to it. A survey that shares its keys tells how many units of the population
+there are with each combination; these counts are matched on the registry's records (paper 2,
+section 6). Of a combination that g records of the registry and f of the survey have, the population
+has
+
+    F = max(f, g) + X,
+
+X the units that neither file shows, with the law that the survey's model gives. A record of the
+survey is taken to be the same unit as one of the registry where both have the combination: that
+makes the risk higher than it would be if they were different units, never lower. X does not depend
+on how the registry came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.table import CellTable, pattern_ids
+from unikat.errors import DataError, SpecError
+from unikat.inference.diagnostics import diagnose
+from unikat.inference.draws import Draws
+from unikat.models.base import AnyModel, Stream
+from unikat.risk.estimate import Summary, histogram_quantiles, summary_of
+from unikat.risk.measures import RiskMeasures, RiskTotals
+
+N_BINS = 64
+_OTHER_CHAIN = 2**30
+"""Added to the chain's number: random numbers of their own."""
+
+
+class RegistryTotals(NamedTuple):
+    """Totals of the survey's measures, and sums over draws for the registry's patterns."""
+
+    risk: RiskTotals
+    n_draws: Int64
+    """(1,)"""
+    r1: Float64
+    """(n_cells,)"""
+    r2: Float64
+    """(n_cells,)"""
+    unseen: Float64
+    """(n_cells,): expected units of the population that neither file shows."""
+    histogram_r1: Int32
+    """(n_cells, N_BINS): over the square root of r1."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Registry:
+    """A registry in the levels of a survey. Made by :meth:`of`."""
+
+    cells: Int32
+    """(n_cells, n_keys): patterns, in the survey's codes, -1 where a key is missing."""
+    counts: Int64
+    """(n_cells,): records of the registry, g."""
+    surveyed: Int64
+    """(n_cells,): records of the survey, f."""
+    unknown: Bool
+    """(n_cells,): has a level that no record of the survey has, so nothing is known of it."""
+    record_cell: Int32
+    """(n_records,): pattern of each record."""
+
+    @classmethod
+    def of(cls, registry: CellTable, survey: CellTable) -> Registry:
+        """Match the levels of a registry with those of a survey, by their labels.
+
+        Parameters
+        ----------
+        registry
+            Its table, of the same keys in the same order.
+        survey
+            The table of the survey.
+
+        Raises
+        ------
+        DataError
+            If no record has only levels that the survey has.
+        SpecError
+            If keys differ, or one is grouped by quantiles, which are not the same in both files.
+        """
+        names = [[key.name for key in table.keys] for table in (registry, survey)]
+        if names[0] != names[1]:
+            raise SpecError("The registry and the survey must have the same keys.")
+        codes = registry.cells.copy()
+        unknown = np.zeros(registry.n_cells, bool)
+        for j, (ours, theirs) in enumerate(zip(survey.keys, registry.keys, strict=True)):
+            if ours.binning is not None and ours.binning.startswith("quantile"):
+                raise SpecError(
+                    f"Key {ours.name!r} is grouped by quantiles, which are not the same values in "
+                    "the registry as in the survey; group it by cut(...) or width(...)."
+                )
+            place = {label: code for code, label in enumerate(ours.labels)}
+            # The last place is that of a missing key.
+            to = np.array([*(place.get(label, -2) for label in theirs.labels), -1], np.int32)
+            codes[:, j] = to[registry.cells[:, j]]
+            unknown |= codes[:, j] == -2
+        if unknown.all():
+            raise DataError(
+                "No record of the registry has values that the survey knows for all keys; are the "
+                "keys coded in the same way in both files?"
+            )
+        # Some combination that a model can be asked for: what it says is not used.
+        codes[unknown] = np.maximum(survey.cells[0], 0)
+        known = np.concatenate((survey.cells, codes))
+        ids = pattern_ids(known, survey.n_levels)
+        order = np.argsort(ids[: survey.n_cells])
+        place_ = np.searchsorted(ids[: survey.n_cells][order], ids[survey.n_cells :])
+        place_ = order[np.minimum(place_, survey.n_cells - 1)]
+        same = ids[place_] == ids[survey.n_cells :]
+        surveyed = np.where(same & ~unknown, survey.counts[place_], 0)
+        return cls(
+            cells=codes,
+            counts=registry.counts,
+            surveyed=surveyed,
+            unknown=unknown,
+            record_cell=registry.record_cell,
+        )
+
+    @property
+    def shown(self) -> Int64:
+        """Units of the population that the files show, max(f, g), (n_cells,)."""
+        return np.maximum(self.counts, self.surveyed)
+
+    @property
+    def unique(self) -> Bool:
+        """Combinations of one record of the registry, and of one of the survey at most."""
+        incomplete = (self.cells < 0).any(axis=1)
+        unique: Bool = (self.shown == 1) & ~incomplete & ~self.unknown
+        return unique
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegistryMeasures:
+    """Observer that computes the survey's measures, and those of a registry beside them.
+
+    Scalars per draw: those of the measures, and ``registry_tau1``, ``registry_tau2``: records of
+    the registry that are unique in it and in the population, and the sum of 1/F over those that are
+    unique in it. Convergence is judged on the survey's measures and on these.
+    """
+
+    measures: RiskMeasures
+    registry: Registry
+
+    @property
+    def monitored(self) -> tuple[str, ...]:
+        """Scalars on which convergence is judged."""
+        return (*self.measures.monitored, "registry_tau1", "registry_tau2")
+
+    def compile(self) -> None:
+        """Compile the kernels (or load them from the cache)."""
+        self.measures.compile()
+
+    def start(self) -> RegistryTotals:
+        """Empty totals."""
+        n = len(self.registry.cells)
+        return RegistryTotals(
+            risk=self.measures.start(),
+            n_draws=np.zeros(1, np.int64),
+            r1=np.zeros(n),
+            r2=np.zeros(n),
+            unseen=np.zeros(n),
+            histogram_r1=np.zeros((n, N_BINS), np.int32),
+        )
+
+    def cost(self, model: AnyModel, data: Any) -> float:
+        """Counted work of one observation."""
+        per_cell = model.cost(data)[1] * self.measures.exposure.width
+        return self.measures.cost(model, data) + (per_cell + 250.0) * len(self.registry.cells)
+
+    def observe(
+        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RegistryTotals
+    ) -> Mapping[str, float]:
+        """Add one state to the totals, and return its scalars."""
+        scalars = dict(self.measures.observe(stream, model, state, data, totals.risk))
+        registry, exposure = self.registry, self.measures.exposure
+        poisson = model.population == "poisson"
+        shown = registry.shown.astype(np.float64)
+        chances = exposure.chances(stream, model, state, data, registry.cells)
+        hook = getattr(model, "risk_probabilities", None)
+        if hook is not None:
+            # That the cell is not empty tells of its rate what a record of the survey would tell.
+            before = exposure.probabilities(chances)
+            after = hook(stream, data, before, shown)
+            chances = exposure.scaled(chances, after)
+        r1, r2 = exposure.risk(chances, shown, poisson)
+        r1[~registry.unique] = 0.0
+        totals.n_draws[0] += 1
+        totals.r1[...] += r1
+        totals.r2[...] += r2
+        totals.unseen[...] += exposure.means(chances)
+        bins = np.minimum((np.sqrt(r1) * N_BINS).astype(np.int64), N_BINS - 1)
+        totals.histogram_r1[np.arange(len(bins)), bins] += 1
+        elsewhere = stream._replace(chain=stream.chain + _OTHER_CHAIN)
+        at_risk = exposure.taken(chances, registry.unique)
+        tau1, tau2 = exposure.draw(elsewhere, at_risk, poisson)
+        return scalars | {"registry_tau1": tau1, "registry_tau2": tau2}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegistryRisk:
+    """Risk of a registry's records; arrays are (n_cells,), NaN where nothing is known."""
+
+    registry: Registry
+    tau1: Summary
+    """Records of the registry that are unique in it and in the population."""
+    tau2: Summary
+    """Sum of 1/F over the records that are unique in the registry."""
+    r1: Float64
+    """Probability that the record is unique in the population; NaN unless unique in the files."""
+    r1_lower: Float64
+    r1_upper: Float64
+    r2: Float64
+    """E(1/F)."""
+    population: Float64
+    """E(F)."""
+
+
+def registry_risk(draws: Draws, registry: Registry, *, level: float = 0.95) -> RegistryRisk:
+    """Summarise the risk of a registry.
+
+    Parameters
+    ----------
+    draws
+        From `sample` with :class:`RegistryMeasures` as observer.
+    registry
+        The registry.
+    level
+        Probability of the equal-tailed intervals, between 0 and 1.
+    """
+    totals: RegistryTotals = draws.totals
+    tau1, tau2 = (
+        summary_of(draws.retained(name), level, diagnose(draws.retained(name)))
+        for name in ("registry_tau1", "registry_tau2")
+    )
+    n_draws = max(int(totals.n_draws[0]), 1)
+    tail = (1.0 - level) / 2.0
+    lower, upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
+    r1 = totals.r1 / n_draws
+    unique, unknown = registry.unique, registry.unknown
+    return RegistryRisk(
+        registry=registry,
+        tau1=tau1,
+        tau2=tau2,
+        r1=np.where(unique, r1, np.nan),
+        r1_lower=np.where(unique, np.minimum(lower, r1), np.nan),
+        r1_upper=np.where(unique, np.maximum(upper, r1), np.nan),
+        r2=np.where(unknown, np.nan, totals.r2 / n_draws),
+        population=np.where(unknown, np.nan, registry.shown + totals.unseen / n_draws),
+    )
