@@ -52,7 +52,7 @@ def say(text: str = "") -> None:
 
 def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
-    from unikat.report import choice, fitted, wording
+    from unikat.report import choice, classics, fitted, wording
     from unikat.report.results import REPORT
 
     lines = ["", *_wrapped(wording.answer(result))]
@@ -87,6 +87,8 @@ def show(result: Result, folder: Path) -> None:
         paths = ("zeros", "zeros.impossible_mass", "zeros.n_conflicts")
         said = (result.sentences[path] for path in paths if path in result.sentences)
         lines += _wrapped(f"Impossible combinations: {' '.join(said)}")
+    if table := classics.brief(result.classics):
+        lines += ["", "The classic measures", *table, ""]
     for warning in result.warnings:
         lines += _wrapped(f"Note: {warning}")
     lines += [f"Report: {folder / REPORT}", ""]

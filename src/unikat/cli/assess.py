@@ -42,6 +42,8 @@ _PLACES = {
     "empirical": ("model", "empirical"),
     "threads": ("sampling", "threads"),
     "registry": ("registry", "path"),
+    "household": ("classics", "household"),
+    "sensitive": ("classics", "sensitive"),
     "level": ("report", "level"),
     "show_small_cells": ("report", "show_small_cells"),
 }
@@ -72,6 +74,12 @@ def _options(command: Command) -> Command:
         *READING,
         *DESIGN,
         *ZEROS,
+        click.option("--classics", is_flag=True, help="Also k-anonymity, individual risk, SUDA2 "
+                     "and estimates of population uniques."),
+        click.option("--household", metavar="COLUMN", help="Household of each record, for the "
+                     "classic household risk (with --classics)."),
+        click.option("--sensitive", metavar="A,B", help="Sensitive variables, for l-diversity and "
+                     "t-closeness (with --classics)."),
         click.option("--registry", metavar="FILE", type=click.Path(path_type=Path),
                      help="Registered units that share the keys: how many of them are unique in "
                      "the population that the survey FILE tells."),
@@ -152,6 +160,8 @@ def _spec(source: Path, options: Mapping[str, Any], settings: tuple[str, ...]) -
         else:
             put(values, _PLACES[name], meant(name, value), source)
     put_zeros(values, options, source)
+    if options["classics"]:
+        values.setdefault("classics", {})
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name.strip():

@@ -21,10 +21,10 @@ from unikat.models.calibrated import Calibrated
 from unikat.models.catalogue import build_model
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report import results
-from unikat.report.beside import Beside
+from unikat.report.beside import Beside, find_classics
 from unikat.report.files import make_folder
 from unikat.report.registry import read_registry
-from unikat.report.source import design_of, tabulate, without_conflicts
+from unikat.report.source import design_of, open_data, without_conflicts
 from unikat.risk.auto import Means, decided
 from unikat.risk.bootstrap import observer_for
 from unikat.risk.compare import Store
@@ -90,12 +90,17 @@ def run(
     plan, workers = _plan(spec), _workers(spec)
     check_folder(folder, resume=resume, overwrite=overwrite)
     tell("Reading")
-    table = tabulate(spec.data, spec.keys, design)
+    microdata = open_data(spec.data, spec.keys, design)
+    table = microdata.tabulate()
     handled = None
     if spec.zeros is not None:
         handled = without_conflicts(table, spec.zeros, spec.data)
         table = handled.table
     check_keys(model, [key.name for key in table.keys])
+    found = None
+    if spec.classics is not None:
+        tell("Computing the classic measures")
+        found = find_classics(microdata, table, spec.classics, handled)
     made = make_folder(folder)
     checkpoint = Checkpoint(folder=folder, resume=resume)
     evidence = Store(folder=folder / EVIDENCE, resume=resume)
@@ -151,7 +156,8 @@ def run(
         beside = Beside(
             registry=None
             if draws is None or registry is None
-            else registry_risk(draws, registry, level=spec.report.level)
+            else registry_risk(draws, registry, level=spec.report.level),
+            classics=found,
         )
         results.write(estimate, folder, _completed(spec, plan), record, handled, beside)
     finally:

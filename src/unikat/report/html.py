@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from unikat._typing import Float64
-from unikat.report import choice, figures, fitted, limits, wording
+from unikat.report import choice, classics, figures, fitted, limits, wording
 from unikat.report.summary import Result
 from unikat.report.zeros_facts import on_page
 from unikat.risk.measures import WITHOUT_ERROR
@@ -44,6 +44,7 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
         limits=limits.limits(result),
         zeros=on_page(result.zeros, "result.json"),
         choice=choice.on_page(result),
+        classics=classics.rows(result.classics),
         fitted=fitted.on_page(result),
         kind=kind,
         state=wording.state(result),

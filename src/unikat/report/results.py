@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import shlex
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ def write(
     with all_or_nothing(folder, FILES, MANIFEST) as scratch:
         write_text(scratch / RESULT, json_text(asdict(result)))
         write_text(scratch / SPEC, spec.to_toml(folder, _note(result)))
-        _write_records(estimate, result, scratch / RECORDS, handled)
+        _write_records(estimate, result, scratch / RECORDS, handled, beside)
         if beside.registry is not None:
             write_registry(beside.registry, scratch / REGISTRY)
         traces: dict[str, Float64] = {}
@@ -222,16 +223,23 @@ def _digest(path: Path) -> str:
 
 
 def _write_records(
-    estimate: RiskEstimate, result: Result, path: Path, handled: Handled | None
+    estimate: RiskEstimate,
+    result: Result,
+    path: Path,
+    handled: Handled | None,
+    beside: Beside,
 ) -> None:
     """Write one row per record, a chunk of records at a time, and what run they are of."""
     table, records = estimate.table, estimate.records
     row_cell, conflict = _rows(table, handled)
+    # Of the records that were assessed, whose rows of the file these are.
+    further = beside.record_columns(table)
+    rows = np.flatnonzero(row_cell >= 0)
     with create(path) as file:
         names = pa.array([key.name for key in table.keys], pa.string())
         frequency = table.matches if table.missing == "wildcard" else table.counts
         what = pa.array([_CONFLICTS["drop" if handled is None else handled.on_conflict]])
-        schema = _records_schema(conflicts=conflict is not None).with_metadata(
+        schema = _records_schema(conflicts=conflict is not None, further=further).with_metadata(
             {
                 "unikat.schema": _RECORDS_SCHEMA,
                 "unikat.version": result.provenance.unikat,
@@ -257,6 +265,11 @@ def _write_records(
                 for name in _NUMBERS:
                     values = getattr(records, name)[cells]
                     columns[name] = pa.array(values, mask=np.isnan(values) | out)
+                here = slice(*np.searchsorted(rows, (start, start + len(cells))))
+                for name, values in further.items():
+                    spread = np.full(len(cells), np.nan)
+                    spread[~out] = values[here]
+                    columns[name] = pa.array(spread, mask=out)
                 keys, drops = reasons(records, cells)
                 for rank in range(N_REASONS):
                     absent = np.ones(len(cells), bool)
@@ -281,7 +294,7 @@ def _rows(table: CellTable, handled: Handled | None) -> tuple[Int32, Bool | None
     return cells, handled.in_conflict
 
 
-def _records_schema(*, conflicts: bool = False) -> pa.Schema:
+def _records_schema(*, conflicts: bool = False, further: Iterable[str] = ()) -> pa.Schema:
     risks = [(name, pa.float64()) for name in _NUMBERS]
     fields = [("row", pa.int64()), ("f", pa.int64()), ("sample_unique", pa.bool_()), *risks]
     for rank in range(1, N_REASONS + 1):
@@ -289,6 +302,7 @@ def _records_schema(*, conflicts: bool = False) -> pa.Schema:
             (f"key_{rank}", pa.dictionary(pa.int16(), pa.string())),
             (f"drop_{rank}", pa.float64()),
         ]
+    fields += [(name, pa.float64()) for name in further]
     if conflicts:
         fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))
     return pa.schema(fields)

@@ -16,8 +16,9 @@ from unikat.data.table import CellTable
 from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
 from unikat.provenance import AssessmentSpec, Provenance
-from unikat.report import choice, design, registry, wording
+from unikat.report import choice, classics, design, registry, wording
 from unikat.report.beside import NOTHING, Beside
+from unikat.report.classics import ClassicsResult
 from unikat.report.design import DesignResult, design_result
 from unikat.report.registry import RegistryResult
 from unikat.report.zeros_facts import ZerosResult, zeros_result, zeros_spec
@@ -187,6 +188,8 @@ class Result:
     """How the sample was drawn; None for equal chances."""
     registry: RegistryResult | None = None
     """Risk of a registry's records; None if there is no registry."""
+    classics: ClassicsResult | None = None
+    """The classic measures; None if they were not asked for."""
 
     @property
     def fitted_model(self) -> str:
@@ -265,11 +268,13 @@ def summarise(
         fit={} if draws is None else draws.facts.plain,
         design=design_result(table, spec.design, None if draws is None else draws.model),
         registry=beside.registry_result(spec),
+        classics=beside.classics_result(table),
     )
     for part in (wording, choice, design):
         result.sentences.update(part.sentences(result))
     result.sentences.update(zeros_sentences(result.zeros))
     result.sentences.update(registry.sentences(result.registry))
+    result.sentences.update(classics.sentences(result.classics))
     return result
 
 
