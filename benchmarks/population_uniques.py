@@ -3,8 +3,8 @@
     python benchmarks/population_uniques.py --repeats 10
 
 Simple random samples of the populations of accuracy.py, taken whole. Each entry is the mean error
-in percent of the true number, over the samples in which the estimate exists; how often it does not
-is in brackets.
+in percent of the true number, over the samples in which the estimate exists; in how many it does
+not is in brackets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
 
     print(machine())
     rows: list[list[object]] = []
-    head = ["population", "f", "true"]
+    head: list[str] = []
     for name in options.populations:
         with tempfile.TemporaryDirectory() as folder:
             path, size = prepare(name, Path(folder))

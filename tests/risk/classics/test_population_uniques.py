@@ -298,6 +298,7 @@ def test_dankar_without_snb_is_zayatz() -> None:
     found = dankar(sizes, classes, 100)
     assert found.chosen == "zayatz"
     assert found.estimate == zayatz(sizes, classes, 100).estimate
+    assert dankar(sizes, classes, 349).chosen == "zayatz"
     assert dankar(sizes, classes, 350).chosen == "pitman"
 
 
@@ -606,6 +607,14 @@ def test_spaced_sums(delta: float, alpha: float, m: int) -> None:
     weighted = math.fsum(k / (delta + k * alpha) for k in range(m))
     rounding = 1e-13 * m / max(delta, alpha)
     assert math.isclose(sums.weighted(delta, alpha, m), weighted, rel_tol=1e-10, abs_tol=rounding)
+
+
+@pytest.mark.parametrize("m", [2, 5, 900])
+def test_series_of_small_steps(m: int) -> None:
+    """Every term of it counts at its largest step."""
+    alpha = 0.95e-4 / m
+    expected = math.fsum(k / (1.0 + k * alpha) for k in range(m))
+    assert math.isclose(sums.weighted(1.0, alpha, m), expected, rel_tol=4e-15)
 
 
 def test_stirling_remainder() -> None:

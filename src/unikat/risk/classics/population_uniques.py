@@ -37,7 +37,7 @@ Fit: TypeAlias = Literal["likelihood", "moments"]
 
 LOW_FRACTION = 0.1
 """Up to this sampling fraction Dankar's rule takes Pitman's model."""
-MOST_EVEN = 1e9
+MOST_EVEN = 1e6
 """A gamma law with a greater shape has no variance that numbers of records could tell."""
 
 
@@ -53,7 +53,8 @@ def pitman(
 
     up to a constant. For each alpha one theta solves the likelihood equation, between two values
     where it has opposite signs; so does alpha along these theta, or the maximum is at alpha = 0,
-    which is Ewens's formula. Sums are digamma functions, so n may be large. Then
+    which is Ewens's formula. If no class has three records the likelihood hardly tells alpha. Sums
+    are digamma functions, so n may be large. Then
 
         E S_1 = N Gamma(theta + 1) Gamma(theta + alpha + N - 1)
                   / (Gamma(theta + alpha) Gamma(theta + N)).
@@ -68,7 +69,7 @@ def pitman(
         N, at least the number of records.
     asymptotic
         Use the limit Gamma(theta + 1) / Gamma(theta + alpha) N^alpha of the expectation, as ARX
-        does; it is higher, and may even be above N: then there is no estimate.
+        does. It is higher unless theta is small, and may be above N: then there is no estimate.
 
     Returns
     -------

@@ -67,7 +67,6 @@ def weighted(delta: float, alpha: float, m: float) -> float:
 
 def stirling(x: Float64) -> Float64:
     """Log gamma less its leading part (x - 1/2) log x - x + log(2 pi) / 2, for x > 0."""
-    square = x**-2.0
-    series = (1.0 / 12.0 - square * (1.0 / 360.0 - square / 1260.0)) / x
+    series = (1.0 / 12.0 - x**-2.0 / 360.0) / x
     exact = gammaln(x) - (x - 0.5) * np.log(x) + x - 0.5 * math.log(2.0 * math.pi)
     return np.where(x < 100.0, exact, series)
