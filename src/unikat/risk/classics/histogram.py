@@ -74,6 +74,7 @@ class Histogram:
         # Shares of overlapping classes add up to whole numbers only up to rounding.
         n = round(float(j @ c))
         design.check(n)
+        assert design.population_size is not None
         return cls(
             sizes=j[order], classes=c[order], n=float(n), population_size=design.population_size
         )
