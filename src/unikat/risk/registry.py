@@ -8,10 +8,15 @@ has
 
     F = max(f, g) + X,
 
-X the units that neither file shows, with the law that the survey's model gives. A record of the
-survey is taken to be the same unit as one of the registry where both have the combination: that
-makes the risk higher than it would be if they were different units, never lower. X does not depend
-on how the registry came about.
+X the units that neither file shows. A record of the survey is taken to be the same unit as one of
+the registry where both have the combination: that makes the risk higher than it would be if they
+were different units, never lower.
+
+The model tells how many unobserved units to expect; of these a share rho would be registered, and
+be seen, so that (1 - rho) of them remain. rho, the registry's coverage, differs between groups (a
+register of old people has most of them). Of each level of each key it is the registry's records
+over the survey's estimate of the population's units, drawn towards the whole registry's; of a
+combination it is taken from its level of greatest coverage, which is cautious.
 """
 
 from __future__ import annotations
@@ -32,6 +37,8 @@ from unikat.risk.estimate import Summary, histogram_quantiles, summary_of
 from unikat.risk.measures import RiskMeasures, RiskTotals
 
 N_BINS = 64
+FEW_UNITS = 20.0
+"""So many units of the population at the whole registry's coverage are added to every level."""
 _OTHER_CHAIN = 2**30
 """Added to the chain's number: random numbers of their own."""
 
@@ -66,6 +73,8 @@ class Registry:
     """(n_cells,): has a level that no record of the survey has, so nothing is known of it."""
     record_cell: Int32
     """(n_records,): pattern of each record."""
+    coverage: Float64
+    """(n_cells,): share of the units with such keys that is in the registry."""
 
     @classmethod
     def of(cls, registry: CellTable, survey: CellTable) -> Registry:
@@ -121,6 +130,7 @@ class Registry:
             surveyed=surveyed,
             unknown=unknown,
             record_cell=registry.record_cell,
+            coverage=_coverage(codes, registry.counts, survey, unknown),
         )
 
     @property
@@ -134,6 +144,20 @@ class Registry:
         incomplete = (self.cells < 0).any(axis=1)
         unique: Bool = (self.shown == 1) & ~incomplete & ~self.unknown
         return unique
+
+
+def _coverage(codes: Int32, counts: Int64, survey: CellTable, unknown: Bool) -> Float64:
+    """Share of the population that is in the registry, by combination (see above)."""
+    overall = float(counts.sum()) / survey.population_size
+    found = np.full(len(codes), overall)
+    for j, levels in enumerate(survey.n_levels):
+        known = (codes[:, j] >= 0) & ~unknown
+        registered = np.bincount(codes[known, j], counts[known], levels)
+        surveyed = survey.cells[:, j] >= 0
+        units = np.bincount(survey.cells[surveyed, j], survey.cell_weights[surveyed], levels)
+        share = (registered + FEW_UNITS * overall) / (units + FEW_UNITS)
+        found[known] = np.maximum(found[known], share[codes[known, j]])
+    return np.minimum(found, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -189,6 +213,9 @@ class RegistryMeasures:
             before = exposure.probabilities(chances)
             after = hook(stream, data, before, shown)
             chances = exposure.scaled(chances, after)
+        # Units that are registered would be seen.
+        remaining = exposure.probabilities(chances) * (1.0 - registry.coverage)
+        chances = exposure.scaled(chances, remaining)
         r1, r2 = exposure.risk(chances, shown, poisson)
         r1[~registry.unique] = 0.0
         totals.n_draws[0] += 1

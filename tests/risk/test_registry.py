@@ -1,0 +1,198 @@
+"""A registry's risk by a survey: levels matched, sums of draws, and the truth where it is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import naive
+from risk.toy_model import Toy, ToyState
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.errors import DataError, SpecError
+from unikat.inference.chains import Plan, StopRule, sample
+from unikat.models.base import Stream
+from unikat.risk.measures import RiskMeasures
+from unikat.risk.registry import Registry, RegistryMeasures, registry_risk
+
+KEYS = [
+    Key(name="SEX", levels=("f", "m"), labels=("f", "m")),
+    Key(name="AGE", levels=("old", "young", "child"), labels=("old", "young", "child")),
+]
+SURVEY = [[0, 0], [0, 0], [0, 1], [1, 2], [1, 0]]
+FALSE_ALARM = 1e-6
+COVERAGE = 0.3, 0.02
+"""Share of the units that is registered: of the first levels, and of the others."""
+
+
+def survey(population_size: int = 50) -> CellTable:
+    return CellTable.from_codes(SURVEY, KEYS, population_size)
+
+
+def registry_table(codes: Any, ages: tuple[str, ...] = ("child", "old", "young")) -> CellTable:
+    """A registry whose ages are in another order."""
+    keys = [KEYS[0], Key(name="AGE", levels=ages, labels=ages)]
+    return CellTable.from_codes(codes, keys, 10**6)
+
+
+def test_levels_are_matched_by_their_labels():
+    # (f, old) twice, (f, young), (m, young), and one whose sex is not known.
+    found = Registry.of(registry_table([[0, 1], [0, 1], [0, 2], [1, 2], [-1, 0]]), survey())
+    rows = found.cells[found.record_cell].tolist()
+    assert rows == [[0, 0], [0, 0], [0, 1], [1, 1], [-1, 2]]
+    cell = found.record_cell
+    assert found.counts[cell].tolist() == [2, 2, 1, 1, 1]
+    assert found.surveyed[cell].tolist() == [2, 2, 1, 0, 0]
+    assert found.shown[cell].tolist() == [2, 2, 1, 1, 1]
+    assert found.unique[cell].tolist() == [False, False, True, True, False]
+    assert not found.unknown.any()
+
+
+def test_levels_that_the_survey_does_not_have():
+    ages = ("ancient", "child", "old")
+    found = Registry.of(registry_table([[0, 0], [1, 2], [1, 1], [1, 1]], ages), survey())
+    assert found.unknown[found.record_cell].tolist() == [True, False, False, False]
+    assert found.unique[found.record_cell].tolist() == [False, True, False, False]
+    assert found.surveyed[found.record_cell].tolist() == [0, 1, 1, 1]
+    with pytest.raises(DataError, match="coded in the same way"):
+        Registry.of(registry_table([[0, 0]], ages), survey())
+
+
+def test_a_record_unique_in_the_registry_that_the_survey_has_twice_is_not_unique():
+    found = Registry.of(registry_table([[0, 1]]), survey())
+    assert found.surveyed.tolist() == [2]
+    assert not found.unique.any()
+
+
+def test_quantiles_and_other_keys_are_refused():
+    grouped = replace(KEYS[1], binning="quantile(3)")
+    table = CellTable.from_codes(SURVEY, [KEYS[0], grouped], 50)
+    with pytest.raises(SpecError, match="quantiles"):
+        Registry.of(registry_table([[0, 0]]), table)
+    with pytest.raises(SpecError, match="same keys"):
+        Registry.of(CellTable.from_codes([[0, 0]], KEYS[::-1], 50), survey())
+
+
+def test_sums_are_those_of_the_cells_one_by_one():
+    table = survey()
+    registry = Registry.of(registry_table([[0, 1], [0, 1], [0, 2], [1, 2], [-1, 0]]), table)
+    measures = RegistryMeasures(measures=RiskMeasures.of(table), registry=registry)
+    totals = measures.start()
+    rng = np.random.default_rng(1)
+    model, n_draws, scalars = Toy(), 40, []
+    expected = np.zeros((3, len(registry.cells)))
+    for sweep in range(1, n_draws + 1):
+        p = rng.dirichlet(np.ones(6)).reshape(2, 3)
+        scalars.append(measures.observe(Stream(1, 0, sweep), model, ToyState(p), None, totals))
+        for c, cell in enumerate(registry.cells.tolist()):
+            chance = p[tuple(slice(None) if x < 0 else x for x in cell)].sum()
+            chance *= 1.0 - registry.coverage[c]
+            shown = int(registry.shown[c])
+            expected[0, c] += math.exp(45 * math.log1p(-chance)) if registry.unique[c] else 0.0
+            expected[1, c] += naive.match_risk(45, float(chance), shown)
+            expected[2, c] += 45 * chance
+    np.testing.assert_allclose(totals.r1, expected[0])
+    np.testing.assert_allclose(totals.r2, expected[1], rtol=1e-6)
+    np.testing.assert_allclose(totals.unseen, expected[2])
+    assert totals.histogram_r1.sum(axis=1).tolist() == [n_draws] * len(registry.cells)
+    assert all(0 <= one["registry_tau1"] <= one["registry_tau2"] <= 2 for one in scalars)
+    # The survey's own numbers are those without a registry, to the last digit.
+    alone = RiskMeasures.of(table)
+    again = alone.observe(Stream(1, 0, n_draws), model, ToyState(p), None, alone.start())
+    assert {name: scalars[-1][name] for name in again} == again
+
+
+def differences(*, known_coverage: bool) -> list[float]:
+    """Expected less true population uniques in registries of 300 populations of a known law."""
+    rng = np.random.default_rng(3)
+    keys = [Key.of_size("A", 10), Key.of_size("B", 40)]
+    p = np.outer(rng.dirichlet(np.full(10, 0.5)), rng.dirichlet(np.full(40, 0.5))).ravel()
+    difference = []
+    for repeat in range(300):
+        units = rng.choice(400, 2000, p=p)
+        # Who is registered depends on the keys, strongly.
+        registered = rng.random(2000) < np.where(units // 40 < 5, COVERAGE[0], COVERAGE[1])
+        chosen = rng.choice(2000, 60, replace=False)
+        codes = np.column_stack((units // 40, units % 40))
+        table = CellTable.from_codes(codes[chosen], keys, 2000)
+        registry = Registry.of(CellTable.from_codes(codes[registered], keys, 2000), table)
+        true = np.where(registry.cells[:, 0] < 5, COVERAGE[0], COVERAGE[1])
+        coverage = true if known_coverage else np.zeros(len(true))
+        registry = replace(registry, coverage=coverage)
+        measures = RegistryMeasures(measures=RiskMeasures.of(table), registry=registry)
+        totals = measures.start()
+        state = ToyState(p.reshape(10, 40))
+        measures.observe(Stream(repeat, 0, 1), Toy(), state, None, totals)
+        population = np.bincount(units, minlength=400)
+        # Where the survey has the combination too, the risk is cautious, and not tested here.
+        judged = registry.unique & (registry.surveyed == 0)
+        truth = population[registry.cells[judged] @ [40, 1]] == 1
+        difference.append(float(totals.r1[judged].sum() - truth.sum()))
+    return difference
+
+
+def z_score(values: list[float]) -> float:
+    return float(np.mean(values) / (np.std(values, ddof=1) / math.sqrt(len(values))))
+
+
+def test_risk_is_that_of_the_population():
+    """Who is registered depends on the keys: a z test at 1e-6, which fails without the coverage."""
+    limit = stats.norm.isf(FALSE_ALARM / 2)
+    assert abs(z_score(differences(known_coverage=True))) < limit
+    # Registered neighbours would be seen: not to know it makes the risk too low.
+    assert z_score(differences(known_coverage=False)) < -limit
+
+
+def test_coverage_is_that_of_the_level_where_it_is_greatest():
+    """Half of the old of a large population are registered, and a hundredth of the others."""
+    rng = np.random.default_rng(1)
+    units = np.column_stack((rng.integers(0, 2, 200_000), rng.integers(0, 3, 200_000)))
+    registered = rng.random(200_000) < np.where(units[:, 1] == 0, 0.5, 0.01)
+    chosen = rng.choice(200_000, 20_000, replace=False)
+    table = CellTable.from_codes(units[chosen], KEYS, 200_000)
+    registry = Registry.of(CellTable.from_codes(units[registered], KEYS, 200_000), table)
+    old = registry.cells[:, 1] == 0
+    np.testing.assert_allclose(registry.coverage[old], 0.5, atol=0.02)
+    # By sex it is about 0.17, which is more than a hundredth: cautious.
+    np.testing.assert_allclose(registry.coverage[~old], 0.173, atol=0.02)
+
+
+def test_summary_of_draws():
+    table = survey()
+    codes = [[0, 1], [0, 1], [0, 2], [1, 2], [-1, 0]]
+    registry = Registry.of(registry_table(codes), table)
+    observer = RegistryMeasures(measures=RiskMeasures.of(table), registry=registry)
+    draws = sample(
+        Toy(), table, observer, seed=2, plan=Plan(n_chains=2, stop=StopRule(max_sweeps=400))
+    )
+    risk = registry_risk(draws, registry)
+    assert 0 <= risk.tau1.lower <= risk.tau1.mean <= risk.tau1.upper <= 2
+    assert np.isnan(risk.r1).tolist() == (~registry.unique).tolist()
+    unique = registry.unique
+    assert (risk.r1_lower[unique] <= risk.r1[unique]).all()
+    assert (risk.r1[unique] <= risk.r1_upper[unique]).all()
+    assert (risk.population >= registry.shown).all()
+    # What is drawn and what is expected agree on average.
+    n = int(draws.totals.n_draws[0])
+    drawn = draws.retained("registry_tau1")
+    expected = risk.r1[unique].sum()
+    assert abs(drawn.mean() - expected) < stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(2 / n)
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_nothing_is_said_of_what_is_not_known(unknown):
+    table = survey()
+    ages = ("ancient", "child", "old") if unknown else ("child", "old", "young")
+    registry = Registry.of(registry_table([[0, 0], [1, 2]], ages), table)
+    observer = RegistryMeasures(measures=RiskMeasures.of(table), registry=registry)
+    draws = sample(
+        Toy(), table, observer, seed=2, plan=Plan(n_chains=1, stop=StopRule(max_sweeps=60))
+    )
+    risk = registry_risk(draws, registry)
+    assert np.isnan(risk.r2).tolist() == registry.unknown.tolist()
+    assert np.isnan(risk.population).tolist() == registry.unknown.tolist()
