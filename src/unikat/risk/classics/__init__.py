@@ -1,0 +1,1 @@
+"""The classic measures: functions of the sample's table alone, without a model or draws."""
