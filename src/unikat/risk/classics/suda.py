@@ -38,7 +38,7 @@ Lacking: TypeAlias = Literal["matches", "differs"]
 
 MOST_KEYS = 62
 """A set of keys is the bits of one signed integer."""
-MOST_WORK = 10**11
+MOST_WORK = 3 * 10**10
 """Sets of keys times patterns: up to about half an hour."""
 MOST_FOUND = 50_000_000
 """MSUs of all records together: up to about 1.6 GB."""
@@ -132,8 +132,8 @@ def suda2(
     Notes
     -----
     There are sum_{k <= largest} C(M, k) sets of keys; the work is at most that number times the
-    number of patterns, and much less where small sets single many records out. Memory: 16 bytes
-    for each MSU, and for each pattern some 24 bytes per key.
+    number of patterns, and much less where small sets single many records out. Memory: 16 to 32
+    bytes for each MSU, and for each pattern some 50 bytes per key.
 
     Examples
     --------
