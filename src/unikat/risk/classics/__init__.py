@@ -1,0 +1,1 @@
+"""Classic measures: functions of a table of cells, without draws."""
