@@ -11,8 +11,16 @@ import math
 import numpy as np
 
 from unikat.kernels.jit import device, kernel
-from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_RATE, gamma, seek
+from unikat.kernels.random import (
+    GENERATOR_SIZE,
+    PURPOSE_IMPUTE,
+    PURPOSE_RATE,
+    gamma,
+    seek,
+    uniform,
+)
 from unikat.kernels.random_rates import hashed
+from unikat.kernels.zeros import find
 
 _MANY = 16.0
 """Frequencies from which on the power series converges for any p, in 90 terms."""
@@ -93,3 +101,22 @@ def draw_rates(key, sweep, cells, counts, odds, rates):
     for i in range(cells.shape[0]):
         seek(generator, key, hashed(cells[i]), sweep, PURPOSE_RATE)
         rates[i] = odds[i] * gamma(generator, counts[i])
+
+
+@kernel
+def choose(key, sweep, times, start, candidates, below, chosen):
+    """Draw one of its pattern's candidates for every record, in proportion to their sizes.
+
+    Pattern q has times[q] records and the candidates start[q] to start[q+1]-1, their sizes added up
+    in below. chosen (sum(times),) is left as it is where a pattern has none.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    record = 0
+    for q in range(times.shape[0]):
+        first, last = start[q], start[q + 1]
+        for _ in range(times[q]):
+            if first < last:
+                seek(generator, key, record, sweep, PURPOSE_IMPUTE)
+                point = uniform(generator) * below[last - 1]
+                chosen[record] = candidates[find(below, first, last, point)]
+            record += 1
