@@ -327,10 +327,7 @@ def meetings(cells: Int32, n_levels: Sequence[int]) -> Iterator[Meeting]:
     >>> sum(int((one.wanted[:, None] == one.offered).sum()) for one in met)
     4
     """
-    present = cells != MISSING
-    masks, mask_of = np.unique(present, axis=0, return_inverse=True)
-    mask_of = mask_of.ravel()
-    members = [np.flatnonzero(mask_of == m) for m in range(len(masks))]
+    members, masks = by_known_keys(cells)
     parts = _parts_of_ids(cells, n_levels)
     whole = parts.sum(axis=0)
     for asking, mask in zip(members, masks, strict=True):
@@ -355,6 +352,29 @@ def meetings(cells: Int32, n_levels: Sequence[int]) -> Iterator[Meeting]:
                     cells[np.ix_(asking, columns)], cells[np.ix_(answering, columns)], levels
                 )
                 yield met._replace(asking=asking[met.asking], answering=answering[met.answering])
+
+
+def by_known_keys(cells: Int32) -> tuple[list[Int64], Bool]:
+    """Group patterns by the keys they know.
+
+    Parameters
+    ----------
+    cells
+        (n, n_keys) codes, -1 where missing.
+
+    Returns
+    -------
+    members, masks
+        Rows of each group; and (n_groups, n_keys), the keys that it knows.
+    """
+    known = cells != MISSING
+    # Much faster than to sort the rows of a matrix.
+    ids = pattern_ids(known.astype(np.int32) - 1, [1] * cells.shape[1])
+    _, first, group_of = np.unique(ids, return_index=True, return_inverse=True)
+    order = np.argsort(group_of, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(group_of))[:-1])
+    # Of nothing there is one empty part, and no group.
+    return members[: len(first)], known[first]
 
 
 def meeting(asking: Int32, answering: Int32, n_levels: Sequence[int]) -> Meeting:

@@ -18,8 +18,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.table import CellTable, meeting
+from unikat._typing import Float64, Int32, Int64
+from unikat.data.table import CellTable, by_known_keys, meeting
 from unikat.kernels import individual as kernels
 from unikat.kernels.zeros import Diagram
 from unikat.kernels.zeros import complete as complete_possibly
@@ -160,7 +160,8 @@ class IndividualRisk:
         expected = occupied.sizes - occupied.counts
         expected = expected if expected.any() else occupied.sizes
         sums = _summed(cells, occupied.cells, expected[:, None], data.n_levels)[:, 0]
-        return sums / expected.sum()
+        shares: Float64 = sums / expected.sum()
+        return shares
 
     def integrated_risk(
         self,
@@ -297,19 +298,11 @@ class IndividualRisk:
         return chosen, (free - data.offsets[:-1]).astype(np.int32)
 
 
-def _by_mask(cells: Int32) -> list[tuple[Int64, Int64]]:
-    """Rows of the patterns that know the same keys, and these keys."""
-    masks, which = np.unique(cells >= 0, axis=0, return_inverse=True)
-    known: list[Bool] = list(masks)
-    return [
-        (np.flatnonzero(which.ravel() == m), np.flatnonzero(mask)) for m, mask in enumerate(known)
-    ]
-
-
 def _summed(cells: Int32, occupied: Int32, values: Float64, n_levels: tuple[int, ...]) -> Float64:
     """Sum values (n_occupied, n_values) over the occupied cells that complete each pattern."""
     sums = np.zeros((len(cells), values.shape[1]))
-    for rows, keys in _by_mask(cells):
+    for rows, mask in zip(*by_known_keys(cells), strict=True):
+        keys = np.flatnonzero(mask)
         levels = [n_levels[j] for j in keys.tolist()]
         met = meeting(cells[np.ix_(rows, keys)], occupied[:, keys], levels)
         for j, column in enumerate(values.T):
@@ -323,7 +316,8 @@ def _candidates(
 ) -> tuple[Int64, Int64, Float64]:
     """Cells that complete each pattern: first of each pattern, cells, and their sizes added up."""
     owners, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for rows, keys in _by_mask(patterns):
+    for rows, mask in zip(*by_known_keys(patterns), strict=True):
+        keys = np.flatnonzero(mask)
         levels = [n_levels[j] for j in keys.tolist()]
         met = meeting(patterns[np.ix_(rows, keys)], cells[:, keys], levels)
         answering = met.answering[np.argsort(met.offered, kind="stable")]
