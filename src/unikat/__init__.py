@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unikat.models.empirical_bayes import ElamirSkinner, SkinnerHolmes
     from unikat.models.gom import GoM
     from unikat.models.hdp import HDP
+    from unikat.models.individual_risk import IndividualRisk
     from unikat.models.latent_class import LatentClass
     from unikat.models.loglinear import LogLinear
     from unikat.models.mixed_effects import MixedEffects
@@ -43,6 +44,7 @@ __all__ = [
     "Design",
     "ElamirSkinner",
     "GoM",
+    "IndividualRisk",
     "Key",
     "LatentClass",
     "LogLinear",
@@ -73,6 +75,7 @@ _MODULES = {
     "ElamirSkinner": "unikat.models.empirical_bayes",
     "SkinnerHolmes": "unikat.models.empirical_bayes",
     "MixedEffects": "unikat.models.mixed_effects",
+    "IndividualRisk": "unikat.models.individual_risk",
     "Candidate": "unikat.risk.compare",
     "CellTable": "unikat.data",
     "ComparisonSettings": "unikat.risk.compare",

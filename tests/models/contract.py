@@ -111,6 +111,14 @@ TRAITS: dict[str, Traits] = {
         law="predictive_probabilities",
         tolerance=1e-12,
     ),
+    "individual-risk": Traits(
+        chain=False,
+        independent=False,
+        law="predictive_probabilities",
+        tolerance=1e-12,
+        # Of cells without records it knows nothing.
+        positive=False,
+    ),
 }
 """Every model stands here, with the variants that the tests run over."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,8 @@ Missing: TypeAlias = Literal["integrate", "level", "wildcard"]
 """What a missing key is: unknown and integrated over, a level of its own, or matching any."""
 
 _ROOM = 2**62
+
+Sums = TypeVar("Sums", Int64, Float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,7 +179,7 @@ class CellTable:
         A record counts for a pattern if the two agree on every key that both have. Equal to
         `counts` where nothing is missing.
         """
-        return _count_matches(self.cells, self.counts, self.n_levels)
+        return match_sums(self.cells, self.counts[:, None], self.n_levels)[:, 0]
 
     @cached_property
     def unique(self) -> Bool:
@@ -294,14 +296,41 @@ def _checked_codes(codes: ArrayLike, keys: Sequence[Key], missing: Missing) -> A
     return array.astype(np.int32, copy=False)
 
 
-def _count_matches(cells: Int32, counts: Int64, n_levels: tuple[int, ...]) -> Int64:
-    present = cells != MISSING
-    if present.all():
-        return counts.copy()
-    masks, mask_of = np.unique(present, axis=0, return_inverse=True)
-    mask_of = mask_of.ravel()
-    members = [np.flatnonzero(mask_of == m) for m in range(len(masks))]
-    matches = np.zeros(len(cells), dtype=np.int64)
+class Meeting(NamedTuple):
+    """Rows that ask and rows that answer; those with equal numbers agree."""
+
+    asking: Int64
+    """(n_asking,) rows."""
+    answering: Int64
+    """(n_answering,) rows."""
+    wanted: Int64
+    """(n_asking,) number of what a row asks for, 0 to n_numbers-1."""
+    offered: Int64
+    """(n_answering,) number of what a row answers with, 0 to n_numbers-1."""
+    n_numbers: int
+
+
+def meetings(cells: Int32, n_levels: Sequence[int]) -> Iterator[Meeting]:
+    """Find all pairs of compatible patterns: those that agree on every key both of them know.
+
+    Every ordered pair, a pattern and itself too, is in one meeting.
+
+    Parameters
+    ----------
+    cells
+        (n, n_keys) codes, -1 where missing.
+    n_levels
+        Levels of each key.
+
+    Examples
+    --------
+    >>> met = list(meetings(np.array([[0, 1], [-1, 1]], np.int32), (2, 2)))
+    >>> sum(int((one.wanted[:, None] == one.offered).sum()) for one in met)
+    4
+    """
+    members, masks = by_known_keys(cells)
+    parts = _parts_of_ids(cells, n_levels)
+    whole = parts.sum(axis=0)
     for asking, mask in zip(members, masks, strict=True):
         # What two patterns must agree on are the keys both have. Masks that share the same keys
         # with this one are answered together by one lookup of the projected patterns.
@@ -309,13 +338,112 @@ def _count_matches(cells: Int32, counts: Int64, n_levels: tuple[int, ...]) -> In
         group_of = group_of.ravel()
         for g, common in enumerate(shared):
             answering = np.concatenate([members[m] for m in np.flatnonzero(group_of == g)])
-            columns = np.flatnonzero(common)
-            rows = np.concatenate([asking, answering])
-            ids = pattern_ids(cells[np.ix_(rows, columns)], [n_levels[j] for j in columns])
-            wanted, offered = ids[: len(asking)], ids[len(asking) :]
-            values, where = np.unique(offered, return_inverse=True)
-            totals = np.zeros(len(values), dtype=np.int64)
-            np.add.at(totals, where, counts[answering])
-            place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
-            matches[asking] += np.where(values[place] == wanted, totals[place], 0)
-    return matches
+            if len(parts):
+                # The identifier of the whole less that of the other keys, of which most are few.
+                others = np.flatnonzero(~common)
+                wanted, offered = whole[asking], whole[answering]
+                for j in others:
+                    wanted -= parts[j, asking]
+                    offered -= parts[j, answering]
+                yield _met(wanted, offered, asking, answering)
+            else:
+                columns = np.flatnonzero(common)
+                levels = [n_levels[j] for j in columns.tolist()]
+                met = meeting(
+                    cells[np.ix_(asking, columns)], cells[np.ix_(answering, columns)], levels
+                )
+                yield met._replace(asking=asking[met.asking], answering=answering[met.answering])
+
+
+def by_known_keys(cells: Int32) -> tuple[list[Int64], Bool]:
+    """Group patterns by the keys they know.
+
+    Parameters
+    ----------
+    cells
+        (n, n_keys) codes, -1 where missing.
+
+    Returns
+    -------
+    members, masks
+        Rows of each group; and (n_groups, n_keys), the keys that it knows.
+    """
+    known = cells != MISSING
+    # Much faster than to sort the rows of a matrix.
+    ids = pattern_ids(known.astype(np.int32) - 1, [1] * cells.shape[1])
+    _, first, group_of = np.unique(ids, return_index=True, return_inverse=True)
+    order = np.argsort(group_of, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(group_of))[:-1])
+    # Of nothing there is one empty part, and no group.
+    return members[: len(first)], known[first]
+
+
+def meeting(asking: Int32, answering: Int32, n_levels: Sequence[int]) -> Meeting:
+    """Find the rows of two lists of codes that are equal; rows without an equal may be left out.
+
+    Parameters
+    ----------
+    asking, answering
+        (n_asking, n_keys), (n_answering, n_keys) codes, -1 to n_levels-1.
+    n_levels
+        Levels of each key.
+    """
+    ids = pattern_ids(np.concatenate((asking, answering)), n_levels)
+    wanted, offered = ids[: len(asking)], ids[len(asking) :]
+    return _met(wanted, offered, np.arange(len(asking)), np.arange(len(answering)))
+
+
+def _parts_of_ids(cells: Int32, n_levels: Sequence[int]) -> Int64:
+    """Terms that add up to an identifier of a pattern, (n_keys, n), 0 where missing.
+
+    Empty where they would not fit in 62 bits.
+    """
+    strides, size = [], 1
+    for levels in n_levels:
+        strides.append(size)
+        size *= levels + 1
+    if size > _ROOM:
+        return np.empty((0, len(cells)), np.int64)
+    return (cells.T + np.int64(1)) * np.array(strides, np.int64)[:, None]
+
+
+def _met(wanted: Int64, offered: Int64, asking: Int64, answering: Int64) -> Meeting:
+    """Number the identifiers of the shorter side, and look the other side up."""
+    turned = len(wanted) > len(offered)
+    few, many = (offered, wanted) if turned else (wanted, offered)
+    values, few = np.unique(few, return_inverse=True)
+    found = np.zeros(len(many), np.bool_)
+    if len(values):
+        place = np.minimum(np.searchsorted(values, many), len(values) - 1)
+        found = values[place] == many
+        many = place
+    if turned:
+        return Meeting(asking[found], answering, many[found], few, len(values))
+    return Meeting(asking, answering[found], few, many[found], len(values))
+
+
+def match_sums(cells: Int32, values: Sums, n_levels: Sequence[int]) -> Sums:
+    """Sum values over the patterns compatible with each, itself among them.
+
+    Parameters
+    ----------
+    cells
+        (n, n_keys) codes, -1 where missing.
+    values
+        (n, n_values) of each pattern; whole numbers are summed as such.
+    n_levels
+        Levels of each key.
+
+    Returns
+    -------
+    Sums
+        (n, n_values).
+    """
+    if (cells != MISSING).all():
+        return values.copy()
+    sums = np.zeros_like(values)
+    for met in meetings(cells, n_levels):
+        totals = np.zeros((met.n_numbers, values.shape[1]), values.dtype)
+        np.add.at(totals, met.offered, values[met.answering])
+        sums[met.asking] += totals[met.wanted]
+    return sums

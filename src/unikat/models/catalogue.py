@@ -11,13 +11,23 @@ from unikat.models.auto import Auto
 from unikat.models.empirical_bayes import ElamirSkinner, SkinnerHolmes
 from unikat.models.gom import GoM
 from unikat.models.hdp import HDP
+from unikat.models.individual_risk import IndividualRisk
 from unikat.models.latent_class import LatentClass
 from unikat.models.loglinear import LogLinear
 from unikat.models.mixed_effects import MixedEffects
 
 MODELS: dict[str, type[Any]] = {
     model.name: model
-    for model in (HDP, GoM, LatentClass, LogLinear, SkinnerHolmes, ElamirSkinner, MixedEffects)
+    for model in (
+        HDP,
+        GoM,
+        LatentClass,
+        LogLinear,
+        SkinnerHolmes,
+        ElamirSkinner,
+        MixedEffects,
+        IndividualRisk,
+    )
 }
 """Filled from here alone."""
 
