@@ -66,7 +66,7 @@ def make_sampling(
     if column is None:
         assert design.population_size is not None
         return None, design.population_size
-    weights = _numbers(connection, columns[column], column, name)
+    weights = numbers_of(connection, columns[column], column, name)
     if design.inclusion is not None:
         _refuse(weights > 1.0, column, name, "are above 1", "Inclusion probabilities are at most 1")
         weights = 1.0 / weights
@@ -106,8 +106,16 @@ def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32,
     return codes[found], levels
 
 
-def _numbers(connection: duckdb.DuckDBPyConnection, column: str, called: str, name: str) -> Float64:
-    """Read positive numbers, one for each record."""
+def numbers_of(
+    connection: duckdb.DuckDBPyConnection, column: str, called: str, name: str
+) -> Float64:
+    """Read a column of positive numbers, one for each record, from the view ``source``.
+
+    Raises
+    ------
+    DataError
+        If a value is missing, no number, not finite, or not above 0.
+    """
     number = f"TRY_CAST(trim(({column})::VARCHAR) AS DOUBLE)"
     rows = connection.sql(
         f"SELECT coalesce({number}, 'nan'::DOUBLE) AS v, "
@@ -124,8 +132,7 @@ def _numbers(connection: duckdb.DuckDBPyConnection, column: str, called: str, na
     _refuse(values < 0.0, called, name, "are negative", "It must hold numbers above 0")
     _refuse(
         values == 0.0, called, name, "are 0",
-        "A record in the file stands for itself at least; leave out records that do not belong to "
-        "the sample",
+        "It must hold numbers above 0; correct them, or leave these records out",
     )  # fmt: skip
     return values
 
