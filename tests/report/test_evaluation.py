@@ -165,7 +165,7 @@ def test_a_study_that_differs_is_not_resumed(study: tuple[Path, Any], tmp_path: 
     for changes, name in (
         ({"sampling": {**SAMPLING, "seed": 2}}, "seed"),
         ({"sampling": {**SAMPLING, "max_sweeps": 61}}, "max_sweeps"),
-        ({"keys": ["AGE", "PLACE"]}, "data, keys, strata or impossible combinations"),
+        ({"keys": ["AGE", "PLACE"]}, "data, keys, strata, sizes or impossible combinations"),
         ({"design": "bernoulli"}, "design"),
     ):
         with pytest.raises(OutputError, match=f"these differ: {name}"):

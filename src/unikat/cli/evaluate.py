@@ -37,6 +37,9 @@ _PLACES = {
     "models": ("models",),
     "design": ("design",),
     "strata": ("strata",),
+    "allocation": ("allocation",),
+    "power": ("power",),
+    "size": ("size",),
     "level": ("level",),
 }
 
@@ -50,9 +53,16 @@ def _options(command: Command) -> Command:
         click.option("--repeats", metavar="N", help="Samples of each size.  [default: 20]"),
         click.option("--models", metavar="A,B,...", help="Models, with options after colons: "
                      "hdp,gom:components=30,'loglinear:terms=A + B:C'.  [default: hdp]"),
-        click.option("--design", metavar="HOW", help="simple (without replacement), bernoulli, or "
-                     "stratified (proportionally).  [default: simple]"),
+        click.option("--design", metavar="HOW", help="simple (without replacement), bernoulli, "
+                     "stratified, or pps (with probabilities in proportion to a size).  "
+                     "[default: simple]"),
         click.option("--strata", metavar="COLUMN", help="Column of the strata."),
+        click.option("--allocation", metavar="HOW", help="How strata share a sample: proportional, "
+                     "equal, or power (of their sizes).  [default: proportional]"),
+        click.option("--power", metavar="Q", help="Power of the strata's sizes, from 0 to 1, for "
+                     "--allocation power.  [default: 0.5]"),
+        click.option("--size", metavar="COLUMN", help="Column of the units' sizes, for --design "
+                     "pps."),
         *READING,
         *ZEROS,
         click.option("--chains", metavar="N", help="Chains of each fit.  [default: 4]"),

@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Literal, TypeAlias
 
+from unikat.data.design import CLASS
 from unikat.errors import DataError, SpecError, suggest
 
 RuleName: TypeAlias = Literal["quantile", "width", "cut"]
@@ -68,6 +69,11 @@ def parse_keys(keys: str | Sequence[str], columns: Sequence[str], source: str) -
         raise SpecError(
             f"Key {twice[0]!r} is listed more than once; list each key variable once, with one "
             "binning rule at most."
+        )
+    if CLASS in names:
+        raise SpecError(
+            f"A key may not be called {CLASS!r}, which is what models call the class of records "
+            "that were drawn with equal chances; rename the column."
         )
     if len(specs) == 1:
         raise SpecError(

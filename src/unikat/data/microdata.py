@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unikat._typing import Int32, Int64
+from unikat._typing import Float64, Int32, Int64
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, quoted, session
 from unikat.data.keys import Key
 from unikat.data.levels import CodedKey, clean_rows
-from unikat.data.sampling import codes_of, make_sampling
+from unikat.data.sampling import codes_of, make_sampling, numbers_of
 from unikat.data.sources import Source
 from unikat.data.table import CellTable, Missing
 from unikat.errors import DataError, suggest
@@ -187,6 +188,42 @@ class Microdata:
         >>> codes.tolist(), values
         ([1, 0], ['7', '12'])
         """
+        with self._attached(column) as connection:
+            return codes_of(connection, "c0")
+
+    def numbers(self, column: str) -> Float64:
+        """Read any column of positive numbers, such as sizes of firms.
+
+        Parameters
+        ----------
+        column
+            Name of a column of the data, key or not.
+
+        Returns
+        -------
+        Float64
+            (n_records,) in the order of the input.
+
+        Raises
+        ------
+        DataError
+            If there is no such column; if a value is missing, no number, not finite, or not above
+            0; or the file has changed since it was read.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from unikat.data import Design, read
+        >>> frame = pd.DataFrame({"SEX": [1, 2], "AGE": [30, 41], "STAFF": ["12", "7.5"]})
+        >>> read(frame, ["SEX", "AGE"], Design(population_size=9)).numbers("STAFF").tolist()
+        [12.0, 7.5]
+        """
+        with self._attached(column) as connection:
+            return numbers_of(connection, "c0", column, self.name)
+
+    @contextmanager
+    def _attached(self, column: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Give a connection whose view ``source`` has the column as c0."""
         if column not in self._source.columns:
             raise DataError(
                 f"{self.name} has no column {column!r}.{suggest(column, self._source.columns)}"
@@ -194,7 +231,7 @@ class Microdata:
         self._source.check_unchanged()
         with session(self._source.files, name=self.name) as connection:
             self._source.attach(connection, [column])
-            return codes_of(connection, "c0")
+            yield connection
 
     def _pack(
         self, connection: duckdb.DuckDBPyConnection, words: Sequence[Sequence[_Digit]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.design import Design, Sampling
+from unikat.data.design import LARGEST_POPULATION, Design, Sampling
 from unikat.data.numbers import number_meant, number_shown
 from unikat.errors import DataError, SpecError, suggest
 
@@ -66,10 +67,11 @@ def make_sampling(
     if column is None:
         assert design.population_size is not None
         return None, design.population_size
-    weights = _numbers(connection, columns[column], column, name)
+    weights = numbers_of(connection, columns[column], column, name)
     if design.inclusion is not None:
         _refuse(weights > 1.0, column, name, "are above 1", "Inclusion probabilities are at most 1")
-        weights = 1.0 / weights
+        with np.errstate(over="ignore"):
+            weights = 1.0 / weights
     return _weighted(weights, strata, design, column, name)
 
 
@@ -88,13 +90,8 @@ def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32,
     encoded = table.column(0).combine_chunks().dictionary_encode()
     values = [str(value).strip() for value in encoded.dictionary.to_pylist()]
     found = np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.int64)
-    numbers = [number_meant(value) for value in values]
     empty = [value in ("", "nan", "NaN") for value in values]
-    # 1 and 1.0 are the same value of a column of numbers.
-    shown = [
-        number_shown(number) if number is not None and np.isfinite(number) else value
-        for value, number in zip(values, numbers, strict=True)
-    ]
+    shown = [_normal(value) for value in values]
     kept = {text for text, without in zip(shown, empty, strict=True) if not without}
     numeric = all(number_meant(text) is not None for text in kept)
     levels = sorted(kept, key=(lambda text: (number_meant(text) or 0.0, text)) if numeric else str)
@@ -106,8 +103,16 @@ def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32,
     return codes[found], levels
 
 
-def _numbers(connection: duckdb.DuckDBPyConnection, column: str, called: str, name: str) -> Float64:
-    """Read positive numbers, one for each record."""
+def numbers_of(
+    connection: duckdb.DuckDBPyConnection, column: str, called: str, name: str
+) -> Float64:
+    """Read a column of positive numbers, one for each record, from the view ``source``.
+
+    Raises
+    ------
+    DataError
+        If a value is missing, no number, not finite, or not above 0.
+    """
     number = f"TRY_CAST(trim(({column})::VARCHAR) AS DOUBLE)"
     rows = connection.sql(
         f"SELECT coalesce({number}, 'nan'::DOUBLE) AS v, "
@@ -124,8 +129,7 @@ def _numbers(connection: duckdb.DuckDBPyConnection, column: str, called: str, na
     _refuse(values < 0.0, called, name, "are negative", "It must hold numbers above 0")
     _refuse(
         values == 0.0, called, name, "are 0",
-        "A record in the file stands for itself at least; leave out records that do not belong to "
-        "the sample",
+        "It must hold numbers above 0; correct them, or leave these records out",
     )  # fmt: skip
     return values
 
@@ -173,8 +177,13 @@ def _sizes(given: Mapping[str, int], labels: list[str], column: str, name: str) 
 
 
 def _normal(text: str) -> str:
-    number = number_meant(text.strip())
-    return text.strip() if number is None or not np.isfinite(number) else number_shown(number)
+    """Write a value one way: 1 and 1.0 are the same value of a column of numbers."""
+    text = text.strip()
+    number = number_meant(text)
+    # Long whole numbers, as identifiers are, stay exact.
+    if number is None or (isinstance(number, float) and not math.isfinite(number)):
+        return text
+    return str(number) if isinstance(number, int) else number_shown(number)
 
 
 def _stratified(
@@ -203,7 +212,13 @@ def _stratified(
 def _weighted(
     weights: Float64, strata: Int32 | None, design: Design, column: str, name: str
 ) -> tuple[Sampling, int]:
-    total = float(weights.sum())
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if total >= LARGEST_POPULATION and not (design.relative_weights and math.isfinite(total)):
+        raise DataError(
+            f"{name}, column {column!r}: the weights sum to {total:.3g}, which is no size of a "
+            "population; correct the column."
+        )
     size = round(total) if design.population_size is None else design.population_size
     design_known = Design(population_size=size)
     design_known.check(len(weights))

@@ -205,9 +205,11 @@ class CsvSource(FileSource):
             listed = ", ".join(
                 f"f{self.columns.index(name)} AS c{j}" for j, name in enumerate(names)
             )
+            self._kept = None
+            # Where the file is there already, DuckDB would write beside it, which is not allowed.
             connection.execute(
                 f"COPY (SELECT {listed} FROM {self._relation}) TO {quoted(str(self._aside))} "
-                "(FORMAT parquet)"
+                "(FORMAT parquet, USE_TMP_FILE false)"
             )
             self._kept = tuple(names)
         connection.execute(

@@ -32,7 +32,7 @@ from unikat.report.evaluation_store import FOLDER as TASKS
 from unikat.report.evaluation_store import FitStore
 from unikat.report.evaluation_summary import EvaluationSummary, summarise
 from unikat.report.files import all_or_nothing, create, finish, json_text, make_folder, write_text
-from unikat.report.source import UNKNOWN, tabulate, without_conflicts
+from unikat.report.source import UNKNOWN, open_data, tabulate, without_conflicts
 from unikat.risk.designs import Population
 from unikat.risk.evaluate import Evaluation, Study, StudyProgress, check_study, evaluate
 from unikat.risk.scores import FitScore
@@ -95,6 +95,8 @@ def run(
         sizes=spec.sample_sizes(population.n_units),
         repeats=spec.repeats,
         design=spec.design,
+        allocation=spec.allocation,
+        power=0.5 if spec.power is None else spec.power,
         seed=spec.sampling.seed,
         plan=plan,
         level=spec.level,
@@ -164,13 +166,16 @@ def read_population(spec: EvaluationSpec) -> tuple[Population, Handled | None]:
     ------
     DataError, SpecError
         If it cannot be read, or a unit has a missing key that is not taken as a level, or an
-        impossible combination that is not to be left out.
+        impossible combination that is not to be left out; if the strata or the sizes of the units
+        cannot be used.
     """
     # The population size is the number of rows, which is not known before they are read.
-    table = tabulate(spec.data, spec.keys, UNKNOWN)
+    microdata = open_data(spec.data, spec.keys, UNKNOWN)
+    table = microdata.tabulate()
     strata = None if spec.strata is None else _strata(spec, table.n_records)
+    measure = None if spec.size is None else microdata.numbers(spec.size)
     if spec.zeros is None:
-        return Population.of(table, strata), None
+        return Population.of(table, strata, measure), None
     handled = without_conflicts(table, spec.zeros, spec.data)
     if handled.n_set_missing and spec.data.missing != "level":
         raise DataError(
@@ -181,7 +186,9 @@ def read_population(spec: EvaluationSpec) -> tuple[Population, Handled | None]:
         )
     if strata is not None:
         strata = strata[handled.kept]
-    return Population.of(handled.table, strata), handled
+    if measure is not None:
+        measure = measure[handled.kept]
+    return Population.of(handled.table, strata, measure), handled
 
 
 def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
@@ -247,7 +254,7 @@ def _identity(study: Study, population: Population) -> dict[str, str]:
     stop = study.plan.stop
     return {
         "data, keys or strata": population.fingerprint,
-        "design": study.design,
+        "design": _design(study),
         "seed": str(study.seed),
         "chains": str(study.plan.n_chains),
         "thin": str(study.plan.thin),
@@ -258,6 +265,13 @@ def _identity(study: Study, population: Population) -> dict[str, str]:
         "level": repr(float(study.level)),
         "unikat version": package_version(),
     }
+
+
+def _design(study: Study) -> str:
+    if study.allocation == "proportional":
+        return study.design
+    power = f" {float(study.power)!r}" if study.allocation == "power" else ""
+    return f"{study.design}, {study.allocation}{power}"
 
 
 def _completed(spec: EvaluationSpec, study: Study) -> EvaluationSpec:

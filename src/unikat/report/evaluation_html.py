@@ -9,7 +9,13 @@ from markupsafe import Markup
 
 from unikat.report import evaluation_figures as figures
 from unikat.report import html, wording
-from unikat.report.evaluation_summary import HEAD, EvaluationSummary, rows, signed
+from unikat.report.evaluation_summary import (
+    HEAD,
+    EvaluationSummary,
+    StudyFacts,
+    rows,
+    signed,
+)
 from unikat.report.zeros_facts import on_page
 from unikat.risk.scores import N_CUTOFFS, CutoffScore, FitScore, ModelScore
 
@@ -60,7 +66,7 @@ def render(summary: EvaluationSummary, scores: Sequence[FitScore]) -> str:
         duration=wording.duration,
         share=_share,
         level=f"{100 * summary.study.level:g}%",
-        design=_DESIGNS[summary.study.design],
+        design=_drawn(summary.study),
         command="unikat evaluate evaluation.toml --out NEW_FOLDER",
     )
 
@@ -68,8 +74,28 @@ def render(summary: EvaluationSummary, scores: Sequence[FitScore]) -> str:
 _DESIGNS = {
     "simple": "simple random sampling without replacement",
     "bernoulli": "Bernoulli sampling (each unit by itself, so the size varies)",
-    "stratified": "stratified random sampling, each stratum with its share of the sample",
+    "stratified": "stratified random sampling, ",
+    "pps": "sampling with probabilities in proportion to a size (randomised systematic); the "
+    "models were told the weights, the inverses of these, scaled to sum to the population",
 }
+_ALLOCATIONS = {
+    "proportional": "each stratum with its share of the sample",
+    "equal": "as many units from every stratum, or all where it has fewer",
+    "power": "shares in proportion to the strata's sizes to the power ",
+}
+
+
+def _drawn(study: StudyFacts) -> str:
+    """Say how the samples were drawn, and what the models were told of it."""
+    said = _DESIGNS[study.design]
+    if study.allocation is None:
+        return said
+    said += _ALLOCATIONS[study.allocation]
+    if study.power is not None:
+        said += f"{study.power:g}"
+    if study.allocation != "proportional":
+        said += "; the models were told the strata and their sizes"
+    return said
 
 
 def _answer(summary: EvaluationSummary) -> str:

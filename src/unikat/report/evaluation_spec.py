@@ -44,9 +44,15 @@ class EvaluationSpec(Spec):
     repeats: int = Field(default=20, ge=1, le=1_000_000)
     models: tuple[str, ...] = ("hdp",)
     """Models with their options: `hdp`, `gom:components=30`."""
-    design: Literal["simple", "bernoulli", "stratified"] = "simple"
+    design: Literal["simple", "bernoulli", "stratified", "pps"] = "simple"
     strata: str | None = None
     """Column of the strata."""
+    allocation: Literal["proportional", "equal", "power"] = "proportional"
+    """How the strata share a sample."""
+    power: float | None = Field(default=None, ge=0, le=1)
+    """Of the sizes of the strata, where they share it by power; None: 0.5."""
+    size: str | None = None
+    """Column of the sizes of the units, for probabilities in proportion to it."""
     level: Share = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals."""
     sampling: SamplingSpec = SamplingSpec()
@@ -66,13 +72,30 @@ class EvaluationSpec(Spec):
         return (sizes,) if isinstance(sizes, int) else sizes
 
     @model_validator(mode="after")
-    def _strata_fit_the_design(self) -> Self:
+    def _columns_fit_the_design(self) -> Self:
         if self.design == "stratified" and self.strata is None:
             raise ValueError("the stratified design needs the column of the strata (--strata)")
         if self.design != "stratified" and self.strata is not None:
             raise ValueError(
                 f"strata are given, but the design is {self.design}; add --design stratified, or "
                 "leave the strata out"
+            )
+        if self.design != "stratified" and self.allocation != "proportional":
+            raise ValueError(
+                f"the allocation is {self.allocation}, but the design is {self.design}; add "
+                "--design stratified, or leave the allocation out"
+            )
+        if self.power is not None and self.allocation != "power":
+            raise ValueError(
+                f"power is given, but the allocation is {self.allocation}; add --allocation power, "
+                "or leave the power out"
+            )
+        if self.design == "pps" and self.size is None:
+            raise ValueError("the design pps needs the column of the units' sizes (--size)")
+        if self.design != "pps" and self.size is not None:
+            raise ValueError(
+                f"a column of sizes is given, but the design is {self.design}; add --design pps, "
+                "or leave the sizes out"
             )
         return self
 

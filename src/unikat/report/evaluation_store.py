@@ -117,7 +117,7 @@ class FitStore:
             )
 
 
-_SAID = {"data, keys or strata": "data, keys, strata or impossible combinations"}
+_SAID = {"data, keys or strata": "data, keys, strata, sizes or impossible combinations"}
 """What messages call a part of a study, where its name in the file says too little."""
 
 

@@ -43,6 +43,12 @@ class StudyFacts:
 
     design: str
     strata: str | None
+    allocation: str | None
+    """How the strata share a sample; None if there are none."""
+    power: float | None
+    """Of the sizes of the strata, where they share it by power."""
+    size: str | None
+    """Column of the units' sizes, to which their probabilities are in proportion."""
     sizes: tuple[int, ...]
     repeats: int
     models: tuple[str, ...]
@@ -132,6 +138,9 @@ def summarise(
     asked = StudyFacts(
         design=study.design,
         strata=spec.strata,
+        allocation=study.allocation if study.design == "stratified" else None,
+        power=study.power if study.allocation == "power" else None,
+        size=spec.size,
         sizes=study.sizes,
         repeats=study.repeats,
         models=evaluation.models,
@@ -301,7 +310,7 @@ def _warnings(evaluation: Evaluation, n_unconverged: int, n_failed: int) -> tupl
         )
     if evaluation.population_size in study.sizes and study.design != "bernoulli":
         said.append("A sample as large as the population is the population: its risk is known.")
-    if study.design == "stratified":
+    if study.design == "stratified" and study.allocation == "proportional":
         said.append(
             "The samples are stratified, while the models take them for simple random samples."
         )

@@ -106,16 +106,17 @@ class Bootstrapped:
         complete = CellTable.from_codes(
             codes[:, :n_keys], table.keys, table.population_size, zeros=table.zeros
         )
-        sampling, exposure = self._sampling(codes)
         # Simulated records are exchangeable, so it does not matter which of them are masked.
         n_masked = table.counts[table.incomplete]
         masks = np.repeat(self.masks, n_masked, axis=0)
         codes[: len(masks), :n_keys][masks] = MISSING
-        sample = replace(self._tabulated(codes[:, :n_keys], table), sampling=sampling)
+        sample = replace(self._tabulated(codes[:, :n_keys], table), sampling=self._sampling(codes))
         # Where a missing key matches any level, so it does in the population: what is unique is a
         # pattern. Else the uniques are those of the complete records.
         uniques = sample if table.missing == "wildcard" else complete
         unique = uniques.cells[uniques.unique]
+        # As many unobserved units of each class as there are: a stratum taken whole stays so.
+        exposure = self.exposure
         chances = exposure.chances(stream, model, state, data, unique)
         poisson = model.population == "poisson"
         r1, r2 = exposure.risk(chances, np.ones(len(unique)), poisson)
@@ -134,24 +135,20 @@ class Bootstrapped:
         size = like.population_size
         return CellTable.from_codes(codes, like.keys, size, like.missing, zeros=like.zeros)
 
-    def _sampling(self, codes: Int32) -> tuple[Sampling | None, Exposure]:
-        """Sampling of a simulated sample, and how the rest of its population relates to it."""
-        if self.table.sampling is None or not isinstance(self.exposure, ByClass):
-            return None, self.exposure
-        sizes = self.table.sampling.sizes
+    def _sampling(self, codes: Int32) -> Sampling | None:
+        """Sampling of a simulated sample."""
+        exposure = self.exposure
+        if self.table.sampling is None or not isinstance(exposure, ByClass):
+            return None
         # A level without a record is in no class that is known.
-        strata = np.maximum(self.exposure.class_of[codes[:, self.exposure.column]], 0).astype(
-            np.int32
-        )
-        sampling = replace(
-            self.table.sampling,
+        strata = np.maximum(exposure.class_of[codes[:, exposure.column]], 0).astype(np.int32)
+        n_h = np.bincount(strata, minlength=len(exposure.unobserved))
+        return Sampling(
             weights=np.ones(len(codes)),
             strata=strata,
-            from_weights=self.exposure.appended,
+            sizes=exposure.unobserved + n_h,
+            from_weights=exposure.appended,
         )
-        # The shares of the classes are those of the model that simulates.
-        unobserved = self.exposure.resampled(strata, sizes).unobserved
-        return sampling, replace(self.exposure, unobserved=unobserved)
 
 
 def _n_imputed(table: CellTable) -> int:

@@ -10,15 +10,23 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unikat._typing import Int32, Int64
+from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.design import Sampling
+from unikat.data.sampling import sampling_of
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, suggest
 from unikat.rng import check_seed
 
-DesignName: TypeAlias = Literal["simple", "bernoulli", "stratified"]
-"""How units are drawn: n without replacement; each by itself with probability n/N; or n without
-replacement with every stratum's share as in the population."""
+DesignName: TypeAlias = Literal["simple", "bernoulli", "stratified", "pps"]
+"""How units are drawn: n without replacement; each by itself with probability n/N; n without
+replacement, a number that is fixed from each stratum; or n without replacement with probabilities
+in proportion to a size."""
+Allocation: TypeAlias = Literal["proportional", "equal", "power"]
+"""How n is shared among strata: as their sizes are, alike, or as a power of their sizes."""
 
+_CERTAIN = 1.0 - 1e-9
+"""Inclusion probabilities from here on are 1: two points of a systematic sample, 1 apart but for
+rounding, then never hit the same unit."""
 _DRAW, _CHAINS = 0, 1
 """What a random number is for; the first part of its address."""
 
@@ -66,24 +74,30 @@ class Population:
     table: CellTable
     """All units; `record_cell` is the pattern of each."""
     strata: Int32 | None = None
-    """(N,) number of the stratum of each unit, from 0."""
+    """(N,) number of the stratum of each unit, from 0, every number with a unit."""
+    measure: Float64 | None = None
+    """(N,) size of each unit, above 0, for sampling with probabilities in proportion to it."""
 
     @classmethod
-    def of(cls, table: CellTable, strata: ArrayLike | None = None) -> Population:
+    def of(
+        cls, table: CellTable, strata: ArrayLike | None = None, measure: ArrayLike | None = None
+    ) -> Population:
         """Take the records of a table as all units of a population.
 
         Parameters
         ----------
         table
-            The units; its population size is not used.
+            The units; its population size and sampling are not used.
         strata
             (N,) whole numbers from 0, one per unit.
+        measure
+            (N,) finite sizes above 0, one per unit.
 
         Raises
         ------
         DataError
             If a key is missing and missing is no level: nobody knows then which units are
-            unique. If the strata do not fit.
+            unique. If strata or sizes do not fit.
         """
         lacking = [
             f"{key.name} {n:,}"
@@ -104,8 +118,16 @@ class Population:
                 raise DataError("The strata must be whole numbers, one for each unit.")
             if numbers.min() < 0:
                 raise DataError("The numbers of the strata must not be negative.")
-            numbers = numbers.astype(np.int32)
-        return cls(table=replace(table, population_size=table.n_records), strata=numbers)
+            numbers = np.unique(numbers, return_inverse=True)[1].astype(np.int32)
+        sizes = None
+        if measure is not None:
+            sizes = np.asarray(measure, np.float64)
+            if sizes.shape != (table.n_records,):
+                raise DataError("The sizes of the units must be numbers, one for each unit.")
+            if not (np.isfinite(sizes) & (sizes > 0.0)).all():
+                raise DataError("The sizes of the units must be finite and above 0.")
+        whole = replace(table, population_size=table.n_records, sampling=None)
+        return cls(table=whole, strata=numbers, measure=sizes)
 
     @property
     def n_units(self) -> int:
@@ -114,20 +136,25 @@ class Population:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the table, the order of the units, and the strata."""
+        """SHA-256 (hex) of the table, the order of the units, the strata and the sizes."""
         digest = hashlib.sha256(self.table.fingerprint.encode())
         digest.update(np.ascontiguousarray(self.table.record_cell, dtype="<i4").data)
         if self.strata is not None:
             digest.update(np.ascontiguousarray(self.strata, dtype="<i4").data)
+        if self.measure is not None:
+            digest.update(b"measure")
+            digest.update(np.ascontiguousarray(self.measure, dtype="<f8").data)
         return digest.hexdigest()
 
-    def sample(self, units: Int64) -> Sample:
+    def sample(self, units: Int64, sampling: Sampling | None = None) -> Sample:
         """Make the sample of some units, with the truth about it.
 
         Parameters
         ----------
         units
             (n,) rows of the population, each at most once, at least one.
+        sampling
+            What each of them stands for; None if all had equal chances.
         """
         table = self.table
         cell = table.record_cell[units]
@@ -140,6 +167,7 @@ class Population:
             cells=np.ascontiguousarray(table.cells[occupied]),
             counts=counts[occupied].astype(np.int64),
             record_cell=place[cell],
+            sampling=sampling,
         )
         return Sample(table=drawn, population_counts=table.counts[occupied])
 
@@ -154,8 +182,75 @@ def check_design(design: str) -> None:
         )
 
 
+def check_allocation(design: str, allocation: str, power: float) -> None:
+    """Refuse an unknown allocation, or one of strata that are not there (SpecError)."""
+    choices = get_args(Allocation)
+    if allocation not in choices:
+        raise SpecError(
+            f"The allocation {allocation!r} is not known; use one of {', '.join(choices)}."
+            + suggest(allocation, choices)
+        )
+    if allocation != "proportional" and design != "stratified":
+        raise SpecError(
+            f"The allocation {allocation} shares a sample among strata, but the design is "
+            f"{design}; add --design stratified, or leave the allocation out."
+        )
+    if not 0.0 <= power <= 1.0:
+        raise SpecError(
+            f"power is {power!r}; it must be from 0 (all strata alike) to 1 (as their sizes are)."
+        )
+
+
+def draw_sample(
+    population: Population,
+    n: int,
+    repeat: int,
+    *,
+    seed: int,
+    design: DesignName = "simple",
+    allocation: Allocation = "proportional",
+    power: float = 0.5,
+) -> Sample | None:
+    """Draw a sample (see `draw_units`) and say what each of its records stands for.
+
+    Without equal chances the sample has weights: N_h/n_h in a stratum; 1/pi, scaled to sum to N,
+    under ``"pps"``.
+
+    Returns
+    -------
+    Sample or None
+        None if no unit was drawn.
+    """
+    units = draw_units(
+        population, n, repeat, seed=seed, design=design, allocation=allocation, power=power
+    )
+    if not len(units):
+        return None
+    if design == "pps":
+        chances = inclusion(n, _measure(population))[units]
+        return population.sample(units, sampling_of(1.0 / chances, population.n_units))
+    if design != "stratified" or allocation == "proportional":
+        return population.sample(units)
+    everybody = _strata(population)
+    sizes, strata = np.bincount(everybody), everybody[units]
+    sampling = Sampling(
+        weights=(sizes / np.bincount(strata))[strata],
+        strata=strata,
+        sizes=sizes.astype(np.float64),
+        from_weights=False,
+    )
+    return population.sample(units, sampling)
+
+
 def draw_units(
-    population: Population, n: int, repeat: int, *, seed: int, design: DesignName = "simple"
+    population: Population,
+    n: int,
+    repeat: int,
+    *,
+    seed: int,
+    design: DesignName = "simple",
+    allocation: Allocation = "proportional",
+    power: float = 0.5,
 ) -> Int64:
     """Draw a sample; it depends on population, design, seed, n and repeat alone.
 
@@ -170,8 +265,14 @@ def draw_units(
     seed
         Seed of the study.
     design
-        How to draw. ``"stratified"`` gives every stratum its proportional share of n, rounded by
-        largest remainder, and draws it without replacement.
+        How to draw. ``"stratified"`` shares n among the strata and draws each share without
+        replacement. ``"pps"`` draws with the probabilities of `inclusion`, by a systematic sample
+        of the units in random order.
+    allocation
+        Shares of the strata: ``"proportional"`` as `allocate` has them; ``"equal"`` and
+        ``"power"`` as `allocate_power`, with power 0 and `power`.
+    power
+        Of the strata's sizes, 0 to 1.
 
     Returns
     -------
@@ -184,12 +285,18 @@ def draw_units(
         return np.flatnonzero(rng.random(size) < n / size)
     if design == "simple":
         return np.sort(rng.choice(size, n, replace=False, shuffle=False)).astype(np.int64)
-    assert population.strata is not None
-    sizes = np.bincount(population.strata)
-    members = np.split(np.argsort(population.strata, kind="stable"), np.cumsum(sizes)[:-1])
+    if design == "pps":
+        return _systematic(rng, inclusion(n, _measure(population)), n)
+    strata = _strata(population)
+    sizes = np.bincount(strata)
+    if allocation == "proportional":
+        shares = allocate(n, sizes)
+    else:
+        shares = allocate_power(n, sizes, 0.0 if allocation == "equal" else power)
+    members = np.split(np.argsort(strata, kind="stable"), np.cumsum(sizes)[:-1])
     parts = [
         rng.choice(units, wanted, replace=False, shuffle=False)
-        for units, wanted in zip(members, allocate(n, sizes), strict=True)
+        for units, wanted in zip(members, shares, strict=True)
     ]
     return np.sort(np.concatenate(parts)).astype(np.int64)
 
@@ -226,6 +333,112 @@ def allocate(n: int, sizes: Int64) -> Int64:
     first = np.argsort(-remainders, kind="stable")[: n - int(shares.sum())]
     shares[first] += 1
     return shares.astype(np.int64)
+
+
+def allocate_power(n: int, sizes: Int64, power: float) -> Int64:
+    """Share n among strata in proportion to a power of their sizes (Bankier 1988).
+
+    The share of stratum h is t N_h^q, at least 1 and at most N_h; t is such that they sum to n.
+    With q = 0 all strata have the same share, but for those that are smaller, which are taken
+    whole.
+
+    Parameters
+    ----------
+    n
+        To be shared, from the number of strata to the sum of the sizes.
+    sizes
+        (n_strata,), at least 1.
+    power
+        q, 0 to 1.
+
+    Returns
+    -------
+    Int64
+        (n_strata,), with sum n, from 1 to the size; rounded by largest remainder, of equal
+        remainders the first go first.
+
+    Examples
+    --------
+    >>> allocate_power(100, np.array([10, 400, 1600]), 0.0).tolist()
+    [10, 45, 45]
+    >>> allocate_power(90, np.array([100, 400, 900]), 0.5).tolist()
+    [15, 30, 45]
+    """
+    relative = sizes.astype(np.float64) ** power
+    # Between two neighbouring values of t at which a share meets a limit, the sum is linear in t.
+    turns = np.unique(np.concatenate((1.0 / relative, sizes / relative)))
+    low, high = 0, len(turns) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if np.clip(turns[middle] * relative, 1.0, sizes).sum() <= n:
+            low = middle
+        else:
+            high = middle
+    ends = [np.clip(turns[end] * relative, 1.0, sizes) for end in (low, high)]
+    least, most = (float(end.sum()) for end in ends)
+    part = 0.0 if most <= least else min(max((n - least) / (most - least), 0.0), 1.0)
+    exact = ends[0] + part * (ends[1] - ends[0])
+    shares: Int64 = np.floor(exact).astype(np.int64)
+    # Up to rounding errors: a share of 45 may come as 44.999...
+    remainders = np.where(shares < sizes, np.round(exact - shares, 9), -1.0)
+    shares[np.argsort(-remainders, kind="stable")[: n - int(shares.sum())]] += 1
+    return shares
+
+
+def inclusion(n: int, measure: Float64) -> Float64:
+    """Inclusion probabilities in proportion to a size, with sum n.
+
+    pi_i = n x_i / sum of x; units for which this is 1 or more are certain, and the rest of n is
+    shared among the others in the same way, until no probability is above 1.
+
+    Parameters
+    ----------
+    n
+        Size of the sample, at most that of the population.
+    measure
+        (N,) sizes, above 0.
+
+    Examples
+    --------
+    >>> inclusion(2, np.array([6.0, 1.0, 1.0, 2.0])).tolist()
+    [1.0, 0.25, 0.25, 0.5]
+    """
+    # Relative, so that a sum of large sizes is finite.
+    size = measure / measure.max()
+    certain: Bool = np.zeros(len(size), bool)
+    while True:
+        chances = np.ones(len(size))
+        rest = size[~certain]
+        chances[~certain] = (n - np.count_nonzero(certain)) * (rest / rest.sum())
+        beyond = ~certain & (chances >= _CERTAIN)
+        if not beyond.any():
+            return chances
+        certain |= beyond
+
+
+def _systematic(rng: np.random.Generator, chances: Float64, n: int) -> Int64:
+    """Draw n units with these probabilities, whose sum is n."""
+    certain = np.flatnonzero(chances >= _CERTAIN)
+    others = rng.permutation(np.flatnonzero(chances < _CERTAIN))
+    wanted = n - len(certain)
+    if not wanted:
+        return certain
+    # Unit i has the stretch of length pi_i that ends at ends[i]; points 1 apart hit one unit each.
+    ends = np.cumsum(chances[others])
+    points = rng.random() + np.arange(wanted)
+    hit = np.searchsorted(ends * (wanted / ends[-1]), points, side="right")
+    units = others[np.minimum(hit, len(others) - 1)]
+    return np.sort(np.concatenate((certain, units))).astype(np.int64)
+
+
+def _strata(population: Population) -> Int32:
+    assert population.strata is not None
+    return population.strata
+
+
+def _measure(population: Population) -> Float64:
+    assert population.measure is not None
+    return population.measure
 
 
 def _address(seed: int, purpose: int, n: int, repeat: int) -> np.random.SeedSequence:

@@ -18,12 +18,14 @@ from unikat.models.base import AnyModel, check_keys
 from unikat.risk.auto import Means, decided
 from unikat.risk.bootstrap import observer_for
 from unikat.risk.designs import (
+    Allocation,
     DesignName,
     Population,
     Sample,
     chain_seed,
+    check_allocation,
     check_design,
-    draw_units,
+    draw_sample,
 )
 from unikat.risk.estimate import assess, known_exactly
 from unikat.risk.exposure import views
@@ -49,6 +51,10 @@ class Study:
     repeats: int = 20
     """Samples of each size."""
     design: DesignName = "simple"
+    allocation: Allocation = "proportional"
+    """Shares of the strata in a stratified sample."""
+    power: float = 0.5
+    """Of the strata's sizes, where they are allocated by power."""
     seed: int = 1
     plan: Plan = field(default_factory=Plan)
     """Chains of every fit, and when they stop."""
@@ -57,6 +63,7 @@ class Study:
 
     def __post_init__(self) -> None:
         check_design(self.design)
+        check_allocation(self.design, self.allocation, self.power)
         check_seed(self.seed)
         if not self.sizes:
             raise SpecError("No sample size is given; name at least one, such as --n 1000,5%.")
@@ -159,7 +166,7 @@ def evaluate(
     ------
     SpecError
         If a size is larger than the population, there is no model, two models are the same, or
-        strata are lacking.
+        strata or sizes of units are lacking.
     UnikatError
         When a worker is lost.
     KeyboardInterrupt
@@ -228,6 +235,16 @@ def check_study(population: Population, models: Mapping[str, AnyModel], study: S
             )
     if study.design == "stratified" and population.strata is None:
         raise SpecError("The stratified design needs strata; name their column with --strata.")
+    if study.design == "pps" and population.measure is None:
+        raise SpecError("The design pps needs sizes of the units; name their column with --size.")
+    if study.allocation != "proportional" and population.strata is not None:
+        n_strata = int(population.strata.max()) + 1
+        if min(study.sizes) < n_strata:
+            raise SpecError(
+                f"The sample size {min(study.sizes):,} is smaller than the number of strata, "
+                f"{n_strata:,}, and the allocation {study.allocation} takes at least one unit of "
+                "each; draw more, or join strata."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,8 +332,10 @@ def _jobs(
     for fit in fits:
         if (fit.n, fit.repeat) != last:
             last = (fit.n, fit.repeat)
-            units = draw_units(population, fit.n, fit.repeat, seed=study.seed, design=study.design)
-            drawn = population.sample(units) if len(units) else None
+            drawn = draw_sample(
+                population, fit.n, fit.repeat, seed=study.seed, design=study.design,
+                allocation=study.allocation, power=study.power,
+            )  # fmt: skip
         yield Job(
             fit=fit,
             sample=drawn,

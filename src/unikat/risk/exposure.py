@@ -195,22 +195,16 @@ class ByClass:
         else:
             class_of = np.full(table.n_levels[column], -1)
             class_of[table.cells[table.record_cell, column]] = sampling.strata
-        nothing = np.zeros(sampling.n_strata)
+        n_h = sampling.n_sampled
         return cls(
-            unobserved=nothing,
-            share=nothing,
+            # Whole numbers, as a multinomial asks; sums of weights below 1 may miss a record.
+            unobserved=np.maximum(np.rint(sampling.sizes - n_h), 0.0),
+            share=n_h / n_h.sum(),
             column=table.n_keys if column is None else column,
             n_columns=table.n_keys + (column is None),
             appended=column is None,
             class_of=class_of.astype(np.int64),
-        ).resampled(sampling.strata, sampling.sizes)
-
-    def resampled(self, strata: Int32, sizes: Float64) -> ByClass:
-        """Return that of another sample, with records of these classes."""
-        n_h = np.bincount(strata, minlength=len(self.share)).astype(np.float64)
-        # Whole numbers, as a multinomial asks; sums of weights below 1 may miss a record.
-        unobserved = np.maximum(np.rint(sizes - n_h), 0.0)
-        return replace(self, unobserved=unobserved, share=n_h / n_h.sum())
+        )
 
     @property
     def width(self) -> int:

@@ -166,10 +166,10 @@ class RiskMeasures:
             risk = self._risk(look, q, self.cells, self.counts)
             each = np.arange(len(self.cells))
             tau = self._add(look, p, q, risk, self.unique, each, totals)
-        unique = self.unique
-        p, q = self.exposure.taken(p, unique), self.exposure.taken(q, unique)
-        self._add_ranks(self.exposure.means(q), totals)
-        self._add_margins(look, p, q, totals)
+        at_risk = self.exposure.taken(p, self.unique)
+        erring = at_risk if q is p else self.exposure.taken(q, self.unique)
+        self._add_ranks(self.exposure.means(erring), totals)
+        self._add_margins(look, at_risk, erring, totals)
         return tau
 
     def _chances(self, look: _Look, cells: Int32) -> Any:
