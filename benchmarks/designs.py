@@ -7,8 +7,8 @@ Draws stratified samples from the ACS persons of nine northeastern states, as ma
 each state, so that of Vermont thirty times as large a share is drawn as of New York; paper 5 has
 Val d'Aosta in place of Vermont. Two sets of keys: one like paper 5's (17,100 cells), one richer
 (about a fifth of the records unique). Every model is told the same weights or strata, and is held
-against the whole file. One line of JSON per sample and model is kept in FOLDER; an interrupted study
-goes on where it stopped.
+against the whole file. One line of JSON per sample and model is kept in FOLDER; an interrupted
+study goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEYS = {
 N_STATES = 9
 PER_STATE = 600
 SMALL = 25_000
-"""A state with fewer persons in the file counts as small: Maine, New Hampshire, Rhode Island, ..."""
+"""A state with fewer persons counts as small: Maine, New Hampshire, Rhode Island, Vermont."""
 UNSAFE = 0.05
 """Cells of greater risk E(1/F) are unsafe (paper 5, tables 1 and 2)."""
 SWEEPS = 1500

@@ -157,7 +157,7 @@ def _coverage(codes: Int32, counts: Int64, survey: CellTable, unknown: Bool) -> 
         units = np.bincount(survey.cells[surveyed, j], survey.cell_weights[surveyed], levels)
         share = (registered + FEW_UNITS * overall) / (units + FEW_UNITS)
         found[known] = np.maximum(found[known], share[codes[known, j]])
-    return np.minimum(found, 1.0)
+    return found.clip(max=1.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
