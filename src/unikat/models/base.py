@@ -24,6 +24,13 @@ A model may have a method `facts(data) -> Facts`: what is to be said of its fit,
 draws; and `simulation_cost(data, n_records) -> float`: work of `simulate` in nanoseconds, if it is
 not that of some operations per record and key.
 
+A model that sees cells, not keys, may use the weights of a table's records itself
+(`CellTable.cell_weights`): it has `uses_weights` True, and its probabilities are shares of the
+unobserved units, M p_c being those expected in a cell. Other models never see a design; the risk
+measures use it (`risk/exposure.py`). Such a model may also have a method
+`integrated_risk(stream, state, data, cells, counts) -> (r1, r2)`: risks of cells with so many
+records, (n,) each, with what can be integrated out given the state integrated out.
+
 If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
 individual, and imputed and simulated records are possible; a model that cannot do so refuses the
 table in `prepare` (SpecError).

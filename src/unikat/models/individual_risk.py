@@ -97,6 +97,7 @@ class IndividualRisk:
 
     name: ClassVar[str] = "individual-risk"
     population: ClassVar[PopulationLaw] = "poisson"
+    uses_weights: ClassVar[bool] = True
     uncertainty: ClassVar[Uncertainty] = "empirical-bayes"
 
     def compile(self, zeros: bool = False) -> None:
