@@ -203,13 +203,17 @@ def rows(result: ClassicsResult | None) -> list[Row]:
             )
             + ".",
         ),
-        _risk_row("individual risk", result.individual, "its combination alone, by the weights"),
+        _risk_row(
+            "individual risk",
+            result.individual,
+            "that of its combination, by how many records have it and their weights",
+        ),
     ]
     if result.household is not None:
         table.append(
             _risk_row(
                 "household risk", result.household,
-                "that any member of its household is found, members being independent",
+                "that any member of its household is re-identified, each independently of the others",
             )
         )  # fmt: skip
     table.append(_suda_row(result.suda))
@@ -232,12 +236,12 @@ def rows(result: ClassicsResult | None) -> list[Row]:
 
 
 def _risk_row(name: str, found: PerRecordResult, which: str) -> Row:
-    parts = ", ".join(f"{n:,} of {t:g} or more" for t, n in found.at_least)
+    parts = ", ".join(f"{t:g}: {n:,}" for t, n in found.at_least)
     return Row(
         measure=name,
-        value=number(found.expected),
-        said=f"Expected number of records that are re-identified, the risk of a record being that "
-        f"of {which}. The highest is {found.highest:.3f}; records with a risk {parts}.",
+        value=f"{number(found.expected)} records",
+        said=f"Expected number of records that are re-identified; the risk of a record is {which}. "
+        f"The highest is {found.highest:.3f}. Records whose risk is at least {parts}.",
     )
 
 
@@ -251,7 +255,7 @@ def _suda_row(found: SudaResult) -> Row:
     )
     return Row(
         measure="SUDA2",
-        value=number(found.records),
+        value=counted(found.records, "record"),
         said=f"Records that are unique on some of the keys (at most {found.largest} of them). "
         f"Minimal sample uniques: {sizes or 'none'}. Highest DIS score {found.highest_dis:.3f}; of "
         f"the file {found.match_probability:.3f}.",
@@ -265,7 +269,7 @@ def _uniques_row(found: UniquesResult) -> Row:
     by = f" (by {_METHODS[found.chosen]})" if found.chosen in _METHODS else ""
     return Row(
         measure=name,
-        value=number(found.estimate),
+        value=f"{number(found.estimate)} units",
         said=f"Units of the population that are unique{by}, from the sizes of the classes alone; "
         f"about {number(found.in_sample)} of them would be in a simple random sample of this size.",
     )
@@ -290,4 +294,4 @@ def brief(result: ClassicsResult | None) -> list[str]:
     """Lines for the terminal: every measure and its value."""
     table = rows(result)
     width = max((len(row.measure) for row in table), default=0)
-    return [f"{row.measure:<{width}}  {row.value:>10}" for row in table]
+    return [f"{row.measure:<{width}}  {row.value:>14}" for row in table]
