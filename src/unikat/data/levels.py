@@ -68,6 +68,7 @@ def survey(
     codebook: Mapping[str, Entry],
     missing_values: Mapping[str, tuple[object, ...]],
     missing: Missing,
+    constant_keys: bool,
 ) -> tuple[int, list[CodedKey]]:
     """Find the levels of every key; return the number of records and the coded keys.
 
@@ -98,6 +99,9 @@ def survey(
         if estimate > 1.3 * MOST_LEVELS:
             column.refuse_levels(f"about {estimate:,}")
     coded = [column.code(missing) for column in columns]
+    for column, found in zip(columns, coded, strict=True):
+        if found.key.n_levels == 1 and not constant_keys:
+            column.refuse_constant()
     if missing != "level" and all(key.n_missing for key in coded):
         _refuse_empty_rows(connection, source, coded)
     return n_records, coded
@@ -207,6 +211,14 @@ class _Column:
             "a detailed classification, use a coarser one."
         )
 
+    def refuse_constant(self) -> None:
+        """Refuse a key with one level."""
+        raise DataError(
+            f"{self.where} has the same level in every row"
+            f"{' once it is binned' if self.spec.rule else ''}; it carries no information. "
+            "Remove it from the keys."
+        )
+
     def code(self, missing: Missing) -> CodedKey:
         """Find the levels and give each value its code."""
         counted = self.connection.execute(
@@ -224,12 +236,6 @@ class _Column:
             numbers = [number_of(value) for value in values]
             dense = max(numbers) - min(numbers) < _DENSE
         levels, labels = self._named(values)
-        if len(levels) == 1 and not (missing == "level" and n_missing):
-            raise DataError(
-                f"{self.where} has the same level in every row"
-                f"{' once it is binned' if self.spec.rule else ''}; it carries no information. "
-                "Remove it from the keys."
-            )
         if missing == "level" and n_missing:
             levels, labels = [*levels, None], [*labels, MISSING_LABEL]
         rule = self.spec.rule

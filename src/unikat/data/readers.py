@@ -71,6 +71,7 @@ def read(
     delimiter: str | None = None,
     encoding: str | None = None,
     format: str | None = None,
+    constant_keys: bool = False,
 ) -> Microdata:
     """Read microdata and find the levels of their keys.
 
@@ -115,6 +116,9 @@ def read(
     format
         ``"csv"``, ``"tsv"``, ``"parquet"``, ``"arrow"``, ``"sav"``, ``"zsav"``, ``"dta"``,
         ``"sas7bdat"`` or ``"xpt"``, if the name of the file does not say it.
+    constant_keys
+        Whether a key may have the same level in every row, as in a register of one sex; in a
+        sample it carries no information and is refused.
 
     Returns
     -------
@@ -154,6 +158,7 @@ def read(
             codebook=entries,
             missing_values=codes,
             missing=missing,
+            constant_keys=constant_keys,
         )
     design.check(n_records)
     return Microdata(

@@ -64,6 +64,7 @@ def read_registry(spec: AssessmentSpec, survey: CellTable) -> Registry:
         delimiter=spec.registry.delimiter,
         encoding=spec.registry.encoding,
         format=spec.registry.format,
+        constant_keys=True,
     ).tabulate()
     return Registry.of(table, survey)
 
