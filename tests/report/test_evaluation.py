@@ -248,7 +248,7 @@ MIXED = ["latent-class", "loglinear:terms=independence"]
             {"design": "stratified", "strata": "PLACE", "allocation": "power", "power": 0.25},
             "shares in proportion to the strata's sizes to the power 0.25; the models were told",
         ),
-        ({"design": "pps", "size": "WORK <b>"}, "scaled to sum to the population; sizes: WORK <b>"),
+        ({"design": "pps", "size": "PLACE"}, "scaled to sum to the population; sizes: PLACE"),
     ],
 )
 def test_samples_with_unequal_chances(tmp_path: Path, how: dict[str, Any], said: str) -> None:
