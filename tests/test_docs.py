@@ -105,9 +105,11 @@ def test_everything_an_evaluation_writes_is_documented():
 
 @pytest.mark.usefixtures("no_network")
 def test_the_example_of_an_evaluation_runs(capsys):
-    (example,) = re.findall(r"^```python\n(.*?)^```", EVALUATE, flags=re.MULTILINE | re.DOTALL)
-    exec(compile(example, "evaluate.md", "exec"), {"__name__": "evaluate"})
-    assert re.fullmatch(r"bias of τ1 -?[0-9.]+, held in [0-2] of 2\n", capsys.readouterr().out)
+    examples = re.findall(r"^```python\n(.*?)^```", EVALUATE, flags=re.MULTILINE | re.DOTALL)
+    exec(compile("\n".join(examples), "evaluate.md", "exec"), {"__name__": "evaluate"})
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"bias of τ1 -?[0-9.]+, held in [0-2] of 2", first)
+    assert re.fullmatch(r"[0-9]+ strata, bias of τ1 -?[0-9.]+", second)
 
 
 @pytest.mark.usefixtures("no_network")

@@ -28,43 +28,6 @@ def sampling(design: Design, **columns: Any) -> Any:
     return table.sampling, table.population_size
 
 
-def test_strata_with_sizes():
-    found, size = sampling(
-        Design(strata="S", stratum_sizes={"1.0": 40, "2": 9, "10": 3}), S=[2, 1, 10, 1, 2.0]
-    )
-    assert size == 52
-    assert found.sizes.tolist() == [40, 9, 3]
-    assert found.strata.tolist() == [1, 0, 2, 0, 1]
-    assert found.weights.tolist() == [4.5, 20.0, 3.0, 20.0, 4.5]
-    assert found.n_sampled.tolist() == [2, 2, 1]
-    assert not found.from_weights
-
-
-def test_inclusion_probabilities_are_inverse_weights():
-    found, size = sampling(Design(inclusion="P"), P=["0.1", " 0.5", "1"])
-    assert size == 13
-    assert found.weights.tolist() == [10.0, 2.0, 1.0]
-    assert found.from_weights
-
-
-def test_strata_are_the_classes_only_if_weights_agree_within_them():
-    design = Design(weights="W", strata="S")
-    same, _ = sampling(design, S=list("aabb"), W=[3.0, 3.0, 3.0, 3.0])
-    assert (same.strata.tolist(), same.from_weights) == ([0, 0, 1, 1], False)
-    apart, _ = sampling(design, S=list("aabb"), W=[1.0, 5.0, 3.0, 3.0])
-    assert (apart.strata.tolist(), apart.from_weights) == ([0, 2, 1, 1], True)
-
-
-def test_weights_are_scaled_to_the_population():
-    found, size = sampling(Design(weights="W", population_size=20), W=[9.0, 9.0, 1.5, 1.5])
-    assert size == 20
-    assert found.weights.sum() == pytest.approx(20)
-    found, size = sampling(
-        Design(weights="W", population_size=100, relative_weights=True), W=[0.5, 0.5, 2.0, 1.0]
-    )
-    assert found.weights.tolist() == [12.5, 12.5, 50.0, 25.0]
-
-
 @pytest.mark.parametrize(
     ("design", "column", "words"),
     [
@@ -98,11 +61,6 @@ def test_columns_that_cannot_be_used(design: Design, column: Any, words: str) ->
     with pytest.raises(DataError, match=words) as caught:
         sampling(design, W=column)
     assert "202.0" not in str(caught.value)
-
-
-def test_a_stratum_without_a_size():
-    with pytest.raises(SpecError, match=r"1 of the 2 strata.*Did you mean 'north'"):
-        sampling(Design(strata="S", stratum_sizes={"north": 9, "south": 9}), S=["nort", "south"])
 
 
 @given(st.integers(1, 900), st.integers(0, 10**6), st.sampled_from([0.01, 0.3, 2.0]))

@@ -17,13 +17,18 @@ import pytest
 
 from report.test_html import Page
 from unikat.errors import DataError, OutputError, SpecError, UnikatError
+from unikat.models.base import Stream
+from unikat.models.loglinear import LogLinear
 from unikat.report.evaluation import FILES, PAGE, SPEC, SUMMARY, TABLE, read_population, run
 from unikat.report.evaluation_html import render
 from unikat.report.evaluation_spec import EvaluationSpec
 from unikat.report.evaluation_store import FitStore
 from unikat.report.evaluation_summary import SCHEMA, rows
 from unikat.report.html import CONTENT_POLICY
+from unikat.risk.designs import draw_sample
 from unikat.risk.evaluate import Fit
+from unikat.risk.exposure import views
+from unikat.risk.measures import RiskMeasures
 
 SAMPLING = {"chains": 2, "workers": 1, "max_sweeps": 60, "rhat": 5.0, "ess": 1.0}
 MODELS = ["hdp", "hdp:alpha=per-record"]
@@ -228,6 +233,105 @@ def test_strata_come_from_a_column(study: tuple[Path, Any], tmp_path: Path) -> N
     assert not (tmp_path / "no").exists()
 
 
+MIXED = ["latent-class", "loglinear:terms=independence"]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (
+            {"design": "stratified", "strata": "REGION", "allocation": "equal"},
+            "stratified random sampling, as many units from every stratum, or all where it has "
+            "fewer; the models were told the strata and their sizes; strata: REGION",
+        ),
+        (
+            {"design": "stratified", "strata": "PLACE", "allocation": "power", "power": 0.25},
+            "shares in proportion to the strata's sizes to the power 0.25; the models were told",
+        ),
+        ({"design": "pps", "size": "PLACE"}, "scaled to sum to the population; sizes: PLACE"),
+    ],
+)
+def test_samples_with_unequal_chances(tmp_path: Path, how: dict[str, Any], said: str) -> None:
+    """A mixture and a log-linear model, from the file to the page: their fits know the weights."""
+    data = people(tmp_path / "people.csv")
+    asked = spec(data, **how, n=[60], repeats=2, models=MIXED)
+    summary = run(asked, tmp_path / "out")
+    assert (summary.complete, summary.n_failed) == (True, 0)
+    assert not any("stratified" in warning for warning in summary.warnings)
+    facts = summary.study
+    assert (facts.design, facts.strata) == (how["design"], how.get("strata"))
+    assert (facts.allocation, facts.power) == (how.get("allocation"), how.get("power"))
+    assert facts.size == how.get("size")
+    assert said in Page((tmp_path / "out" / PAGE).read_text()).text
+    # Each fit is that of the sample with its weights.
+    population, _ = read_population(asked)
+    found = table(tmp_path / "out")
+    model = LogLinear(terms="independence")
+    for repeat in (1, 2):
+        drawn = draw_sample(
+            population, 60, repeat, seed=1, design=how["design"],
+            allocation=how.get("allocation", "proportional"), power=how.get("power", 0.5),
+        )  # fmt: skip
+        assert drawn is not None
+        assert drawn.table.sampling is not None
+        means = []
+        for sample in (drawn.table, replace(drawn.table, sampling=None)):
+            fitted, at_risk = views(model, sample)
+            measures = RiskMeasures.of(at_risk)
+            fit = model.prepare(fitted)
+            state = model.init(Stream(1, 0, 0), fit)
+            scalars = measures.observe(Stream(1, 0, 1), model, state, fit, measures.start())
+            means.append(scalars["tau1_expected"])
+        row = found[(found["repeat"] == repeat) & (found["model"] == MIXED[1])].iloc[0]
+        assert row["tau1_expected_mean"] == pytest.approx(means[0], rel=1e-9)
+        assert abs(means[0] / means[1] - 1.0) > 1e-6
+        assert row["tau1_true"] == drawn.tau1
+    # From its own record, and on.
+    again = EvaluationSpec.read(tmp_path / "out" / SPEC)
+    run(again, tmp_path / "again")
+    pd.testing.assert_frame_equal(table(tmp_path / "again"), found)
+    run(again, tmp_path / "out", resume=True)
+    other = {"stratified": {"allocation": "proportional", "power": None}, "pps": {"size": "AGE"}}
+    changed = spec(data, **{**how, **other[how["design"]]}, n=[60], repeats=2, models=MIXED)
+    which = "design" if how["design"] == "stratified" else "data, keys, strata, sizes"
+    with pytest.raises(OutputError, match=f"these differ: {which}"):
+        run(changed, tmp_path / "out", resume=True)
+
+
+def test_sizes_and_strata_of_the_units_that_are_left(tmp_path: Path) -> None:
+    """Units that are left out for an impossible combination take their sizes and strata along."""
+    data = people(tmp_path / "people.csv")
+    zeros = {"rules": ["AGE < 25 and PLACE == 1"], "on_conflict": "drop"}
+    frame = pd.read_csv(data)
+    left = frame[~((frame["AGE"] < 25) & (frame["PLACE"] == 1))]
+    assert 0 < len(left) < 300
+    population, _ = read_population(spec(data, design="pps", size="WORK <b>", zeros=zeros))
+    np.testing.assert_array_equal(population.measure, left["WORK <b>"])
+    asked = spec(data, design="stratified", strata="REGION", allocation="equal", zeros=zeros)
+    population, _ = read_population(asked)
+    np.testing.assert_array_equal(population.strata, left["REGION"] == "south")
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ([1.0, 0.0] * 150, r"150 of 300 values are 0 \(rows 2, 4, 6, 8, 10, ...\)"),
+        ([1.0, -2.0] * 150, "are negative"),
+        ([1.0, None] * 150, "are missing"),
+        (["1", "many"] * 150, "are no numbers"),
+    ],
+)
+def test_sizes_that_cannot_be_used(tmp_path: Path, column: list[Any], words: str) -> None:
+    path = people(tmp_path / "people.csv")
+    pd.read_csv(path).assign(SIZE=column).to_csv(path, index=False)
+    with pytest.raises(DataError, match=words) as caught:
+        run(spec(path, design="pps", size="SIZE"), tmp_path / "out")
+    assert "many" not in str(caught.value)
+    with pytest.raises(DataError, match="Did you mean 'SIZE'"):
+        run(spec(path, design="pps", size="SIZ"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_missing_keys_need_a_decision(tmp_path: Path) -> None:
     data = people(tmp_path / "people.csv", missing=True)
     for how in ("integrate", "wildcard"):
@@ -314,6 +418,15 @@ def test_a_full_disk_leaves_no_half_results(
         ({"models": ["gomm"]}, "no model"),
         ({"strata": "REGION"}, "design is simple"),
         ({"design": "stratified"}, "needs the column"),
+        ({"design": "pps"}, "needs the column of the units' sizes"),
+        ({"size": "AGE"}, "design is simple; add --design pps"),
+        ({"allocation": "equal"}, "design is simple; add --design stratified"),
+        ({"design": "stratified", "strata": "REGION", "power": 0.5}, "add --allocation power"),
+        ({"power": 2.0, "allocation": "power"}, "power"),
+        (
+            {"design": "stratified", "strata": "AGE", "allocation": "equal", "n": [19]},
+            "sample size 19 is smaller than the number of strata, 20",
+        ),
         ({"repeats": 0}, "repeats"),
         ({"kyes": ["AGE"]}, "Did you mean 'keys'"),
         ({"data": {}}, "No data file"),

@@ -160,6 +160,22 @@ def test_an_interrupt_within_a_fit_is_no_result(monkeypatch):
         evaluate(people(60), {"toy": Toy()}, study(), workers=HERE)
 
 
+@pytest.mark.parametrize(
+    "how", [{"design": "stratified", "allocation": "equal"}, {"design": "pps"}]
+)
+def test_neither_workers_nor_repeats_move_a_sample_of_unequal_chances(how):
+    population = people(60, seed=1)
+    alone = evaluate(population, {"toy": Toy()}, study(repeats=2, **how), workers=HERE)
+    more = evaluate(
+        population, {"toy": Toy()}, study(repeats=3, **how), workers=Workers(n_workers=2)
+    )
+    kept = [pair for pair in numbers(more) if pair[0].repeat < 3]
+    assert kept == numbers(alone)
+    assert all(score.error is None for score in alone.scores)
+    equal = evaluate(population, {"toy": Toy()}, study(repeats=2), workers=HERE)
+    assert [s.tau1_true for s in alone.scores] != [s.tau1_true for s in equal.scores]
+
+
 def test_the_whole_population_is_known():
     population = people(40)
     found = evaluate(population, {"toy": Toy()}, study(sizes=(40,), repeats=1), workers=HERE)
@@ -189,6 +205,9 @@ def test_an_empty_sample_is_told():
         ({"repeats": 0}, "repeats is 0"),
         ({"level": 1.0}, "level must be"),
         ({"design": "twice"}, "not known"),
+        ({"allocation": "equal"}, "add --design stratified"),
+        ({"design": "stratified", "allocation": "equally"}, "Did you mean 'equal'"),
+        ({"design": "stratified", "allocation": "power", "power": -0.1}, "power is -0.1"),
         ({"seed": -1}, "seed"),
     ],
 )
@@ -205,6 +224,13 @@ def test_studies_that_do_not_fit_the_population_are_refused():
         (population, {"sizes": (41,)}, {"toy": Toy()}, "larger than the population"),
         (population, {}, {}, "No model"),
         (bare, {"design": "stratified"}, {"toy": Toy()}, "needs strata"),
+        (bare, {"design": "pps"}, {"toy": Toy()}, "needs sizes of the units"),
+        (
+            population,
+            {"design": "stratified", "allocation": "equal", "sizes": (2, 9)},
+            {"toy": Toy()},
+            "sample size 2 is smaller than the number of strata, 3",
+        ),
     ):
         with pytest.raises(SpecError, match=words):
             evaluate(choice, models, study(**changes), workers=HERE)
