@@ -76,8 +76,8 @@ def models() -> dict[str, tuple[str, Callable[[], Any]]]:
         "latent-class": ("strata", LatentClass),
         "latent-class, weights alone": ("weights", LatentClass),
         "latent-class, no design": ("none", LatentClass),
-        "loglinear, two-way": ("strata", lambda: LogLinear(terms="two-way", interval="bootstrap")),
-        "loglinear, no design": ("none", lambda: LogLinear(terms="two-way", interval="bootstrap")),
+        "loglinear, two-way": ("strata", lambda: LogLinear(terms="two-way")),
+        "loglinear, no design": ("none", lambda: LogLinear(terms="two-way")),
     }
 
 

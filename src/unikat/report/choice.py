@@ -33,6 +33,9 @@ _KINDS = {
         "itself"
     ),
     "mixed-effects": "keys go together as its terms say, and every combination strays from that",
+    "individual-risk": "combinations by themselves: their records and weights tell how many people",
+    "superpopulation-1": "combinations by themselves, their sizes and sampling rates from one law",
+    "superpopulation-2": "combinations by themselves, with a sampling rate each, by the weights",
 }
 """What a model supposes, in plain words."""
 

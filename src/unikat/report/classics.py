@@ -213,7 +213,7 @@ def rows(result: ClassicsResult | None) -> list[Row]:
         table.append(
             _risk_row(
                 "household risk", result.household,
-                "that any member of its household is re-identified, each independently of the others",
+                "that any of its household is re-identified, each independently of the others",
             )
         )  # fmt: skip
     table.append(_suda_row(result.suda))

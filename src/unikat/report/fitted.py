@@ -38,6 +38,17 @@ _TITLES = {
     "sigma2": "Variance of the normal effects",
     "effects": "Fixed effects",
     "population": "Expected population, in N",
+    "smallest_p": "Smallest sampling rate",
+    "largest_p": "Largest sampling rate",
+    "estimated_population": "Sum of the weights",
+    "cells_fully_sampled": "Combinations sampled in full",
+    "records_without_candidates": "Records filled in by level shares",
+    "occupied": "Combinations in the file",
+    "empty": "Combinations not in the file",
+    "sampling_rate_lowest": "Smallest sampling rate",
+    "sampling_rate_highest": "Largest sampling rate",
+    "sampling_rates_of_empty_cells": "Sampling rates of those not in the file",
+    "hyperparameters": "Hyperparameters and their prior",
 }
 _TERMS = {
     "independence": "no key goes with another",
@@ -258,6 +269,12 @@ def _words(name: str, result: Result) -> str:
         "sigma2": "of the logarithm of each combination's rate around the terms",
         "population": "of the fitted model, divided by the population size; 1 if it keeps it",
         "effects": "coefficients that are drawn beside the random effects",
+        "smallest_p": "of a combination: its records over their weights",
+        "sampling_rate_lowest": "of a combination: its records over their weights",
+        "estimated_population": "of the complete records",
+        "cells_fully_sampled": "whose weights add up to no more than their records",
+        "records_without_candidates": "incomplete records that no complete one agrees with",
+        "sampling_rates_of_empty_cells": "taken from those of the combinations in the file",
     }.get(name, "")
 
 
