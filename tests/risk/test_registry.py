@@ -85,21 +85,26 @@ def test_sums_are_those_of_the_cells_one_by_one():
     totals = measures.start()
     rng = np.random.default_rng(1)
     model, n_draws, scalars = Toy(), 40, []
-    expected = np.zeros((3, len(registry.cells)))
+    expected = np.zeros((4, len(registry.cells)))
     for sweep in range(1, n_draws + 1):
         p = rng.dirichlet(np.ones(6)).reshape(2, 3)
         scalars.append(measures.observe(Stream(1, 0, sweep), model, ToyState(p), None, totals))
         for c, cell in enumerate(registry.cells.tolist()):
             chance = p[tuple(slice(None) if x < 0 else x for x in cell)].sum()
+            mean, times = 45 * chance, min(int(registry.counts[c]), 5)
+            weight = mean**times * math.exp(-registry.coverage[c] * mean)
             chance *= 1.0 - registry.coverage[c]
             shown = int(registry.shown[c])
-            expected[0, c] += math.exp(45 * math.log1p(-chance)) if registry.unique[c] else 0.0
-            expected[1, c] += naive.match_risk(45, float(chance), shown)
-            expected[2, c] += 45 * chance
+            expected[3, c] += weight
+            r1 = math.exp(45 * math.log1p(-chance)) if registry.unique[c] else 0.0
+            expected[0, c] += weight * r1
+            expected[1, c] += weight * naive.match_risk(45, float(chance), shown)
+            expected[2, c] += weight * 45 * chance
     np.testing.assert_allclose(totals.r1, expected[0])
     np.testing.assert_allclose(totals.r2, expected[1], rtol=1e-6)
     np.testing.assert_allclose(totals.unseen, expected[2])
-    assert totals.histogram_r1.sum(axis=1).tolist() == [n_draws] * len(registry.cells)
+    np.testing.assert_allclose(totals.weight, expected[3])
+    np.testing.assert_allclose(totals.histogram_r1.sum(axis=1), expected[3])
     assert all(0 <= one["registry_tau1"] <= one["registry_tau2"] <= 2 for one in scalars)
     # The survey's own numbers are those without a registry, to the last digit.
     alone = RiskMeasures.of(table)
@@ -132,7 +137,8 @@ def differences(*, known_coverage: bool) -> list[float]:
         # Where the survey has the combination too, the risk is cautious, and not tested here.
         judged = registry.unique & (registry.surveyed == 0)
         truth = population[registry.cells[judged] @ [40, 1]] == 1
-        difference.append(float(totals.r1[judged].sum() - truth.sum()))
+        r1 = totals.r1[judged] / totals.weight[judged]
+        difference.append(float(r1.sum() - truth.sum()))
     return difference
 
 
@@ -177,11 +183,37 @@ def test_summary_of_draws():
     assert (risk.r1_lower[unique] <= risk.r1[unique]).all()
     assert (risk.r1[unique] <= risk.r1_upper[unique]).all()
     assert (risk.population >= registry.shown).all()
-    # What is drawn and what is expected agree on average.
-    n = int(draws.totals.n_draws[0])
-    drawn = draws.retained("registry_tau1")
-    expected = risk.r1[unique].sum()
-    assert abs(drawn.mean() - expected) < stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(2 / n)
+    # What is drawn and what is expected agree on average, in draws that are not weighed.
+    drawn, expected = (draws.retained(f"registry_tau1{end}") for end in ("", "_expected"))
+    error = math.sqrt(2 / drawn.size)
+    assert abs((drawn - expected).mean()) < stats.norm.isf(FALSE_ALARM / 2) * error
+    # The summary has the mean of the records, to the rounding of a count.
+    assert abs(risk.tau1.mean - risk.r1[unique].sum()) < 0.25
+    assert abs(risk.tau2.mean - risk.r2[unique].sum()) < 0.05
+
+
+def test_a_record_in_the_registry_is_evidence_of_its_cell():
+    """Cells with gamma sizes of which the survey tells nothing: posterior by quadrature."""
+    rng = np.random.default_rng(8)
+    shape, unobserved, coverage, n = 0.5, 4000, 0.2, 20_000
+    keys = [Key.of_size("A", 2), Key.of_size("B", 2)]
+    table = CellTable.from_codes([[0, 0], [0, 0], [1, 1]], keys, unobserved + 3)
+    registry = Registry.of(CellTable.from_codes([[0, 1]], keys, 4003), table)
+    registry = replace(registry, coverage=np.array([coverage]))
+    measures = RegistryMeasures(measures=RiskMeasures.of(table), registry=registry)
+    totals = measures.start()
+    rate = 1e-3
+    for sweep in range(1, n + 1):
+        p = rng.gamma(shape, rate / shape)
+        state = ToyState(np.array([[0.5, p], [0.25, 0.25 - p]]))
+        measures.observe(Stream(1, 0, sweep), Toy(), state, None, totals)
+    found = totals.r1[0] / totals.weight[0]
+    # Gamma(shape + 1) by the record, less the units that were registered and are not seen.
+    slope = shape / rate + coverage * unobserved
+    expected = (slope / (slope + (1 - coverage) * unobserved)) ** (shape + 1)
+    assert found == pytest.approx(expected, rel=0.05)
+    prior = (shape / rate / (shape / rate + unobserved)) ** shape
+    assert prior > 1.5 * expected
 
 
 @pytest.mark.parametrize("unknown", [False, True])

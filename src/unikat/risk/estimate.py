@@ -263,18 +263,21 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
     )
 
 
-def histogram_quantiles(histogram: Int32, levels: tuple[float, float]) -> tuple[Float64, ...]:
+def histogram_quantiles(
+    histogram: Int32 | Float64, levels: tuple[float, float]
+) -> tuple[Float64, ...]:
     """Quantiles of risks from histograms over their square root, linear within a bin."""
     n_bins = histogram.shape[1]
-    cumulative = np.cumsum(histogram, axis=1)
+    cumulative: Float64 = np.cumsum(histogram, axis=1, dtype=np.float64)
     total = cumulative[:, -1]
     quantiles = []
     for level in levels:
         mark = level * total
         bin_ = np.minimum((cumulative < mark[:, None]).sum(axis=1), n_bins - 1)
         rows = np.arange(len(histogram))
-        inside = np.maximum(histogram[rows, bin_], 1)
-        before = cumulative[rows, bin_] - histogram[rows, bin_]
+        found = histogram[rows, bin_]
+        inside = np.where(found > 0, found, 1.0)
+        before = cumulative[rows, bin_] - found
         position = (bin_ + np.clip((mark - before) / inside, 0.0, 1.0)) / n_bins
         quantiles.append(position**2)
     return tuple(quantiles)

@@ -17,10 +17,15 @@ be seen, so that (1 - rho) of them remain. rho, the registry's coverage, differs
 register of old people has most of them). Of each level of each key it is the registry's records
 over the survey's estimate of the population's units, drawn towards the whole registry's; of a
 combination it is taken from its level of greatest coverage, which is cautious.
+
+Each draw of the survey's parameters counts for a combination by the probability of the g records
+under it (a Poisson count of mean rho m): somebody is known to be there. For the totals tau1, tau2
+the draws keep their spread and are brought to the mean that the records' risks then add up to.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -37,6 +42,8 @@ from unikat.risk.estimate import Summary, histogram_quantiles, summary_of
 from unikat.risk.measures import RiskMeasures, RiskTotals
 
 N_BINS = 64
+MOST_TIMES = 5
+"""Records of a combination that count as evidence of it, at most; with more it is safe anyway."""
 FEW_UNITS = 20.0
 """So many units of the population at the whole registry's coverage are added to every level."""
 _OTHER_CHAIN = 2**30
@@ -47,15 +54,15 @@ class RegistryTotals(NamedTuple):
     """Totals of the survey's measures, and sums over draws for the registry's patterns."""
 
     risk: RiskTotals
-    n_draws: Int64
-    """(1,)"""
+    weight: Float64
+    """(n_cells,): probability, up to a factor, that the registry shows what it does."""
     r1: Float64
-    """(n_cells,)"""
+    """(n_cells,): times the weight, as what follows."""
     r2: Float64
     """(n_cells,)"""
     unseen: Float64
     """(n_cells,): expected units of the population that neither file shows."""
-    histogram_r1: Int32
+    histogram_r1: Float64
     """(n_cells, N_BINS): over the square root of r1."""
 
 
@@ -186,11 +193,11 @@ class RegistryMeasures:
         n = len(self.registry.cells)
         return RegistryTotals(
             risk=self.measures.start(),
-            n_draws=np.zeros(1, np.int64),
+            weight=np.zeros(n),
             r1=np.zeros(n),
             r2=np.zeros(n),
             unseen=np.zeros(n),
-            histogram_r1=np.zeros((n, N_BINS), np.int32),
+            histogram_r1=np.zeros((n, N_BINS)),
         )
 
     def cost(self, model: AnyModel, data: Any) -> float:
@@ -207,27 +214,44 @@ class RegistryMeasures:
         poisson = model.population == "poisson"
         shown = registry.shown.astype(np.float64)
         chances = exposure.chances(stream, model, state, data, registry.cells)
+        before = exposure.means(chances)
         hook = getattr(model, "risk_probabilities", None)
         if hook is not None:
             # That the cell is not empty tells of its rate what a record of the survey would tell.
-            before = exposure.probabilities(chances)
-            after = hook(stream, data, before, shown)
-            chances = exposure.scaled(chances, after)
+            without = exposure.probabilities(chances)
+            chances = exposure.scaled(chances, hook(stream, data, without, shown))
         # Units that are registered would be seen.
         remaining = exposure.probabilities(chances) * (1.0 - registry.coverage)
         chances = exposure.scaled(chances, remaining)
         r1, r2 = exposure.risk(chances, shown, poisson)
         r1[~registry.unique] = 0.0
-        totals.n_draws[0] += 1
-        totals.r1[...] += r1
-        totals.r2[...] += r2
-        totals.unseen[...] += exposure.means(chances)
+        weight = self._evidence(before)
+        totals.weight[...] += weight
+        totals.r1[...] += weight * r1
+        totals.r2[...] += weight * r2
+        totals.unseen[...] += weight * exposure.means(chances)
         bins = np.minimum((np.sqrt(r1) * N_BINS).astype(np.int64), N_BINS - 1)
-        totals.histogram_r1[np.arange(len(bins)), bins] += 1
+        totals.histogram_r1[np.arange(len(bins)), bins] += weight
         elsewhere = stream._replace(chain=stream.chain + _OTHER_CHAIN)
         at_risk = exposure.taken(chances, registry.unique)
         tau1, tau2 = exposure.draw(elsewhere, at_risk, poisson)
-        return scalars | {"registry_tau1": tau1, "registry_tau2": tau2}
+        return scalars | {
+            "registry_tau1": tau1,
+            "registry_tau2": tau2,
+            "registry_tau1_expected": float(r1[registry.unique].sum()),
+            "registry_tau2_expected": float(r2[registry.unique].sum()),
+        }
+
+    def _evidence(self, means: Float64) -> Float64:
+        """Probability, up to a factor, of the registry's records given the cells' units expected.
+
+        g records are Poisson of mean rho m: without them a cell of which the survey knows nothing
+        would be taken for as rare as its keys make it, though it is known that somebody is in it.
+        """
+        registered = self.registry.coverage * means
+        times = np.minimum(self.registry.counts, MOST_TIMES)
+        weight: Float64 = means**times * np.exp(-registered)
+        return np.where(np.isfinite(weight), weight, 0.0) + 1e-300
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -262,15 +286,15 @@ def registry_risk(draws: Draws, registry: Registry, *, level: float = 0.95) -> R
         Probability of the equal-tailed intervals, between 0 and 1.
     """
     totals: RegistryTotals = draws.totals
-    tau1, tau2 = (
-        summary_of(draws.retained(name), level, diagnose(draws.retained(name)))
-        for name in ("registry_tau1", "registry_tau2")
-    )
-    n_draws = max(int(totals.n_draws[0]), 1)
+    n_draws = totals.weight
     tail = (1.0 - level) / 2.0
     lower, upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
     r1 = totals.r1 / n_draws
     unique, unknown = registry.unique, registry.unknown
+    tau1, tau2 = (
+        _summary(draws, f"registry_{name}", float(mean[unique].sum()), level)
+        for name, mean in (("tau1", r1), ("tau2", totals.r2 / n_draws))
+    )
     return RegistryRisk(
         registry=registry,
         tau1=tau1,
@@ -281,3 +305,19 @@ def registry_risk(draws: Draws, registry: Registry, *, level: float = 0.95) -> R
         r2=np.where(unknown, np.nan, totals.r2 / n_draws),
         population=np.where(unknown, np.nan, registry.shown + totals.unseen / n_draws),
     )
+
+
+def _summary(draws: Draws, name: str, mean: float, level: float) -> Summary:
+    """Summarise a measure, its draws brought to the mean that the records' risks add up to.
+
+    A state is one state for all cells, so that the evidence of a single cell cannot weigh it: the
+    draws keep the spread of the states and of the population around it, in proportion.
+    """
+    drawn, expected = draws.retained(name), draws.retained(f"{name}_expected")
+    ratio = mean / max(float(expected.mean()), 1e-300)
+    moved = ratio * expected + math.sqrt(ratio) * (drawn - expected)
+    moved = np.clip(moved, 0.0, None)
+    if name == "registry_tau1":
+        # A count.
+        moved = np.rint(moved)
+    return summary_of(moved, level, diagnose(moved))
