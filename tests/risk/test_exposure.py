@@ -337,6 +337,43 @@ def test_missing_keys_are_imputed_with_the_class(model):
     np.testing.assert_allclose(totals.r2, r2, rtol=0.02)
 
 
+@pytest.mark.parametrize("telling", [False, True])
+def test_a_models_error_scales_the_chances_of_all_classes(telling):
+    """All probabilities wrong by 1.3: so are the expected others of a cell and of its margins."""
+
+    class Wrong(PoissonToy):
+        def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any) -> Any:
+            return 1.3 * p
+
+    strata = [code[0] for code in CODES] if telling else [0, 1, 0, 1, 1, 0, 2]
+    table = sampled(CODES, LEVELS, strata, [45, 17] if telling else [25, 20, 17])
+    p = law(LEVELS if telling else (*LEVELS, 3), 4)
+    measures = RiskMeasures.of(table)
+    totals = measures.start()
+    for sweep in range(1, 101):
+        scalars = measures.observe(Stream(5, 0, sweep), Wrong(), ToyState(p), None, totals)
+    assert scalars["tau1_model"] >= 0.0
+    exposure = measures.exposure
+    state = ToyState(p)
+
+    def mean(cells: Any) -> Any:
+        return exposure.means(exposure.chances(STREAM, PoissonToy(), state, None, cells))
+
+    uniques = table.cells[table.unique]
+    r1 = np.exp(-1.3 * mean(uniques))
+    np.testing.assert_allclose(totals.r1[table.unique] / 100, r1, rtol=1e-9)
+    looked = totals.key_draws[totals.key_draws > 0]
+    parts = np.arange(17) * len(uniques) // 16
+    part = np.array([np.searchsorted(parts, u, side="right") - 1 for u in range(len(uniques))])
+    drop = totals.key_drop / totals.key_draws[part][:, None]
+    assert len(looked) == len(uniques)
+    for margin, u, j in zip(
+        measures.margins, measures.margin_unique, measures.margin_key, strict=True
+    ):
+        without = np.exp(-1.3 * mean(margin[None, :])[0])
+        np.testing.assert_allclose(drop[u, j], r1[u] - without, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize(
     "parts",

@@ -19,7 +19,7 @@ from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable, pattern_ids
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
-from unikat.risk.exposure import Exposure, exposure_of, views
+from unikat.risk.exposure import Exposure, exposure_of
 from unikat.rng import chain_key
 
 TAUS = ("tau1", "tau2")
@@ -72,10 +72,9 @@ class RiskMeasures:
     unique: Bool
     """(n_cells,) sample uniques."""
     incomplete: Int64
-    """Patterns that every draw imputes (none unless missing keys are integrated over), as often as
-    the model has them: once for each class."""
+    """Patterns that every draw imputes (none unless missing keys are integrated over)."""
     n_incomplete: Int64
-    """Records that are imputed for each of those patterns, in the model's order."""
+    """Records of each of those patterns."""
     n_levels: tuple[int, ...]
     exposure: Exposure
     """How the unobserved individuals relate to the records."""
@@ -103,7 +102,8 @@ class RiskMeasures:
         exposure = exposure_of(table)
         imputed, n_imputed = np.empty(0, np.int64), np.empty(0, np.int64)
         if not wildcard and table.incomplete.any():
-            imputed, n_imputed = _imputed(table)
+            # In the order of the fitted table: its last key, the class, orders within a pattern.
+            imputed, n_imputed = np.flatnonzero(table.incomplete), table.counts[table.incomplete]
         return cls(
             cells=table.cells,
             counts=(table.matches if wildcard else table.counts).astype(np.float64),
@@ -311,14 +311,6 @@ class _Look(NamedTuple):
         hook = getattr(self.model, "risk_probabilities", None)
         found: Float64 = p if hook is None else hook(self.stream, self.data, p, counts)
         return found
-
-
-def _imputed(table: CellTable) -> tuple[Int64, Int64]:
-    """Pattern of each incomplete pattern of the fitted table, and its records."""
-    fitted = views(None, table)[0]
-    pattern = np.empty(fitted.n_cells, np.int64)
-    pattern[fitted.record_cell] = table.record_cell
-    return pattern[fitted.incomplete], fitted.counts[fitted.incomplete]
 
 
 def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:
