@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import tomllib
 import typing
 from pathlib import Path
 
@@ -146,6 +147,32 @@ def test_the_example_of_log_linear_models_runs(capsys):
     assert len(values) == 3
     assert values == sorted(values, reverse=True)
     assert values[2][1] <= 1.645
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_example_of_designs_runs(capsys):
+    text = (DOCS / "designs.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    exec(compile(example, "designs.md", "exec"), {"__name__": "designs"})
+    told = capsys.readouterr().out.splitlines()
+    found = [re.fullmatch(r"(north|south): [0-9]+ sample uniques, mean r1 ([0-9.]+)", line)
+             for line in told]  # fmt: skip
+    risk = {one[1]: float(one[2]) for one in found if one}
+    assert risk["north"] > 5 * risk["south"]
+    (table,) = re.findall(r"^```toml\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    assert AssessmentSpec.parse(tomllib.loads(table)).design.strata == "REGION"
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_example_of_classic_measures_runs(capsys):
+    text = (DOCS / "classics.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    exec(compile(example, "classics.md", "exec"), {"__name__": "classics"})
+    assert capsys.readouterr().out.splitlines() == [
+        "k 1.0 below 2: 2",
+        "individual risk [0.044, 0.044, 0.158, 0.158, 0.044, 0.044]",
+        "SUDA scores [0.0, 0.0, 2.0, 2.0, 0.0, 0.0]",
+    ]
 
 
 @pytest.mark.usefixtures("no_network")
