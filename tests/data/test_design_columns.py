@@ -81,7 +81,7 @@ def test_classes_of_weights(n, seed, spread):
     for lower, upper in itertools.pairwise(ends):
         assert lower.max() < upper.min() * (1.0 + 1e-6)
     few = len(np.unique(np.round(np.log(weights) / np.log(SAME_WEIGHT), 6))) <= MOST_CLASSES
-    assert few or found.n_strata <= max(1, n // LEAST_RECORDS)
+    assert few or found.n_strata <= max(2, n // LEAST_RECORDS)
 
 
 def test_weights_that_are_the_same_are_one_class():

@@ -93,7 +93,7 @@ def test_weights_that_differ_within_strata_go_before_them(frame):
     found = table(frame, strata="S", weights="V", population_size=total).sampling
     assert found is not None
     assert found.from_weights
-    assert found.n_strata == 2
+    assert found.n_strata == 4
     np.testing.assert_allclose(found.sizes.sum(), total)
 
 
@@ -110,6 +110,30 @@ def test_classes_of_weights_hold_neighbours():
     ]
     assert all(before[1] < after[0] for before, after in pairwise(ends))
     assert found.n_sampled.min() > 400
+
+
+def test_many_strata_that_no_key_tells_are_joined(frame):
+    """Forty strata of two sampling fractions: two classes, unless the stratum is a key."""
+    many = frame.assign(S=np.arange(N) % 40)
+    sizes = {str(s): 100 if s < 10 else 1000 for s in range(40)}
+    found = table(many, strata="S", stratum_sizes=sizes)
+    assert found.sampling is not None
+    assert found.sampling.sizes.tolist() == [1000.0, 30_000.0]
+    assert found.sampling.n_sampled.tolist() == [100.0, 300.0]
+    assert found.sampling.from_weights
+    keyed = read(many, ["A", "S"], Design(strata="S", stratum_sizes=sizes)).tabulate()
+    assert keyed.sampling is not None
+    assert keyed.sampling.n_strata == 40
+    # Few strata stay as they are, whether a key tells them or not.
+    few = many.assign(S=many["S"] % 20)
+    kept = table(few, strata="S", stratum_sizes={str(s): 1000 + s for s in range(20)}).sampling
+    assert kept is not None
+    assert kept.n_strata == 20
+
+
+def test_few_records_with_many_weights_make_two_classes():
+    rng = np.random.default_rng(4)
+    assert sampling_of(rng.lognormal(2.0, 1.0, 60), 600).n_sampled.tolist() == [30.0, 30.0]
 
 
 def test_equal_weights_are_one_class():

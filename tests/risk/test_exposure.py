@@ -13,7 +13,7 @@ import pytest
 from risk.toy_model import Toy, ToyState
 from unikat.data.design import CLASS, Sampling
 from unikat.data.keys import Key
-from unikat.data.sampling import sampling_of
+from unikat.data.sampling import sampling_of, telling_key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
 from unikat.models.latent_class import LatentClass
@@ -25,7 +25,6 @@ from unikat.risk.exposure import (
     class_left_open,
     exposure_of,
     fitted_table,
-    telling_key,
     views,
     without_class,
 )

@@ -15,7 +15,7 @@ from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, quoted, session
 from unikat.data.keys import Key
 from unikat.data.levels import CodedKey, clean_rows
-from unikat.data.sampling import codes_of, make_sampling, numbers_of
+from unikat.data.sampling import codes_of, few_classes, make_sampling, numbers_of
 from unikat.data.sources import Source
 from unikat.data.table import CellTable, Missing
 from unikat.errors import DataError, suggest
@@ -113,7 +113,7 @@ class Microdata:
         )
         if table.n_missing != self.n_missing or int(counts.sum()) != self.n_records:
             raise DataError(f"{self.name} has changed since it was read; read it again.")
-        return table
+        return few_classes(table)
 
     def to_frame(self) -> Any:
         """Give the rows with all their columns, as the kind of frame that was read.

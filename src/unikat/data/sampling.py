@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.design import LARGEST_POPULATION, Design, Sampling
 from unikat.data.numbers import number_meant, number_shown
+from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, suggest
 
 if TYPE_CHECKING:
@@ -20,8 +22,10 @@ FARTHEST = 0.1
 """Largest difference of the sum of the weights from N, as a share of N."""
 MOST_CLASSES = 10
 """Classes made of weights, at most."""
-LEAST_RECORDS = 200
-"""Records of a class made of weights, at least, where there are several."""
+LEAST_RECORDS = 100
+"""Records of a class made of many weights, at least, where there are more than two classes."""
+MOST_STRATA = 30
+"""Strata that are no key, at most, to be classes by themselves."""
 SAME_WEIGHT = 1.05
 """Weights whose ratio is at most this are taken as one."""
 
@@ -241,9 +245,9 @@ def _weighted(
 def sampling_of(weights: Float64, population_size: int, strata: Int32 | None = None) -> Sampling:
     """Make classes of records from their weights.
 
-    The strata are the classes where weights are the same within each of them. Else classes are
-    records of about the same weight, at most 10, of 200 records or more if there are several;
-    within them chances are taken as equal.
+    The strata are the classes where weights are the same within each of them. Else, up to ten
+    different weights are a class each; of more, classes are made of neighbouring weights, two to
+    ten of 100 records or more. Within them chances are taken as equal.
 
     Parameters
     ----------
@@ -270,6 +274,34 @@ def sampling_of(weights: Float64, population_size: int, strata: Int32 | None = N
     )
 
 
+def few_classes(table: CellTable) -> CellTable:
+    """Return a table whose classes a model can look at one by one.
+
+    Strata that no key tells multiply the work by their number. Where they are many, records of
+    about the same weight are a class instead: their units had about the same chances, whatever
+    their stratum.
+    """
+    sampling = table.sampling
+    if sampling is None or sampling.n_strata <= MOST_STRATA:
+        return table
+    if telling_key(sampling, table) is not None:
+        return table
+    return replace(table, sampling=sampling_of(sampling.weights, table.population_size))
+
+
+def telling_key(sampling: Sampling, table: CellTable) -> int | None:
+    """Return the key that tells the class of every record, with the fewest levels; None if none."""
+    found: list[tuple[int, int]] = []
+    for j, levels in enumerate(table.n_levels):
+        codes = table.cells[table.record_cell, j]
+        if codes.min() < 0:
+            continue
+        pairs = np.unique(codes.astype(np.int64) * sampling.n_strata + sampling.strata)
+        if len(pairs) == len(np.unique(codes)):
+            found.append((levels, j))
+    return min(found)[1] if found and not sampling.from_weights else None
+
+
 def _classes(weights: Float64, strata: Int32 | None) -> Int32:
     """Classes of records of about the same weight: the strata, where these are such."""
     if strata is not None:
@@ -285,7 +317,7 @@ def _classes(weights: Float64, strata: Int32 | None) -> Int32:
     if len(distinct) <= MOST_CLASSES:
         return _joined(place.astype(np.int32), distinct)
     n = len(weights)
-    number = int(np.clip(n // LEAST_RECORDS, 1, MOST_CLASSES))
+    number = int(np.clip(n // LEAST_RECORDS, 2, MOST_CLASSES))
     edges = np.quantile(steps, np.arange(1, number) / number, method="inverted_cdf")
     found = np.searchsorted(edges, steps, side="left")
     _, codes = np.unique(found, return_inverse=True)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.design import Sampling
-from unikat.data.sampling import sampling_of
+from unikat.data.sampling import few_classes, sampling_of
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, suggest
 from unikat.rng import check_seed
@@ -169,7 +169,7 @@ class Population:
             record_cell=place[cell],
             sampling=sampling,
         )
-        return Sample(table=drawn, population_counts=table.counts[occupied])
+        return Sample(table=few_classes(drawn), population_counts=table.counts[occupied])
 
 
 def check_design(design: str) -> None:

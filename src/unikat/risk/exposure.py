@@ -25,6 +25,7 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.design import CLASS, Sampling
 from unikat.data.keys import Key
+from unikat.data.sampling import telling_key
 from unikat.data.table import CellTable
 from unikat.kernels import cells as kernels
 from unikat.kernels.zeros import Diagram
@@ -338,19 +339,6 @@ def exposure_of(table: CellTable) -> Exposure:
     if sampling is None or sampling.n_strata == 1:
         return EqualChances(unobserved=float(table.population_size - table.n_records))
     return ByClass.of(sampling, table)
-
-
-def telling_key(sampling: Sampling, table: CellTable) -> int | None:
-    """Return the key that tells the class of every record, with the fewest levels; None if none."""
-    found: list[tuple[int, int]] = []
-    for j, levels in enumerate(table.n_levels):
-        codes = table.cells[table.record_cell, j]
-        if codes.min() < 0:
-            continue
-        pairs = np.unique(codes.astype(np.int64) * sampling.n_strata + sampling.strata)
-        if len(pairs) == len(np.unique(codes)):
-            found.append((levels, j))
-    return min(found)[1] if found and not sampling.from_weights else None
 
 
 def views(model: Any, table: CellTable) -> tuple[CellTable, CellTable]:
