@@ -36,6 +36,8 @@ SMALL = 25_000
 UNSAFE = 0.05
 """Cells of greater risk E(1/F) are unsafe (paper 5, tables 1 and 2)."""
 SWEEPS = 1500
+REGISTERED = 8000
+"""Persons of a registry, ten times as often of 60 and more years as younger."""
 
 
 @cache
@@ -158,6 +160,68 @@ def assess_sample(label: str, keys: tuple[str, ...], repeat: int) -> dict[str, A
     return found
 
 
+def assess_registry(keys: tuple[str, ...], repeat: int) -> dict[str, Any]:
+    """Carry the counts of a sample to a registry of mostly old people, and set both beside it."""
+    from unikat import LatentClass
+    from unikat.data.table import CellTable
+    from unikat.inference.chains import Plan, StopRule, sample
+    from unikat.risk.exposure import views
+    from unikat.risk.measures import RiskMeasures
+    from unikat.risk.registry import Registry, RegistryMeasures, registry_risk
+
+    everybody, _ = population(keys)
+    drawn, told, _ = draw(keys, repeat)
+    table = replace(drawn.table, sampling=told["strata"])
+    whole = everybody.table
+    labels = whole.keys[2].labels
+    old = np.array([int(label.split("-")[0]) >= 60 for label in labels])
+    chances = np.where(old[whole.cells[whole.record_cell, 2]], 10.0, 1.0)
+    rng = np.random.default_rng([6, repeat])
+    registered = rng.choice(
+        len(chances), REGISTERED, replace=False, p=chances / chances.sum(), shuffle=False
+    )
+    codes = whole.cells[whole.record_cell[registered]]
+    registry = Registry.of(
+        CellTable.from_codes(codes, whole.keys, len(chances), whole.missing), table
+    )
+    fitted, at_risk = views(LatentClass(), table)
+    draws = sample(
+        LatentClass(),
+        fitted,
+        RegistryMeasures(measures=RiskMeasures.of(at_risk), registry=registry),
+        seed=repeat,
+        plan=Plan(n_chains=2, stop=StopRule(max_sweeps=SWEEPS)),
+    )
+    risk = registry_risk(draws, registry)
+    place = {tuple(cell): count for cell, count in zip(
+        whole.cells.tolist(), whole.counts.tolist(), strict=True)}  # fmt: skip
+    unique = registry.unique
+    truth = np.array([place[tuple(cell)] for cell in registry.cells[unique].tolist()])
+    return {
+        "repeat": repeat,
+        "uniques": int(unique.sum()),
+        "tau1": [int((truth == 1).sum()), risk.tau1.mean, risk.tau1.lower, risk.tau1.upper],
+        "tau2": [float((1 / truth).sum()), risk.tau2.mean, risk.tau2.lower, risk.tau2.upper],
+    }
+
+
+def registry_table(folder: Path) -> None:
+    """Print what was found of registries."""
+    path = folder / "registry.jsonl"
+    if not path.exists():
+        return
+    print("\nRegistry, keys like paper 5")
+    head = ["repeat", "unique", "true τ1", "τ1", "interval", "true τ2", "τ2", "interval"]
+    rows = []
+    for line in map(json.loads, path.read_text().splitlines()):
+        one, two = line["tau1"], line["tau2"]
+        rows.append(
+            [line["repeat"], line["uniques"], one[0], f"{one[1]:.0f}", f"{one[2]:.0f}-{one[3]:.0f}",
+             f"{two[0]:.0f}", f"{two[1]:.0f}", f"{two[2]:.0f}-{two[3]:.0f}"]
+        )  # fmt: skip
+    print_table(head, rows)
+
+
 def table_of(folder: Path) -> None:
     """Print what was found."""
     for name in KEYS:
@@ -218,7 +282,15 @@ def main() -> None:
                     found = assess_sample(label, keys, repeat)
                     with path.open("a") as file:
                         file.write(json.dumps(found) + "\n")
+        for repeat in range(1, options.repeats + 1):
+            path = options.folder / "registry.jsonl"
+            lines = path.read_text().splitlines() if path.exists() else []
+            if any(json.loads(line)["repeat"] == repeat for line in lines):
+                continue
+            with path.open("a") as file:
+                file.write(json.dumps(assess_registry(KEYS["like paper 5"], repeat)) + "\n")
     table_of(options.folder)
+    registry_table(options.folder)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def said(design: DesignResult) -> str:
     """Say how records were drawn."""
     low, high = _percent(design.lowest_fraction), _percent(design.highest_fraction)
     if design.n_classes == 1:
-        return "All records have the same weight, so their units had equal chances to be drawn."
+        return "All records have about the same weight: their units had equal chances to be drawn."
     if design.classes == "strata":
         return (
             f"The records were drawn from {design.n_classes:,} strata, of which between {low} and "
