@@ -228,3 +228,16 @@ def test_nothing_is_said_of_what_is_not_known(unknown):
     risk = registry_risk(draws, registry)
     assert np.isnan(risk.r2).tolist() == registry.unknown.tolist()
     assert np.isnan(risk.population).tolist() == registry.unknown.tolist()
+    assert not risk.impossible.any()
+
+
+def test_a_combination_that_the_model_rules_out_is_told():
+    table = survey()
+    registry = Registry.of(registry_table([[1, 0], [0, 2]]), table)
+    observer = RegistryMeasures(measures=RiskMeasures.of(table), registry=registry)
+    totals = observer.start()
+    state = ToyState(np.array([[0.5, 0.25, 0.25], [0.0, 0.0, 0.0]]))
+    observer.observe(Stream(1, 0, 1), Toy(), state, None, totals)
+    ruled_out = registry.cells[:, 0] == 1
+    assert (totals.weight < 1e-290).tolist() == ruled_out.tolist()
+    np.testing.assert_allclose(totals.r1[ruled_out] / totals.weight[ruled_out], 1.0)

@@ -194,14 +194,7 @@ def rows(result: ClassicsResult | None) -> list[Row]:
         Row(
             measure="k-anonymity",
             value=f"k = {number(result.smallest)}",
-            said="Records that share their combination with the fewest others: "
-            + "; ".join(
-                f"{counted(one.records, 'record')} {'has' if one.records == 1 else 'have'} fewer "
-                f"than {one.k} in the file, {one.in_population:,} fewer than {one.k} in the "
-                "population, by the weights"
-                for one in result.anonymity
-            )
-            + ".",
+            said=_anonymity(result.anonymity),
         ),
         _risk_row(
             "individual risk",
@@ -233,6 +226,15 @@ def rows(result: ClassicsResult | None) -> list[Row]:
         for one in result.sensitive
     ]
     return table + [_uniques_row(one) for one in result.uniques]
+
+
+def _anonymity(found: tuple[AnonymityResult, ...]) -> str:
+    file = ", ".join(f"{one.records:,} of fewer than {one.k}" for one in found)
+    units = ", ".join(f"{one.in_population:,} of fewer than {one.k}" for one in found)
+    return (
+        f"Records whose combination is one {file} records of the file; and by the weights one "
+        f"{units} units of the population."
+    )
 
 
 def _risk_row(name: str, found: PerRecordResult, which: str) -> Row:

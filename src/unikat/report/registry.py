@@ -37,6 +37,8 @@ class RegistryResult:
     """Records with a missing key, which are taken to agree with every value of it."""
     n_unknown: int
     """Records with a value that no record of the survey has: nothing is known of them."""
+    n_impossible: int
+    """Records to whose combination the model gives no probability at all."""
     tau1: Summary
     tau2: Summary
     at_least: tuple[tuple[float, int], ...]
@@ -80,6 +82,7 @@ def registry_result(risk: RegistryRisk, path: Path) -> RegistryResult:
         n_uniques=int(registry.unique.sum()),
         n_incomplete=int(counts[incomplete].sum()),
         n_unknown=int(counts[registry.unknown].sum()),
+        n_impossible=int(counts[risk.impossible].sum()),
         tau1=risk.tau1,
         tau2=risk.tau2,
         at_least=tuple((t, int(counts[r1 >= t].sum())) for t in THRESHOLDS),
@@ -96,11 +99,18 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
         if found.n_unknown
         else ""
     )
+    impossible = (
+        f" To {counted(found.n_impossible, 'record')} of it the model gives no probability at all, "
+        "which they refute: their risk is put at 1, and the number is too high. Take another "
+        "model."
+        if found.n_impossible
+        else ""
+    )
     return {
         "registry": (
             f"Of the {found.n_uniques:,} records that are unique in the registry, about "
             f"{number(found.tau1.median)} are also unique in the population "
-            f"({interval(found.tau1)}).{unknown}"
+            f"({interval(found.tau1)}).{impossible}{unknown}"
         ),
         "registry.tau2": (
             "Correct links that an intruder would make who links each of these records to a unit "
@@ -114,9 +124,10 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
         ),
         "registry.limit": (
             "The population's counts come from the survey alone: the registry is taken to be no "
-            "sample of anything. A record of the survey with the combination of one of the "
-            "registry is taken to be the same unit, which makes the risk higher than otherwise, "
-            "never lower. A unit of the registry that is outside the survey's population is not "
+            "sample of anything. How much of the population it covers is estimated for each level "
+            "of each key, and the greatest is taken; a record of the survey with the combination "
+            "of one of the registry is taken to be the same unit. Both make the risk higher than "
+            "otherwise, never lower. A unit of the registry that is outside the survey's population is not "
             "counted rightly."
         ),
     }

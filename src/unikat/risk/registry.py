@@ -44,6 +44,8 @@ from unikat.risk.measures import RiskMeasures, RiskTotals
 N_BINS = 64
 MOST_TIMES = 5
 """Records of a combination that count as evidence of it, at most; with more it is safe anyway."""
+NOTHING = 1e-300
+"""Weight of a draw that gives a combination no probability."""
 FEW_UNITS = 20.0
 """So many units of the population at the whole registry's coverage are added to every level."""
 _OTHER_CHAIN = 2**30
@@ -251,7 +253,7 @@ class RegistryMeasures:
         registered = self.registry.coverage * means
         times = np.minimum(self.registry.counts, MOST_TIMES)
         weight: Float64 = means**times * np.exp(-registered)
-        return np.where(np.isfinite(weight), weight, 0.0) + 1e-300
+        return np.where(np.isfinite(weight), weight, 0.0) + NOTHING
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -271,6 +273,8 @@ class RegistryRisk:
     """E(1/F)."""
     population: Float64
     """E(F)."""
+    impossible: Bool
+    """The model gives the combination no probability in any draw."""
 
 
 def registry_risk(draws: Draws, registry: Registry, *, level: float = 0.95) -> RegistryRisk:
@@ -303,6 +307,7 @@ def registry_risk(draws: Draws, registry: Registry, *, level: float = 0.95) -> R
         r1_lower=np.where(unique, np.minimum(lower, r1), np.nan),
         r1_upper=np.where(unique, np.maximum(upper, r1), np.nan),
         r2=np.where(unknown, np.nan, totals.r2 / n_draws),
+        impossible=(totals.weight < NOTHING * 1e6) & ~unknown,
         population=np.where(unknown, np.nan, registry.shown + totals.unseen / n_draws),
     )
 
