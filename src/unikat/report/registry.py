@@ -127,8 +127,8 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
             "sample of anything. How much of the population it covers is estimated for each level "
             "of each key, and the greatest is taken; a record of the survey with the combination "
             "of one of the registry is taken to be the same unit. Both make the risk higher than "
-            "otherwise, never lower. A unit of the registry that is outside the survey's population "
-            "is not counted rightly."
+            "otherwise, never lower. A unit of the registry that is outside the survey's "
+            "population is not counted rightly."
         ),
     }
 
