@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from unikat.models.latent_class import LatentClass
     from unikat.models.loglinear import LogLinear
     from unikat.models.mixed_effects import MixedEffects
+    from unikat.models.population_count import PopulationCount
+    from unikat.models.superpopulation import Superpopulation1, Superpopulation2
     from unikat.report.results import write
     from unikat.risk.compare import Candidate, ComparisonSettings, compare
     from unikat.risk.designs import Population
@@ -49,10 +51,13 @@ __all__ = [
     "Microdata",
     "MixedEffects",
     "Population",
+    "PopulationCount",
     "RiskEstimate",
     "RiskMeasures",
     "SkinnerHolmes",
     "Study",
+    "Superpopulation1",
+    "Superpopulation2",
     "UnikatError",
     "Zeros",
     "__version__",
@@ -73,6 +78,9 @@ _MODULES = {
     "ElamirSkinner": "unikat.models.empirical_bayes",
     "SkinnerHolmes": "unikat.models.empirical_bayes",
     "MixedEffects": "unikat.models.mixed_effects",
+    "PopulationCount": "unikat.models.population_count",
+    "Superpopulation1": "unikat.models.superpopulation",
+    "Superpopulation2": "unikat.models.superpopulation",
     "Candidate": "unikat.risk.compare",
     "CellTable": "unikat.data",
     "ComparisonSettings": "unikat.risk.compare",

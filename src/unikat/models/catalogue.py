@@ -14,10 +14,21 @@ from unikat.models.hdp import HDP
 from unikat.models.latent_class import LatentClass
 from unikat.models.loglinear import LogLinear
 from unikat.models.mixed_effects import MixedEffects
+from unikat.models.superpopulation import Superpopulation1, Superpopulation2
 
 MODELS: dict[str, type[Any]] = {
     model.name: model
-    for model in (HDP, GoM, LatentClass, LogLinear, SkinnerHolmes, ElamirSkinner, MixedEffects)
+    for model in (
+        HDP,
+        GoM,
+        LatentClass,
+        LogLinear,
+        SkinnerHolmes,
+        ElamirSkinner,
+        MixedEffects,
+        Superpopulation1,
+        Superpopulation2,
+    )
 }
 """Filled from here alone."""
 
