@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -247,6 +248,8 @@ def look_up(
     known: Int32, counts: Float64, weights: Float64, cells: Int32, data: SuperpopulationData
 ) -> tuple[Float64, Float64]:
     """Records and sampling rates of complete cells, (n,), those of a cell without: 0 and n / N."""
+    if np.array_equal(known, cells):
+        return counts, np.minimum(counts / weights, HIGHEST_RATE)
     ids = pattern_ids(np.concatenate((known, cells)), data.combinations.levels.tolist())
     _, where = np.unique(ids, return_inverse=True)
     ours, theirs = where[: len(known)], where[len(known) :]
@@ -261,8 +264,16 @@ def sums(
     known: Int32, values: Float64, each: float, cells: Int32, data: SuperpopulationData
 ) -> Float64:
     """Sum of the known cells' values, and `each` of the other possible ones, for patterns (n,)."""
+    joined = groups(known, cells, data.combinations.levels.tolist())
+    return _summed(joined, values, each, cells, data)
+
+
+def _summed(
+    joined: Iterable[tuple[Int64, Int64, Int64]], values: Float64, each: float, cells: Int32,
+    data: SuperpopulationData,
+) -> Float64:  # fmt: skip
     out = np.zeros(len(cells))
-    for rows, ours, theirs in groups(known, cells, data.combinations.levels.tolist()):
+    for rows, ours, theirs in joined:
         size = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1
         free = (
             data.combinations.completions(cells[rows]) - np.bincount(ours, minlength=size)[theirs]
@@ -295,16 +306,19 @@ def drawn_sums(
     weights: Float64, patterns: Int32,
 ) -> Float64:  # fmt: skip
     """Sum the drawn rates of known cells and the mean rates of empty ones for patterns, (n,)."""
+    joined = list(groups(known, patterns, data.combinations.levels.tolist()))
     inside = np.zeros(len(known), np.bool_)
-    for _, ours, theirs in groups(known, patterns, data.combinations.levels.tolist()):
-        inside |= np.isin(ours, theirs)
+    for _, ours, theirs in joined:
+        asked = np.zeros(int(max(ours.max(initial=0), theirs.max())) + 1, np.bool_)
+        asked[theirs] = True
+        inside |= asked[ours]
     drawn = np.zeros(len(known))
     drawn[inside] = drawn_rates(
         stream, law, data, known[inside], counts[inside],
         np.minimum(counts[inside] / weights[inside], HIGHEST_RATE),
     )  # fmt: skip
     each = empty_cell(law, data, 1.0).others * data.density(len(known))
-    return sums(known, drawn, each, patterns, data)
+    return _summed(joined, drawn, each, patterns, data)
 
 
 def is_in(known: Int32, cells: Int32, data: SuperpopulationData) -> Bool:

@@ -159,7 +159,7 @@ class _Superpopulation(ABC):
     def step(
         self, stream: Stream, state: SuperpopulationState, data: SuperpopulationData, n_threads: int
     ) -> tuple[SuperpopulationState, Info]:
-        """Two proposals of the hyperparameters: one independent of where they are, one near."""
+        """Propose hyperparameters, thrice independently of where they are and once near."""
         position, value = data.proposal.move(
             generator_of(stream, 3), state.position, state.value,
             lambda there: self._value(there, data),
@@ -294,8 +294,8 @@ class _Superpopulation(ABC):
         Sweeps are nearly independent of each other, so each is worth a look: a sweep counts as no
         less than what makes the schedule look at every one.
         """
-        sweep = 1_500.0 * len(data.times) + 200_000.0
-        return max(2.0 * sweep, 3_500.0 * (len(data.counts) + len(data.patterns))), 1_500.0
+        each = 1_000.0 * len(data.times) + 200_000.0
+        return max(4.0 * each, 4_500.0 * (len(data.counts) + len(data.patterns))), 1_500.0
 
     def simulation_cost(self, data: SuperpopulationData, n_records: int) -> float:
         """Work of `simulate`."""
