@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from unikat.models.latent_class import LatentClass
     from unikat.models.loglinear import LogLinear
     from unikat.models.mixed_effects import MixedEffects
+    from unikat.models.population_count import PopulationCount
+    from unikat.models.superpopulation import Superpopulation1, Superpopulation2
     from unikat.report.results import write
     from unikat.risk.compare import Candidate, ComparisonSettings, compare
     from unikat.risk.designs import Population
@@ -51,10 +53,13 @@ __all__ = [
     "Microdata",
     "MixedEffects",
     "Population",
+    "PopulationCount",
     "RiskEstimate",
     "RiskMeasures",
     "SkinnerHolmes",
     "Study",
+    "Superpopulation1",
+    "Superpopulation2",
     "UnikatError",
     "Zeros",
     "__version__",
@@ -76,6 +81,9 @@ _MODULES = {
     "SkinnerHolmes": "unikat.models.empirical_bayes",
     "MixedEffects": "unikat.models.mixed_effects",
     "IndividualRisk": "unikat.models.individual_risk",
+    "PopulationCount": "unikat.models.population_count",
+    "Superpopulation1": "unikat.models.superpopulation",
+    "Superpopulation2": "unikat.models.superpopulation",
     "Candidate": "unikat.risk.compare",
     "CellTable": "unikat.data",
     "ComparisonSettings": "unikat.risk.compare",

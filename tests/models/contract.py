@@ -119,6 +119,20 @@ TRAITS: dict[str, Traits] = {
         # Of cells without records it knows nothing.
         positive=False,
     ),
+    "superpopulation-1": Traits(
+        ({}, {"alpha": 0.92, "mean_spread": 0.1}, {"a": 0.86, "b": 80.0}),
+        independent=False,
+        law="predictive_probabilities",
+        tolerance=1e-12,
+        zeros_tolerance=1e-12,
+    ),
+    "superpopulation-2": Traits(
+        ({}, {"alpha": 0.1, "a": 80.0}, {"gamma": 1.0}),
+        independent=False,
+        law="predictive_probabilities",
+        tolerance=1e-12,
+        zeros_tolerance=1e-12,
+    ),
 }
 """Every model stands here, with the variants that the tests run over."""
 

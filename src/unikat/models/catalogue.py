@@ -15,6 +15,7 @@ from unikat.models.individual_risk import IndividualRisk
 from unikat.models.latent_class import LatentClass
 from unikat.models.loglinear import LogLinear
 from unikat.models.mixed_effects import MixedEffects
+from unikat.models.superpopulation import Superpopulation1, Superpopulation2
 
 MODELS: dict[str, type[Any]] = {
     model.name: model
@@ -27,6 +28,8 @@ MODELS: dict[str, type[Any]] = {
         ElamirSkinner,
         MixedEffects,
         IndividualRisk,
+        Superpopulation1,
+        Superpopulation2,
     )
 }
 """Filled from here alone."""
