@@ -1,0 +1,94 @@
+"""What a report says of the drawing of the sample: never more than the model did."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unikat import HDP, CellTable, IndividualRisk, Key, Superpopulation1, Superpopulation2
+from unikat.data.design import Sampling
+from unikat.report import design as told
+from unikat.specification import DesignSpec
+
+
+def table(*, key: bool, weights: bool = False) -> CellTable:
+    codes = np.array([[0, 0], [0, 1], [1, 2], [1, 2], [1, 0]])
+    strata = codes[:, 0] if key else np.array([0, 1, 0, 1, 1])
+    sampling = Sampling(
+        weights=np.array([2.0, 10.0])[strata],
+        strata=strata.astype(np.int32),
+        sizes=np.array([2.0, 10.0]) * np.bincount(strata),
+        from_weights=weights,
+    )
+    size = int(sampling.sizes.sum())
+    made = CellTable.from_codes(codes, [Key.of_size("A", 2), Key.of_size("B", 3)], size)
+    return CellTable(**{**vars_of(made), "sampling": sampling})
+
+
+def vars_of(made: CellTable) -> dict[str, Any]:
+    return {name: getattr(made, name) for name in made.__dataclass_fields__}
+
+
+def result(made: CellTable, model: Any, spec: DesignSpec | None = None) -> Any:
+    found = told.design_result(made, spec or DesignSpec(strata="S", weights="W"), model)
+    sample = SimpleNamespace(n_records=made.n_records, population_size=made.population_size)
+    return SimpleNamespace(sample=sample, design=found)
+
+
+def test_no_design_is_a_simple_random_sample():
+    plain = CellTable.from_codes([[0, 1], [1, 0]], [Key.of_size("A", 2), Key.of_size("B", 2)], 9)
+    found = result(plain, HDP())
+    assert found.design is None
+    assert told.sentences(found) == {}
+    title, text = told.limit(found)
+    assert title == "The file is a simple random sample"
+    assert "give the weights or the strata" in text
+
+
+@pytest.mark.parametrize("key", [True, False])
+def test_facts_of_strata(key):
+    found = result(table(key=key), HDP()).design
+    assert found.n_classes == 2
+    assert found.classes == "strata"
+    assert found.told_by == ("A" if key else None)
+    assert found.lowest_fraction == pytest.approx(0.1)
+    assert found.highest_fraction == pytest.approx(0.5)
+    assert found.used == "classes"
+    weights = table(key=key).weights
+    assert found.design_effect == pytest.approx(1 + weights.var() / weights.mean() ** 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "used", "says"),
+    [
+        (HDP(), "classes", "are like the records of their class"),
+        (IndividualRisk(), "cells", "Weights tell how much of each combination"),
+        (Superpopulation2(), "cells", "Weights tell how much of each combination"),
+        (Superpopulation1(), "none", "The design is not used"),
+    ],
+)
+def test_what_is_assumed_is_what_the_model_does(model, used, says):
+    found = result(table(key=False, weights=True), model)
+    assert found.design.used == used
+    title, text = told.limit(found)
+    assert says in title
+    assert "Households and other clusters are not used" in text
+    assert "drawn from 2 strata" not in text
+    assert "2 classes of about the same weight" in text
+    assert "10%" in text
+    assert "50%" in text
+
+
+def test_one_class_leaves_nothing_to_be_used():
+    made = table(key=False)
+    sampling = Sampling(
+        weights=np.full(5, 2.0), strata=np.zeros(5, np.int32), sizes=np.array([10.0]),
+        from_weights=True,
+    )  # fmt: skip
+    made = CellTable(**{**vars_of(made), "sampling": sampling, "population_size": 10})
+    found = result(made, HDP())
+    assert found.design.used == "none"
+    assert "about the same weight" in told.limit(found)[1]
