@@ -66,7 +66,8 @@ def design_result(
     if model is None or sampling.n_strata == 1:
         used = "none"
     if getattr(model, "uses_weights", False):
-        used = "cells"
+        # Model I of Polettini and Stander has one law for the sampling rates of all cells.
+        used = "cells" if getattr(model, "by_rate", True) else "none"
     return DesignResult(
         weights=spec.weights if spec.weights is not None else spec.inclusion,
         strata=spec.strata,
@@ -130,6 +131,19 @@ def limit(result: Result) -> tuple[str, str]:
             f"{said(design)} The model sees combinations, not keys: what is known of the sampling "
             "of a combination are the weights of the records that have it. Weights are taken as "
             "right; a weight that is wrong for one record moves the risk of that record."
+            + clusters,
+        )
+    if design.used == "none":
+        return (
+            "The design is not used",
+            f"{said(design)} "
+            + (
+                "So nothing is left to be used."
+                if design.n_classes == 1
+                else "The model has one law for the sampling rates of all combinations, whatever "
+                "their weights: where some groups were sampled more densely, their records are "
+                "safer or more exposed than shown."
+            )
             + clusters,
         )
     alike = "the stratum" if design.classes == "strata" else "records of about the same weight"
