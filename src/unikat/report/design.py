@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from unikat.models.base import AnyModel
     from unikat.report.summary import Result
 
+_EQUAL = 1.001
+"""Design effect up to which weights pass as equal."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DesignResult:
@@ -97,6 +100,11 @@ def said(design: DesignResult) -> str:
     """Say how records were drawn."""
     low, high = _percent(design.lowest_fraction), _percent(design.highest_fraction)
     if design.n_classes == 1:
+        if design.design_effect > _EQUAL:
+            return (
+                "The records have unequal weights, but are too few to be put into classes of about "
+                "the same weight."
+            )
         return "All records have the same weight, so their units had equal chances to be drawn."
     if design.classes == "strata":
         return (
@@ -130,6 +138,14 @@ def limit(result: Result) -> tuple[str, str]:
             f"{said(design)} The model sees combinations, not keys: what is known of the sampling "
             "of a combination are the weights of the records that have it. Weights are taken as "
             "right; a weight that is wrong for one record moves the risk of that record."
+            + clusters,
+        )
+    if design.n_classes == 1 and design.design_effect > _EQUAL:
+        return (
+            "The file is like a simple random sample",
+            f"{said(design)} The model takes the units that are not in the file to be like the "
+            "records, as if all had had equal chances to be drawn: the weights tell the size of "
+            "the population and nothing else. Where weights go with the keys, the risk is wrong."
             + clusters,
         )
     alike = "the stratum" if design.classes == "strata" else "records of about the same weight"

@@ -37,6 +37,8 @@ class RegistryResult:
     """Records with a missing key, which are taken to agree with every value of it."""
     n_unknown: int
     """Records with a value that no record of the survey has: nothing is known of them."""
+    n_impossible: int
+    """Records with a combination to which the model gives no probability: the same."""
     tau1: Summary
     tau2: Summary
     at_least: tuple[tuple[float, int], ...]
@@ -77,9 +79,10 @@ def registry_result(risk: RegistryRisk, path: Path) -> RegistryResult:
     return RegistryResult(
         data=path.name,
         n_records=int(counts.sum()),
-        n_uniques=int(registry.unique.sum()),
+        n_uniques=int((registry.unique & ~risk.impossible).sum()),
         n_incomplete=int(counts[incomplete].sum()),
         n_unknown=int(counts[registry.unknown].sum()),
+        n_impossible=int(counts[risk.impossible].sum()),
         tau1=risk.tau1,
         tau2=risk.tau2,
         at_least=tuple((t, int(counts[r1 >= t].sum())) for t in THRESHOLDS),
@@ -96,6 +99,12 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
         if found.n_unknown
         else ""
     )
+    if found.n_impossible:
+        unknown += (
+            f" {counted(found.n_impossible, 'record')} of it {_have(found.n_impossible)} a "
+            "combination that the model takes for impossible, and that occurs: of these nothing is "
+            "known either."
+        )
     return {
         "registry": (
             f"Of the {found.n_uniques:,} records that are unique in the registry, about "
@@ -116,8 +125,10 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
             "The population's counts come from the survey alone: the registry is taken to be no "
             "sample of anything. A record of the survey with the combination of one of the "
             "registry is taken to be the same unit, which makes the risk higher than otherwise, "
-            "never lower. A unit of the registry that is outside the survey's population is not "
-            "counted rightly."
+            "never lower. How many of the units that the survey does not have are registered, and "
+            "so would be seen, is told by single keys: where it is more of a combination than of "
+            "any of its values, the risk comes out too low. A unit of the registry that is outside "
+            "the survey's population is not counted rightly."
         ),
     }
 
@@ -138,7 +149,7 @@ def write_registry(risk: RegistryRisk, path: Path) -> None:
     }
     columns: dict[str, pa.Array] = {
         "row": pa.array(np.arange(1, len(cell) + 1)),
-        "g": pa.array(registry.counts[cell]),
+        "g": pa.array(registry.registered[cell]),
         "f": pa.array(registry.surveyed[cell], mask=registry.unknown[cell]),
         "unique": pa.array(registry.unique[cell]),
         **{

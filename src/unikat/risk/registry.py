@@ -13,22 +13,25 @@ the registry where both have the combination: that makes the risk higher than it
 were different units, never lower.
 
 The model tells how many unobserved units to expect; of these a share rho would be registered, and
-be seen, so that (1 - rho) of them remain. rho, the registry's coverage, differs between groups (a
-register of old people has most of them). Of each level of each key it is the registry's records
-over the survey's estimate of the population's units, drawn towards the whole registry's; of a
-combination it is taken from its level of greatest coverage, which is cautious.
+be seen, so that (1 - rho) of them remain. Where the model puts its own error on a cell, the cell's
+max(f, g) units are what n + rho (N - n) units of the population show of it. rho, the registry's
+coverage, differs between groups (a register of old people has most of them). Of each level of each
+key it is the registry's records over the survey's estimate of the population's units, drawn towards
+the whole registry's; of a combination it is taken from its level of greatest coverage, which is
+cautious unless more of the combination is registered than of any of its levels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.table import CellTable, pattern_ids
+from unikat.data.sampling import one_way
+from unikat.data.table import CellTable, by_known_keys, meeting, pattern_ids
 from unikat.errors import DataError, SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Draws
@@ -36,7 +39,10 @@ from unikat.models.base import AnyModel, Stream
 from unikat.risk.estimate import Summary, histogram_quantiles, summary_of
 from unikat.risk.measures import RiskMeasures, RiskTotals
 
-N_BINS = 64
+MANY_CELLS = 100_000
+"""Beyond so many patterns histograms are coarser, so that the totals stay small."""
+MOST_ABOVE = 0.1
+"""Most records of a registry beyond the population's size, which may be estimated, as a share."""
 FEW_UNITS = 20.0
 """So many units of the population at the whole registry's coverage are added to every level."""
 _OTHER_CHAIN = 2**30
@@ -49,6 +55,9 @@ class RegistryTotals(NamedTuple):
     risk: RiskTotals
     n_draws: Int64
     """(1,)"""
+    n_possible: Int64
+    """(n_cells,): draws in which the combination has a probability, or the survey has it; only
+    these are in the other sums."""
     r1: Float64
     """(n_cells,)"""
     r2: Float64
@@ -56,7 +65,7 @@ class RegistryTotals(NamedTuple):
     unseen: Float64
     """(n_cells,): expected units of the population that neither file shows."""
     histogram_r1: Int32
-    """(n_cells, N_BINS): over the square root of r1."""
+    """(n_cells, n_bins): over the square root of r1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,15 +75,20 @@ class Registry:
     cells: Int32
     """(n_cells, n_keys): patterns, in the survey's codes, -1 where a key is missing."""
     counts: Int64
-    """(n_cells,): records of the registry, g."""
+    """(n_cells,): records of the registry that have the pattern."""
+    registered: Int64
+    """(n_cells,): records of the registry, g: of a pattern with missing keys also those complete
+    ones that agree with it."""
     surveyed: Int64
-    """(n_cells,): records of the survey, f."""
+    """(n_cells,): records of the survey, f, counted likewise."""
     unknown: Bool
     """(n_cells,): has a level that no record of the survey has, so nothing is known of it."""
     record_cell: Int32
     """(n_records,): pattern of each record."""
     coverage: Float64
     """(n_cells,): share of the units with such keys that is in the registry."""
+    n_surveyed: int
+    population_size: int
 
     @classmethod
     def of(cls, registry: CellTable, survey: CellTable) -> Registry:
@@ -90,13 +104,21 @@ class Registry:
         Raises
         ------
         DataError
-            If no record has only levels that the survey has.
+            If no record has only levels that the survey has, or the registry is larger than the
+            population.
         SpecError
             If keys differ, or one is grouped by quantiles, which are not the same in both files.
         """
         names = [[key.name for key in table.keys] for table in (registry, survey)]
         if names[0] != names[1]:
             raise SpecError("The registry and the survey must have the same keys.")
+        if registry.n_records > (1.0 + MOST_ABOVE) * survey.population_size:
+            raise DataError(
+                f"The registry has {registry.n_records:,} records, but the population "
+                f"{survey.population_size:,} units, of which it is to be a part. Give the "
+                "population's size (or the weights) of the survey rightly, and one record of the "
+                "registry for each unit."
+            )
         codes = registry.cells.copy()
         unknown = np.zeros(registry.n_cells, bool)
         for j, (ours, theirs) in enumerate(zip(survey.keys, registry.keys, strict=True)):
@@ -105,9 +127,12 @@ class Registry:
                     f"Key {ours.name!r} is grouped by quantiles, which are not the same values in "
                     "the registry as in the survey; group it by cut(...) or width(...)."
                 )
-            place = {label: code for code, label in enumerate(ours.labels)}
+            place, alike = _places(ours.labels)
             # The last place is that of a missing key.
-            to = np.array([*(place.get(label, -2) for label in theirs.labels), -1], np.int32)
+            to = np.array(
+                [*(place.get(text, alike.get(one_way(text), -2)) for text in theirs.labels), -1],
+                np.int32,
+            )
             codes[:, j] = to[registry.cells[:, j]]
             unknown |= codes[:, j] == -2
         if unknown.all():
@@ -118,25 +143,28 @@ class Registry:
         # Some combination that a model can be asked for: what it says is not used.
         codes[unknown] = np.maximum(survey.cells[0], 0)
         known = np.concatenate((survey.cells, codes))
-        ids = pattern_ids(known, survey.n_levels)
-        order = np.argsort(ids[: survey.n_cells])
-        place_ = np.searchsorted(ids[: survey.n_cells][order], ids[survey.n_cells :])
-        place_ = order[np.minimum(place_, survey.n_cells - 1)]
-        same = ids[place_] == ids[survey.n_cells :]
-        surveyed = np.where(same & ~unknown, survey.counts[place_], 0)
+        counts = np.concatenate((survey.counts, np.where(unknown, 0, registry.counts)))
+        of = np.arange(len(counts)) < survey.n_cells
+        registered, surveyed = (
+            _agreeing(known, np.where(which, counts, 0), survey.n_levels)[survey.n_cells :]
+            for which in (~of, of)
+        )
         return cls(
             cells=codes,
             counts=registry.counts,
-            surveyed=surveyed,
+            registered=np.where(unknown, registry.counts, registered),
+            surveyed=np.where(unknown, 0, surveyed),
             unknown=unknown,
             record_cell=registry.record_cell,
             coverage=_coverage(codes, registry.counts, survey, unknown),
+            n_surveyed=survey.n_records,
+            population_size=survey.population_size,
         )
 
     @property
     def shown(self) -> Int64:
         """Units of the population that the files show, max(f, g), (n_cells,)."""
-        return np.maximum(self.counts, self.surveyed)
+        return np.maximum(self.registered, self.surveyed)
 
     @property
     def unique(self) -> Bool:
@@ -144,6 +172,40 @@ class Registry:
         incomplete = (self.cells < 0).any(axis=1)
         unique: Bool = (self.shown == 1) & ~incomplete & ~self.unknown
         return unique
+
+
+def _places(labels: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Code of each label, and of each number that one label alone means."""
+    alike: dict[str, list[int]] = {}
+    for code, label in enumerate(labels):
+        alike.setdefault(one_way(label), []).append(code)
+    return (
+        {label: code for code, label in enumerate(labels)},
+        {text: codes[0] for text, codes in alike.items() if len(codes) == 1},
+    )
+
+
+def _agreeing(cells: Int32, counts: Int64, n_levels: Sequence[int]) -> Int64:
+    """Units with the keys of each pattern: its own, and the complete ones that agree with it."""
+    _, first, where = np.unique(
+        pattern_ids(cells, n_levels), return_index=True, return_inverse=True
+    )
+    cells, own = cells[first], np.bincount(where, counts).astype(np.int64)
+    complete = (cells >= 0).all(axis=1)
+    found = own.copy()
+    for rows, mask in zip(*by_known_keys(cells), strict=True):
+        keys = np.flatnonzero(mask)
+        if len(keys) == cells.shape[1]:
+            continue
+        others = np.flatnonzero(complete)
+        met = meeting(
+            cells[np.ix_(rows, keys)],
+            cells[np.ix_(others, keys)],
+            [n_levels[j] for j in keys.tolist()],
+        )
+        sums = np.bincount(met.offered, own[others[met.answering]], met.n_numbers)
+        found[rows[met.asking]] += sums[met.wanted].astype(np.int64)
+    return found[where]
 
 
 def _coverage(codes: Int32, counts: Int64, survey: CellTable, unknown: Bool) -> Float64:
@@ -190,7 +252,8 @@ class RegistryMeasures:
             r1=np.zeros(n),
             r2=np.zeros(n),
             unseen=np.zeros(n),
-            histogram_r1=np.zeros((n, N_BINS), np.int32),
+            n_possible=np.zeros(n, np.int64),
+            histogram_r1=np.zeros((n, 64 if n <= MANY_CELLS else 16), np.int32),
         )
 
     def cost(self, model: AnyModel, data: Any) -> float:
@@ -207,25 +270,34 @@ class RegistryMeasures:
         poisson = model.population == "poisson"
         shown = registry.shown.astype(np.float64)
         chances = exposure.chances(stream, model, state, data, registry.cells)
+        # What the model takes for impossible is in the registry all the same: of its frequency
+        # nothing is known.
+        possible = (exposure.probabilities(chances) > 0.0) | (registry.surveyed > 0)
+        unique = registry.unique & possible
         hook = getattr(model, "risk_probabilities", None)
         if hook is not None:
-            # That the cell is not empty tells of its rate what a record of the survey would tell.
+            # That so many units were seen, of those that the two files look at, tells of the rate.
             before = exposure.probabilities(chances)
-            after = hook(stream, data, before, shown)
+            seen = registry.n_surveyed + registry.coverage * (
+                registry.population_size - registry.n_surveyed
+            )
+            after = hook(stream, data, before, shown, seen)
             chances = exposure.scaled(chances, after)
         # Units that are registered would be seen.
         remaining = exposure.probabilities(chances) * (1.0 - registry.coverage)
         chances = exposure.scaled(chances, remaining)
         r1, r2 = exposure.risk(chances, shown, poisson)
-        r1[~registry.unique] = 0.0
+        r1[~unique] = 0.0
         totals.n_draws[0] += 1
+        totals.n_possible[...] += possible
         totals.r1[...] += r1
-        totals.r2[...] += r2
-        totals.unseen[...] += exposure.means(chances)
-        bins = np.minimum((np.sqrt(r1) * N_BINS).astype(np.int64), N_BINS - 1)
-        totals.histogram_r1[np.arange(len(bins)), bins] += 1
+        totals.r2[...] += np.where(possible, r2, 0.0)
+        totals.unseen[...] += np.where(possible, exposure.means(chances), 0.0)
+        n_bins = totals.histogram_r1.shape[1]
+        bins = np.minimum((np.sqrt(r1) * n_bins).astype(np.int64), n_bins - 1)
+        totals.histogram_r1[np.flatnonzero(possible), bins[possible]] += 1
         elsewhere = stream._replace(chain=stream.chain + _OTHER_CHAIN)
-        at_risk = exposure.taken(chances, registry.unique)
+        at_risk = exposure.taken(chances, unique)
         tau1, tau2 = exposure.draw(elsewhere, at_risk, poisson)
         return scalars | {"registry_tau1": tau1, "registry_tau2": tau2}
 
@@ -235,6 +307,9 @@ class RegistryRisk:
     """Risk of a registry's records; arrays are (n_cells,), NaN where nothing is known."""
 
     registry: Registry
+    impossible: Bool
+    """The survey's levels, but a combination that the model gives no probability: nothing is known
+    of it either."""
     tau1: Summary
     """Records of the registry that are unique in it and in the population."""
     tau2: Summary
@@ -266,13 +341,15 @@ def registry_risk(draws: Draws, registry: Registry, *, level: float = 0.95) -> R
         summary_of(draws.retained(name), level, diagnose(draws.retained(name)))
         for name in ("registry_tau1", "registry_tau2")
     )
-    n_draws = max(int(totals.n_draws[0]), 1)
+    n_draws = np.maximum(totals.n_possible, 1)
     tail = (1.0 - level) / 2.0
     lower, upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
     r1 = totals.r1 / n_draws
-    unique, unknown = registry.unique, registry.unknown
+    impossible = (totals.n_possible == 0) & ~registry.unknown
+    unique, unknown = registry.unique & ~impossible, registry.unknown | impossible
     return RegistryRisk(
         registry=registry,
+        impossible=impossible,
         tau1=tau1,
         tau2=tau2,
         r1=np.where(unique, r1, np.nan),
