@@ -210,10 +210,11 @@ def test_a_registry_is_looked_up(survey, capsys):
     assert "The registry" in Path("out", "report.html").read_text()
     assert main(["assess", "out/assessment.toml", "--quiet", "--out", "again"]) == 0
     assert result("again")["registry"] == found
-    # The survey's own answer is that without a registry.
+    # The survey's own answer is that without a registry, but for how long the chains run.
     alone = ["assess", str(survey), *COMMON, "--weights", "W", "--out", "alone"]
     assert main(alone) == 0
-    assert result("alone")["tau1"] == result("out")["tau1"]
+    of_both = [result(folder)["tau1"]["mean"] for folder in ("alone", "out")]
+    assert of_both[0] == pytest.approx(of_both[1], abs=1.5)
 
 
 def test_a_registry_coded_otherwise_is_refused(survey, capsys):

@@ -291,3 +291,23 @@ def test_the_error_of_the_model_is_told_by_what_both_files_look_at():
     limit = stats.norm.isf(FALSE_ALARM / 2)
     assert abs(z_score(differences)) < limit
     assert abs(z_score(risks)) < limit
+
+
+def test_chance_is_not_taken_for_coverage():
+    """A tenth of all are registered; of most levels the survey has a record or two of a hundred."""
+    rng = np.random.default_rng(1)
+    size, levels = 100_000, 100
+    shares = 1.0 / np.arange(1, levels + 1)
+    keys = [Key.of_size("A", levels), Key.of_size("B", levels)]
+    units = rng.choice(levels, (size, 2), p=shares / shares.sum())
+    chosen = rng.choice(size, 1000, replace=False)
+    registry = Registry.of(
+        CellTable.from_codes(units[rng.random(size) < 0.1], keys, size),
+        CellTable.from_codes(units[chosen], keys, size),
+    )
+    expected = np.bincount(units @ [levels, 1])[registry.cells @ [levels, 1]][registry.unique]
+    found, true = (
+        float(np.exp(-(1.0 - coverage) * expected).sum())
+        for coverage in (registry.coverage[registry.unique], 0.1)
+    )
+    assert true < found < 1.15 * true

@@ -43,8 +43,9 @@ MANY_CELLS = 100_000
 """Beyond so many patterns histograms are coarser, so that the totals stay small."""
 MOST_ABOVE = 0.1
 """Most records of a registry beyond the population's size, which may be estimated, as a share."""
-FEW_UNITS = 20.0
-"""So many units of the population at the whole registry's coverage are added to every level."""
+FEW_RECORDS = 2.0
+"""The units that so many records of the survey stand for, at the whole registry's coverage, are
+added to every level: of a level that the survey hardly has the coverage would be chance alone."""
 _OTHER_CHAIN = 2**30
 """Added to the chain's number: random numbers of their own."""
 
@@ -211,13 +212,14 @@ def _agreeing(cells: Int32, counts: Int64, n_levels: Sequence[int]) -> Int64:
 def _coverage(codes: Int32, counts: Int64, survey: CellTable, unknown: Bool) -> Float64:
     """Share of the population that is in the registry, by combination (see above)."""
     overall = float(counts.sum()) / survey.population_size
+    few = FEW_RECORDS * survey.population_size / survey.n_records
     found = np.full(len(codes), overall)
     for j, levels in enumerate(survey.n_levels):
         known = (codes[:, j] >= 0) & ~unknown
         registered = np.bincount(codes[known, j], counts[known], levels)
         surveyed = survey.cells[:, j] >= 0
         units = np.bincount(survey.cells[surveyed, j], survey.cell_weights[surveyed], levels)
-        share = (registered + FEW_UNITS * overall) / (units + FEW_UNITS)
+        share = (registered + few * overall) / (units + few)
         found[known] = np.maximum(found[known], share[codes[known, j]])
     return found.clip(max=1.0)
 
