@@ -23,7 +23,7 @@ from pydantic import (
 from unikat._toml import read_toml, toml_literal, toml_value
 from unikat.errors import SpecError, all_problems, shown
 
-_Code = str | int | float
+Code = str | int | float
 
 
 def _of_percent(value: object) -> object:
@@ -57,7 +57,7 @@ class DataSpec(Table):
     """File that declares levels and labels."""
     missing: Literal["integrate", "level", "wildcard"] = "integrate"
     """What a missing key is: unknown, a level of its own, or a match to every level."""
-    missing_values: tuple[_Code, ...] | dict[str, _Code | tuple[_Code, ...]] = ()
+    missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = ()
     """Values that mean missing, besides the format's own: for all keys, or by key."""
 
 

@@ -257,3 +257,11 @@ def test_arrays_may_have_a_sampling_too():
     made = CellTable.from_codes(codes, [Key.of_size("A", 2), Key.of_size("B", 2)], 10)
     assert made.weights.tolist() == [5.0, 5.0]
     assert made.cell_weights.tolist() == [5.0, 5.0]
+
+
+def test_identifiers_that_are_no_numbers_stay_apart():
+    frame = pd.DataFrame({"SEX": [1, 2] * 3, "AGE": [1, 2, 3] * 2,
+                          "HID": ["1_23", "12_3", "123", "1e2", "100", "100.0"]})  # fmt: skip
+    codes, values = read(frame, ["SEX", "AGE"], Design(population_size=99)).codes("HID")
+    assert set(values) == {"1_23", "12_3", "123", "1e2", "100"}
+    assert [values[code] for code in codes] == ["1_23", "12_3", "123", "1e2", "100", "100"]

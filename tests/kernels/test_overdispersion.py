@@ -23,7 +23,8 @@ GRID_K = (0.005, 0.1, 0.7, 2.0)
 def rates(p, counts, k, *, factor=1.0, n_records=1000.0, sweep=3, key=KEY):
     p, counts = np.asarray(p, float), np.asarray(counts, float)
     out = np.full(len(p), np.nan)
-    kernels.draw_rates(key, sweep, p, counts, n_records, POPULATION, k, factor, out)
+    looked_at = np.full(len(p), n_records)
+    kernels.draw_rates(key, sweep, p, counts, looked_at, POPULATION, k, factor, out)
     return out
 
 

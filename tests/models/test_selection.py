@@ -17,6 +17,8 @@ from models.test_maximum_likelihood import (
     read_reference,
     table_of,
 )
+from unikat.data.design import CLASS
+from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models import selection
 from unikat.models.maximum_likelihood import fit
@@ -178,3 +180,14 @@ def direct_sums(observed: np.ndarray, means: np.ndarray, share: float) -> np.nda
             (a2 * gap + b2 * second).sum(), (a2**2 * mu + 2 * b2**2 * mu**2).sum(),
         ]
     )  # fmt: skip
+
+
+def test_a_selection_keeps_the_interactions_of_a_sampling_class():
+    rng = np.random.default_rng(2)
+    keys = [Key.of_size("A", 3), Key.of_size("B", 4), Key.of_size(CLASS, 2)]
+    codes = np.column_stack([rng.integers(0, key.n_levels, 300) for key in keys])
+    table = CellTable.from_codes(codes, keys, 5000)
+    path = select(table, "B2", 1.64, 1e-6, 0.0)
+    assert path[0].generators == ((0, 2), (1, 2))
+    for step in path:
+        assert all(any({j, 2} <= set(one) for one in step.generators) for j in (0, 1))

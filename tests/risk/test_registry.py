@@ -17,6 +17,7 @@ from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.models.base import Stream
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, CalibratedData
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.registry import Registry, RegistryMeasures, registry_risk
 
@@ -47,7 +48,7 @@ def test_levels_are_matched_by_their_labels():
     assert rows == [[0, 0], [0, 0], [0, 1], [1, 1], [-1, 2]]
     cell = found.record_cell
     assert found.counts[cell].tolist() == [2, 2, 1, 1, 1]
-    assert found.surveyed[cell].tolist() == [2, 2, 1, 0, 0]
+    assert found.surveyed[cell].tolist() == [2, 2, 1, 0, 1]
     assert found.shown[cell].tolist() == [2, 2, 1, 1, 1]
     assert found.unique[cell].tolist() == [False, False, True, True, False]
     assert not found.unknown.any()
@@ -231,13 +232,117 @@ def test_nothing_is_said_of_what_is_not_known(unknown):
     assert not risk.impossible.any()
 
 
-def test_a_combination_that_the_model_rules_out_is_told():
-    table = survey()
-    registry = Registry.of(registry_table([[1, 0], [0, 2]]), table)
-    observer = RegistryMeasures(measures=RiskMeasures.of(table), registry=registry)
-    totals = observer.start()
-    state = ToyState(np.array([[0.5, 0.25, 0.25], [0.0, 0.0, 0.0]]))
-    observer.observe(Stream(1, 0, 1), Toy(), state, None, totals)
-    ruled_out = registry.cells[:, 0] == 1
-    assert (totals.weight < 1e-290).tolist() == ruled_out.tolist()
-    np.testing.assert_allclose(totals.r1[ruled_out] / totals.weight[ruled_out], 1.0)
+def test_what_a_key_that_is_missing_leaves_open():
+    """A pattern counts the complete records that agree with it, in both files."""
+    codes = [[0, 1], [0, 1], [0, 2], [1, 2], [0, -1], [-1, 1]]
+    found = Registry.of(registry_table(codes), survey())
+    cell = found.record_cell
+    # (f, ?) agrees with three complete records and itself; (?, old) with two and itself.
+    assert found.registered[cell].tolist() == [2, 2, 1, 1, 4, 3]
+    assert found.surveyed[cell].tolist() == [2, 2, 1, 0, 3, 3]
+    assert found.counts[cell].tolist() == [2, 2, 1, 1, 1, 1]
+    assert found.unique[cell].tolist() == [False, False, True, True, False, False]
+
+
+def test_numbers_are_levels_however_they_are_written():
+    def table(ages: tuple[str, ...], codes: Any) -> CellTable:
+        return CellTable.from_codes(codes, [Key(name="AGE", levels=ages, labels=ages)], 50)
+
+    theirs = table(("3.0", "10.0", "4.5", "x_1"), [[0], [1], [2], [3]])
+    found = Registry.of(theirs, table(("3", "4.50", "10", "x1"), [[0], [1], [2], [3]]))
+    assert found.cells[found.record_cell, 0].tolist()[:3] == [0, 2, 1]
+    assert found.unknown[found.record_cell].tolist() == [False, False, False, True]
+    # Where two levels mean one number, only what is written alike is the same.
+    ours = table(("3", "3.0", "x_1"), [[0], [1], [2]])
+    found = Registry.of(table(("3.00", "3.0", "x_1"), [[0], [1], [2]]), ours)
+    assert found.unknown[found.record_cell].tolist() == [True, False, False]
+    assert found.cells[found.record_cell, 0].tolist()[1:] == [1, 2]
+
+
+def test_a_registry_larger_than_the_population_is_refused():
+    with pytest.raises(DataError, match=r"56 records, but the population 50 units"):
+        Registry.of(registry_table([[0, 1]] * 56), survey())
+    # The population's size may be an estimate.
+    assert Registry.of(registry_table([[0, 1]] * 55), survey()).coverage.max() == 1.0
+
+
+def test_nothing_is_said_of_a_combination_that_the_model_takes_for_impossible():
+    """The last cell, (m, child), has no probability; the survey has it once or never."""
+    codes = [[0, 2], [1, 0], [1, 0], [1, 2]]
+    for sample_, known in ((SURVEY, True), ([[0, 0], [0, 2], [0, 1], [1, 0]], False)):
+        table = CellTable.from_codes(sample_, KEYS, 50)
+        registry = Registry.of(registry_table(codes), table)
+        observer = RegistryMeasures(measures=RiskMeasures.of(table), registry=registry)
+        model = Toy(never=True)
+        draws = sample(
+            model, table, observer, seed=2, plan=Plan(n_chains=1, stop=StopRule(max_sweeps=60))
+        )
+        risk = registry_risk(draws, registry)
+        cell = registry.record_cell
+        assert risk.impossible[cell].tolist() == [False, not known, not known, False]
+        assert np.isnan(risk.r2[cell]).tolist() == [False, not known, not known, False]
+        assert np.isnan(risk.population[cell]).tolist() == [False, not known, not known, False]
+
+
+def test_the_error_of_the_model_is_told_by_what_both_files_look_at():
+    """Expected units that neither file shows, of a gamma law of rates: z test at 1e-6.
+
+    Taking a registry's count for that of so small a sample as the survey makes them far too many.
+    """
+    rng = np.random.default_rng(4)
+    keys = [Key.of_size("A", 20), Key.of_size("B", 50)]
+    p = np.outer(rng.dirichlet(np.full(20, 0.5)), rng.dirichlet(np.full(50, 0.5))).ravel()
+    size, share = 10_000, 0.4
+    place = 18
+    weights = np.zeros((len(OVERDISPERSION), len(SHIFTS)))
+    weights[place, int(np.argmin(np.abs(SHIFTS)))] = 1.0
+    model = Calibrated(wrapped=Toy(), weights=tuple(weights.ravel().tolist()), asked=None)
+    spread = np.array(
+        [naive.cell_overdispersion(float(OVERDISPERSION[place]), size * one) for one in p]
+    )
+    differences, risks = [], []
+    for repeat in range(60):
+        counts = rng.poisson(size * p * rng.gamma(1 / spread, spread))
+        units = np.repeat(np.arange(1000), counts)
+        codes = np.column_stack((units // 50, units % 50))
+        registered = rng.random(len(units)) < share
+        chosen = rng.choice(len(units), 100, replace=False)
+        table = CellTable.from_codes(codes[chosen], keys, size)
+        registry = Registry.of(CellTable.from_codes(codes[registered], keys, size), table)
+        registry = replace(registry, coverage=np.full(len(registry.cells), share))
+        measures = RegistryMeasures(measures=RiskMeasures.of(table), registry=registry)
+        data, totals = CalibratedData(None, 100.0, float(size)), measures.start()
+        for sweep in range(1, 11):
+            state = ToyState(p.reshape(20, 50))
+            measures.observe(Stream(repeat, 0, sweep), model, state, data, totals)
+        judged = registry.surveyed == 0
+        true = counts[registry.cells @ [50, 1]]
+        # In so large a population all that is not shown is not registered.
+        differences.append(
+            float((totals.unseen / totals.weight - (true - registry.counts))[judged].sum())
+        )
+        unique = judged & registry.unique
+        risks.append(float((totals.r1 / totals.weight - (true == 1))[unique].sum()))
+    limit = stats.norm.isf(FALSE_ALARM / 2)
+    assert abs(z_score(differences)) < limit
+    assert abs(z_score(risks)) < limit
+
+
+def test_chance_is_not_taken_for_coverage():
+    """A tenth of all are registered; of most levels the survey has a record or two of a hundred."""
+    rng = np.random.default_rng(1)
+    size, levels = 100_000, 100
+    shares = 1.0 / np.arange(1, levels + 1)
+    keys = [Key.of_size("A", levels), Key.of_size("B", levels)]
+    units = rng.choice(levels, (size, 2), p=shares / shares.sum())
+    chosen = rng.choice(size, 1000, replace=False)
+    registry = Registry.of(
+        CellTable.from_codes(units[rng.random(size) < 0.1], keys, size),
+        CellTable.from_codes(units[chosen], keys, size),
+    )
+    expected = np.bincount(units @ [levels, 1])[registry.cells @ [levels, 1]][registry.unique]
+    found, true = (
+        float(np.exp(-(1.0 - coverage) * expected).sum())
+        for coverage in (registry.coverage[registry.unique], 0.1)
+    )
+    assert true < found < 1.15 * true

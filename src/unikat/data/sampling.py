@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -95,7 +96,7 @@ def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32,
     values = [str(value).strip() for value in encoded.dictionary.to_pylist()]
     found = np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.int64)
     empty = [value in ("", "nan", "NaN") for value in values]
-    shown = [_normal(value) for value in values]
+    shown = [one_way(value) for value in values]
     kept = {text for text, without in zip(shown, empty, strict=True) if not without}
     numeric = all(number_meant(text) is not None for text in kept)
     levels = sorted(kept, key=(lambda text: (number_meant(text) or 0.0, text)) if numeric else str)
@@ -159,7 +160,7 @@ def _refuse(wrong: Bool, column: str, name: str, what: str, rule: str) -> None:
 
 def _sizes(given: Mapping[str, int], labels: list[str], column: str, name: str) -> Int64:
     """Sizes of the strata in the order of the labels."""
-    known = {_normal(text): size for text, size in given.items()}
+    known = {one_way(text): size for text, size in given.items()}
     if len(known) < len(given):
         raise SpecError("A stratum is named twice among the sizes of the strata.")
     lacking = [label for label in labels if label not in known]
@@ -180,9 +181,21 @@ def _sizes(given: Mapping[str, int], labels: list[str], column: str, name: str) 
     return np.array([known[label] for label in labels], dtype=np.int64)
 
 
-def _normal(text: str) -> str:
-    """Write a value one way: 1 and 1.0 are the same value of a column of numbers."""
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-][0-9]+)?")
+"""Identifiers such as 1_23 and 12E4 are no numbers."""
+
+
+def one_way(text: str) -> str:
+    """Write a value one way: 1 and 1.0 are the same value of a column of numbers.
+
+    Examples
+    --------
+    >>> one_way(" 1.0"), one_way("1_0")
+    ('1', '1_0')
+    """
     text = text.strip()
+    if _NUMBER.fullmatch(text) is None:
+        return text
     number = number_meant(text)
     # Long whole numbers, as identifiers are, stay exact.
     if number is None or (isinstance(number, float) and not math.isfinite(number)):
@@ -224,10 +237,19 @@ def _weighted(
             "population; correct the column."
         )
     size = round(total) if design.population_size is None else design.population_size
-    design_known = Design(population_size=size)
-    design_known.check(len(weights))
+    normalised = abs(total - len(weights)) < 0.01 * len(weights)
+    # Weights of 1 each are those of a census.
+    unequal = bool(weights.max() > SAME_WEIGHT * weights.min())
+    if design.population_size is None and ((normalised and unequal) or size < len(weights)):
+        # Taken at their word they would say that the file holds the whole population.
+        raise DataError(
+            f"{name}, column {column!r}: the weights sum to {total:,.0f}, and the data hold "
+            f"{len(weights):,} records, so they are no numbers of units that records stand for. If "
+            "they are relative weights, say so (relative_weights or --relative-weights), and give "
+            "the population size; else correct the column."
+        )
+    Design(population_size=size).check(len(weights))
     if not design.relative_weights and abs(total - size) > FARTHEST * size:
-        normalised = abs(total - len(weights)) < 0.01 * len(weights)
         remedy = (
             "They sum to the number of records, so they are relative weights: say so "
             "(relative_weights or --relative-weights), and they are scaled to the population."

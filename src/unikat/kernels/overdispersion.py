@@ -44,13 +44,13 @@ def overdispersion_of(k, expected):
 
 
 @kernel
-def draw_rates(key, sweep, p, counts, n_records, population_size, k, factor, out):
+def draw_rates(key, sweep, p, counts, looked_at, population_size, k, factor, out):
     """Draw the probability of each cell given its records, into `out` (n,).
 
-    p (n,): what the model gives; counts (n,) float64: records seen in the cell, of n_records; k
-    positive. Where there are no records the mean is taken instead of a draw: such cells stand
-    beside others, of which they are the rest, and rests must not fall below what they are the rest
-    of.
+    p (n,): what the model gives; counts (n,) float64: units seen in the cell, where looked_at (n,)
+    of the population's are looked at: the records, in a sample; k positive. Where there are no
+    records the mean is taken instead of a draw: such cells stand beside others, of which they are
+    the rest, and rests must not fall below what they are the rest of.
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for i in range(p.shape[0]):
@@ -61,7 +61,7 @@ def draw_rates(key, sweep, p, counts, n_records, population_size, k, factor, out
             seek(generator, key, i, sweep, PURPOSE_RATES)
             # At least 1, as the generator asks.
             drawn = gamma(generator, shape + counts[i])
-        out[i] = min(q * drawn / (shape + n_records * q), 1.0)
+        out[i] = min(q * drawn / (shape + looked_at[i] * q), 1.0)
 
 
 @kernel

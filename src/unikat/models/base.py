@@ -16,9 +16,11 @@ among the keys (SpecError), so that a comparison or an evaluation ends before th
 
 What takes long in `prepare` may tell how far it is (`models/telling.py`).
 
-A model may have a method `risk_probabilities(stream, data, p, counts) -> Float64` that puts its own
-error on the probabilities `p` of cells with `counts` records, for the risk measures alone; draws of
-the measures without it are then kept beside them, and convergence is judged on both.
+A model may have a method `risk_probabilities(stream, data, p, counts, looked_at=None) -> Float64`
+that puts its own error on the probabilities `p` of cells with `counts` records, for the risk
+measures alone; draws of the measures without it are then kept beside them, and convergence is
+judged on both. `looked_at` says, cell by cell, among how many of the population's units those
+records were seen, where it is not the sample (a registry).
 
 A model may have a method `facts(data) -> Facts`: what is to be said of its fit, kept with the
 draws; and `simulation_cost(data, n_records) -> float`: work of `simulate` in nanoseconds, if it is

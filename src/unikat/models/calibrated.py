@@ -96,7 +96,7 @@ class Calibrated:
             hook(zeros)
         ones = np.ones(1)
         kernels.draw_pair(chain_key(0, 0), 0, ones)
-        kernels.draw_rates(chain_key(0, 0), 0, ones, ones, 1.0, 1.0, 1.0, 1.0, np.empty(1))
+        kernels.draw_rates(chain_key(0, 0), 0, ones, ones, ones, 1.0, 1.0, 1.0, np.empty(1))
 
     def prepare(self, table: CellTable) -> CalibratedData:
         """Lay the table out for the wrapped model."""
@@ -121,7 +121,12 @@ class Calibrated:
         return self.wrapped.cell_probabilities(stream, state, data.wrapped, cells)
 
     def risk_probabilities(
-        self, stream: Stream, data: CalibratedData, p: Float64, counts: Float64
+        self,
+        stream: Stream,
+        data: CalibratedData,
+        p: Float64,
+        counts: Float64,
+        looked_at: Float64 | None = None,
     ) -> Float64:
         """Probabilities with the model's error, (n,), for the risk measures.
 
@@ -131,6 +136,9 @@ class Calibrated:
             (n,): from `cell_probabilities` of this state.
         counts
             (n,): records in each cell. Where there are none the mean over g_c is taken.
+        looked_at
+            (n,): units of the population among which those records would have been seen; None:
+            the records of the sample.
         """
         if not self.weights:
             return p
@@ -139,7 +147,9 @@ class Calibrated:
         index, shift = divmod(pair, len(SHIFTS))
         out = np.empty(len(p))
         kernels.draw_rates(
-            key, stream.sweep, p, counts, data.n_records, data.population_size,
+            key, stream.sweep, p, counts,
+            np.full(len(p), data.n_records) if looked_at is None else looked_at,
+            data.population_size,
             OVERDISPERSION[index], math.exp(SHIFTS[shift]), out,
         )  # fmt: skip
         return out

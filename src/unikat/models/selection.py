@@ -27,7 +27,7 @@ from unikat.kernels import loglinear as kernels
 from unikat.models.factored import Fit, arrange
 from unikat.models.maximum_likelihood import fit, nudged
 from unikat.models.telling import doing, tell
-from unikat.models.terms import Generators, all_interactions, maximal
+from unikat.models.terms import Generators, maximal, parse_terms
 
 Criterion: TypeAlias = Literal["B1", "B2"]
 _TRIED = 3
@@ -122,7 +122,8 @@ def select(
         The models in the order in which they were reached; the last is the one selected.
     """
     which = 0 if criterion == "B1" else 1
-    generators = all_interactions(table.n_keys, 1)
+    # With the interactions of a sampling class, which are in every model.
+    generators = parse_terms("independence", [key.name for key in table.keys])
     current = fit(table, generators, tolerance=tolerance, smoothing=smoothing)
     steps = [Step(generators, (), evidence(table, current))]
     rough = max(tolerance, 1e-2)

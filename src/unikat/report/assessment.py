@@ -86,6 +86,12 @@ def run(
     tell = stage if stage is not None else _ignore
     started = datetime.now(UTC)
     model = build_model(spec.model.name, spec.model.options)
+    if spec.registry is not None and getattr(model, "uses_weights", False):
+        raise SpecError(
+            f"The model {spec.model.name} sees combinations and not keys, so it cannot tell how "
+            "frequent those are that no record of the survey has, as most of a registry's; name "
+            "another with --model, or leave the registry out."
+        )
     design = design_of(spec.design, spec.population_size)
     plan, workers = _plan(spec), _workers(spec)
     check_folder(folder, resume=resume, overwrite=overwrite)
@@ -100,7 +106,7 @@ def run(
     found = None
     if spec.classics is not None:
         tell("Computing the classic measures")
-        found = find_classics(microdata, table, spec.classics, handled)
+        found = find_classics(microdata, table, spec.classics, handled, spec.data.missing_values)
     made = make_folder(folder)
     checkpoint = Checkpoint(folder=folder, resume=resume)
     evidence = Store(folder=folder / EVIDENCE, resume=resume)

@@ -8,13 +8,15 @@ import numpy as np
 
 from unikat._typing import Float64, Int32
 from unikat.data.microdata import Microdata
+from unikat.data.sampling import one_way
 from unikat.data.table import CellTable
+from unikat.errors import SpecError
 from unikat.provenance import AssessmentSpec
 from unikat.report.classics import ClassicsResult, classics_result, columns
 from unikat.report.registry import RegistryResult, registry_result
 from unikat.risk.classics.table import Classics, classics
 from unikat.risk.registry import RegistryRisk
-from unikat.specification import ClassicsSpec
+from unikat.specification import ClassicsSpec, Code
 from unikat.zeros.conflicts import Handled
 
 
@@ -44,7 +46,11 @@ NOTHING = Beside()
 
 
 def find_classics(
-    microdata: Microdata, table: CellTable, spec: ClassicsSpec, handled: Handled | None
+    microdata: Microdata,
+    table: CellTable,
+    spec: ClassicsSpec,
+    handled: Handled | None,
+    missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = (),
 ) -> Classics:
     """Compute the classic measures of a file.
 
@@ -58,16 +64,32 @@ def find_classics(
         What was asked.
     handled
         Which records were left out, if any were.
+    missing_values
+        Values that mean missing: in all columns, or by column.
 
     Raises
     ------
     DataError, SpecError
-        If a column does not exist, or an option is out of range.
+        If a column does not exist, or an option is out of range; if a sensitive variable is a key.
     """
     kept = slice(None) if handled is None else np.flatnonzero(handled.kept)
 
+    keys = [name for name in spec.sensitive if name in {key.name for key in table.keys}]
+    if keys:
+        raise SpecError(
+            f"The sensitive variable {keys[0]!r} is a key, which an intruder knows already; take "
+            "it out of one of the two lists."
+        )
+
     def codes(column: str) -> Int32:
-        return microdata.codes(column)[0][kept]
+        found, values = microdata.codes(column)
+        of_column: Code | tuple[Code, ...] = (
+            missing_values.get(column, ()) if isinstance(missing_values, dict) else missing_values
+        )
+        listed = of_column if isinstance(of_column, tuple) else (of_column,)
+        without = {one_way(str(value)) for value in listed}
+        missing = np.array([value in without for value in values] + [True])
+        return np.where(missing[found], -1, found).astype(np.int32)[kept]
 
     return classics(
         table,

@@ -206,7 +206,9 @@ def rows(result: ClassicsResult | None) -> list[Row]:
         table.append(
             _risk_row(
                 "household risk", result.household,
-                "that any of its household is re-identified, each independently of the others",
+                "that any member of its household is re-identified, each independently of "
+                "the others",
+                "records in a household of which a member is re-identified",
             )
         )  # fmt: skip
     table.append(_suda_row(result.suda))
@@ -237,12 +239,14 @@ def _anonymity(found: tuple[AnonymityResult, ...]) -> str:
     )
 
 
-def _risk_row(name: str, found: PerRecordResult, which: str) -> Row:
+def _risk_row(
+    name: str, found: PerRecordResult, which: str, of: str = "records that are re-identified"
+) -> Row:
     parts = ", ".join(f"{t:g}: {n:,}" for t, n in found.at_least)
     return Row(
         measure=name,
         value=f"{number(found.expected)} records",
-        said=f"Expected number of records that are re-identified; the risk of a record is {which}. "
+        said=f"Expected number of {of}; the risk of a record is {which}. "
         f"The highest is {found.highest:.3f}. Records whose risk is at least {parts}.",
     )
 

@@ -38,7 +38,7 @@ class RegistryResult:
     n_unknown: int
     """Records with a value that no record of the survey has: nothing is known of them."""
     n_impossible: int
-    """Records to whose combination the model gives no probability at all."""
+    """Records with a combination to which the model gives no probability: the same."""
     tau1: Summary
     tau2: Summary
     at_least: tuple[tuple[float, int], ...]
@@ -79,7 +79,7 @@ def registry_result(risk: RegistryRisk, path: Path) -> RegistryResult:
     return RegistryResult(
         data=path.name,
         n_records=int(counts.sum()),
-        n_uniques=int(registry.unique.sum()),
+        n_uniques=int((registry.unique & ~risk.impossible).sum()),
         n_incomplete=int(counts[incomplete].sum()),
         n_unknown=int(counts[registry.unknown].sum()),
         n_impossible=int(counts[risk.impossible].sum()),
@@ -99,18 +99,17 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
         if found.n_unknown
         else ""
     )
-    impossible = (
-        f" To {counted(found.n_impossible, 'record')} of it the model gives no probability at all, "
-        "which they refute: their risk is put at 1, and the number is too high. Take another "
-        "model."
-        if found.n_impossible
-        else ""
-    )
+    if found.n_impossible:
+        unknown += (
+            f" {counted(found.n_impossible, 'record')} of it {_have(found.n_impossible)} a "
+            "combination that the model takes for impossible, and that occurs: of these nothing is "
+            "known either."
+        )
     return {
         "registry": (
             f"Of the {found.n_uniques:,} records that are unique in the registry, about "
             f"{number(found.tau1.median)} are also unique in the population "
-            f"({interval(found.tau1)}).{impossible}{unknown}"
+            f"({interval(found.tau1)}).{unknown}"
         ),
         "registry.tau2": (
             "Correct links that an intruder would make who links each of these records to a unit "
@@ -124,11 +123,12 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
         ),
         "registry.limit": (
             "The population's counts come from the survey alone: the registry is taken to be no "
-            "sample of anything. How much of the population it covers is estimated for each level "
-            "of each key, and the greatest is taken; a record of the survey with the combination "
-            "of one of the registry is taken to be the same unit. Both make the risk higher than "
-            "otherwise, never lower. A unit of the registry that is outside the survey's "
-            "population is not counted rightly."
+            "sample of anything. A record of the survey with the combination of one of the "
+            "registry is taken to be the same unit, which makes the risk higher than otherwise, "
+            "never lower. How many of the units that the survey does not have are registered, and "
+            "so would be seen, is told by single keys: where it is more of a combination than of "
+            "any of its values, the risk comes out too low. A unit of the registry that is outside "
+            "the survey's population is not counted rightly."
         ),
     }
 
@@ -149,7 +149,7 @@ def write_registry(risk: RegistryRisk, path: Path) -> None:
     }
     columns: dict[str, pa.Array] = {
         "row": pa.array(np.arange(1, len(cell) + 1)),
-        "g": pa.array(registry.counts[cell]),
+        "g": pa.array(registry.registered[cell]),
         "f": pa.array(registry.surveyed[cell], mask=registry.unknown[cell]),
         "unique": pa.array(registry.unique[cell]),
         **{

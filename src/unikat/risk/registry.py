@@ -13,27 +13,31 @@ the registry where both have the combination: that makes the risk higher than it
 were different units, never lower.
 
 The model tells how many unobserved units to expect; of these a share rho would be registered, and
-be seen, so that (1 - rho) of them remain. rho, the registry's coverage, differs between groups (a
-register of old people has most of them). Of each level of each key it is the registry's records
-over the survey's estimate of the population's units, drawn towards the whole registry's; of a
-combination it is taken from its level of greatest coverage, which is cautious.
+be seen, so that (1 - rho) of them remain. Where the model puts its own error on a cell, the cell's
+max(f, g) units are what n + rho (N - n) units of the population show of it. rho, the registry's
+coverage, differs between groups (a register of old people has most of them). Of each level of each
+key it is the registry's records over the survey's estimate of the population's units, drawn towards
+the whole registry's; of a combination it is taken from its level of greatest coverage, which is
+cautious unless more of the combination is registered than of any of its levels.
 
 Each draw of the survey's parameters counts for a combination by the probability of the g records
-under it (a Poisson count of mean rho m): somebody is known to be there. For the totals tau1, tau2
-the draws keep their spread and are brought to the mean that the records' risks then add up to.
+under it (a Poisson count of mean rho m, m the units expected): somebody is known to be there. For
+the totals tau1, tau2 the draws keep their spread and are brought to the mean that the records'
+risks then add up to.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.table import CellTable, pattern_ids
+from unikat.data.sampling import one_way
+from unikat.data.table import CellTable, by_known_keys, meeting, pattern_ids
 from unikat.errors import DataError, SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Draws
@@ -41,13 +45,15 @@ from unikat.models.base import AnyModel, Stream
 from unikat.risk.estimate import Summary, histogram_quantiles, summary_of
 from unikat.risk.measures import RiskMeasures, RiskTotals
 
-N_BINS = 64
+MANY_CELLS = 100_000
+"""Beyond so many patterns histograms are coarser, so that the totals stay small."""
+MOST_ABOVE = 0.1
+"""Most records of a registry beyond the population's size, which may be estimated, as a share."""
+FEW_RECORDS = 2.0
+"""The units that so many records of the survey stand for, at the whole registry's coverage, are
+added to every level: of a level that the survey hardly has the coverage would be chance alone."""
 MOST_TIMES = 5
 """Records of a combination that count as evidence of it, at most; with more it is safe anyway."""
-NOTHING = 1e-300
-"""Weight of a draw that gives a combination no probability."""
-FEW_UNITS = 20.0
-"""So many units of the population at the whole registry's coverage are added to every level."""
 _OTHER_CHAIN = 2**30
 """Added to the chain's number: random numbers of their own."""
 
@@ -57,7 +63,8 @@ class RegistryTotals(NamedTuple):
 
     risk: RiskTotals
     weight: Float64
-    """(n_cells,): probability, up to a factor, that the registry shows what it does."""
+    """(n_cells,): probability of the registry's records under each draw, up to a factor; 0 for
+    draws that give the combination no probability."""
     r1: Float64
     """(n_cells,): times the weight, as what follows."""
     r2: Float64
@@ -65,7 +72,7 @@ class RegistryTotals(NamedTuple):
     unseen: Float64
     """(n_cells,): expected units of the population that neither file shows."""
     histogram_r1: Float64
-    """(n_cells, N_BINS): over the square root of r1."""
+    """(n_cells, n_bins): over the square root of r1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,15 +82,20 @@ class Registry:
     cells: Int32
     """(n_cells, n_keys): patterns, in the survey's codes, -1 where a key is missing."""
     counts: Int64
-    """(n_cells,): records of the registry, g."""
+    """(n_cells,): records of the registry that have the pattern."""
+    registered: Int64
+    """(n_cells,): records of the registry, g: of a pattern with missing keys also those complete
+    ones that agree with it."""
     surveyed: Int64
-    """(n_cells,): records of the survey, f."""
+    """(n_cells,): records of the survey, f, counted likewise."""
     unknown: Bool
     """(n_cells,): has a level that no record of the survey has, so nothing is known of it."""
     record_cell: Int32
     """(n_records,): pattern of each record."""
     coverage: Float64
     """(n_cells,): share of the units with such keys that is in the registry."""
+    n_surveyed: int
+    population_size: int
 
     @classmethod
     def of(cls, registry: CellTable, survey: CellTable) -> Registry:
@@ -99,13 +111,21 @@ class Registry:
         Raises
         ------
         DataError
-            If no record has only levels that the survey has.
+            If no record has only levels that the survey has, or the registry is larger than the
+            population.
         SpecError
             If keys differ, or one is grouped by quantiles, which are not the same in both files.
         """
         names = [[key.name for key in table.keys] for table in (registry, survey)]
         if names[0] != names[1]:
             raise SpecError("The registry and the survey must have the same keys.")
+        if registry.n_records > (1.0 + MOST_ABOVE) * survey.population_size:
+            raise DataError(
+                f"The registry has {registry.n_records:,} records, but the population "
+                f"{survey.population_size:,} units, of which it is to be a part. Give the "
+                "population's size (or the weights) of the survey rightly, and one record of the "
+                "registry for each unit."
+            )
         codes = registry.cells.copy()
         unknown = np.zeros(registry.n_cells, bool)
         for j, (ours, theirs) in enumerate(zip(survey.keys, registry.keys, strict=True)):
@@ -114,9 +134,12 @@ class Registry:
                     f"Key {ours.name!r} is grouped by quantiles, which are not the same values in "
                     "the registry as in the survey; group it by cut(...) or width(...)."
                 )
-            place = {label: code for code, label in enumerate(ours.labels)}
+            place, alike = _places(ours.labels)
             # The last place is that of a missing key.
-            to = np.array([*(place.get(label, -2) for label in theirs.labels), -1], np.int32)
+            to = np.array(
+                [*(place.get(text, alike.get(one_way(text), -2)) for text in theirs.labels), -1],
+                np.int32,
+            )
             codes[:, j] = to[registry.cells[:, j]]
             unknown |= codes[:, j] == -2
         if unknown.all():
@@ -127,25 +150,28 @@ class Registry:
         # Some combination that a model can be asked for: what it says is not used.
         codes[unknown] = np.maximum(survey.cells[0], 0)
         known = np.concatenate((survey.cells, codes))
-        ids = pattern_ids(known, survey.n_levels)
-        order = np.argsort(ids[: survey.n_cells])
-        place_ = np.searchsorted(ids[: survey.n_cells][order], ids[survey.n_cells :])
-        place_ = order[np.minimum(place_, survey.n_cells - 1)]
-        same = ids[place_] == ids[survey.n_cells :]
-        surveyed = np.where(same & ~unknown, survey.counts[place_], 0)
+        counts = np.concatenate((survey.counts, np.where(unknown, 0, registry.counts)))
+        of = np.arange(len(counts)) < survey.n_cells
+        registered, surveyed = (
+            _agreeing(known, np.where(which, counts, 0), survey.n_levels)[survey.n_cells :]
+            for which in (~of, of)
+        )
         return cls(
             cells=codes,
             counts=registry.counts,
-            surveyed=surveyed,
+            registered=np.where(unknown, registry.counts, registered),
+            surveyed=np.where(unknown, 0, surveyed),
             unknown=unknown,
             record_cell=registry.record_cell,
             coverage=_coverage(codes, registry.counts, survey, unknown),
+            n_surveyed=survey.n_records,
+            population_size=survey.population_size,
         )
 
     @property
     def shown(self) -> Int64:
         """Units of the population that the files show, max(f, g), (n_cells,)."""
-        return np.maximum(self.counts, self.surveyed)
+        return np.maximum(self.registered, self.surveyed)
 
     @property
     def unique(self) -> Bool:
@@ -155,16 +181,51 @@ class Registry:
         return unique
 
 
+def _places(labels: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Code of each label, and of each number that one label alone means."""
+    alike: dict[str, list[int]] = {}
+    for code, label in enumerate(labels):
+        alike.setdefault(one_way(label), []).append(code)
+    return (
+        {label: code for code, label in enumerate(labels)},
+        {text: codes[0] for text, codes in alike.items() if len(codes) == 1},
+    )
+
+
+def _agreeing(cells: Int32, counts: Int64, n_levels: Sequence[int]) -> Int64:
+    """Units with the keys of each pattern: its own, and the complete ones that agree with it."""
+    _, first, where = np.unique(
+        pattern_ids(cells, n_levels), return_index=True, return_inverse=True
+    )
+    cells, own = cells[first], np.bincount(where, counts).astype(np.int64)
+    complete = (cells >= 0).all(axis=1)
+    found = own.copy()
+    for rows, mask in zip(*by_known_keys(cells), strict=True):
+        keys = np.flatnonzero(mask)
+        if len(keys) == cells.shape[1]:
+            continue
+        others = np.flatnonzero(complete)
+        met = meeting(
+            cells[np.ix_(rows, keys)],
+            cells[np.ix_(others, keys)],
+            [n_levels[j] for j in keys.tolist()],
+        )
+        sums = np.bincount(met.offered, own[others[met.answering]], met.n_numbers)
+        found[rows[met.asking]] += sums[met.wanted].astype(np.int64)
+    return found[where]
+
+
 def _coverage(codes: Int32, counts: Int64, survey: CellTable, unknown: Bool) -> Float64:
     """Share of the population that is in the registry, by combination (see above)."""
     overall = float(counts.sum()) / survey.population_size
+    few = FEW_RECORDS * survey.population_size / survey.n_records
     found = np.full(len(codes), overall)
     for j, levels in enumerate(survey.n_levels):
         known = (codes[:, j] >= 0) & ~unknown
         registered = np.bincount(codes[known, j], counts[known], levels)
         surveyed = survey.cells[:, j] >= 0
         units = np.bincount(survey.cells[surveyed, j], survey.cell_weights[surveyed], levels)
-        share = (registered + FEW_UNITS * overall) / (units + FEW_UNITS)
+        share = (registered + few * overall) / (units + few)
         found[known] = np.maximum(found[known], share[codes[known, j]])
     return found.clip(max=1.0)
 
@@ -199,7 +260,7 @@ class RegistryMeasures:
             r1=np.zeros(n),
             r2=np.zeros(n),
             unseen=np.zeros(n),
-            histogram_r1=np.zeros((n, N_BINS)),
+            histogram_r1=np.zeros((n, 64 if n <= MANY_CELLS else 16)),
         )
 
     def cost(self, model: AnyModel, data: Any) -> float:
@@ -216,32 +277,39 @@ class RegistryMeasures:
         poisson = model.population == "poisson"
         shown = registry.shown.astype(np.float64)
         chances = exposure.chances(stream, model, state, data, registry.cells)
-        before = exposure.means(chances)
+        # What the model takes for impossible is in the registry all the same: of its frequency
+        # nothing is known.
+        weight = self._evidence(exposure.means(chances))
+        unique = registry.unique & (weight > 0.0)
         hook = getattr(model, "risk_probabilities", None)
         if hook is not None:
-            # That the cell is not empty tells of its rate what a record of the survey would tell.
-            without = exposure.probabilities(chances)
-            chances = exposure.scaled(chances, hook(stream, data, without, shown))
+            # That so many units were seen, of those that the two files look at, tells of the rate.
+            before = exposure.probabilities(chances)
+            seen = registry.n_surveyed + registry.coverage * (
+                registry.population_size - registry.n_surveyed
+            )
+            after = hook(stream, data, before, shown, seen)
+            chances = exposure.scaled(chances, after)
         # Units that are registered would be seen.
         remaining = exposure.probabilities(chances) * (1.0 - registry.coverage)
         chances = exposure.scaled(chances, remaining)
         r1, r2 = exposure.risk(chances, shown, poisson)
-        r1[~registry.unique] = 0.0
-        weight = self._evidence(before)
+        r1[~unique] = 0.0
         totals.weight[...] += weight
         totals.r1[...] += weight * r1
         totals.r2[...] += weight * r2
         totals.unseen[...] += weight * exposure.means(chances)
-        bins = np.minimum((np.sqrt(r1) * N_BINS).astype(np.int64), N_BINS - 1)
+        n_bins = totals.histogram_r1.shape[1]
+        bins = np.minimum((np.sqrt(r1) * n_bins).astype(np.int64), n_bins - 1)
         totals.histogram_r1[np.arange(len(bins)), bins] += weight
         elsewhere = stream._replace(chain=stream.chain + _OTHER_CHAIN)
-        at_risk = exposure.taken(chances, registry.unique)
+        at_risk = exposure.taken(chances, unique)
         tau1, tau2 = exposure.draw(elsewhere, at_risk, poisson)
         return scalars | {
             "registry_tau1": tau1,
             "registry_tau2": tau2,
-            "registry_tau1_expected": float(r1[registry.unique].sum()),
-            "registry_tau2_expected": float(r2[registry.unique].sum()),
+            "registry_tau1_expected": float(r1[unique].sum()),
+            "registry_tau2_expected": float(r2[unique].sum()),
         }
 
     def _evidence(self, means: Float64) -> Float64:
@@ -250,10 +318,12 @@ class RegistryMeasures:
         g records are Poisson of mean rho m: without them a cell of which the survey knows nothing
         would be taken for as rare as its keys make it, though it is known that somebody is in it.
         """
-        registered = self.registry.coverage * means
-        times = np.minimum(self.registry.counts, MOST_TIMES)
-        weight: Float64 = means**times * np.exp(-registered)
-        return np.where(np.isfinite(weight), weight, 0.0) + NOTHING
+        times = np.minimum(self.registry.registered, MOST_TIMES)
+        weight = means**times * np.exp(-self.registry.coverage * means)
+        # The survey has it all the same; of a combination without a known key a model may say
+        # nothing.
+        weight = np.where((means <= 0.0) & (self.registry.surveyed > 0), 1.0, weight)
+        return np.nan_to_num(weight, nan=1.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -261,6 +331,9 @@ class RegistryRisk:
     """Risk of a registry's records; arrays are (n_cells,), NaN where nothing is known."""
 
     registry: Registry
+    impossible: Bool
+    """The survey's levels, but a combination that the model gives no probability: nothing is known
+    of it either."""
     tau1: Summary
     """Records of the registry that are unique in it and in the population."""
     tau2: Summary
@@ -273,8 +346,6 @@ class RegistryRisk:
     """E(1/F)."""
     population: Float64
     """E(F)."""
-    impossible: Bool
-    """The model gives the combination no probability in any draw."""
 
 
 def registry_risk(draws: Draws, registry: Registry, *, level: float = 0.95) -> RegistryRisk:
@@ -290,25 +361,26 @@ def registry_risk(draws: Draws, registry: Registry, *, level: float = 0.95) -> R
         Probability of the equal-tailed intervals, between 0 and 1.
     """
     totals: RegistryTotals = draws.totals
-    n_draws = totals.weight
+    weight = np.where(totals.weight > 0.0, totals.weight, 1.0)
     tail = (1.0 - level) / 2.0
     lower, upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
-    r1 = totals.r1 / n_draws
-    unique, unknown = registry.unique, registry.unknown
+    r1, r2 = totals.r1 / weight, totals.r2 / weight
+    impossible = (totals.weight == 0.0) & ~registry.unknown
+    unique, unknown = registry.unique & ~impossible, registry.unknown | impossible
     tau1, tau2 = (
         _summary(draws, f"registry_{name}", float(mean[unique].sum()), level)
-        for name, mean in (("tau1", r1), ("tau2", totals.r2 / n_draws))
+        for name, mean in (("tau1", r1), ("tau2", r2))
     )
     return RegistryRisk(
         registry=registry,
+        impossible=impossible,
         tau1=tau1,
         tau2=tau2,
         r1=np.where(unique, r1, np.nan),
         r1_lower=np.where(unique, np.minimum(lower, r1), np.nan),
         r1_upper=np.where(unique, np.maximum(upper, r1), np.nan),
-        r2=np.where(unknown, np.nan, totals.r2 / n_draws),
-        impossible=(totals.weight < NOTHING * 1e6) & ~unknown,
-        population=np.where(unknown, np.nan, registry.shown + totals.unseen / n_draws),
+        r2=np.where(unknown, np.nan, r2),
+        population=np.where(unknown, np.nan, registry.shown + totals.unseen / weight),
     )
 
 
@@ -320,8 +392,7 @@ def _summary(draws: Draws, name: str, mean: float, level: float) -> Summary:
     """
     drawn, expected = draws.retained(name), draws.retained(f"{name}_expected")
     ratio = mean / max(float(expected.mean()), 1e-300)
-    moved = ratio * expected + math.sqrt(ratio) * (drawn - expected)
-    moved = np.clip(moved, 0.0, None)
+    moved = np.clip(ratio * expected + math.sqrt(ratio) * (drawn - expected), 0.0, None)
     if name == "registry_tau1":
         # A count.
         moved = np.rint(moved)
