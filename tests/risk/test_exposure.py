@@ -676,3 +676,20 @@ def test_the_truth_is_met_on_average_where_the_law_is_known(kind, model):
     z = {name: gap.mean() / (gap.std() / math.sqrt(len(gap))) for name, gap in gaps.items()}
     assert max(abs(z[name]) for name in ("tau1", "tau2", "drawn")) < 4.42, z
     assert abs(z["equal"]) > 10.0, z
+
+
+def test_blocks_of_cells_change_nothing(monkeypatch):
+    """Many cells are asked for in parts; a class that no key tells is in each."""
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, (3, 4), (60, 2))
+    strata = rng.integers(0, 3, 60)
+    table = sampled(codes, (3, 4), strata, [200.0, 300.0, 400.0], from_weights=True)
+    exposure = exposure_of(table)
+    assert isinstance(exposure, ByClass)
+    assert exposure.appended
+    state = ToyState(rng.dirichlet(np.ones(36)).reshape(3, 4, 3))
+    whole = exposure.chances(STREAM, Toy(), state, None, table.cells)
+    monkeypatch.setattr("unikat.risk.exposure.MOST_ROWS", 7)
+    parts = exposure.chances(STREAM, Toy(), state, None, table.cells)
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 from unikat.data import CellTable, Key
+from unikat.data.design import Sampling
 from unikat.errors import DataError, SpecError
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import (
@@ -243,3 +245,26 @@ def test_a_million_rows(on_conflict: OnConflict) -> None:
 
 def a_table_of_million(codes: np.ndarray) -> CellTable:
     return CellTable.from_codes(codes, KEYS, 10_000_000)
+
+
+def test_a_class_of_the_design_must_keep_a_record():
+    """Leaving out all records of a stratum would leave its units without any that they are like."""
+    keys = [Key.of_size("AGE", 90), Key.of_size("MARRIED", 2)]
+    table = CellTable.from_codes([[30, 1], [5, 1], [40, 0]], keys, population_size=100)
+    zeros = Zeros.of(["AGE < 14 and MARRIED == 1"], keys)
+    for strata, kept in (([0, 1, 0], False), ([0, 0, 1], True)):
+        sampling = Sampling(
+            weights=np.array([10.0, 20.0, 70.0]),
+            strata=np.array(strata, np.int32),
+            sizes=np.array([50.0, 50.0]),
+            from_weights=False,
+        )
+        drawn = replace(table, sampling=sampling)
+        if not kept:
+            with pytest.raises(DataError, match="1 of 2 classes"):
+                apply_zeros(drawn, zeros, "drop")
+            continue
+        handled = apply_zeros(drawn, zeros, "drop").table
+        assert handled.sampling is not None
+        assert handled.sampling.weights.tolist() == [10.0, 70.0]
+        assert handled.sampling.strata.tolist() == [0, 1]

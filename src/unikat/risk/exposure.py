@@ -32,6 +32,9 @@ from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
 from unikat.rng import chain_key
 
+MOST_ROWS = 1 << 20
+"""Cells with a class that a model is asked for at a time."""
+
 Error: TypeAlias = Callable[[Float64, Float64], Float64]
 """Puts a model's own error on the probabilities of cells with so many records."""
 
@@ -224,6 +227,14 @@ class ByClass:
         self, stream: Stream, model: AnyModel, state: Any, data: Any, cells: Int32
     ) -> ClassChances:
         """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
+        most = max(MOST_ROWS // self.width, 1)
+        if self.appended and len(cells) > most:
+            # In blocks, so that memory does not grow with cells times classes times keys.
+            parts = [
+                self.chances(stream, model, state, data, cells[start : start + most])
+                for start in range(0, len(cells), most)
+            ]
+            return ClassChances(*map(np.concatenate, zip(*parts, strict=True)))
         n, known = len(cells), np.flatnonzero(self.class_of >= 0)
         open_ = np.ones(n, bool) if self.appended else cells[:, self.column] < 0
         width = np.where(open_, len(known), 1)

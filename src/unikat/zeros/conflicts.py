@@ -314,9 +314,18 @@ def _without(table: CellTable, conflicts: Conflicts, name: str) -> CellTable:
     place = np.cumsum(possible, dtype=np.int64).astype(np.int32) - 1
     kept = np.flatnonzero(possible[table.record_cell])
     record_cell = table.record_cell[kept]
+    sampling = None if table.sampling is None else table.sampling.taken(kept)
+    if sampling is not None and not sampling.n_sampled.all():
+        lost = int(np.count_nonzero(sampling.n_sampled == 0))
+        raise DataError(
+            f"Without the records of {name} that break a rule {lost} of {sampling.n_strata} "
+            "classes of the design (strata, or records of about the same weight) have no record left, so "
+            "nothing would be known of their units. Correct the rules or the records, or set the "
+            "keys missing instead (--zeros-conflict missing)."
+        )
     return replace(
         table,
-        sampling=None if table.sampling is None else table.sampling.taken(kept),
+        sampling=sampling,
         cells=np.ascontiguousarray(table.cells[possible]),
         counts=table.counts[possible],
         record_cell=place[record_cell],
