@@ -16,9 +16,9 @@ from scipy import special, stats
 Array = NDArray[Any]
 
 _X, _W = np.polynomial.legendre.leggauss(40)
-_PANELS = np.linspace(-60.0, 60.0, 121)
+_PANELS = np.linspace(-200.0, 200.0, 401)
 _U = (_PANELS[:-1, None] + 0.5 * (_X + 1.0)).ravel()
-_WEIGHTS = np.tile(0.5 * _W, 120)
+_WEIGHTS = np.tile(0.5 * _W, 400)
 
 
 def mean_over_p(a: float, b: float, function: Callable[[Array], Array]) -> float:
