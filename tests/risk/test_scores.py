@@ -12,6 +12,7 @@ from unikat.risk.scores import (
     N_CUTOFFS,
     FitScore,
     RecordScores,
+    classification,
     holds,
     summarise_fits,
     wilson,
@@ -170,3 +171,10 @@ def test_diagnostics_are_the_worst_of_both_measures():
     assert (score.rhat, score.ess) == (1.2, 450.0)
     assert fit(1, 1.0, (1, 1, 1), tau1=summary(1, 1, 1, math.nan)).rhat is None
     assert fit(1, 1.0, (1, 1, 1), tau1=None, tau2=None).ess is None
+
+
+def test_classification_counts_both_kinds_of_error():
+    estimated = np.array([0.01, 0.05, 0.06, 0.2, 0.3, 0.9])
+    true = np.array([0.01, 0.06, 0.05, 0.5, 1.0, 0.02])
+    np.testing.assert_array_equal(classification(estimated, true, 0.05), [[1, 1], [2, 2]])
+    assert classification(estimated[:0], true[:0], 0.05).tolist() == [[0, 0], [0, 0]]

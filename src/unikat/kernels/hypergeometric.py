@@ -52,14 +52,14 @@ def deviance(x, mean):
     v = gap / (x + mean)
     total = gap * v
     term = 2.0 * x * v
-    j = 1.0
-    while True:
+    # |v| is below 0.1, so that these are more terms than it takes.
+    for j in range(1, 40):
         term *= v * v
-        j += 2.0
-        after = total + term / j
+        after = total + term / (2.0 * j + 1.0)
         if after == total:
-            return total
+            break
         total = after
+    return total
 
 
 @device

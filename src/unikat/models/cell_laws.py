@@ -104,8 +104,6 @@ class Empty(NamedTuple):
 
     chances: Float64
     """(n_points,): that its sampling rate is each of the points; the rest is for p = 0."""
-    occupied: float
-    """Prior chance that it is not empty."""
     sampled: float
     """Mean of N pi p, of the share of the population that counts."""
     others: float
@@ -180,23 +178,31 @@ def integrals(
 
 
 def empty_chances(law: Law, data: SuperpopulationData, share: float) -> tuple[Float64, float]:
-    """Return `chances` and `occupied` of :class:`Empty`."""
+    """Return `chances` of :class:`Empty`, and the log of the prior chance that a cell is empty."""
     some = np.empty(len(data.points))
     kernels.empty_chances(
         law.alpha, law.size, data.odds(law, share), law.shapes(data.points), some
     )  # fmt: skip
     occupied = law.gamma * float(data.chances @ some)
-    chances: Float64 = law.gamma * data.chances * (1.0 - some) / max(1.0 - occupied, 1e-300)
-    return chances, occupied
+    if occupied < 0.5:
+        few: Float64 = law.gamma * data.chances * (1.0 - some) / (1.0 - occupied)
+        return few, math.log1p(-occupied)
+    # Where cells are rarely empty, what is left of 1 has no digits.
+    none = integrals(law, data, share, np.zeros(len(data.points)), data.points)[:, 0]
+    logs = np.log(law.gamma * data.chances) + none
+    total = float(np.logaddexp.reduce(logs))
+    if law.gamma < 1.0:
+        total = float(np.logaddexp(total, math.log1p(-law.gamma)))
+    return np.exp(logs - total), total
 
 
 def empty_cell(law: Law, data: SuperpopulationData, share: float) -> Empty:
     """What is to be said of a cell without records."""
-    chances, occupied = empty_chances(law, data, share)
+    chances, _ = empty_chances(law, data, share)
     found = integrals(law, data, share, np.zeros(len(data.points)), data.points)
     unsampled = max(1.0 - float(chances.sum()), 0.0) * data.population_size / data.n_cells
     others = float(chances @ found[:, 2]) / share + unsampled
-    return Empty(chances, occupied, float(chances @ found[:, 1]), others)
+    return Empty(chances, float(chances @ found[:, 1]), others)
 
 
 def empty_parts(law: Law, data: SuperpopulationData, share: float) -> tuple[Float64, Float64]:

@@ -143,10 +143,9 @@ class _Superpopulation(ABC):
         if _sharpest(law, data) > _SHARPEST:
             return -math.inf
         found = integrals(law, data, data.share, data.pair_counts, data.pair_rates)[:, 0]
-        _, occupied = empty_chances(law, data, data.share)
-        empty = data.n_cells - len(data.counts)
+        empty = empty_chances(law, data, data.share)[1]
         value = float(data.times @ found) + len(data.counts) * math.log(law.gamma)
-        return value + (empty * math.log1p(-occupied) if empty else 0.0)
+        return value + (data.n_cells - len(data.counts)) * empty
 
     def init(self, stream: Stream, data: SuperpopulationData) -> SuperpopulationState:
         """Start from the proposal, three times as wide."""

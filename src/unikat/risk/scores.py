@@ -400,3 +400,28 @@ def _by_group(predicted: Float64, truth: Float64) -> Float64:
     group = np.minimum((predicted * N_GROUPS).astype(np.int64), N_GROUPS - 1)
     parts = (np.ones(len(predicted)), predicted, truth)
     return np.stack([np.bincount(group, part, minlength=N_GROUPS) for part in parts], axis=1)
+
+
+def classification(estimated: Float64, true: Float64, threshold: float) -> Int64:
+    """Count items by whether estimated and true risk are above a threshold.
+
+    Parameters
+    ----------
+    estimated, true
+        (n,): risks of records or cells, such as r2 and 1/F.
+    threshold
+        Above which an item counts as unsafe; the paper has 0.05.
+
+    Returns
+    -------
+    Int64
+        (2, 2): rows estimated safe and unsafe, columns truly safe and unsafe, as in tables 1 and 2
+        of Polettini and Stander.
+
+    Examples
+    --------
+    >>> classification(np.array([0.01, 0.2, 0.3]), np.array([0.1, 0.5, 0.02]), 0.05).tolist()
+    [[0, 1], [1, 1]]
+    """
+    place = 2 * (estimated > threshold) + (true > threshold)
+    return np.bincount(place, minlength=4).astype(np.int64).reshape(2, 2)
