@@ -320,8 +320,8 @@ def _without(table: CellTable, conflicts: Conflicts, name: str) -> CellTable:
         raise DataError(
             f"Without the records of {name} that break a rule {lost} of {sampling.n_strata} "
             "classes of the design (strata, or records of about the same weight) have no record "
-            "left, so nothing would be known of their units. Correct the rules or the records, or set the "
-            "keys missing instead (--zeros-conflict missing)."
+            "left, so nothing would be known of their units. Correct the rules or the records, "
+            "or set the keys missing instead (--zeros-conflict missing)."
         )
     return replace(
         table,
