@@ -288,6 +288,17 @@ def _note(result: Result) -> str:
         f"the model holds; above {_threshold(result):g} the model leaves out terms that matter, "
         "and far below 0 it has more terms than the file can tell. Between them there can be "
         "several models, and their answers differ: the intervals do not hold that."
+        f"{_with_classes(result)}"
+    )
+
+
+def _with_classes(result: Result) -> str:
+    """Say what B1 and B2 are of where the sample has classes; begins with a blank."""
+    if result.design is None or result.design.n_classes == 1:
+        return ""
+    return (
+        " They are computed as if all classes of the design had been sampled at the same rate, so "
+        "here they tell of terms that are missing, and not how much τ1 and τ2 are off."
     )
 
 
