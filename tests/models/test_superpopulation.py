@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -507,3 +508,15 @@ def test_priors_are_those_that_are_told() -> None:
     for got, expected in ((one, first), (two, second)):
         change = got.log_prior(there) - got.log_prior(here)
         assert math.isclose(change, expected(there) - expected(here), rel_tol=1e-12)
+
+
+def test_every_option_is_documented(capsys: Any) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    section = guide.partition("## Superpopulation models")[2]
+    options = {
+        field.name for name in GIVEN for field in dataclasses.fields(build_model(name, {}))
+    }  # fmt: skip
+    assert sorted(name for name in options if f"`{name}`" not in section) == []
+    example = section.partition("```python")[2].partition("```")[0]
+    exec(compile(example, "models.md", "exec"), {})
+    assert capsys.readouterr().out == "E(1/F) 0.017, alone 0.003, median 373\n"

@@ -102,8 +102,6 @@ class SuperpopulationData(NamedTuple):
 class Empty(NamedTuple):
     """A cell without records, given the hyperparameters."""
 
-    chances: Float64
-    """(n_points,): that its sampling rate is each of the points; the rest is for p = 0."""
     sampled: float
     """Mean of N pi p, of the share of the population that counts."""
     others: float
@@ -178,7 +176,14 @@ def integrals(
 
 
 def empty_chances(law: Law, data: SuperpopulationData, share: float) -> tuple[Float64, float]:
-    """Return `chances` of :class:`Empty`, and the log of the prior chance that a cell is empty."""
+    """Say what is to be known of empty cells' p, and how probable they are.
+
+    Returns
+    -------
+    chances, log_empty
+        (n_points,) chance of an empty cell to have each of the sampling rates, the rest being that
+        of p = 0; and the log of the prior chance that a cell is empty.
+    """
     some = np.empty(len(data.points))
     kernels.empty_chances(
         law.alpha, law.size, data.odds(law, share), law.shapes(data.points), some
@@ -202,7 +207,7 @@ def empty_cell(law: Law, data: SuperpopulationData, share: float) -> Empty:
     found = integrals(law, data, share, np.zeros(len(data.points)), data.points)
     unsampled = max(1.0 - float(chances.sum()), 0.0) * data.population_size / data.n_cells
     others = float(chances @ found[:, 2]) / share + unsampled
-    return Empty(chances, float(chances @ found[:, 1]), others)
+    return Empty(float(chances @ found[:, 1]), others)
 
 
 def empty_parts(law: Law, data: SuperpopulationData, share: float) -> tuple[Float64, Float64]:

@@ -150,14 +150,13 @@ class PopulationCount:
         """
         if self.count < 1:
             raise SpecError("E(1/F | f) is of a record in the cell: count must be at least 1.")
-        return float(kernels.mean_inverse(*self._nodes_of_risk()))
-
-    def _nodes_of_risk(self) -> tuple[Float64, Float64, Float64, float, float, float]:
-        return *self._nodes, float(self.alpha), self._s, float(self.count)
+        return float(
+            kernels.mean_inverse(*self._nodes, float(self.alpha), self._s, float(self.count))
+        )
 
     @cached_property
     def median(self) -> int:
-        """Smallest F with P(F <= F | f) at least one half."""
+        """Smallest m with P(F <= m | f) at least one half."""
         low, high = self.count - 1, self.count
         while self._exceeds(high) > 0.5:
             low, high = high, 2 * high + 1

@@ -356,7 +356,7 @@ class Superpopulation1(_Superpopulation):
     >>> state = model.init(where, data)
     >>> r1, r2 = model.integrated_risk(where, state, data, table.cells, table.counts.astype(float))
     >>> r2.round(3).tolist()
-    [0.15, 0.362]
+    [0.153, 0.276]
 
     See Also
     --------
