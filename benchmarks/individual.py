@@ -26,6 +26,7 @@ from unikat.models.individual_risk import IndividualRisk
 from unikat.risk.classics.diversity import l_diversity, t_closeness
 from unikat.risk.classics.frequencies import frequencies, k_anonymity
 from unikat.risk.classics.individual import household_risk, individual_risk
+from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
 
 LEVELS = (2, 9, 9, 5, 25, 5, 9)
@@ -84,8 +85,9 @@ def model(n: int, missing: float) -> list[object]:
     """Time the model: a fit, and a thousand draws of the measures."""
     table = simulated(n, missing)
     of_fit, data = timed(lambda: IndividualRisk().prepare(table), 1)
-    measured = RiskMeasures.of(table)
-    of_draws, draws = timed(lambda: sample(IndividualRisk(), table, measured, seed=1), 1)
+    fitted, at_risk = views(IndividualRisk(), table)
+    measured = RiskMeasures.of(at_risk)
+    of_draws, draws = timed(lambda: sample(IndividualRisk(), fitted, measured, seed=1), 1)
     tau1 = draws.retained("tau1")
     return [f"{missing:.0%}", f"{len(data.cells):,}", of_fit, of_draws, tau1.size,
             f"{tau1.mean():,.0f}"]  # fmt: skip

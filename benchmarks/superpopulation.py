@@ -26,6 +26,7 @@ from unikat.inference.diagnostics import diagnose
 from unikat.models.base import Stream
 from unikat.models.catalogue import build_model
 from unikat.risk.estimate import assess
+from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.scores import classification
 
@@ -113,7 +114,8 @@ def main() -> None:
         rows.append([name, "in this process, rates integrated out", *row])
         tables.append((name, classification(risk[unique], 1.0 / population[unique], 0.05)))
         started = time.perf_counter()
-        draws = sample(model, table, RiskMeasures.of(table), seed=1)
+        fitted, at_risk = views(model, table)
+        draws = sample(model, fitted, RiskMeasures.of(at_risk), seed=1)
         seconds = time.perf_counter() - started
         estimate = assess(draws, table)
         tau1, tau2 = estimate.tau1, estimate.tau2

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from unikat.risk.designs import Population
     from unikat.risk.estimate import RiskEstimate, assess
     from unikat.risk.evaluate import Study, evaluate
+    from unikat.risk.exposure import views
     from unikat.risk.measures import RiskMeasures
     from unikat.zeros import Zeros
     from unikat.zeros.conflicts import apply_zeros
@@ -69,6 +70,7 @@ __all__ = [
     "evaluate",
     "read",
     "sample",
+    "views",
     "write",
 ]
 
@@ -102,6 +104,7 @@ _MODULES = {
     "evaluate": "unikat.risk.evaluate",
     "read": "unikat.data",
     "sample": "unikat.inference.chains",
+    "views": "unikat.risk.exposure",
     "write": "unikat.report.results",
 }
 

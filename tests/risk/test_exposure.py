@@ -15,7 +15,11 @@ from unikat.data.design import CLASS, Sampling
 from unikat.data.keys import Key
 from unikat.data.sampling import sampling_of, telling_key
 from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.inference.backends import Workers
+from unikat.inference.chains import Plan, StopRule, sample
 from unikat.models.base import Stream
+from unikat.models.individual_risk import IndividualRisk
 from unikat.models.latent_class import LatentClass
 from unikat.models.loglinear import LogLinear
 from unikat.risk.bootstrap import Bootstrapped
@@ -693,3 +697,20 @@ def test_blocks_of_cells_change_nothing(monkeypatch):
     parts = exposure.chances(STREAM, Toy(), state, None, table.cells)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_design_that_would_not_be_seen_is_refused():
+    """Each half of `views` left out is an error, never another number."""
+    rng = np.random.default_rng(5)
+    codes, strata = rng.integers(0, (3, 4), (60, 2)), rng.integers(0, 3, 60)
+    table = sampled(codes, (3, 4), strata, [200.0, 300.0, 400.0], from_weights=True)
+    with pytest.raises(SpecError, match=r"views\(model, table\)"):
+        sample(LatentClass(), table, RiskMeasures.of(table), seed=1)
+    with pytest.raises(SpecError, match="use them again"):
+        sample(
+            IndividualRisk(), table, RiskMeasures.of(table), seed=1, workers=Workers(n_workers=1)
+        )
+    fitted, at_risk = views(IndividualRisk(), table)
+    plan = Plan(n_chains=1, stop=StopRule(max_sweeps=20))
+    found = sample(IndividualRisk(), fitted, RiskMeasures.of(at_risk), seed=1, plan=plan)
+    assert found.retained("tau2").size

@@ -121,7 +121,7 @@ def sample(
     Parameters
     ----------
     model, table
-        What is fitted to what.
+        What is fitted to what; with a design the first table of :func:`unikat.views`.
     observer
         What is computed from every kept state.
     seed
@@ -143,7 +143,7 @@ def sample(
     Raises
     ------
     SpecError
-        When an argument is out of range.
+        When an argument is out of range, or the table has a design that the model would not see.
     OutputError
         When the checkpoint cannot be written or read.
     UnikatError
@@ -153,6 +153,12 @@ def sample(
     """
     seed = check_seed(seed)
     plan, workers = plan or Plan(), workers or Workers()
+    if table.sampling is not None and not getattr(model, "uses_weights", False):
+        raise SpecError(
+            "The table has weights or strata, which the model would not see. Take "
+            "fitted, at_risk = views(model, table), sample from fitted, and measure at_risk: "
+            "sample(model, fitted, RiskMeasures.of(at_risk), seed=1)."
+        )
     started = time.monotonic()
     with listening(_of_preparing(progress, started, plan.stop.max_sweeps)):
         tell(f"fitting {model.name}")

@@ -357,6 +357,28 @@ def views(model: Any, table: CellTable) -> tuple[CellTable, CellTable]:
 
     They are the same where records were drawn with equal chances. A model that `uses_weights`
     itself is fitted to the table as it is, and its rates are those of the unobserved units.
+
+    Parameters
+    ----------
+    model
+        The model.
+    table
+        The sample, with what is known of its design.
+
+    Returns
+    -------
+    tuple of CellTable
+        The table for `sample`, and the table for `RiskMeasures.of`.
+
+    Examples
+    --------
+    >>> from unikat import Design, LatentClass, read
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"SEX": [1, 2, 2], "AGE": [3, 3, 4], "W": [50.0, 5.0, 5.0]})
+    >>> table = read(frame, ["SEX", "AGE"], Design(weights="W")).tabulate()
+    >>> fitted, at_risk = views(LatentClass(), table)
+    >>> [key.name for key in fitted.keys], at_risk.n_keys
+    (['SEX', 'AGE', 'sampling class'], 2)
     """
     if table.sampling is None:
         return table, table

@@ -17,9 +17,10 @@ import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable, pattern_ids
+from unikat.errors import SpecError
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
-from unikat.risk.exposure import Exposure, exposure_of
+from unikat.risk.exposure import EqualChances, Exposure, exposure_of
 from unikat.rng import chain_key
 
 TAUS = ("tau1", "tau2")
@@ -156,6 +157,11 @@ class RiskMeasures:
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its tau's."""
+        if getattr(model, "uses_weights", False) and not isinstance(self.exposure, EqualChances):
+            raise SpecError(
+                f"{model.name} uses the weights itself, and the measures would use them again. "
+                "Take fitted, at_risk = views(model, table), and measure at_risk."
+            )
         totals.n_draws[0] += 1
         look = _Look(stream, model, state, data)
         if len(self.incomplete):
