@@ -24,6 +24,7 @@ from unikat.models.base import Stream
 from unikat.models.catalogue import build_model
 from unikat.models.cell_laws import lay_out
 from unikat.models.population_count import PopulationCount
+from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
 
 ORACLE = Path(__file__).parents[3] / "shared" / "oracles" / "model1_polettini_stander.json"
@@ -466,7 +467,7 @@ def test_simulated_cells_share_their_rates(name: str) -> None:
 def test_observed_measures_are_in_order(name: str) -> None:
     table = example()
     model, data, state = started(name, {}, table)
-    measures = RiskMeasures.of(table)
+    measures = RiskMeasures.of(views(model, table)[1])
     totals = measures.start()
     for sweep in range(1, 30):
         state, info = model.step(Stream(1, 0, sweep), state, data, 1)

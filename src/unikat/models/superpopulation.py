@@ -260,7 +260,7 @@ class _Superpopulation(ABC):
         if not complete.all():
             p = self.cell_probabilities(stream, state, data, cells[~complete])
             alone, shared = np.empty(len(p)), np.empty(len(p))
-            unobserved = data.population_size - data.n_records
+            unobserved = np.full(len(p), float(data.population_size - data.n_records))
             cell_risk(unobserved, p, counts[~complete], True, alone, shared)
             r1[~complete], r2[~complete] = alone, shared
         return r1, r2
