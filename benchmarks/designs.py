@@ -56,6 +56,8 @@ def population(keys: tuple[str, ...]) -> Any:
 def models() -> dict[str, tuple[str, Callable[[], Any]]]:
     """Models by label: how the table is told the design, and the model."""
     from unikat import (
+        HDP,
+        GoM,
         IndividualRisk,
         LatentClass,
         LogLinear,
@@ -76,6 +78,8 @@ def models() -> dict[str, tuple[str, Callable[[], Any]]]:
         ),
         "superpopulation-2": ("strata", Superpopulation2),
         "latent-class": ("strata", LatentClass),
+        "hdp": ("strata", HDP),
+        "gom": ("strata", GoM),
         "latent-class, weights alone": ("weights", LatentClass),
         "latent-class, no design": ("none", LatentClass),
         "loglinear, two-way": ("strata", lambda: LogLinear(terms="two-way")),
@@ -123,7 +127,7 @@ def assess_sample(label: str, keys: tuple[str, ...], repeat: int) -> dict[str, A
     model = make()
     begun = time.perf_counter()
     fitted, at_risk = views(model, table)
-    chains = model.uncertainty == "posterior" and label.startswith("latent")
+    chains = label.partition(",")[0] in ("latent-class", "hdp", "gom")
     stop = StopRule(max_sweeps=SWEEPS) if chains else StopRule()
     draws = sample(
         model,
