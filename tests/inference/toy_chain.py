@@ -16,11 +16,12 @@ from unikat.models.base import Info, Stream
 
 @dataclass(frozen=True)
 class ToyTable:
-    """Stands for a CellTable: inference reads its fingerprint, and whether it has zeros."""
+    """Stands for a CellTable: inference reads its fingerprint, zeros and weights."""
 
     size: int = 3
     fingerprint: str = "f00d" * 16
     zeros: None = None
+    sampling: None = None
 
 
 class ToyData(NamedTuple):
