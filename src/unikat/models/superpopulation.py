@@ -247,13 +247,13 @@ class _Superpopulation(ABC):
         known, records, weights = united(*self._sample(stream, state, data), data)
         _, rates = look_up(known, records, weights, cells[complete], data)
         near = np.round(np.log(rates), 12) if self.by_rate else np.zeros(len(rates))
+        # Pairs as complex numbers, which are sorted several times faster than rows.
         pairs, first, where = np.unique(
-            np.stack((counts[complete], near), axis=1), axis=0, return_index=True,
-            return_inverse=True,
-        )  # fmt: skip
+            counts[complete] + 1j * near, return_index=True, return_inverse=True
+        )
         none, inverse = np.empty(len(pairs)), np.empty(len(pairs))
         kernels.risks(
-            law.alpha, law.size, data.odds(law, 1.0), np.ascontiguousarray(pairs[:, 0]),
+            law.alpha, law.size, data.odds(law, 1.0), np.ascontiguousarray(pairs.real),
             law.shapes(rates[first]), none, inverse,
         )  # fmt: skip
         r1[complete], r2[complete] = none[where.ravel()], inverse[where.ravel()]
