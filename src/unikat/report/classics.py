@@ -231,11 +231,15 @@ def rows(result: ClassicsResult | None) -> list[Row]:
 
 
 def _anonymity(found: tuple[AnonymityResult, ...]) -> str:
-    file = ", ".join(f"{one.records:,} of fewer than {one.k}" for one in found)
-    units = ", ".join(f"{one.in_population:,} of fewer than {one.k}" for one in found)
+    first, *others = found
+    file = "".join(f", {one.records:,} of fewer than {one.k}" for one in others)
+    units = "".join(f", {one.in_population:,} of fewer than {one.k}" for one in others)
     return (
-        f"Records whose combination is one {file} records of the file; and by the weights one "
-        f"{units} units of the population."
+        f"{counted(first.records, 'record')} {'has' if first.records == 1 else 'have'} a "
+        f"combination of fewer than {first.k} records of the file{file}. By the weights "
+        f"{counted(first.in_population, 'record')} "
+        f"{'has' if first.in_population == 1 else 'have'} one of fewer than {first.k} units of "
+        f"the population{units}."
     )
 
 
