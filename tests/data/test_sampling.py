@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from unikat.data import CellTable, Design, Key, read
-from unikat.data.sampling import MOST_CLASSES, sampling_of
+from unikat.data.design import Sampling
+from unikat.data.sampling import MOST_CLASSES, sampling_of, telling_key
 from unikat.errors import DataError, SpecError
 
 N = 400
@@ -265,3 +266,20 @@ def test_identifiers_that_are_no_numbers_stay_apart():
     codes, values = read(frame, ["SEX", "AGE"], Design(population_size=99)).codes("HID")
     assert set(values) == {"1_23", "12_3", "123", "1e2", "100"}
     assert [values[code] for code in codes] == ["1_23", "12_3", "123", "1e2", "100", "100"]
+
+
+def test_a_key_with_levels_that_occur_once_tells_nothing():
+    """Nearly every record has a level of its own: that they agree with the strata is chance."""
+    strata = np.repeat([0, 1], [380, 20]).astype(np.int32)
+    sizes = np.array([38_000.0, 100.0])
+    sampling = Sampling(
+        weights=(sizes / [380, 20])[strata], strata=strata, sizes=sizes, from_weights=False
+    )
+    detailed = np.arange(400)
+    detailed[1:30] = 0
+    codes = np.column_stack((detailed, np.arange(400) % 3, strata))
+    keys = [Key.of_size("JOB", 400), Key.of_size("B", 3), Key.of_size("REGION", 2)]
+    table = CellTable.from_codes(codes[:, :2], keys[:2], 38_100)
+    assert telling_key(sampling, table) is None
+    # The stratum itself does.
+    assert telling_key(sampling, CellTable.from_codes(codes, keys, 38_100)) == 2

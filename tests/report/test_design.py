@@ -14,6 +14,12 @@ from unikat.report import design as told
 from unikat.specification import DesignSpec
 
 
+@pytest.fixture(autouse=True)
+def _few_records_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables small enough to be enumerated: that a key tells the class is no chance here."""
+    monkeypatch.setattr("unikat.data.sampling.NO_CHANCE", -1.0)
+
+
 def table(*, key: bool, weights: bool = False) -> CellTable:
     codes = np.array([[0, 0], [0, 1], [1, 2], [1, 2], [1, 0]])
     strata = codes[:, 0] if key else np.array([0, 1, 0, 1, 1])

@@ -48,6 +48,12 @@ class PoissonToy(Toy):
 MODELS = [Toy(), PoissonToy()]
 
 
+@pytest.fixture(autouse=True)
+def _few_records_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables small enough to be enumerated: that a key tells the class is no chance here."""
+    monkeypatch.setattr("unikat.data.sampling.NO_CHANCE", -1.0)
+
+
 def keys_of(*n_levels: int) -> list[Key]:
     return [Key.of_size(f"K{j}", n) for j, n in enumerate(n_levels)]
 

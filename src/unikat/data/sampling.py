@@ -27,6 +27,8 @@ LEAST_RECORDS = 100
 """Records of a class made of many weights, at least, where there are more than two classes."""
 MOST_STRATA = 30
 """Strata that are no key, at most, to be classes by themselves."""
+NO_CHANCE = math.log(1e6)
+"""Against the logarithm of one over a probability."""
 SAME_WEIGHT = 1.05
 """Weights whose ratio is at most this are taken as one."""
 
@@ -312,14 +314,22 @@ def few_classes(table: CellTable) -> CellTable:
 
 
 def telling_key(sampling: Sampling, table: CellTable) -> int | None:
-    """Return the key that tells the class of every record, with the fewest levels; None if none."""
+    """Return the key that tells the class of every record, with the fewest levels; None if none.
+
+    Levels that occur once tell the class of their record whatever it is. So a key tells it only if
+    that records of one level agree would be a chance of one in a million or less, each being of a
+    class with the class's share of the records. Else the class is one more key, which is never
+    wrong.
+    """
     found: list[tuple[int, int]] = []
+    surprise = -np.log(sampling.n_sampled / sampling.n_sampled.sum())[sampling.strata]
     for j, levels in enumerate(table.n_levels):
         codes = table.cells[table.record_cell, j]
         if codes.min() < 0:
             continue
         pairs = np.unique(codes.astype(np.int64) * sampling.n_strata + sampling.strata)
-        if len(pairs) == len(np.unique(codes)):
+        _, first = np.unique(codes, return_index=True)
+        if len(pairs) == len(first) and surprise.sum() - surprise[first].sum() > NO_CHANCE:
             found.append((levels, j))
     return min(found)[1] if found and not sampling.from_weights else None
 
