@@ -115,28 +115,17 @@ def draw(keys: tuple[str, ...], repeat: int) -> tuple[Any, dict[str, Any], Any]:
 
 def assess_sample(label: str, keys: tuple[str, ...], repeat: int) -> dict[str, Any]:
     """Assess a sample by a model, and set it beside the truth."""
-    from unikat.inference.chains import Plan, StopRule, sample
-    from unikat.risk.bootstrap import observer_for
-    from unikat.risk.estimate import assess
-    from unikat.risk.exposure import views
-    from unikat.risk.measures import RiskMeasures
+    from unikat import fit
+    from unikat.inference.chains import Plan, StopRule
 
     how, make = models()[label]
     drawn, told, is_small = draw(keys, repeat)
     table = replace(drawn.table, sampling=told[how])
     model = make()
     begun = time.perf_counter()
-    fitted, at_risk = views(model, table)
     chains = label.partition(",")[0] in ("latent-class", "hdp", "gom")
     stop = StopRule(max_sweeps=SWEEPS) if chains else StopRule()
-    draws = sample(
-        model,
-        fitted,
-        observer_for(model, RiskMeasures.of(at_risk), at_risk),
-        seed=repeat,
-        plan=Plan(n_chains=2, stop=stop),
-    )
-    estimate = assess(draws, table)
+    estimate = fit(model, table, seed=repeat, plan=Plan(n_chains=2, stop=stop)).estimate()
     seconds = time.perf_counter() - begun
     truth = drawn.population_counts
     small = is_small[table.cells[:, 0]]
@@ -166,12 +155,10 @@ def assess_sample(label: str, keys: tuple[str, ...], repeat: int) -> dict[str, A
 
 def assess_registry(keys: tuple[str, ...], repeat: int) -> dict[str, Any]:
     """Carry the counts of a sample to a registry of mostly old people, and set both beside it."""
-    from unikat import LatentClass
+    from unikat import LatentClass, fit
     from unikat.data.table import CellTable
-    from unikat.inference.chains import Plan, StopRule, sample
-    from unikat.risk.exposure import views
-    from unikat.risk.measures import RiskMeasures
-    from unikat.risk.registry import Registry, RegistryMeasures, registry_risk
+    from unikat.inference.chains import Plan, StopRule
+    from unikat.risk.registry import Registry
 
     everybody, _ = population(keys)
     drawn, told, _ = draw(keys, repeat)
@@ -188,18 +175,13 @@ def assess_registry(keys: tuple[str, ...], repeat: int) -> dict[str, Any]:
     registry = Registry.of(
         CellTable.from_codes(codes, whole.keys, len(chances), whole.missing), table
     )
-    fitted, at_risk = views(LatentClass(), table)
-    draws = sample(
-        LatentClass(),
-        fitted,
-        RegistryMeasures(measures=RiskMeasures.of(at_risk), registry=registry),
-        seed=repeat,
-        plan=Plan(n_chains=2, stop=StopRule(max_sweeps=SWEEPS)),
-    )
-    risk = registry_risk(draws, registry)
+    plan = Plan(n_chains=2, stop=StopRule(max_sweeps=SWEEPS))
+    fitted = fit(LatentClass(), table, seed=repeat, plan=plan, registry=registry)
+    risk = fitted.registry_risk()
+    assert risk is not None
     place = {tuple(cell): count for cell, count in zip(
         whole.cells.tolist(), whole.counts.tolist(), strict=True)}  # fmt: skip
-    unique = registry.unique
+    unique = registry.possible
     truth = np.array([place[tuple(cell)] for cell in registry.cells[unique].tolist()])
     return {
         "repeat": repeat,

@@ -23,28 +23,31 @@ def measure(
     name: str, label: str, *, budget: float, chains: int, seed: int, thin: int | None
 ) -> list[list]:
     """Rows of the result for one file."""
-    from unikat import RiskMeasures, sample
+    from unikat import fit
     from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import diagnose
     from unikat.models.catalogue import build_model
+    from unikat.risk.auto import Execution
+    from unikat.risk.measures import RiskMeasures
     from unikat.specification import ModelSpec
 
     table = cell_table(name)
     spec = ModelSpec.of(label)
-    model, measures = build_model(spec.name, spec.options), RiskMeasures.of(table)
+    model = build_model(spec.name, spec.options)
     model.compile()
-    measures.compile()
+    RiskMeasures.of(table).compile()
     clock: dict[int, float] = {}
     never = StopRule(ess=1e12, max_sweeps=10**9, max_seconds=budget)
     started = time.perf_counter()
-    draws = sample(
+    draws = fit(
         model,
         table,
-        measures,
         seed=seed,
         plan=Plan(n_chains=chains, thin=thin, stop=never),
-        progress=lambda event: clock.setdefault(event.sweeps, time.perf_counter() - started),
-    )
+        execution=Execution(
+            progress=lambda event: clock.setdefault(event.sweeps, time.perf_counter() - started)
+        ),
+    ).draws
     total = time.perf_counter() - started
     # The discarded part ends where a round ends, so the clock was read there.
     retained = total - clock[draws.n_discarded * draws.thin]

@@ -21,13 +21,11 @@ from common import machine, print_table
 from unikat.data.design import Sampling
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.inference.chains import sample
 from unikat.models.individual_risk import IndividualRisk
 from unikat.risk.classics.diversity import l_diversity, t_closeness
 from unikat.risk.classics.frequencies import frequencies, k_anonymity
 from unikat.risk.classics.individual import household_risk, individual_risk
-from unikat.risk.exposure import views
-from unikat.risk.measures import RiskMeasures
+from unikat.risk.fit import fit
 
 LEVELS = (2, 9, 9, 5, 25, 5, 9)
 VALUES = 20
@@ -85,9 +83,8 @@ def model(n: int, missing: float) -> list[object]:
     """Time the model: a fit, and a thousand draws of the measures."""
     table = simulated(n, missing)
     of_fit, data = timed(lambda: IndividualRisk().prepare(table), 1)
-    fitted, at_risk = views(IndividualRisk(), table)
-    measured = RiskMeasures.of(at_risk)
-    of_draws, draws = timed(lambda: sample(IndividualRisk(), fitted, measured, seed=1), 1)
+    of_draws, fitted = timed(lambda: fit(IndividualRisk(), table, seed=1), 1)
+    draws = fitted.draws
     tau1 = draws.retained("tau1")
     return [f"{missing:.0%}", f"{len(data.cells):,}", of_fit, of_draws, tau1.size,
             f"{tau1.mean():,.0f}"]  # fmt: skip

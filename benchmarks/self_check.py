@@ -57,12 +57,11 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
     from unikat.inference.chains import Plan, StopRule, sample
     from unikat.models.auto import Auto
     from unikat.models.calibrated import Calibrated
-    from unikat.risk.bootstrap import observer_for
+    from unikat.risk.auto import Execution
     from unikat.risk.calibrate import Experience, posterior, prior
     from unikat.risk.designs import chain_seed, draw_units
-    from unikat.risk.estimate import assess
+    from unikat.risk.fit import fit
     from unikat.risk.held_out import PredictiveProbabilities, split
-    from unikat.risk.measures import RiskMeasures
 
     begin = time.monotonic()
     centre, slope, deviation, shift, ridge, shift_deviation = WITHOUT[name.split("-")[0]]
@@ -84,9 +83,8 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
     matches = scored.matches.log_likelihood(half.totals.matches)
     weights = posterior(prior(table.n_keys, experience), matches)
     model = Calibrated(wrapped=LatentClass(), weights=tuple(weights.ravel().tolist()), asked=Auto())
-    observer = observer_for(model, RiskMeasures.of(table), table)
-    draws = sample(model, table, observer, seed=seed, plan=plan("all"), workers=workers)
-    estimate = assess(draws, table)
+    fitted = fit(model, table, seed=seed, plan=plan("all"), execution=Execution(workers=workers))
+    draws, estimate = fitted.draws, fitted.estimate()
     unique = table.unique
     r1, counts = estimate.records.r1[unique], drawn.population_counts[unique]
     groups = np.array_split(np.argsort(r1, kind="stable"), N_DECILES)

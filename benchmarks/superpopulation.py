@@ -21,13 +21,10 @@ from common import machine, print_table
 from unikat.data.design import Sampling
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.inference.chains import sample
 from unikat.inference.diagnostics import diagnose
 from unikat.models.base import Stream
 from unikat.models.catalogue import build_model
-from unikat.risk.estimate import assess
-from unikat.risk.exposure import views
-from unikat.risk.measures import RiskMeasures
+from unikat.risk.fit import fit
 from unikat.risk.scores import classification
 
 LEVELS = {"sex": 2, "age": 14, "region": 4, "position": 14, "relation": 13}
@@ -114,13 +111,12 @@ def main() -> None:
         rows.append([name, "in this process, rates integrated out", *row])
         tables.append((name, classification(risk[unique], 1.0 / population[unique], 0.05)))
         started = time.perf_counter()
-        fitted, at_risk = views(model, table)
-        draws = sample(model, fitted, RiskMeasures.of(at_risk), seed=1)
+        fitted = fit(model, table, seed=1)
         seconds = time.perf_counter() - started
-        estimate = assess(draws, table)
+        draws, estimate = fitted.draws, fitted.estimate()
         tau1, tau2 = estimate.tau1, estimate.tau2
         rows.append([
-            name, f"sample(), {draws.stop_reason}", "-", f"{seconds:.2f} s", draws.n_sweeps,
+            name, f"fit(), {draws.stop_reason}", "-", f"{seconds:.2f} s", draws.n_sweeps,
             f"{max(tau1.rhat, tau2.rhat):.3f}", f"{min(tau1.ess_bulk, tau2.ess_bulk):.0f}",
             f"{tau1.mean:.1f} [{tau1.lower:.0f}, {tau1.upper:.0f}]",
             f"{tau2.mean:.1f} [{tau2.lower:.1f}, {tau2.upper:.1f}]",

@@ -118,7 +118,7 @@ def measure(
     observations: int,
 ) -> list[list[str]]:
     """Rows of the result for one table."""
-    from unikat import RiskMeasures
+    from unikat.risk.measures import RiskMeasures
 
     chain, measures = Chain(table, label, seed=1), RiskMeasures.of(table)
     chain.model.compile(table.zeros is not None)

@@ -57,7 +57,7 @@ def agreement(means: Sequence[float], errors: Sequence[float]) -> str:
 
 def run(name: str, label: str, seeds: Sequence[int], max_seconds: float | None) -> str:
     """Print a row per seed and return what the seeds say together."""
-    from unikat import RiskMeasures, assess, sample
+    from unikat import fit
     from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import worst_ess, worst_rhat
     from unikat.models.catalogue import build_model
@@ -73,8 +73,8 @@ def run(name: str, label: str, seeds: Sequence[int], max_seconds: float | None) 
     errors: dict[str, list[float]] = {"tau1": [], "tau1_expected": []}
     n_converged = n_inside = 0
     for seed in seeds:
-        draws = sample(model, table, RiskMeasures.of(table), seed=seed, plan=plan)
-        estimate = assess(draws, table)
+        fitted = fit(model, table, seed=seed, plan=plan)
+        draws, estimate = fitted.draws, fitted.estimate()
         tau1, expected = estimate.tau1, estimate.tau1_expected
         inside = true is not None and tau1.lower <= true <= tau1.upper
         n_converged += draws.converged

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import unikat
+from unikat.data import formats, load_codebook
 from unikat.models.auto import CANDIDATES, Auto
 from unikat.models.base import Uncertainty
 from unikat.provenance import AssessmentSpec
@@ -37,6 +38,7 @@ EVALUATE = (DOCS / "evaluate.md").read_text(encoding="utf-8")
 ACCURACY = (DOCS / "accuracy.md").read_text(encoding="utf-8")
 AUTO = (DOCS / "auto.md").read_text(encoding="utf-8")
 LOG_LINEAR = (DOCS / "log-linear.md").read_text(encoding="utf-8")
+FILES = (DOCS / "files.md").read_text(encoding="utf-8")
 ZEROS = (DOCS / "zeros.md").read_text(encoding="utf-8")
 
 
@@ -109,8 +111,8 @@ def test_the_example_of_an_evaluation_runs(capsys):
     examples = re.findall(r"^```python\n(.*?)^```", EVALUATE, flags=re.MULTILINE | re.DOTALL)
     exec(compile("\n".join(examples), "evaluate.md", "exec"), {"__name__": "evaluate"})
     first, second = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"bias of τ1 -?[0-9.]+, held in [0-2] of 2", first)
-    assert re.fullmatch(r"[0-9]+ strata, bias of τ1 -?[0-9.]+", second)
+    assert re.fullmatch(r"bias of τ1 -?[0-9.]+, contained in [0-2] of 2", first)
+    assert re.fullmatch(r"equal strata: bias of τ1 -?[0-9.]+, 2 rows", second)
 
 
 @pytest.mark.usefixtures("no_network")
@@ -124,6 +126,28 @@ def test_the_example_of_impossible_combinations_runs(tmp_path, monkeypatch, caps
     written = AssessmentSpec.read(tmp_path / "with-zeros" / "assessment.toml").zeros
     assert written is not None
     assert [rule.name for rule in written.rules] == ["no married children", None]
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_examples_of_codebooks_run(tmp_path, capsys):
+    text = (DOCS / "codebooks.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    found: dict[str, list[str]] = {}
+    for kind, block in blocks:
+        found.setdefault(kind, []).append(block)
+    books = {}
+    for kind in ("toml", "json"):
+        path = tmp_path / f"codebook.{kind}"
+        path.write_text(found[kind][0], encoding="utf-8")
+        books[kind] = load_codebook(path)
+    assert books["toml"] == books["json"]
+    assert list(books["toml"]) == ["sex", "marital", "education"]
+    assert books["toml"]["marital"].labels["3"] == "widowed"
+    path.write_text(found["json"][1], encoding="utf-8")
+    assert list(load_codebook(path)) == ["marital"]
+    (example,) = found["python"]
+    exec(compile(example, "codebooks.md", "exec"), {"__name__": "codebooks"})
+    assert [capsys.readouterr().out] == found["text"]
 
 
 def test_the_file_of_rules_in_the_guide_is_one(tmp_path):
@@ -147,6 +171,25 @@ def test_the_example_of_log_linear_models_runs(capsys):
     assert len(values) == 3
     assert values == sorted(values, reverse=True)
     assert values[2][1] <= 1.645
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_example_of_files_runs(tmp_path, monkeypatch, capsys):
+    (example,) = re.findall(r"^```python\n(.*?)^```", FILES, flags=re.MULTILINE | re.DOTALL)
+    (told,) = re.findall(r"^prints\n\n```text\n(.*?)^```", FILES, flags=re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "files.md", "exec"), {"__name__": "files"})
+    assert capsys.readouterr().out == told
+
+
+def test_every_format_is_documented():
+    assert [name for name in formats.FORMATS if f"`.{name}`" not in FILES.lower()] == []
+    options = [f"--{name.replace('_', '-')}" for name in ("sheet", "table", "decimal", "format")]
+    assert [option for option in options if option not in FILES] == []
+    extras = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    named = set(re.findall(r"`unikat\[(\w+)\]`", FILES))
+    assert named <= set(extras["project"]["optional-dependencies"])
+    assert {"spreadsheet", "r", "stat"} == named
 
 
 @pytest.mark.usefixtures("no_network")
@@ -192,7 +235,7 @@ def test_every_option_of_the_default_is_documented():
 
 def test_everything_that_the_default_tells_is_documented():
     told = Path(auto.__file__).read_text(encoding="utf-8").partition("def _told(")[2]
-    names = re.findall(r'"([a-z0-9_]+)":', told.partition("def _rare_levels(")[0])
+    names = re.findall(r'"([a-z0-9_]+)":', told)
     assert {"behind_error", "tau1_upper", "median"} <= set(names)
     assert [name for name in [*names, *choice.NAMES] if f"`{name}`" not in RESULTS] == []
 

@@ -17,7 +17,7 @@ from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
-from unikat.models.profiles import check_positive
+from unikat.models.options import check_numbers
 from unikat.rng import chain_key
 
 
@@ -48,7 +48,7 @@ class Independence:
     Parameters
     ----------
     prior
-        Parameter of the symmetric Dirichlet prior; at least 1.
+        Parameter of the symmetric Dirichlet prior, from 1 to 1,000,000.
     """
 
     name: ClassVar[str] = "independence"
@@ -58,7 +58,7 @@ class Independence:
 
     def __post_init__(self) -> None:
         """Refuse bad options here, and nowhere deeper."""
-        check_positive(self, ["prior"])
+        check_numbers(self, {"prior": (1.0, 1e6)})
 
     def prepare(self, table: CellTable) -> IndependenceData:
         """Lay the table out; done once per chain."""

@@ -67,14 +67,12 @@ def test_impossible_combinations_are_refused():
     with pytest.raises(SpecError, match="impossible combinations"):
         Independence().prepare(handled.table)
     plan = Plan(n_chains=2, thin=1, stop=StopRule(max_sweeps=20))
-    measures = unikat.RiskMeasures.of(handled.table)
     with pytest.raises(SpecError, match="impossible combinations"):
-        unikat.sample(Independence(), handled.table, measures, seed=1, plan=plan)
+        unikat.fit(Independence(), handled.table, seed=1, plan=plan)
 
 
 def test_the_risk_can_be_assessed():
     """Nothing above the contract knows the model."""
     plan = Plan(n_chains=2, thin=1, stop=StopRule(max_sweeps=200))
-    draws = unikat.sample(Independence(), TABLE, unikat.RiskMeasures.of(TABLE), seed=1, plan=plan)
-    estimate = unikat.assess(draws, TABLE)
+    estimate = unikat.fit(Independence(), TABLE, seed=1, plan=plan).estimate()
     assert 0 <= estimate.tau1.mean <= TABLE.n_uniques

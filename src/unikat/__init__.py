@@ -1,12 +1,15 @@
 """Disclosure risk of categorical microdata.
 
-The whole of an assessment::
+The whole of an assessment is one call::
 
-    microdata = read(path, keys, Design(population_size=N))
-    table = microdata.tabulate()
-    draws = sample(HDP(), table, RiskMeasures.of(table), seed=1)
-    estimate = assess(draws, table)
-    write(estimate, folder)
+    import unikat
+
+    result = unikat.assess(data, keys=["age", "sex", "occupation"], population_size=712_174)
+    result.tau1.mean, result.tau1.interval
+    result.save("assessment")
+
+Its steps are public too: `read` gives `Microdata`, `tabulate` a `CellTable`, `fit` a `Fit` of a
+model, and `Fit.estimate` a `RiskEstimate`.
 
 The names below are loaded when first used, so that ``import unikat`` costs nothing.
 """
@@ -16,8 +19,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unikat.data import CellTable, Design, Key, Microdata, read
-    from unikat.errors import UnikatError
-    from unikat.inference.chains import sample
+    from unikat.errors import DataError, OutputError, SpecError, UnikatError
+    from unikat.jobs.assess import assess
+    from unikat.jobs.assessment import Assessment, load
+    from unikat.jobs.compare import Comparison, compare
+    from unikat.jobs.evaluate import Evaluation, evaluate
+    from unikat.models.auto import Auto
     from unikat.models.empirical_bayes import ElamirSkinner, SkinnerHolmes
     from unikat.models.gom import GoM
     from unikat.models.hdp import HDP
@@ -27,25 +34,63 @@ if TYPE_CHECKING:
     from unikat.models.mixed_effects import MixedEffects
     from unikat.models.population_count import PopulationCount
     from unikat.models.superpopulation import Superpopulation1, Superpopulation2
-    from unikat.report.results import write
-    from unikat.risk.compare import Candidate, ComparisonSettings, compare
-    from unikat.risk.designs import Population
-    from unikat.risk.estimate import RiskEstimate, assess
-    from unikat.risk.evaluate import Study, evaluate
-    from unikat.risk.exposure import views
-    from unikat.risk.measures import RiskMeasures
+    from unikat.report.plots import Figure
+    from unikat.risk.estimate import RiskEstimate
+    from unikat.risk.fit import Fit, fit
     from unikat.zeros import Zeros
     from unikat.zeros.conflicts import apply_zeros
 
 __version__ = "0.1.0"
 
+_MODULES = {
+    "Assessment": "unikat.jobs.assessment",
+    "Auto": "unikat.models.auto",
+    "CellTable": "unikat.data",
+    "Comparison": "unikat.jobs.compare",
+    "DataError": "unikat.errors",
+    "Design": "unikat.data",
+    "ElamirSkinner": "unikat.models.empirical_bayes",
+    "Evaluation": "unikat.jobs.evaluate",
+    "Figure": "unikat.report.plots",
+    "Fit": "unikat.risk.fit",
+    "GoM": "unikat.models.gom",
+    "HDP": "unikat.models.hdp",
+    "IndividualRisk": "unikat.models.individual_risk",
+    "Key": "unikat.data",
+    "LatentClass": "unikat.models.latent_class",
+    "LogLinear": "unikat.models.loglinear",
+    "Microdata": "unikat.data",
+    "MixedEffects": "unikat.models.mixed_effects",
+    "OutputError": "unikat.errors",
+    "PopulationCount": "unikat.models.population_count",
+    "RiskEstimate": "unikat.risk.estimate",
+    "SkinnerHolmes": "unikat.models.empirical_bayes",
+    "SpecError": "unikat.errors",
+    "Superpopulation1": "unikat.models.superpopulation",
+    "Superpopulation2": "unikat.models.superpopulation",
+    "UnikatError": "unikat.errors",
+    "Zeros": "unikat.zeros",
+    "apply_zeros": "unikat.zeros.conflicts",
+    "assess": "unikat.jobs.assess",
+    "compare": "unikat.jobs.compare",
+    "evaluate": "unikat.jobs.evaluate",
+    "fit": "unikat.risk.fit",
+    "load": "unikat.jobs.assessment",
+    "read": "unikat.data",
+}
+
 __all__ = [
     "HDP",
-    "Candidate",
+    "Assessment",
+    "Auto",
     "CellTable",
-    "ComparisonSettings",
+    "Comparison",
+    "DataError",
     "Design",
     "ElamirSkinner",
+    "Evaluation",
+    "Figure",
+    "Fit",
     "GoM",
     "IndividualRisk",
     "Key",
@@ -53,12 +98,11 @@ __all__ = [
     "LogLinear",
     "Microdata",
     "MixedEffects",
-    "Population",
+    "OutputError",
     "PopulationCount",
     "RiskEstimate",
-    "RiskMeasures",
     "SkinnerHolmes",
-    "Study",
+    "SpecError",
     "Superpopulation1",
     "Superpopulation2",
     "UnikatError",
@@ -68,45 +112,10 @@ __all__ = [
     "assess",
     "compare",
     "evaluate",
+    "fit",
+    "load",
     "read",
-    "sample",
-    "views",
-    "write",
 ]
-
-_MODULES = {
-    "GoM": "unikat.models.gom",
-    "HDP": "unikat.models.hdp",
-    "LatentClass": "unikat.models.latent_class",
-    "LogLinear": "unikat.models.loglinear",
-    "ElamirSkinner": "unikat.models.empirical_bayes",
-    "SkinnerHolmes": "unikat.models.empirical_bayes",
-    "MixedEffects": "unikat.models.mixed_effects",
-    "IndividualRisk": "unikat.models.individual_risk",
-    "PopulationCount": "unikat.models.population_count",
-    "Superpopulation1": "unikat.models.superpopulation",
-    "Superpopulation2": "unikat.models.superpopulation",
-    "Candidate": "unikat.risk.compare",
-    "CellTable": "unikat.data",
-    "ComparisonSettings": "unikat.risk.compare",
-    "Design": "unikat.data",
-    "Key": "unikat.data",
-    "Microdata": "unikat.data",
-    "Population": "unikat.risk.designs",
-    "RiskEstimate": "unikat.risk.estimate",
-    "RiskMeasures": "unikat.risk.measures",
-    "Study": "unikat.risk.evaluate",
-    "UnikatError": "unikat.errors",
-    "Zeros": "unikat.zeros",
-    "apply_zeros": "unikat.zeros.conflicts",
-    "assess": "unikat.risk.estimate",
-    "compare": "unikat.risk.compare",
-    "evaluate": "unikat.risk.evaluate",
-    "read": "unikat.data",
-    "sample": "unikat.inference.chains",
-    "views": "unikat.risk.exposure",
-    "write": "unikat.report.results",
-}
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from math import isfinite
 from typing import Any
 
-from unikat.errors import SpecError
+from unikat.errors import SpecError, brief, has_surrogates
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -22,16 +22,48 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     try:
         with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise SpecError(f"Cannot read {os.fspath(path)}: {error.strerror or error}.") from None
+            content = file.read()
+    except (OSError, ValueError) as error:
+        raise SpecError(f"Cannot read {brief(os.fspath(path))}: {why_not_read(error)}.") from None
+    try:
+        # Editors on Windows put a mark before the text.
+        return parse_toml(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise SpecError(
-            f"{os.fspath(path)} is not a TOML file: it is not UTF-8 text. Save it as UTF-8."
-        ) from None
+        why = "it is not UTF-8 text. Save it as UTF-8"
+    except ValueError as error:
+        why = str(error)
+    raise SpecError(f"{brief(os.fspath(path))} is not a TOML file: {why}.")
+
+
+def why_not_read(error: OSError | ValueError) -> str:
+    """Say why a file cannot be opened, in the system's words."""
+    if isinstance(error, OSError):
+        return error.strerror or "the system does not say why"
+    return "its name holds a character that no name of a file can have"
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Read TOML, whatever it holds.
+
+    Raises
+    ------
+    ValueError
+        If it is none, is nested too deeply, or has a whole number of more than 64 bits, which the
+        format does not have. The message is no sentence and has no period.
+    """
+    try:
+        values = tomllib.loads(text)
+        _check_numbers(values)
+        return values
     except tomllib.TOMLDecodeError as error:
         # The position is named by the parser; the line itself is not repeated.
-        raise SpecError(f"{os.fspath(path)} is not a TOML file: {error}.") from None
+        raise ValueError(brief(str(error))) from None
+    except RecursionError:
+        raise ValueError("its lists or tables are nested too deeply") from None
+    except ValueError:
+        raise ValueError(
+            "it has a whole number of more than 64 bits; numbers go up to about 9.2e18"
+        ) from None
 
 
 def toml_value(text: str) -> Any:
@@ -45,9 +77,18 @@ def toml_value(text: str) -> Any:
     if "\n" in text:
         return text
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}")["value"]
+    except ValueError:
         return text
+
+
+def _check_numbers(value: Any) -> None:
+    """Refuse whole numbers of more than 64 bits, anywhere in a value."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError
+    if isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_numbers(item)
 
 
 def write_toml(values: Mapping[str, Any]) -> str:
@@ -94,7 +135,7 @@ _ESCAPES = {
 
 
 def _text(value: str) -> str:
-    if any(0xD800 <= ord(c) <= 0xDFFF for c in value):
+    if has_surrogates(value):
         raise SpecError("A text with a lone surrogate cannot be written as TOML; rename it.")
     out = [
         _ESCAPES.get(c) or (f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c)

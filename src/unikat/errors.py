@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
+from math import log10
 from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
@@ -25,10 +30,25 @@ _KINDS = {
 """What is asked for, by the beginning of the name that pydantic gives to an error."""
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 _LONGEST_SHOWN = 40
+_LONGEST_QUOTED = 80
+_MOST_LISTED = 5
+_LONGEST_MESSAGE, _LEAST_END = 1200, 400
+_MOST_LINES, _LAST_LINES = 15, 4
+_MOST_PROBLEMS = 10
+_MOST_CANDIDATES = 2_000
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What steers a terminal or turns the direction of its text; line ends and tabs stay."""
 
 
 class UnikatError(Exception):
-    """Base of every error with a message for the user (what, where, rule, remedy)."""
+    """Base of every error with a message for the user (what, where, rule, remedy).
+
+    As text the message is :func:`visible` and :func:`bounded`, whoever prints it.
+    """
+
+    def __str__(self) -> str:
+        """Return the message, which no terminal obeys and no screen is too small for."""
+        return bounded(visible(super().__str__()))
 
 
 class DataError(UnikatError):
@@ -43,16 +63,131 @@ class OutputError(UnikatError):
     """Results or checkpoints cannot be written or read."""
 
 
+def why(error: OSError) -> str:
+    """Say in words why the system refused."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+        return "the disk is full"
+    return error.strerror or str(error)
+
+
+def visible(text: str) -> str:
+    r"""Return a text with every control character as an escape that JSON reads too.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[31mred"))
+    \u001b[31mred
+    """
+    return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether a text, as read from a name or escaped in JSON, cannot be written as UTF-8."""
+    return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def brief(text: str, longest: int = _LONGEST_QUOTED) -> str:
+    """Return a text on one line; of a long one the beginning and the end.
+
+    Examples
+    --------
+    >>> brief("abcdefghij", 4)
+    'ab … ij'
+    """
+    # Of a text of many thousand characters only the ends are looked at.
+    ends = text if len(text) <= 4 * longest else f"{text[: 2 * longest]} {text[-2 * longest :]}"
+    line = " ".join(ends.split())
+    if len(line) <= longest and ends is text:
+        return line
+    half = longest // 2
+    return f"{line[:half].rstrip()} … {line[-half:].lstrip()}"
+
+
+def listed(items: Sequence[str], most: int = _MOST_LISTED) -> str:
+    """Return the first few items, each brief, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    shown_items = ", ".join(brief(item) for item in items[:most])
+    more = len(items) - most
+    return f"{shown_items} and {more:,} more" if more > 0 else shown_items
+
+
+def bounded(message: str) -> str:
+    """Return a message of at most 15 lines and about 1,200 characters; its end, the remedy, stays.
+
+    The last resort: messages are to bound what they quote and list (:func:`brief`,
+    :func:`listed`).
+    """
+    lines = message.split("\n")
+    if len(lines) > _MOST_LINES:
+        first = _MOST_LINES - _LAST_LINES - 1
+        left_out = f"  ... ({len(lines) - first - _LAST_LINES:,} lines left out)"
+        message = "\n".join([*lines[:first], left_out, *lines[-_LAST_LINES:]])
+    if len(message) > _LONGEST_MESSAGE:
+        return f"{message[: _LONGEST_MESSAGE - _LEAST_END]} … {message[-_LEAST_END:]}"
+    return message
+
+
 def suggest(name: str, candidates: Iterable[str]) -> str:
     """Return `` Did you mean 'X'?`` for the nearest candidate, or an empty string."""
-    names = list(candidates)
-    by_folded = {candidate.casefold(): candidate for candidate in names}
+    # What is longer than a name is none, and would be compared for minutes.
+    short = (one for one in candidates if len(one) <= _LONGEST_QUOTED)
+    by_folded = {one.casefold(): one for one in islice(short, _MOST_CANDIDATES)}
+    if len(name) > _LONGEST_QUOTED:
+        return ""
     near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return f" Did you mean {by_folded[near[0]]!r}?" if near else ""
 
 
+def option(name: str, value: object = None) -> str:
+    """Spell an option as on the command line and as in Python, since either may have been used.
+
+    Parameters
+    ----------
+    name
+        Its name in Python.
+    value
+        An example of its value; True for an option that takes none on the command line.
+
+    Examples
+    --------
+    >>> print(option("encoding", "latin-1"))
+    --encoding latin-1 (in Python: encoding='latin-1')
+    >>> print(option("delimiter", ";"))
+    --delimiter ';' (in Python: delimiter=';')
+    >>> print(option("missing_values", ["NA", "null"]))
+    --missing-values NA,null (in Python: missing_values=['NA', 'null'])
+    """
+    flag = f"--{name.replace('_', '-')}"
+    if value is None:
+        return f"{flag} (in Python: {name}=)"
+    if value is True:
+        return f"{flag} (in Python: {name}=True)"
+    text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    text = text.replace("\t", "tab")
+    return f"{flag} {shlex.quote(text)} (in Python: {name}={value!r})"
+
+
+def check_column_name(name: str, value: object) -> None:
+    """Refuse what is no name of a column, such as the column itself (SpecError)."""
+    if value is None or isinstance(value, str):
+        return
+    raise SpecError(
+        f"{name} must be the name of a column of the data, and is a {type(value).__name__}. Add "
+        f"the values to the data as a column, such as frame['{name}'] = values, and name it: "
+        f"{name}='{name}'."
+    )
+
+
 def all_problems(
-    problems: Sequence[Mapping[str, Any]], where: str, specification: type[BaseModel]
+    problems: Sequence[Mapping[str, Any]],
+    where: str,
+    specification: type[BaseModel],
+    spoken: Mapping[str, str] | None = None,
 ) -> str:
     """Tell what is wrong with a specification: each option with its value, rule and a remedy.
 
@@ -64,11 +199,14 @@ def all_problems(
         What the message calls the specification.
     specification
         Its class.
+    spoken
+        What the message calls a value, by its place.
     """
     lines = []
-    for problem in problems:
+    for problem in problems[:_MOST_PROBLEMS]:
         location = problem["loc"]
         path = ".".join(str(part) for part in location)
+        path = brief((spoken or {}).get(path, path))
         field, rest = _field(specification, location)
         if problem["type"] == "extra_forbidden":
             known = _names(specification, location)
@@ -78,9 +216,11 @@ def all_problems(
         else:
             # It may be a code that records hold: its value is not told.
             lines.append(_told(path, problem))
-    if len(lines) == 1:
+    if len(problems) == 1:
         return f"{where} is not valid: {lines[0]}"
-    return "\n  ".join([f"{where} is not valid in {len(lines)} places:", *lines])
+    if len(problems) > len(lines):
+        lines.append(f"... and {len(problems) - len(lines):,} more.")
+    return "\n  ".join([f"{where} is not valid in {len(problems)} places:", *lines])
 
 
 def _told(path: str, problem: Mapping[str, Any]) -> str:
@@ -101,7 +241,9 @@ def _broken_rule(path: str, problem: Mapping[str, Any], field: FieldInfo | None)
     if problem["type"] == "literal_error":
         expected = problem["ctx"]["expected"]
         rule = expected.replace("'", "")
-        end = "." + suggest(str(given), re.findall("'([^']*)'", expected))
+        end = "." + suggest(
+            given if isinstance(given, str) else "", re.findall("'([^']*)'", expected)
+        )
     elif kind is None and not (bounds and problem["type"].startswith(("greater", "less"))):
         return _told(path, problem)
     else:
@@ -113,12 +255,25 @@ def _broken_rule(path: str, problem: Mapping[str, Any], field: FieldInfo | None)
 
 
 def shown(value: object) -> str:
-    """Return the value of an option for a message; a number in a text as a number."""
+    """Return the value of an option for a message, cut where it is long; a number in a text plain.
+
+    Examples
+    --------
+    >>> shown("two"), shown(" 2.5"), shown(True), shown([1]), shown(10**5000)
+    ("'two'", '2.5', 'true', 'a list', 'a whole number of about 5,001 digits')
+    """
     if isinstance(value, str) and re.fullmatch(r"-?[0-9.]+(e-?[0-9]+)?", value.strip()):
-        return value.strip()
-    if not isinstance(value, (str, int, float)):
-        return {"dict": "a table", "list": "a list"}.get(type(value).__name__, "something else")
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
+        text = value.strip()
+    elif isinstance(value, bool):
+        text = str(value).lower()
+    elif isinstance(value, int) and abs(value) >= 10**_LONGEST_SHOWN:
+        # Python refuses to write out thousands of digits.
+        return f"a whole number of about {int(value.bit_length() * log10(2)) + 1:,} digits"
+    elif isinstance(value, (str, int, float)):
+        text = repr(value)
+    else:
+        kind = type(value).__name__
+        return {"dict": "a table", "list": "a list", "tuple": "a list"}.get(kind, "something else")
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
 

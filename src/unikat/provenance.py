@@ -25,7 +25,9 @@ from unikat.specification import (
     ReportSpec,
     SamplingSpec,
     Table,
+    Whole,
     ZerosSpec,
+    located_path,
     split_keys,
 )
 
@@ -46,6 +48,7 @@ class Spec(Table):
         *,
         where: str = "The specification",
         folder: Path | None = None,
+        spoken: Mapping[str, str] | None = None,
     ) -> Self:
         """Check nested values and make a specification of them.
 
@@ -57,18 +60,20 @@ class Spec(Table):
             What the error message calls them.
         folder
             Folder from which relative paths count; the working directory if None.
+        spoken
+            What messages call a value, by its place: ``{"sampling.chains": "--chains"}``.
 
         Raises
         ------
         SpecError
             If anything is unknown or has a wrong value; the message lists all of it.
         """
-        spec = cls._checked(values, where)
+        spec = cls._checked(values, where, spoken or {})
         base = Path.cwd() if folder is None else folder
         paths = {
-            name: Path(os.path.abspath(base / path))
-            for name in ("path", "codebook")
-            if (path := getattr(spec.data, name)) is not None
+            name: located_path(path, base, what)
+            for name, what in (("path", "the data"), ("codebook", "the codebook"))
+            if isinstance(path := getattr(spec.data, name), Path)
         }
         source = None if folder is None else where
         zeros = None if spec.zeros is None else spec.zeros.located(base, source)
@@ -80,11 +85,12 @@ class Spec(Table):
         return {}
 
     @classmethod
-    def _checked(cls, values: Mapping[str, Any], where: str) -> Self:
+    def _checked(cls, values: Mapping[str, Any], where: str, spoken: Mapping[str, str]) -> Self:
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise SpecError(all_problems(error.errors(include_url=False), where, cls)) from None
+            problems = error.errors(include_url=False)
+            raise SpecError(all_problems(problems, where, cls, spoken)) from None
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
@@ -112,11 +118,11 @@ class Spec(Table):
         # The tables of what was not asked for.
         if values.get("design") == {"relative_weights": False}:
             del values["design"]
-        if "registry" in values:
+        if "path" in values.get("registry", {}):
             values["registry"]["path"] = _relative(Path(values["registry"]["path"]), folder)
         for name in ("path", "codebook"):
-            if name in values["data"]:
-                values["data"][name] = _relative(Path(values["data"][name]), folder)
+            if isinstance(path := getattr(self.data, name), Path):
+                values["data"][name] = _relative(path, folder)
         if self.zeros is not None:
             values["zeros"]["rules"] = [
                 rule["rule"] if len(rule) == 1 else rule for rule in values["zeros"]["rules"]
@@ -141,7 +147,7 @@ class AssessmentSpec(Spec):
     format_version: Literal["unikat.assessment/1"] = Field(
         default="unikat.assessment/1", alias="schema"
     )
-    population_size: int | None = None
+    population_size: Whole | None = None
     keys: tuple[str, ...] = ()
     """Names of the key variables, each with its binning rule if any: `AGE:width(5)`."""
     design: DesignSpec = DesignSpec()
@@ -160,9 +166,9 @@ class AssessmentSpec(Spec):
         return split_keys(keys) if isinstance(keys, str) else keys
 
     def _located(self, base: Path) -> dict[str, object]:
-        if self.registry is None:
+        if self.registry is None or self.registry.path is None:
             return {}
-        path = Path(os.path.abspath(base / self.registry.path))
+        path = located_path(self.registry.path, base, "the registry")
         return {"registry": self.registry.model_copy(update={"path": path})}
 
     @field_validator("model", mode="before")

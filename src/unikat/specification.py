@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -16,12 +17,20 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from unikat._toml import read_toml, toml_literal, toml_value
-from unikat.errors import SpecError, all_problems, shown
+from unikat.errors import (
+    SpecError,
+    all_problems,
+    brief,
+    check_column_name,
+    has_surrogates,
+    shown,
+)
 
 Code = str | int | float
 
@@ -34,6 +43,40 @@ def _of_percent(value: object) -> object:
 
 Share = Annotated[float, BeforeValidator(_of_percent)]
 """A share of a whole; a text may give it in percent."""
+
+
+def whole_number(value: object) -> object:
+    """Read a number as people write large ones: 1000000, 1,000,000, 1_000_000 or 1e6.
+
+    Raises
+    ------
+    ValueError
+        If a text is no such number.
+
+    Examples
+    --------
+    >>> whole_number("36,970"), whole_number("1e6")
+    (36970, 1000000)
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if len(text) <= _MOST_DIGITS:
+        if re.fullmatch(r"-?[0-9]+|[0-9]{1,3}(,[0-9]{3})+|[0-9]{1,3}(_[0-9]{3})+", text):
+            return int(text.replace(",", "").replace("_", ""))
+        if re.fullmatch(r"[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}", text):
+            number = Decimal(text)
+            if number == int(number):
+                return int(number)
+    raise ValueError(
+        f"{shown(value)} is not a whole number. Commas or underscores may only separate thousands, "
+        "and a point stands only before an exponent: write 1000000, 1,000,000, 1_000_000 or 1e6"
+    )
+
+
+_MOST_DIGITS = 40
+Whole = Annotated[int, BeforeValidator(whole_number)]
+"""A whole number; a text may write it as people write large ones."""
 
 
 class Table(BaseModel):
@@ -53,8 +96,16 @@ class DataSpec(Table):
     """Character between the columns of a text file."""
     encoding: str | None = None
     """Character encoding of a text file."""
-    codebook: Path | None = None
-    """File that declares levels and labels."""
+    decimal: Literal[".", ","] | None = None
+    """What stands before the decimals in texts; None finds it out where it is unambiguous."""
+    sheet: str | None = None
+    """Sheet of a workbook."""
+    table: str | None = None
+    """Table of a database, or data frame of a file of R."""
+    memory_limit: str | None = None
+    """Memory for reading and tabulating, such as 4GB."""
+    codebook: Path | dict[str, Any] | None = None
+    """File that declares levels and labels, or its content."""
     missing: Literal["integrate", "level", "wildcard"] = "integrate"
     """What a missing key is: unknown, a level of its own, or a match to every level."""
     missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = ()
@@ -81,6 +132,14 @@ class DesignSpec(Table):
     relative_weights: bool = False
     """Weights are known up to a factor."""
 
+    @field_validator("weights", "inclusion", "strata", mode="before")
+    @classmethod
+    def _named(cls, value: object, info: ValidationInfo) -> object:
+        # A number of a file is no column that somebody has at hand.
+        if not isinstance(value, (int, float)):
+            check_column_name(str(info.field_name), value)
+        return value
+
 
 class ClassicsSpec(Table):
     """The `[classics]` table: the classic measures that are shown beside the model's."""
@@ -91,9 +150,9 @@ class ClassicsSpec(Table):
     """Columns of sensitive variables, for l-diversity and t-closeness."""
     missing_match: float = Field(default=1.0, ge=0, le=1)
     """Weight of a record that matches another only because a key is missing; 0 if it does not."""
-    recursion: float = Field(default=2.0, gt=0)
+    recursion: float = Field(default=2.0, gt=0, le=1_000_000)
     """The constant c of recursive (c, l)-diversity."""
-    largest: int | None = Field(default=None, ge=1)
+    largest: int | None = Field(default=None, ge=1, le=1_000)
     """Most keys of a minimal sample unique that SUDA2 looks for; None: as many as can be done."""
     dis_fraction: float = Field(default=0.01, gt=0, lt=1)
     """Share of the population in the sample that DIS assumes, as in its original publication."""
@@ -107,11 +166,15 @@ class ClassicsSpec(Table):
 class RegistrySpec(Table):
     """The `[registry]` table: a file of registered units that shares the keys."""
 
-    path: Path
+    path: Path | None = None
+    """The file; None where the registry was handed over as a frame."""
     format: str | None = None
     """File format; None lets the file's name decide."""
     delimiter: str | None = None
     encoding: str | None = None
+    decimal: Literal[".", ","] | None = None
+    sheet: str | None = None
+    table: str | None = None
 
 
 class NamedRule(Table):
@@ -214,10 +277,28 @@ class ZerosSpec(Table):
         source
             The file in which the rules stand, unless that is known already.
         """
-        tables = tuple(Path(os.path.abspath(folder / table)) for table in self.tables)
+        tables = tuple(located_path(table, folder, "a table of rules") for table in self.tables)
         located = self.model_copy(update={"tables": tables})
         located._source = self._source or source
         return located
+
+
+def located_path(path: Path, folder: Path, what: str) -> Path:
+    """Return an absolute path, a relative one counting from a folder.
+
+    Raises
+    ------
+    SpecError
+        If its characters cannot be written into the specification of the run.
+    """
+    found = os.path.abspath(folder / path)
+    if "\0" in found or has_surrogates(found):
+        raise SpecError(
+            f"The path of {what} holds characters that are no text in UTF-8: "
+            f"{brief(found)!r}. Rename the file or its folder, or set a locale of UTF-8 "
+            "(LC_ALL=C.UTF-8)."
+        )
+    return Path(found)
 
 
 def _check_texts(rule: Mapping[str, object], number: int) -> None:
@@ -275,8 +356,8 @@ class ModelSpec(BaseModel):
             option, equals, value = setting.partition("=")
             if not equals or not option.strip() or option.strip() == "name":
                 raise SpecError(
-                    f"{setting!r} in the model {text!r} is not NAME=VALUE; write a model with its "
-                    "options as name:option=value:option=value."
+                    f"{brief(setting)!r} in the model {brief(text)!r} is not NAME=VALUE; write a "
+                    "model with its options as name:option=value:option=value."
                 )
             options[option.strip()] = toml_value(value.strip())
         return cls(name=name, **options)
@@ -299,19 +380,19 @@ class SamplingSpec(Table):
 
     chains: int = Field(default=4, ge=1, le=1024)
     seed: int = Field(default=1, ge=0, lt=2**63)
-    thin: int | None = Field(default=None, ge=1)
+    thin: int | None = Field(default=None, ge=1, le=500_000_000)
     """Sweeps per kept draw; None lets the sampler balance the two."""
-    max_sweeps: int | None = Field(default=None, ge=1)
-    """Largest number of sweeps of a chain."""
-    max_seconds: float | None = Field(default=None, gt=0)
+    max_sweeps: Whole | None = Field(default=None, ge=2, le=1_000_000_000)
+    """Largest number of sweeps of a chain; two draws are the fewest that make an interval."""
+    max_seconds: float | None = Field(default=None, gt=0, le=31_622_400)
     """Longest time; a run that stops by time is not reproducible to the last sweep."""
-    rhat: float = Field(default=1.01, gt=1)
+    rhat: float = Field(default=1.01, gt=1, le=1_000_000)
     """Sampling goes on until R-hat of τ1 and τ2 is at most this..."""
-    ess: float = Field(default=400, gt=0)
+    ess: float = Field(default=400, gt=0, le=1_000_000_000)
     """...and bulk and tail effective sample sizes are at least this."""
-    workers: int | None = Field(default=None, ge=1)
+    workers: int | None = Field(default=None, ge=1, le=1024)
     """Processes; has no influence on the numbers."""
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=256)
     """Threads per process; has no influence on the numbers."""
 
 
@@ -333,11 +414,9 @@ def read_stratum_sizes(path: Path) -> dict[str, int]:
         If the file cannot be read, or a line does not have two fields of which the second is a
         whole number.
     """
-    import csv
-
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         raise SpecError(
             f"{path} cannot be read as a text file in UTF-8; it must name a stratum and its size, "
             "the units of the population in it, on each line, below a line with the columns' names."
@@ -345,11 +424,11 @@ def read_stratum_sizes(path: Path) -> dict[str, int]:
     lines = text.splitlines()
     delimiter = max(",;\t", key=(lines or [""])[0].count)
     found: dict[str, int] = {}
-    for number, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
+    for number, row in enumerate(_rows(lines, delimiter, path), start=1):
         if number == 1 or not any(field.strip() for field in row):
             continue
         size = row[1].strip().replace("_", "") if len(row) == 2 else ""
-        if not re.fullmatch(r"[0-9]+(\.0*)?", size):
+        if not re.fullmatch(r"[0-9]{1,30}(\.0{0,30})?", size):
             raise SpecError(
                 f"{path}, line {number}: there must be two fields, a stratum and the number of "
                 "units of the population in it, a whole number without commas."
@@ -361,6 +440,15 @@ def read_stratum_sizes(path: Path) -> dict[str, int]:
     if not found:
         raise SpecError(f"{path} names no stratum below its first line.")
     return found
+
+
+def _rows(lines: Sequence[str], delimiter: str, path: Path) -> Iterator[list[str]]:
+    import csv
+
+    try:
+        yield from csv.reader(lines, delimiter=delimiter)
+    except csv.Error:
+        raise SpecError(f"{path} cannot be read as text with two fields on each line.") from None
 
 
 def split_keys(text: str) -> list[str]:

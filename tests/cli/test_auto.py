@@ -32,16 +32,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_default_chooses_and_tells_how(here: Path, capsys: Any) -> None:
+def test_the_default_chooses_and_tells_how(
+    here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Lines of a log wait for two seconds.
+    monkeypatch.setattr("unikat.jobs.progress.QUIET_SECONDS", 0.0)
     assert main(["assess", "people.csv", *QUICK, "--out", "a"]) == 0
     told = capsys.readouterr()
     shown = " ".join(told.out.split())
     assert "Model: latent-class was chosen: it is the only candidate of which it is" in shown
     lines = told.err.splitlines()
     first = lines.index("Candidate 1 of 2: latent-class: fitting all records")
-    answer = next(i for i, line in enumerate(lines) if line.startswith("First answer, before it"))
+    answer = next(i for i, line in enumerate(lines) if line.startswith("Preliminary answer: τ1"))
     assert first < answer < lines.index("Candidate 2 of 2: elamir-skinner: fitting all records")
-    assert lines.count("Fitting the chosen model, latent-class, together with its error") == 1
+    assert lines.count("Fitting the selected model, latent-class, together with its error") == 1
     result = numbers(here / "a")
     assert result["model"] == "auto"
     assert result["uncertainty"] == "calibrated"
@@ -78,8 +82,8 @@ def test_without_its_error_it_is_the_model(here: Path) -> None:
         (["--set", "candidates=loglinear"], ["no model that could be chosen"]),
         (["--set", "candidates=auto"], ["names auto itself"]),
         (["--set", "candidates=3"], ["must be a list of models"]),
-        (["--set", "evidence_seconds=0"], ["evidence_seconds", "positive"]),
-        (["--set", "held_out=1"], ["held_out is 1", "below 1"]),
+        (["--set", "evidence_seconds=0"], ["evidence_seconds is 0", "from 0.001"]),
+        (["--set", "held_out=1"], ["held_out is 1", "from 0.01 to 0.99"]),
         (["--set", "calibrate=maybe"], ["calibrate"]),
         (
             ["--set", "alpha=shared"],
@@ -125,9 +129,11 @@ def test_an_interrupted_choice_is_resumed(
         interrupted_at(2, patch)
         assert main(run) == 2
     told = capsys.readouterr().err
-    assert "Interrupted before the model was chosen" in told
+    assert "Interrupted before a model was selected" in told
+    assert "preliminary answer" in told
     assert "--resume" in told
-    assert {path.name for path in (here / "out").iterdir()} == {"evidence"}
+    kept = {"evidence", ".unikat", "result.json"}
+    assert {path.name for path in (here / "out").iterdir()} == kept
     refused(run, capsys, "already holds an unfinished run", "--resume", "--overwrite")
     refused(["report", "out"], capsys, "not hold a complete run")
     fits = sorted((here / "out").rglob("*.fit"))
@@ -180,7 +186,8 @@ def test_ctrl_c_while_candidates_are_fitted(here: Path) -> None:
     assert process.returncode == 2, told
     assert "Traceback" not in told
     assert "--resume" in told
-    assert {path.name for path in (here / "out").iterdir()} == {"evidence"}
+    kept = {"evidence", ".unikat", "result.json"}
+    assert {path.name for path in (here / "out").iterdir()} == kept
 
 
 def test_a_comparison_takes_auto_by_its_label(
@@ -216,3 +223,35 @@ def test_a_study_takes_auto(here: Path) -> None:
     assert main([*run, "--models", "auto:evidence_seconds=0.2", "--out", "study"]) == 0
     summary = json.loads((here / "study" / "summary.json").read_text())
     assert summary["n_failed"] == 0
+
+
+def test_the_first_answer_is_shown_and_written(
+    here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the other models are compared: on standard error, and in result.json."""
+    from unikat.risk import compare
+
+    write_people(here / "people.csv", 300)
+    seen = []
+    real = compare.sample
+
+    def sample(*args: Any, **how: Any) -> Any:
+        path = here / "people-unikat" / "result.json"
+        seen.append(json.loads(path.read_text())["stage"] if path.exists() else None)
+        return real(*args, **how)
+
+    monkeypatch.setattr(compare, "sample", sample)
+    # Lines of a log wait for two seconds.
+    monkeypatch.setattr("unikat.jobs.progress.QUIET_SECONDS", 0.0)
+    run = ["assess", "people.csv", "--keys", KEYS, "--population-size", "36,970", "--chains", "2",
+           "--workers", "1", "--max-sweeps", "48", "--set", "evidence_seconds=0.4",
+           "--set", 'candidates=["latent-class", "elamir-skinner"]']  # fmt: skip
+    assert main([*run, "--allow-unconverged"]) == 0
+    # Four fits: the answer is there from the second on.
+    assert seen == [None, "preliminary", "preliminary", "preliminary"]
+    told = capsys.readouterr().err
+    # The size as it was understood comes first, then the answer, then the other candidate.
+    places = [told.index(words) for words in ("population 36,970", "Preliminary answer: τ1 about",
+                                              "Candidate 2 of 2")]  # fmt: skip
+    assert places == sorted(places)
+    assert numbers(here / "people-unikat")["stage"] == "final"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unikat.cli.main import main
-from unikat.report import demo
+from unikat.jobs import demo
 
 
 @pytest.fixture
@@ -35,8 +35,11 @@ def test_the_demo_asks_before_it_overwrites(village: None, tmp_path: Path, capsy
     out.mkdir()
     (out / "truth.json").write_text("mine")
     assert main(["demo", "--out", str(out)]) == 1
-    assert "truth.json is already there" in capsys.readouterr().err
+    assert "holds truth.json, which unikat did not write" in capsys.readouterr().err
+    assert main(["demo", "--out", str(out), "--overwrite"]) == 1
     assert [path.name for path in out.iterdir()] == ["truth.json"]
-    assert main(["demo", "--out", str(out), "--overwrite", "--quiet"]) == 0
+    assert (out / "truth.json").read_text() == "mine"
+    (out / "truth.json").unlink()
+    assert main(["demo", "--out", str(out), "--quiet"]) == 0
     assert main(["demo", "--out", str(out)]) == 1
     assert "already holds a run" in capsys.readouterr().err

@@ -194,20 +194,34 @@ def test_a_registry_is_looked_up(survey, capsys):
     arguments = ["assess", str(survey), *COMMON[:-1], "--weights", "W", "--registry",
                  "registry.parquet", "--out", "out"]  # fmt: skip
     assert main(arguments) == 0
-    assert "unique in the registry" in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
     found, table = result("out")["registry"], pd.read_parquet("out/registry.parquet")
+    # What a reader counts: complete rows of the registry that no other row equals.
+    alone = ~registry.duplicated(KEYS.split(","), keep=False)
+    alone &= registry[KEYS.split(",")].notna().all(axis=1)
+    assert (table["unique"] == alone.to_numpy()).all()
+    assert found["n_uniques"] == alone.sum()
+    assert f"{alone.sum():,} records are unique in the registry" in said
+    shared = table["unique"] & (table["f"] >= 2)
+    assert found["n_shared"] == shared.sum() > 0
+    assert (table.loc[shared, "r1"] == 0.0).all()
+    assert f"Of the other {found['n_possible']:,}, about" in said
     assert len(table) == found["n_records"] == 300
     assert found["n_unknown"] >= 1
     assert found["n_incomplete"] == 1
     assert np.isnan(table.loc[0, "r2"])
     unique = table["unique"] & table["r2"].notna()
-    assert table["r1"].notna().sum() == found["n_uniques"] == unique.sum()
+    assert table["r1"].notna().sum() == unique.sum()
+    assert found["n_possible"] == unique.sum() - found["n_shared"]
     assert found["n_unknown"] + found["n_impossible"] == table["r2"].isna().sum()
-    assert 0 <= found["tau1"]["mean"] <= found["n_uniques"]
+    assert 0 <= found["tau1"]["mean"] <= found["n_possible"]
     assert table["r1"].sum() == pytest.approx(found["tau1"]["mean"], abs=3)
     known = table["population"].notna()
     assert (table.loc[known, "population"] >= table.loc[known, ["g", "f"]].max(axis=1)).all()
     assert "The registry" in Path("out", "report.html").read_text()
+    docs = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
+    section = docs.partition("## registry.parquet")[2].partition("\n## ")[0]
+    assert all(f"`{column}`" in section for column in table.columns)
     assert main(["assess", "out/assessment.toml", "--quiet", "--out", "again"]) == 0
     assert result("again")["registry"] == found
     # The survey's own answer is that without a registry, but for how long the chains run.
@@ -231,7 +245,7 @@ def test_a_registry_by_a_model_that_knows_no_other_combinations_is_refused(surve
     arguments = ["assess", str(survey), "--keys", KEYS, "--model", "individual-risk", "--weights",
                  "W", "--registry", "registry.parquet", "--out", "out"]  # fmt: skip
     assert main(arguments) == 1
-    assert "sees combinations and not keys" in capsys.readouterr().err
+    assert "sees cells and not keys" in capsys.readouterr().err
     assert not Path("out").exists()
 
 

@@ -14,8 +14,9 @@ import pytest
 
 from cli.test_assess import advised, everything, refused, write_people
 from cli.test_main import COMMAND, ENVIRONMENT
-from unikat.cli._progress import describe
 from unikat.cli.main import main
+from unikat.inference.progress import TimeLeft
+from unikat.jobs.progress import describe
 from unikat.risk.evaluate import StudyProgress
 
 COMMON = ["--keys", "AGE:width(10),SEX,WORK,PLACE", "--workers", "1", "--chains", "2"]
@@ -158,7 +159,7 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(here: Path) -> None:
 
 
 def test_progress_of_a_study_in_one_line() -> None:
-    event = StudyProgress(done=3, total=40, failed=0, seconds=75.0, seconds_left=600.0)
-    assert describe(event) == "Fitting: 3 of 40 done  1:15  about 10:00 left"
-    early = StudyProgress(done=0, total=40, failed=1, seconds=0.0, seconds_left=None)
-    assert describe(early) == "Fitting: 0 of 40 done  0:00  1 failed"
+    event = StudyProgress(done=3, total=40, failed=0, seconds=75.0, time_left=TimeLeft(180, 600))
+    assert describe(event) == "3 of 40 fits done  1:15  3 to 10 minutes left"
+    early = StudyProgress(done=0, total=40, failed=1, seconds=0.0, time_left=None)
+    assert describe(early) == "0 of 40 fits done  0:00  1 failed"

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from cli.test_assess import specify, write_people
-from report.estimates import estimate, provenance, spec
+from report.estimates import estimate, provenance, spec, write
 from unikat import __version__
-from unikat.cli._progress import describe, watching
 from unikat.cli.main import main
-from unikat.inference.progress import ProgressEvent
-from unikat.report.results import write
+from unikat.inference.progress import ProgressEvent, TimeLeft
+from unikat.jobs.progress import describe, watching
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -155,7 +154,7 @@ def event(**changes: Any) -> ProgressEvent:
         "sweeps": 1234,
         "max_sweeps": 200_000,
         "seconds": 75.0,
-        "seconds_left": 3700.0,
+        "time_left": TimeLeft(3600.0, 10_800.0),
         "means": {"tau1": 51.26},
         "rhat": 1.012,
         "ess": 310.0,
@@ -165,11 +164,11 @@ def event(**changes: Any) -> ProgressEvent:
 
 def test_progress_in_one_line() -> None:
     assert describe(event()) == (
-        "Sampling: 1,234 sweeps  1:15  about 1:01:40 left  τ1 51.3  R-hat 1.012  ESS 310"
+        "1,234 sweeps  1:15  1 to 3 hours left  τ1 51.3  R-hat 1.012  effective draws 310"
     )
-    early = event(seconds_left=None, means={}, rhat=None, ess=None)
-    assert describe(early) == "Sampling: 1,234 sweeps  1:15"
-    assert "compiling" in describe(event(sweeps=0))
+    early = event(time_left=None, means={}, rhat=None, ess=None)
+    assert describe(early) == "1,234 sweeps  1:15"
+    assert "Compiling" in describe(event(sweeps=0))
     fitting = event(sweeps=0, preparing="selecting terms, margins within 3 records")
     assert describe(fitting) == "Selecting terms, margins within 3 records  1:15"
 
@@ -178,25 +177,32 @@ def test_progress_is_plain_and_rare_when_piped(
     capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("unikat.cli._progress.time.monotonic", lambda: now)
-    with watching(quiet=False) as watcher:
-        assert watcher is not None
+    monkeypatch.setattr("unikat.jobs.progress.time.monotonic", lambda: now)
+    with watching(True) as watcher:
         watcher.stage("Reading")
+        assert capsys.readouterr().err == ""
         for now in (1.0, 19.0, 21.0, 22.0, 45.0):  # noqa: B007  # read by the clock above
             watcher.progress(event())
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.count("\n") == 2
+    # The stage, and progress twice.
+    assert told.err.count("\n") == 3
     assert "\x1b" not in told.err
-    with watching(quiet=True) as watcher:
-        assert watcher is None
+    with watching(False) as watcher:
+        watcher.stage("Reading")
+        watcher.note("Found")
+        watcher.progress(event())
+    with watching() as watcher:
+        # Nobody asked, and nobody looks at a terminal.
+        watcher.stage("Reading")
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "")
 
 
 def test_progress_is_live_on_a_terminal(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with watching(quiet=False) as watcher:
-        assert watcher is not None
+    with watching() as watcher:
         watcher.stage("Reading [bold]people[/]")
         watcher.progress(event())
     assert "Traceback" not in capsys.readouterr().err

@@ -155,7 +155,8 @@ def test_unknown_terms_are_refused_before_the_first_fit(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("a fit was made")
 
-    monkeypatch.setattr(f"unikat.risk.{command}.sample", never)
+    place = {"compare": "compare", "evaluate": "fit"}[command]
+    monkeypatch.setattr(f"unikat.risk.{place}.sample", never)
     run = [command, "people.csv", "--keys", "age group,sex", "--quiet", "--workers", "1"]
     run += ["--models", "hdp,loglinear:terms=age:sex", "--out", "out"]
     more = ["--population-size", "9000"] if command == "compare" else ["--n", "50"]

@@ -309,7 +309,7 @@ def test_wrong_rules_are_told_with_their_file(
         (["--zeros", "nothing.toml"], ["Cannot read nothing.toml: No such file"]),
         (["--zeros", "."], []),
         (["--zeros", "folder.toml"], ["Cannot read folder.toml"]),
-        (["--zeros-conflict", "drop"], ["there are no rules", "--zeros FILE"]),
+        (["--zeros-conflict", "drop"], ["there are no rules", "--zeros zeros.toml"]),
         (["--zeros-conflict", "ignore"], ["--zeros-conflict", "ignore"]),
     ],
 )
@@ -484,3 +484,21 @@ def test_no_file_is_left_after_an_interrupt(
         assert main(run) == 130
     os.unlink(zeros)
     assert everything(here) == before
+
+
+def test_an_input_is_not_replaced_by_a_command_on_rules(tmp_path: Path, capsys: Any) -> None:
+    data, rules = tmp_path / "d.csv", tmp_path / "rules.toml"
+    data.write_text("A,B\n" + "1,1\n2,2\n1,2\n2,1\n" * 5)
+    rules.write_text("rules = ['A == 1 and B == 1']\n")
+    before = {path: path.read_bytes() for path in (data, rules)}
+    link = tmp_path / "link.csv"
+    link.symlink_to(data)
+    common = [str(data), "--keys", "A,B", "--zeros", str(rules), "--overwrite"]
+    for target in (data, link, tmp_path / "x" / ".." / "d.csv"):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        assert main(["zeros", "check", *common, "--rows", str(target)]) == 1
+        assert "would write" in capsys.readouterr().err
+    assert main(["zeros", "disjoint", *common, "--out", str(data)]) == 1
+    assert main(["zeros", "suggest", *common, "--out", str(rules)]) == 1
+    assert capsys.readouterr().err.count("would write") == 2
+    assert {path: path.read_bytes() for path in (data, rules)} == before

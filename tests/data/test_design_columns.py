@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from unikat.data import Design, Microdata, read
 from unikat.data.sampling import LEAST_RECORDS, MOST_CLASSES, SAME_WEIGHT, sampling_of
 from unikat.errors import DataError, SpecError
+from unikat.provenance import AssessmentSpec
 
 
 def microdata(design: Design, **columns: Any) -> Microdata:
@@ -33,7 +34,7 @@ def sampling(design: Design, **columns: Any) -> Any:
     [
         (Design(weights="W"), [1.0, None, 2.0], r"1 of 3 values are missing \(rows 2\)"),
         (Design(weights="W"), [1.0, np.nan, 2.0], "are missing"),
-        (Design(weights="W"), ["1", "x", "2,5"], r"2 of 3 values are no numbers \(rows 2, 3\)"),
+        (Design(weights="W"), ["1.5", "x", "2,5"], r"2 of 3 values are no numbers \(rows 2, 3\)"),
         (Design(weights="W"), ["1", " ", "2"], "are missing"),
         (Design(weights="W"), [1.0, -1.0, 2.0], "are negative"),
         (Design(weights="W"), [1.0, 0.0, 2.0], "are 0"),
@@ -124,3 +125,19 @@ def test_a_key_may_not_have_the_name_of_the_class():
     frame = pd.DataFrame({"A": [1, 2], "sampling class": [1, 2]})
     with pytest.raises(SpecError, match="rename the column"):
         read(frame, ["A", "sampling class"], Design(population_size=9))
+
+
+@pytest.mark.parametrize("name", ["weights", "inclusion", "strata"])
+@pytest.mark.parametrize("values", [pd.Series([0.5, 1.0]), np.array([0.5, 1.0]), [0.5, 1.0], 3])
+def test_columns_are_named_and_not_handed_over(name: str, values: Any):
+    with pytest.raises(SpecError) as caught:
+        Design(population_size=9, **{name: values})
+    message = str(caught.value)
+    assert message.startswith(f"{name} must be the name of a column of the data, and is a ")
+    assert type(values).__name__ in message
+    assert f"frame['{name}'] = values" in message
+    assert "0.5" not in message
+    if not isinstance(values, int):
+        with pytest.raises(SpecError) as again:
+            AssessmentSpec.parse({"keys": ["A", "B"], "design": {name: values}})
+        assert str(again.value) == message

@@ -266,6 +266,27 @@ def test_levels_of_categories_and_enums() -> None:
     assert decoded(read(parts, "A,B", DESIGN).tabulate())["A"].tolist() == ["b", "a", "c", "b"]
 
 
+def test_intervals_are_levels() -> None:
+    """What pandas.cut makes, also in columns of the design."""
+    ages = pd.Series([5, 64, 31, 9, 40, None, 15, 31])
+    bands = pd.cut(ages, [0, 10, 20, 30, 64])
+    backwards = bands.cat.reorder_categories(bands.cat.categories[::-1])
+    frame = pd.DataFrame({"AGE": bands, "BACK": backwards, "B": [1, 2] * 4})
+    microdata = read(frame, "AGE,BACK,B", DESIGN)
+    # 20 to 30 has no record; categories declare no levels.
+    labels = ("(0, 10]", "(10, 20]", "(30, 64]")
+    assert microdata.keys[0].levels == microdata.keys[0].labels == labels
+    assert microdata.keys[1].levels == labels[::-1]
+    wanted = ["(0, 10]", "(30, 64]", "(30, 64]", "(0, 10]", "(30, 64]", None, "(10, 20]"]
+    assert decoded(microdata.tabulate())["AGE"].tolist()[:7] == wanted
+    pd.testing.assert_frame_equal(microdata.to_frame(), frame)
+    plain = frame.assign(AGE=bands.astype("interval"))
+    assert len(read(plain, "AGE,B", DESIGN).keys[0].levels) == 3
+    whole = frame.dropna().assign(C=[1, 2, 3, 1, 2, 3, 1])
+    design = Design(strata="AGE", stratum_sizes=dict.fromkeys(labels, 100))
+    assert read(whole, "B,C", design).tabulate().population_size == 300
+
+
 def test_wide_and_unusual_integers() -> None:
     frame = pl.DataFrame(
         {
@@ -346,7 +367,7 @@ def test_nothing_is_left_behind(
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    monkeypatch.setenv("TMPDIR", str(scratch))
     path = tmp_path / "x.csv"
     frame.to_csv(path, index=False)
     microdata = read(path, KEYS, DESIGN)

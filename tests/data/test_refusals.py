@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from unikat.data import Design, load_codebook, read
+from unikat.data import Design, Key, load_codebook, read
 from unikat.errors import DataError, SpecError, UnikatError
 
 DESIGN = Design(population_size=10**7)
@@ -69,14 +71,18 @@ def test_header_without_rows(tmp_path: Path) -> None:
 def test_not_the_format_its_name_says(tmp_path: Path) -> None:
     pq.write_table(columns(A=[1, 1, 2, 2] * 5), tmp_path / "rows.csv")
     refused(
-        "rows.csv is to be read as csv", "Parquet (format='parquet')", source=tmp_path / "rows.csv"
+        "rows.csv is to be read as csv",
+        "Parquet: --format parquet (in Python: format='parquet')",
+        source=tmp_path / "rows.csv",
     )
     assert read(tmp_path / "rows.csv", "A,B", DESIGN, format="parquet").n_records == 20
     for name in ("x.parquet", "x.arrow"):
         refused("is to be read as", "something else", source=text(tmp_path, "A,B\n1,2\n", name))
     for name in ("x.sav", "x.dta", "x.sas7bdat", "x.xpt"):
         refused(f"{name} cannot be read as", source=text(tmp_path, "A,B\n1,2\n", name))
-    refused("a zip archive or an Excel workbook", source=text(tmp_path, b"PK\x03\x04...."))
+    refused(
+        "a spreadsheet: --format xlsx", "Or a zip archive", source=text(tmp_path, b"PK\x03\x04....")
+    )
     refused("gzip; add .gz", source=text(tmp_path, gzip.compress(b"A,B\n1,2\n")))
     refused("not a complete gzip", source=text(tmp_path, "A,B\n1,2\n", "x.csv.gz"))
     cut = gzip.compress(b"A,B\n" + b"1,2\n" * 1000)[:-12]
@@ -85,9 +91,9 @@ def test_not_the_format_its_name_says(tmp_path: Path) -> None:
     damaged = (tmp_path / "rows.csv").read_bytes()
     refused("cannot be read as Parquet", source=text(tmp_path, damaged[:-30], "d.parquet"))
     refused("cannot be read as an Arrow file", source=text(tmp_path, b"ARROW1\0\0....", "d.arrow"))
-    refused("does not say its format", "saved as CSV", source=text(tmp_path, "x", "book.xlsx"))
+    refused("does not say its format", "--format (in", source=text(tmp_path, "x", "book.xls"))
     refused(
-        "format='parquett' is not known",
+        "--format parquett (in Python: format='parquett') is not known",
         "Did you mean 'parquet'",
         source=text(tmp_path, "x"),
         format="parquett",
@@ -105,7 +111,11 @@ def test_wrong_encoding(tmp_path: Path) -> None:
         source=text(tmp_path, late.encode("latin-1")),
     )
     refused("not in the encoding utf-16", source=early, encoding="utf-16")
-    refused("encoding='klingon' is not known", source=early, encoding="klingon")
+    refused(
+        "--encoding klingon (in Python: encoding='klingon') is not known",
+        source=early,
+        encoding="klingon",
+    )
 
 
 def test_broken_lines(tmp_path: Path) -> None:
@@ -115,13 +125,17 @@ def test_broken_lines(tmp_path: Path) -> None:
     refused("x.csv, line 3", "1 fields", source=short)
     refused("opens and does not close", source=text(tmp_path, 'A,B\n1,2\n4711,"2\n3,4\n'))
     refused("begins with an empty line", source=text(tmp_path, "\nA,B\n1,2\n"))
-    refused("delimiter='ab' must be one character", source=long, delimiter="ab")
+    refused(
+        "--delimiter ab (in Python: delimiter='ab') must be one character",
+        source=long,
+        delimiter="ab",
+    )
 
 
 def test_duplicate_column_names(tmp_path: Path) -> None:
-    message = "1 column name(s) that occur more than once ('A')"
+    message = "1 column name(s) that occur more than once: columns 1, 3 are"
     refused("x.csv has", message, source=text(tmp_path, "A,B,A\n1,2,3\n"))
-    twice = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["A", "A", "B"])
+    twice = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["A", "B", "A"])
     refused(message, source=twice)
     refused(message, source=pd.DataFrame(np.ones((2, 3)), columns=["A", "B", "A"]))
     pq.write_table(twice, tmp_path / "x.parquet")
@@ -142,7 +156,7 @@ def test_key_lists() -> None:
     refused(
         "no column 'AEG'",
         "Did you mean 'AGE'",
-        "3 column(s): B, A, AGE",
+        "There are 3 columns: B, A, AGE.",
         source=source,
         keys="AEG,B",
     )
@@ -231,6 +245,23 @@ def test_useless_keys(tmp_path: Path) -> None:
     assert read(most, "A,B", DESIGN).keys[0].n_levels == 100_000
 
 
+def test_too_many_levels_wherever_they_are_declared(tmp_path: Path) -> None:
+    many = list(range(150_000))
+    source = columns(A=[1, 1, 2, 2] * 5)
+    book = tmp_path / "book.json"
+    book.write_text(json.dumps({"A": {"levels": many}}))
+    refused("key 'A'", "declares 150,000 levels", "at most 100,000", source=source, codebook=book)
+    with pytest.raises(SpecError, match="150,000 levels; a key may have at most 100,000"):
+        Key(name="A", levels=tuple(many), labels=tuple(map(str, many)))
+    with pytest.raises(SpecError, match="at most 100,000"):
+        Key.of_size("A", 10**15)
+    # Those of other variables do not matter, nor labels and categories without a record.
+    for said in ({"Z": {"levels": many}}, {"A": {"labels": {str(i): "x" for i in many}}}):
+        assert read(source, "A,B", DESIGN, codebook=said).keys[0].n_levels == 2
+    wide = pd.DataFrame({"A": pd.Categorical([5, 7] * 10, many), "B": [1, 2, 2, 1] * 5})
+    assert read(wide, "A,B", DESIGN).keys[0].levels == (5, 7)
+
+
 @pytest.mark.parametrize(
     "token", ["NA", "N/A", "n/a", "NaN", "nan", ".", "NULL", "null", "None", "#N/A"]
 )
@@ -242,7 +273,7 @@ def test_tokens_that_mean_missing(tmp_path: Path, token: str) -> None:
     for source in (path, tmp_path / "x.parquet", table, table.to_pandas()):
         refused(
             f"key 'A': 3 record(s) hold {token}, which",
-            f"--missing-values {token} (missing_values=['{token}'])",
+            f"--missing-values {shlex.quote(token)} (in Python: missing_values=['{token}'])",
             "codebook",
             source=source,
         )
@@ -306,12 +337,12 @@ def test_population_size() -> None:
 
 def test_options() -> None:
     source = columns(A=[1, 1, 2, 2] * 5)
-    refused("missing='drop' is not known", source=source, missing="drop")
     refused(
-        "missing_values names 'a'", "Did you mean 'A'", source=source, missing_values={"a": [1]}
+        "--missing drop (in Python: missing='drop') is not known", source=source, missing="drop"
     )
+    refused("missing values name 'a'", "Did you mean 'A'", source=source, missing_values={"a": [1]})
     microdata = read(source, "A,B", DESIGN)
-    with pytest.raises(SpecError, match="memory_limit='lots' is not a size"):
+    with pytest.raises(SpecError, match="memory limit 'lots' is not a size"):
         microdata.tabulate(memory_limit="lots")
     with pytest.raises(SpecError, match="threads must be at least 1"):
         microdata.tabulate(threads=0)

@@ -79,3 +79,18 @@ def test_sas_transport(tmp_path: Path) -> None:
     microdata = read(path, "A,B,C", DESIGN)
     assert microdata.n_missing == (1, 1, 0)
     assert decoded(microdata.tabulate())["A"].tolist() == [1, 2, None, 1]
+
+
+def test_a_reader_that_stumbles_over_a_damaged_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.dta"
+    pyreadstat.write_dta(pd.DataFrame({"A": ["x", "y"], "B": ["x", "y"]}), path)
+
+    def stumble(*_: object, **__: object) -> None:
+        raise TypeError("unsupported operand: 'a value'")
+
+    monkeypatch.setattr(pyreadstat, "read_dta", stumble)
+    with pytest.raises(UnikatError, match=r"cannot be read as Stata.* damaged") as told:
+        read(path, "A,B", DESIGN)
+    assert "a value" not in str(told.value)

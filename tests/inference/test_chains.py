@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -11,13 +12,14 @@ import pytest
 
 from inference.toy_chain import Dying, Toy, ToyState, ToyTable, ToyTotals, Watch
 from unikat.errors import OutputError, SpecError, UnikatError
-from unikat.inference import schedule
+from unikat.inference import chains, schedule
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.progress import Outlook, ProgressEvent, seconds_left
 from unikat.inference.segments import Segment, run_segment
 from unikat.models.base import Stream
+from unikat.models.telling import tell
 
 HERE = Workers(n_workers=1)
 SHORT = Plan(thin=3, stop=StopRule(max_sweeps=700))
@@ -277,12 +279,13 @@ def test_few_chains(n_chains):
     assert result.scalars["first"].shape[0] == n_chains
 
 
-@pytest.mark.parametrize("limit", [1, 2, 5, 17])
+@pytest.mark.parametrize("limit", [2, 3, 5, 17, 120])
 def test_a_limit_of_few_sweeps(limit):
     result = draw(plan=Plan(stop=StopRule(max_sweeps=limit)), observer=Watch(work=50.0))
     assert result.stop_reason == "sweep limit"
-    assert result.thin == min(limit, 50)
-    assert result.n_sweeps == limit // result.thin * result.thin > 0
+    assert result.thin == min(limit // 2, 50)
+    assert result.n_sweeps == limit // result.thin * result.thin
+    assert result.scalars["first"].shape[1] >= 2
 
 
 @pytest.mark.parametrize("workers", [HERE, Workers(n_workers=2)])
@@ -294,6 +297,61 @@ def test_time_limit_keeps_a_prefix_of_the_same_numbers(workers):
     whole = draw(plan=Plan(thin=1, stop=StopRule(max_sweeps=result.n_sweeps)))
     np.testing.assert_array_equal(result.scalars["first"], whole.scalars["first"])
     np.testing.assert_array_equal(result.totals.sums, whole.totals.sums)
+
+
+def test_a_time_limit_of_nothing_still_keeps_two_draws():
+    plan = Plan(thin=2, stop=StopRule(max_seconds=1e-9))
+    result = draw(Toy(pause=0.001), plan=plan)
+    assert (result.stop_reason, result.n_sweeps) == ("time limit", 4)
+    whole = draw(plan=Plan(thin=2, stop=StopRule(max_sweeps=4)), model=Toy())
+    np.testing.assert_array_equal(result.scalars["first"], whole.scalars["first"])
+
+
+@pytest.mark.parametrize("workers", [HERE, Workers(n_workers=2)])
+def test_a_round_that_lasts_beyond_the_time_limit_is_given_up(workers, tmp_path, monkeypatch):
+    monkeypatch.setattr(chains, "GRACE_SECONDS", 0.0)
+    place = Checkpoint(folder=tmp_path)
+    plan = Plan(thin=1, stop=StopRule(max_seconds=0.01))
+    with pytest.raises(SpecError, match=r"--max-seconds.* 2 draws each.* Nothing was kept"):
+        draw(Toy(pause=1.0), plan=plan, workers=workers, checkpoint=place)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_done_before_a_long_round_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(chains, "GRACE_SECONDS", 0.0)
+    plan = Plan(thin=1, stop=StopRule(max_seconds=2.0))
+    result = draw(
+        Slowing(), plan=plan, workers=Workers(n_workers=1), checkpoint=Checkpoint(folder=tmp_path)
+    )
+    assert result.stop_reason == "time limit"
+    assert 2 <= result.n_sweeps < SLOW_FROM
+    whole = draw(Toy(), plan=Plan(thin=1, stop=StopRule(max_sweeps=result.n_sweeps)))
+    np.testing.assert_array_equal(result.scalars["first"], whole.scalars["first"])
+
+
+SLOW_FROM = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slowing(Toy):
+    """A model whose sweeps take a second from one of them on."""
+
+    def step(self, stream: Stream, state: ToyState, data, n_threads):
+        if stream.sweep >= SLOW_FROM:
+            time.sleep(1.0)
+        return super().step(stream, state, data, n_threads)
+
+
+def test_a_model_that_is_prepared_beyond_the_time_limit_is_given_up(monkeypatch):
+    class Endless(Toy):
+        def prepare(self, table):
+            while True:
+                tell("still fitting")
+
+    monkeypatch.setattr(chains, "GRACE_SECONDS", 0.0)
+    plan = Plan(stop=StopRule(max_seconds=0.1))
+    with pytest.raises(SpecError, match=r"not fitted in the time of .*--max-seconds.* 0\.1 s"):
+        draw(Endless(), plan=plan)
 
 
 def test_a_killed_worker_is_reported_and_the_run_resumed(tmp_path):
@@ -335,13 +393,23 @@ def test_kernels_are_compiled_before_the_first_round():
         lambda: StopRule(rhat=1.0),
         lambda: StopRule(rhat=math.nan),
         lambda: StopRule(ess=0.0),
+        lambda: StopRule(rhat=math.inf),
+        lambda: StopRule(ess=math.inf),
         lambda: StopRule(max_sweeps=0),
+        lambda: StopRule(max_sweeps=1),
+        lambda: StopRule(max_sweeps=10**5000),
         lambda: StopRule(max_seconds=-1.0),
+        lambda: StopRule(max_seconds=math.nan),
+        lambda: StopRule(max_seconds=math.inf),
         lambda: Plan(n_chains=0),
+        lambda: Plan(n_chains=1025),
+        lambda: Plan(n_chains=10**5000),
         lambda: Plan(thin=0),
-        lambda: Plan(thin=11, stop=StopRule(max_sweeps=10)),
+        lambda: Plan(thin=6, stop=StopRule(max_sweeps=10)),
         lambda: Workers(n_workers=0),
+        lambda: Workers(n_workers=10**12),
         lambda: Workers(n_threads=0),
+        lambda: Workers(n_threads=10**12),
         lambda: sample(Toy(), TABLE, Watch(), seed=-1),
     ],
 )
@@ -364,7 +432,7 @@ def test_progress_is_told():
     assert last.means == {"first": pytest.approx(result.retained("first").mean())}
     assert last.rhat == result.diagnostics["first"].rhat
     assert last.max_sweeps == 200_000
-    assert any(event.seconds_left is not None for event in events)
+    assert any(event.time_left is not None for event in events)
 
 
 OUTLOOK = Outlook(

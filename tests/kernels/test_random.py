@@ -200,3 +200,17 @@ def test_the_twin_of_ratios_is_exact():
     """The exact ratio is checked itself, on factorials small enough to write down."""
     ratio = Fraction(math.factorial(40), math.factorial(33))
     assert math.isclose(exact_log_ratio(40, 33), math.log(ratio), rel_tol=1e-14)
+
+
+def test_what_is_no_number_is_drawn_at_once():
+    generator = generator_at(9)
+    for draw in (random.gamma, random.poisson_variate):
+        assert math.isnan(draw(generator, math.nan))
+    assert math.isnan(random.binomial(generator, 10.0, math.nan))
+    assert math.isnan(random.binomial(generator, math.nan, 0.5))
+    assert random.gamma(generator, math.inf) == math.inf
+    assert random.poisson_variate(generator, math.inf) == math.inf
+    for mean in (1e12, 1e300):
+        assert random.poisson_variate(generator, mean) == mean
+    # The generator is where it was: none of these took a number.
+    assert random.uniform(generator) == random.uniform(generator_at(9))

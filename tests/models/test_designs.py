@@ -14,9 +14,9 @@ from unikat.data.table import CellTable
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.models.catalogue import MODELS, build_model
-from unikat.risk.bootstrap import observer_for
 from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
+from unikat.risk.observe import observer_for
 
 RATES = np.array([0.5, 0.1, 0.02])
 

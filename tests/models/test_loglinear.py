@@ -24,7 +24,6 @@ from unikat.models.loglinear import LogLinear
 from unikat.models.maximum_likelihood import fit
 from unikat.models.selection import evidence
 from unikat.models.terms import all_interactions
-from unikat.risk.bootstrap import observer_for
 from zeros.enumeration import all_cells
 
 
@@ -179,9 +178,8 @@ def test_the_risk_can_be_assessed(interval):
     table = table_of(counts)
     model = LogLinear(terms="independence", interval=interval)
     plan = Plan(n_chains=2, thin=1, stop=StopRule(max_sweeps=40))
-    measures = observer_for(model, unikat.RiskMeasures.of(table), table)
-    draws = unikat.sample(model, table, measures, seed=1, plan=plan)
-    estimate = unikat.assess(draws, table)
+    fitted = unikat.fit(model, table, seed=1, plan=plan)
+    draws, estimate = fitted.draws, fitted.estimate()
     assert 0 <= estimate.tau1.mean <= table.n_uniques
     n = table.n_records
     shares = [counts.sum(axis=tuple({0, 1, 2} - {j})) / n for j in range(3)]

@@ -101,7 +101,7 @@ def test_signatures_are_those_of_the_contract():
         ({"empirical": 1}, "empirical is 1"),
         ({"effect_variance": 0.0}, r"effect_variance is 0\.0"),
         ({"variance_scale": float("inf")}, "variance_scale is inf"),
-        ({"mass_rate": True}, "mass_rate is True"),
+        ({"mass_rate": True}, "mass_rate is true"),
         ({"mean": "unknown", "random": "normal"}, "mean is 'unknown' while random is 'normal'"),
         ({"empirical": True, "random": "none"}, "empirical is true while random is 'none'"),
     ],

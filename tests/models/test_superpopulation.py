@@ -521,3 +521,10 @@ def test_every_option_is_documented(capsys: Any) -> None:
     example = section.partition("```python")[2].partition("```")[0]
     exec(compile(example, "models.md", "exec"), {})
     assert capsys.readouterr().out == "E(1/F) 0.017, alone 0.003, median 373\n"
+
+
+def test_a_likelihood_without_a_value_is_told():
+    model = build_model("superpopulation-1", {})
+    parameters = model._hyperparameters(0.1, 0.5)
+    with pytest.raises(SpecError, match="no finite value near the hyperparameters"):
+        parameters.explore(lambda position: math.nan)

@@ -11,6 +11,8 @@ import numpy as np
 from unikat.data import CellTable, Key
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.provenance import AssessmentSpec, Provenance
+from unikat.report.results import Findings
+from unikat.report.summary import Result
 from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
 
 NAMES = ("AGE", "SEX", "OCCUPATION <b>", "REGION", "TENURE")
@@ -143,3 +145,10 @@ def provenance() -> Provenance:
         seed=1,
         data_fingerprint="ab" * 32,
     )
+
+
+def write(estimate: RiskEstimate, folder: Path, *what: Any) -> Result:
+    """Write the results of an estimate, and return what `result.json` holds."""
+    found = Findings.of(estimate, *what)
+    found.write(folder)
+    return found.result

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 from xml.etree import ElementTree
 
@@ -13,18 +15,21 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from report.browser import assert_sound, layout
 from report.estimates import provenance, summary, table
 from report.test_html import Page
 from unikat.errors import SpecError
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.report import comparison_figures as figures
 from unikat.report import comparison_wording as wording
+from unikat.report.canvas import NARROW, WIDE
 from unikat.report.comparison import FILES, _parquet, check_folder, render, write
 from unikat.report.comparison_spec import ComparisonSpec, Named
 from unikat.report.comparison_summary import ComparisonSummary, summarise_comparison
 from unikat.report.html import CONTENT_POLICY
+from unikat.report.wording import interval, number
 from unikat.risk.compare import ComparedModel, Comparison, RiskFit, SamplingRecord, ScoreFit
-from unikat.risk.held_out import HeldOutScore, differences
+from unikat.risk.held_out import HeldOutScore, best_score, differences
 from unikat.risk.predictive import SIZES, PredictiveCheck, counts_of_counts
 
 
@@ -163,14 +168,24 @@ def test_figures_are_well_formed_and_speak(found: ComparisonSummary) -> None:
         figures.path(models, found.paths[0]),
         figures.path(compared(scored=False).models, compared(scored=False).paths[0]),
     ]
-    for svg in drawn:
-        root = ElementTree.fromstring(svg)
-        assert root.attrib["aria-label"]
-        assert "nan" not in svg
-        for rect in root.iter("{http://www.w3.org/2000/svg}rect"):
-            x, width = float(rect.attrib["x"]), float(rect.attrib["width"])
-            assert -1 <= x <= x + width <= 681
-    assert drawn[2].count("doubt-mark") == 5
+    for drawing in drawn:
+        for svg, most in ((drawing.wide, WIDE), (drawing.narrow, NARROW)):
+            root = ElementTree.fromstring(svg)
+            assert root.attrib["aria-label"] == drawing.alt
+            assert "nan" not in svg
+            for rect in root.iter("{http://www.w3.org/2000/svg}rect"):
+                x, width = float(rect.attrib["x"]), float(rect.attrib["width"])
+                assert -1 <= x <= x + width <= most + 1
+    assert drawn[2].wide.count("doubt-mark") == 5
+    for model in models:
+        said = f"{model.model}: {number(model.tau1.median)}, {interval(model.tau1)}."
+        assert said in drawn[0].alt
+    assert "gom:components=2, once:" in drawn[2].alt
+
+
+@pytest.mark.parametrize("choices", [{}, {"converged": False, "n_zero": 7}])
+def test_no_text_is_cut_at_any_width(choices: dict[str, Any], tmp_path: Path) -> None:
+    assert_sound(layout({"page": render(compared(**choices))}, tmp_path), figures=5)
 
 
 def test_nothing_observed_and_nothing_simulated_can_be_drawn(found: ComparisonSummary) -> None:
@@ -178,7 +193,7 @@ def test_nothing_observed_and_nothing_simulated_can_be_drawn(found: ComparisonSu
     unknown = replace(none, mean=math.nan, lower=math.nan, upper=math.nan, p_value=math.nan)
     checks = (none, unknown, *found.models[0].checks[2:])
     models = (replace(found.models[0], checks=checks), *found.models[1:])
-    svg = figures.counts_of_counts(models)
+    svg = figures.counts_of_counts(models).wide
     assert "file 0" in svg
     assert "no sample simulated" in svg
     assert "nan" not in svg
@@ -214,12 +229,12 @@ def test_no_value_of_a_prior_is_chosen() -> None:
 
 def test_the_evidence_in_words(found: ComparisonSummary) -> None:
     said = found.sentences["evidence"]
-    assert said.startswith("gom:components=5 predicts the records left out best")
+    assert said.startswith("gom:components=5 predicts the held-out records best")
     assert "gom:components=20 as well within the error" in said
     assert said.endswith("gom:components=2 would produce more sample uniques than the file has.")
     assert compared(converged=False).sentences["answer"].startswith("Provisional, not converged")
     alone = replace(found, models=found.models[:1])
-    assert "With the model gom:components=2, about" in wording.answer(alone)
+    assert "are unique in the population too by the model gom:components=2" in wording.answer(alone)
     assert "its interval should not be relied on" in wording.evidence(alone)
     worse = replace(found.models[1], checks=found.models[0].checks)
     both = replace(found, models=(found.models[0], worse))
@@ -259,7 +274,7 @@ def test_the_best_model_is_named_only_as_far_as_can_be_told(found: ComparisonSum
     assert said(sampling=sampling(converged=False)).startswith("Provisionally, gom:components=5 ")
     unknown = said(difference_standard_error=math.nan)
     assert unknown.startswith("Too few records were left out to tell which model predicts best.")
-    assert "predicts the records left out best" not in unknown
+    assert "predicts the held-out records best" not in unknown
 
 
 def test_the_table_has_a_row_per_model(found: ComparisonSummary) -> None:
@@ -284,7 +299,7 @@ def test_the_table_has_a_row_per_model(found: ComparisonSummary) -> None:
 def test_what_is_written_is_private_and_complete(found: ComparisonSummary, tmp_path: Any) -> None:
     spec = ComparisonSpec.parse({"models": "gom", "path": "components=2,5,20"})
     write(found, tmp_path / "out", spec)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == set(FILES)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {*FILES, ".unikat"}
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in (tmp_path / "out").iterdir())
     content = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert content["schema"] == "unikat.comparison/1"
@@ -296,8 +311,11 @@ def test_what_is_written_is_private_and_complete(found: ComparisonSummary, tmp_p
 
 def test_long_names_are_shortened_in_the_middle(found: ComparisonSummary) -> None:
     name = "gom:" + ":".join(f"option_{i}=1" for i in range(20))
-    svg = figures.intervals([replace(found.models[0], model=name)], "tau1", "τ1", "caption")
-    assert "…" in svg
+    drawing = figures.intervals([replace(found.models[0], model=name)], "tau1", "τ1", "caption")
+    for svg in (drawing.wide, drawing.narrow):
+        assert "…" in svg
+        assert f"<title>{name}</title>" in svg
+        assert "=1</text>" in svg
 
 
 def test_a_warning_names_its_models_unless_all_have_it(found: ComparisonSummary) -> None:
@@ -319,3 +337,85 @@ def test_intervals_of_several_kinds_are_told_apart(found: ComparisonSummary) -> 
     assert f"{models[0].model} (the chance in the population alone, so too narrow)" in said
     alone = wording.sentences(replace(found, models=models[:1], paths=()))["intervals"]
     assert alone.startswith("What the intervals hold: ")
+
+
+def test_a_model_that_records_refute_is_not_drawn_as_better() -> None:
+    """It scores better on the other records, and is ranked after the best one all the same."""
+    right = score_fit(0.0)
+    # The same scores and a tenth more on all records but three, which it calls impossible.
+    scores = np.where(np.arange(50) < 3, -math.inf, right.score.scores + 0.1)
+    wrong = replace(
+        right,
+        score=replace(right.score, scores=scores, n_zero=3, mean=float(scores[3:].mean())),
+    )
+    assert best_score([right.score, wrong.score]) == 0
+    apart = differences([right.score, wrong.score])
+    assert apart[1].mean == pytest.approx(0.1)
+    models = tuple(
+        ComparedModel(
+            label=label, model=StandIn(size),  # type: ignore[arg-type]
+            risk=risk_fit(50.0, 1.0), held_out=fit, difference=difference, best=label == "right",
+        )
+        for label, size, fit, difference in zip(
+            ("right", "wrong"), (2, 5), (right, wrong), apart, strict=True
+        )
+    )  # fmt: skip
+    named = [Named(label=m.label, name="gom", model=m.model, base=None, value=None) for m in models]
+    told = ComparisonSpec.parse({"models": "gom", "keys": "AGE", "population_size": 150_000})
+    found = summarise_comparison(
+        Comparison(models=models, interrupted=False), named, table(), told, provenance()
+    )
+    held_out = [model.held_out for model in found.models]
+    assert [one.refuted for one in held_out if one is not None] == [False, True]
+    assert "wrong gives probability zero to more of these records" in found.sentences["evidence"]
+    page = render(found)
+    drawn = re.findall(r'<svg[^>]*aria-label="Held-out log score.*?</svg>', page, re.DOTALL)
+    assert drawn
+    for figure in drawn:
+        assert "right" in figure
+        assert "wrong" not in figure
+    text = Page(page).text
+    assert "Not drawn: wrong (3 records)" in text
+    assert "+0.100" not in text
+    assert "refuted" in text
+    lines = wording.terminal_table(found)
+    assert any("refuted, 3 impossible" in line for line in lines)
+
+
+def of_kinds(*kinds: tuple[str, bool]) -> ComparisonSummary:
+    """A comparison of models of these kinds of uncertainty, finished or not."""
+    base = compared(path=False)
+    models = []
+    for (kind, finished), model in zip(kinds, base.models, strict=False):
+        assert model.held_out is not None
+        held_out = replace(model.held_out, sampling=sampling(finished))
+        models.append(
+            replace(
+                model, model=f"{kind}-{len(models)}", uncertainty=kind, converged=finished,  # type: ignore[arg-type]
+                sampling=sampling(finished), held_out=held_out,
+            )
+        )  # fmt: skip
+    made = replace(base, models=tuple(models), converged=all(done for _, done in kinds))
+    return replace(made, sentences=wording.sentences(made))
+
+
+def test_draws_that_are_independent_have_no_chains_that_must_agree() -> None:
+    few = of_kinds(("posterior", True), ("conditional", False))
+    said = few.sentences["converged"]
+    assert said.startswith("conditional-1 has too few draws yet")
+    assert "do not agree" not in said
+    text = Page(render(few)).text
+    assert "Not enough draws." in text
+    assert "Not converged" not in text
+    assert "(too few draws)" in text
+    assert "(not converged)" not in text
+    lines = "\n".join(wording.terminal_table(few))
+    assert "a fit of conditional-1 is not finished: too few draws" in lines
+    assert "1.300" not in lines
+    both = of_kinds(("posterior", False), ("conditional", False))
+    said = both.sentences["converged"]
+    assert "The chains of posterior-0 do not agree yet" in said
+    assert "conditional-1 has too few draws yet" in said
+    assert "Not converged." in Page(render(both)).text
+    assert wording.state(of_kinds(("conditional", True), ("bootstrap", True))) == "Enough draws."
+    assert wording.state(of_kinds(("posterior", True), ("bootstrap", True))) == "Converged."

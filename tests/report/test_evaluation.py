@@ -15,11 +15,16 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from report.browser import assert_sound, layout
 from report.test_html import Page
 from unikat.errors import DataError, OutputError, SpecError, UnikatError
+from unikat.jobs import evaluate as jobs
+from unikat.jobs.evaluate import read_population
+from unikat.jobs.progress import silent
+from unikat.jobs.specify import Inputs
 from unikat.models.base import Stream
 from unikat.models.loglinear import LogLinear
-from unikat.report.evaluation import FILES, PAGE, SPEC, SUMMARY, TABLE, read_population, run
+from unikat.report.evaluation import FILES, PAGE, SPEC, SUMMARY, TABLE
 from unikat.report.evaluation_html import render
 from unikat.report.evaluation_spec import EvaluationSpec
 from unikat.report.evaluation_store import FitStore
@@ -50,6 +55,12 @@ def people(path: Path, n: int = 300, *, missing: bool = False) -> Path:
     return path
 
 
+def run(asked: Any, folder: Path, *, progress: Any = None, **how: Any) -> Any:
+    """Evaluate, and return what `summary.json` holds."""
+    watcher = silent() if progress is None else replace(silent(), progress=progress)
+    return jobs.run(asked, Inputs(), folder, watcher=watcher, **how).summary
+
+
 def spec(path: Path, **changes: Any) -> EvaluationSpec:
     values = {
         "keys": ["AGE", "WORK <b>", "PLACE"],
@@ -74,7 +85,7 @@ def table(folder: Path) -> pd.DataFrame:
 
 def test_the_folder_of_a_study(study: tuple[Path, Any]) -> None:
     folder, summary = study
-    assert {path.name for path in folder.iterdir()} == {*FILES, "tasks"}
+    assert {path.name for path in folder.iterdir()} == {*FILES, "tasks", ".unikat"}
     for path in folder.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
     found = table(folder)
@@ -348,7 +359,7 @@ def test_failures_are_reported(study: tuple[Path, Any], tmp_path: Path, monkeypa
     def refuse(*_: Any, **__: Any) -> Any:
         raise UnikatError("No such <luck>.")
 
-    monkeypatch.setattr("unikat.risk.evaluate.sample", refuse)
+    monkeypatch.setattr("unikat.risk.fit.sample", refuse)
     summary = run(spec(study[0].parent / "people.csv"), tmp_path / "out")
     assert summary.n_failed == len(summary.failures) == 8
     assert summary.failures[0].message == "No such <luck>."
@@ -373,13 +384,19 @@ def test_the_page(study: tuple[Path, Any]) -> None:
             assert name not in ("src", "href", "style")
             assert name == "xmlns" or "://" not in (value or "")
     drawn = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
-    assert len(drawn) == 2 * 6
+    # Six for each of two sizes, for a page and for a phone.
+    assert len(drawn) == 2 * 6 * 2
     for svg in drawn:
         ElementTree.fromstring(svg)
         assert "nan" not in svg.lower().replace("nance", "")
     for words in ("WORK <b>", "hdp:alpha=per-record", "The 95% intervals held the truth"):
         assert words in page.text
     assert "north" not in page.text
+
+
+def test_no_text_of_the_page_is_cut_at_any_width(study: tuple[Path, Any], tmp_path: Path) -> None:
+    pages = {"evaluation": (study[0] / PAGE).read_text()}
+    assert_sound(layout(pages, tmp_path), figures=2 * 6)
 
 
 def test_the_page_holds_for_empty_groups(study: tuple[Path, Any]) -> None:

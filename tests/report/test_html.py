@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from report.browser import assert_sound, layout
 from report.estimates import estimate, provenance, spec, table
 from unikat.report import figures
+from unikat.report.canvas import Drawing
 from unikat.report.html import CONTENT_POLICY, render
 from unikat.report.summary import summarise
 
@@ -86,8 +91,8 @@ def test_key_names_are_escaped(report: Page) -> None:
 def test_the_answer_stands_first(report: Page) -> None:
     result = summarise(estimate(), spec(), provenance())
     assert result.sentences["answer"] in report.text
-    assert f"{result.sample.n_uniques:,} records that are unique in this file" in report.text
-    for words in ("Converged.", "simple random sample", "in 98 of them", "ab" * 32, "R-hat"):
+    assert f"Of the {result.sample.n_uniques:,} sample uniques in this file" in report.text
+    for words in ("Converged.", "simple random sample", "in 98 of the 140", "ab" * 32, "R-hat"):
         assert words in report.text, words
 
 
@@ -138,16 +143,35 @@ def test_a_known_risk_is_not_called_an_estimate() -> None:
 
 def test_figures_are_for_everyone(report: Page) -> None:
     drawn = [attributes for tag, attributes in report.tags if tag == "svg"]
-    assert len(drawn) == 5
+    # Each for a page and for a phone.
+    assert len(drawn) == 2 * 5
+    assert [a["class"] for a in drawn] == ["unikat unikat-wide", "unikat unikat-narrow"] * 5
     for attributes in drawn:
         assert attributes["role"] == "img"
-        assert attributes["aria-label"]
+        assert re.search("[0-9]", (attributes["aria-label"] or "").replace("τ1", ""))
 
 
-def numbers_are_finite(svg: str) -> None:
-    assert "nan" not in svg.lower().replace("nance", "")
-    assert "inf" not in svg.lower()
-    ElementTree.fromstring(svg)
+def test_what_scrolls_can_be_reached_by_keyboard(report: Page) -> None:
+    boxes = [a for tag, a in report.tags if tag == "pre" or a.get("class") == "scroll"]
+    assert len(boxes) > 5
+    assert all(a["tabindex"] == "0" for a in boxes)
+
+
+def test_no_text_is_cut_at_any_width(tmp_path: Path) -> None:
+    found = estimate()
+    assert found.draws is not None
+    result, traces = summarise(found, spec(), provenance()), dict(found.draws.scalars)
+    keys = tuple(replace(key, name=key.name + "X" * 52) for key in result.keys)
+    long = replace(result, keys=keys, data="survey_" * 20 + ".csv", warnings=("x" * 150,))
+    pages = {"report": render(result, traces), "long names": render(long, traces)}
+    assert_sound(layout(pages, tmp_path), figures=5)
+
+
+def numbers_are_finite(drawing: Drawing) -> None:
+    for svg in (drawing.wide, drawing.narrow):
+        assert "nan" not in svg.lower().replace("nance", "")
+        assert "inf" not in svg.lower()
+        ElementTree.fromstring(svg)
 
 
 @pytest.mark.parametrize(
@@ -173,14 +197,6 @@ def test_figures_hold_for_no_records() -> None:
     result = summarise(estimate(), spec(), provenance())
     numbers_are_finite(figures.key_drops(result.keys, 0.0))
     numbers_are_finite(figures.key_drops((), 1.0))
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [(0, 10, [0, 2, 4, 6, 8, 10]), (0.6, 4.2, [1, 2, 3, 4]), (95, 131, [100, 110, 120, 130])],
-)
-def test_ticks_are_round(low: float, high: float, ticks: list[float]) -> None:
-    assert figures._ticks(low, high, 6) == ticks
 
 
 def test_the_histogram_holds_all_but_the_last_tails() -> None:

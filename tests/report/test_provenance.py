@@ -117,7 +117,10 @@ def test_all_errors_are_told_at_once() -> None:
         ({"held_out": "120%"}, "held_out is 1"),
         ({"held_out": "a fifth"}, "held_out is 'a fifth'; it must be a number, at least 0 and bel"),
         ({"level": 2}, "level is 2; it must be above 0 and below 1, such as 0.95."),
-        ({"sampling": {"rhat": "0.9"}}, "sampling.rhat is 0.9; it must be above 1, such as 1.01."),
+        (
+            {"sampling": {"rhat": "0.9"}},
+            "sampling.rhat is 0.9; it must be above 1 and at most 1,000,000, such as 1.01.",
+        ),
         (
             {"sampling": {"chains": 0}},
             "sampling.chains is 0; it must be at least 1 and at most 1,024, such as 4.",
@@ -126,7 +129,10 @@ def test_all_errors_are_told_at_once() -> None:
             {"sampling": {"chains": "2.5"}},
             "sampling.chains is 2.5; it must be a whole number, at least 1 and at most 1,024, suc",
         ),
-        ({"sampling": {"thin": 0}}, "sampling.thin is 0; it must be at least 1."),
+        (
+            {"sampling": {"thin": 0}},
+            "sampling.thin is 0; it must be at least 1 and at most 500,000,000.",
+        ),
         ({"sampling": {"thin": "x" * 99}}, "sampling.thin is 'xxxxxxxxxx"),
         ({"sampling": 3}, "sampling is 3; it must be a table."),
         ({"models": 3}, "models is 3; it must be a list."),

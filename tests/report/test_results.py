@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from report.estimates import NAMES, estimate, provenance, spec, table
+from report.estimates import NAMES, estimate, provenance, spec, table, write
 from unikat.errors import OutputError
 from unikat.report import files, results
-from unikat.report.results import FILES, REGISTRY, load, write, write_report
+from unikat.report.results import FILES, REGISTRY, load, write_report
 from unikat.report.summary import RESULT_SCHEMA
 
 
@@ -31,7 +31,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def test_all_files_are_written_for_the_owner_alone(folder: Path) -> None:
     written = {*FILES} - {REGISTRY}
-    assert {path.name for path in folder.iterdir()} == written
+    assert {path.name for path in folder.iterdir()} == written | {".unikat"}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for name in written:
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600, name
@@ -53,6 +53,7 @@ def test_result_json_has_the_promised_keys(folder: Path) -> None:
         "population_size": 150_000,
         "n_incomplete": 0,
         "missing": "integrate",
+        "n_combinations": 18.0 * 2 * 9 * 12 * 4,
     }
     for name in ("tau1", "tau2", "tau1_expected", "tau2_expected"):
         assert set(result[name]) == {

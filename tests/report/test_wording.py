@@ -16,6 +16,7 @@ from unikat.data import CellTable, Key
 from unikat.models import newcomer
 from unikat.report import limits, wording
 from unikat.report.summary import Result, summarise
+from unikat.report.track_record import track_record
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,18 +34,24 @@ def few_complete_uniques() -> CellTable:
     return CellTable.from_codes(codes, keys, 50_000)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/assumptions-and-limits.md"])
-def test_the_error_of_the_model_is_said_in_the_same_words(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "models"),
+    [
+        ("README.md", ("latent-class",)),
+        ("docs/assumptions-and-limits.md", ("latent-class", "hdp", "gom")),
+    ],
+)
+def test_the_error_of_the_model_is_said_in_the_same_words(name: str, models: Any) -> None:
     text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
-    assert limits.MODEL_ERROR in text
+    for model in models:
+        assert track_record(model, {}, dense=False).sentence in text
     assert "safe side" not in text
     assert "if the model is right" in text
 
 
 def test_the_report_says_the_error_of_the_model() -> None:
     said = dict(limits.limits(result()))["The answer depends on the model"]
-    assert limits.MODEL_ERROR in said
-    for words in ("140 samples", "4% too high on average", "in 98 of them", "31% too high"):
+    for words in ("140 samples", "4% too high on average", "in 98 of the 140 samples"):
         assert words in said
 
 
@@ -65,18 +72,19 @@ def test_incomplete_records_count_among_those_that_may_be_unique() -> None:
     found = replace(found, tau1=summary(np.linspace(150.0, 420.0, 500)))
     facts = summarise(found, spec(), provenance())
     assert (facts.sample.n_uniques, facts.records.n_judged) == (5, 505)
-    words = "505 records that are, or may be, unique in this file"
+    words = "5 sample uniques and 500 incomplete records in this file"
     for text in (facts.sentences["answer"], facts.sentences["tau2"]):
         assert words in text
     shares = [float(share) for share in re.findall(r"([0-9.]+)%", wording.share(facts))]
     assert len(shares) == 4
     assert max(shares) <= 100
-    assert "the unique records" not in wording.share(facts)
+    assert "sample uniques" not in wording.share(facts)
+    assert facts.sample.n_at_risk == facts.records.n_judged
 
 
 def test_complete_records_are_unique_without_a_may() -> None:
     facts = result()
-    words = f"{facts.sample.n_uniques:,} records that are unique in this file"
+    words = f"{facts.sample.n_uniques:,} sample uniques in this file"
     assert words in facts.sentences["answer"]
     assert words in facts.sentences["tau2"]
 
@@ -94,17 +102,18 @@ def one_of_each(missing: str = "integrate") -> Result:
     return replace(facts, sample=replace(facts.sample, missing=missing))
 
 
-@pytest.mark.parametrize("missing", ["integrate", "level"])
-def test_one_is_no_several(missing: str) -> None:
-    facts = one_of_each(missing)
+def test_one_is_no_several() -> None:
+    facts = one_of_each()
     assert (facts.records.n_judged, facts.sample.n_incomplete) == (1, 1)
     said = wording.sentences(facts)
     assert not re.search(SEVERAL, " ".join(said.values()))
-    assert said["answer"].startswith("Of the 1 incomplete record that may be unique, about 1 ")
-    assert "links the 1 record that is, or may be, unique in this file to" in said["tau2"]
+    assert said["answer"].startswith("Of the 1 incomplete record in this file, about 1 is unique ")
+    assert "links the 1 incomplete record in this file to" in said["tau2"]
     assert "would be right about 1 time (95% interval 1 to 1)." in said["tau2"]
-    value = "record has a missing key (1 value);" if missing == "integrate" else "value is missing;"
-    assert f"1 {value}" in said["sample.n_incomplete"]
+    assert "1 record has a missing key (1 value);" in said["sample.n_incomplete"]
+    said = wording.sentences(one_of_each("level"))
+    assert not re.search(SEVERAL, " ".join(said.values()))
+    assert "1 value is missing;" in said["sample.n_incomplete"]
 
 
 def test_one_unique_record_in_a_known_population() -> None:
@@ -112,9 +121,9 @@ def test_one_unique_record_in_a_known_population() -> None:
     keys = [Key.of_size("A", 2), Key.of_size("B", 3)]
     found = estimate(CellTable.from_codes(codes, keys, 3), known=True)
     facts = summarise(replace(found, tau2=summary(np.ones(9))), spec(), provenance())
-    assert "so the 1 record that is unique in the file is unique in" in facts.sentences["answer"]
+    assert "so the 1 sample unique is unique in the population" in facts.sentences["answer"]
     assert facts.sentences["tau2"].endswith("would be right 1 time.")
-    assert facts.sentences["sample.n_uniques"].startswith("1 record is the only one in the file")
+    assert facts.sentences["sample.n_uniques"].startswith("1 sample unique: a record that is alone")
 
 
 def test_an_unconverged_answer_begins_with_that() -> None:
@@ -204,5 +213,5 @@ def test_the_documentation_says_what_differs_from_the_paper() -> None:
 
 def test_the_documentation_says_how_fine_record_risks_are() -> None:
     flat = " ".join((ROOT / "docs" / "results.md").read_text(encoding="utf-8").split())
-    for words in ("64 bins", "100,000 patterns", "12 or more", "fewer draws than r1"):
+    for words in ("64 bins", "100,000 patterns", "12 or more", "between 0 and the record's r1"):
         assert words in flat, words

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from report.estimates import estimate, provenance, spec, table
+from report.estimates import estimate, provenance, spec, table, write
 from unikat.provenance import AssessmentSpec
 from unikat.report.html import render
-from unikat.report.results import load, write
+from unikat.report.results import load
 from unikat.report.summary import Result, spec_of, summarise
 from unikat.report.wording import chain_means
 from unikat.report.zeros_facts import (

@@ -10,6 +10,7 @@ import pytest
 from risk.test_compare import HERE, KEYS, some_table
 from risk.test_designs import people
 from risk.toy_model import Toy
+from unikat.data.checks import table_warnings
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
@@ -23,8 +24,7 @@ from unikat.models.latent_class import LatentClass
 from unikat.models.loglinear import LogLinear
 from unikat.risk import auto as module
 from unikat.risk import compare as comparing
-from unikat.risk.auto import Means, decided
-from unikat.risk.bootstrap import observer_for
+from unikat.risk.auto import Execution, decided
 from unikat.risk.calibrate import posterior, prior
 from unikat.risk.compare import Candidate, ComparisonSettings, Store, compare
 from unikat.risk.estimate import assess
@@ -32,6 +32,7 @@ from unikat.risk.evaluate import Fit, Job, run_job
 from unikat.risk.held_out import HeldOutScore, split
 from unikat.risk.matches import Matches
 from unikat.risk.measures import RiskMeasures
+from unikat.risk.observe import observer_for
 
 RIGHT, WRONG = "toy:prior=0.3", "toy:prior=0.3:independent=true"
 
@@ -65,9 +66,9 @@ def auto(*candidates: str, **options: Any) -> Auto:
     return Auto(candidates=candidates, **{"evidence_seconds": 0.4 * len(candidates)} | options)
 
 
-def chosen(model: Any, table: Any = None, seed: int = 1, **means: Any) -> Any:
+def chosen(model: Any, table: Any = None, seed: int = 1, **execution: Any) -> Any:
     table = some_table() if table is None else table
-    return decided(model, table, seed=seed, means=Means(**{"workers": HERE} | means))
+    return decided(model, table, seed=seed, execution=Execution(**{"workers": HERE} | execution))
 
 
 def same(one: Any, other: Any) -> None:
@@ -199,9 +200,10 @@ def test_candidates_that_refuse_the_table_are_listed():
     assert refused == {"model": "refusing", "reason": "This model needs other records."}
 
 
-def test_what_would_take_too_long_is_not_fitted():
-    """144 combinations in 5 microseconds, half of those set aside."""
-    found = chosen(auto(RIGHT, "loglinear", evidence_seconds=1e-5))
+def test_what_would_take_too_long_is_not_fitted(monkeypatch):
+    """144 combinations in half a millisecond, half of what is set aside."""
+    monkeypatch.setattr(module, "WALK_COST", 1e4)
+    found = chosen(auto(RIGHT, "loglinear", evidence_seconds=1e-3))
     (refused,) = found.told.values["not_fitted"]
     assert refused["model"] == "loglinear"
     assert "144 combinations" in refused["reason"]
@@ -231,7 +233,7 @@ def test_work_is_counted(seconds, sweeps):
 def test_more_seconds_are_more_sweeps():
     """Where a fit ends by its limit and not by convergence."""
     counted = []
-    for seconds in (1e-9, 0.12):
+    for seconds in (1e-3, 0.12):
         found = chosen(auto("latent-class", evidence_seconds=seconds))
         counted.append(rows(found)["latent-class"])
     assert [row["converged"] for row in counted] == [False, False]
@@ -274,14 +276,23 @@ def test_a_second_call_goes_on_where_the_first_was(tmp_path, monkeypatch):
 
 
 def test_what_is_done_is_told():
-    stages, notes, events = [], [], []
+    stages, estimates, events = [], [], []
+    fits = []
+
+    def preliminary(estimate: Any) -> None:
+        fits.append(len(stages))
+        estimates.append(estimate)
+
     chosen(
-        auto(WRONG, "refusing", RIGHT), stage=stages.append, note=notes.append,
+        auto("refusing", WRONG, RIGHT), stage=stages.append, preliminary=preliminary,
         progress=events.append,
     )  # fmt: skip
-    (first,) = notes
-    assert first.startswith("First answer, before it is checked")
-    assert stages[0].startswith("Candidate 1 of 3: toy:prior=0.3:independent=true")
+    # Of the first candidate that can be fitted, before its held-out records are predicted.
+    (first,) = estimates
+    assert first.draws.model.name == "toy"
+    assert stages[fits[0] - 1].startswith("Candidate 2 of 3")
+    assert "all records" in stages[fits[0] - 1]
+    assert any("toy:prior=0.3:independent=true" in stage for stage in stages)
     assert stages[-1].startswith("Candidate 3 of 3")
     assert events
 
@@ -339,39 +350,9 @@ def test_a_half_without_uniques_tells_nothing():
     np.testing.assert_allclose(found.weights, prior(2).ravel(), rtol=1e-9)
 
 
-# --- levels that the file cannot all have -----------------------------------------------------
-
-
-def rare(n_once: int, n_levels: int, n: int = 100) -> CellTable:
-    """Keys A: n_once levels occur once, the others have the rest; B: two levels."""
-    a = np.concatenate((np.arange(n_once), np.full(n - n_once, n_once)))
-    keys = [Key.of_size("A", n_levels), Key.of_size("B", 2)]
-    return CellTable.from_codes(np.column_stack((a, np.arange(n) % 2)), keys, 5000)
-
-
-def test_keys_with_many_levels_that_occur_once_are_warned_of():
-    (warning,) = module._rare_levels(rare(30, 31))
-    assert warning.startswith("30 of the 31 levels of A occur once in the file")
-    assert "codebook" in warning
-    # Up to one in twenty records there may be.
-    assert module._rare_levels(rare(5, 6)) == ()
-    assert len(module._rare_levels(rare(6, 7))) == 1
-
-
-def test_a_codebook_with_other_levels_is_believed():
-    assert module._rare_levels(rare(30, 32)) == ()
-
-
-def test_missing_keys_are_no_level():
-    table = rare(30, 31)
-    codes = table.cells[table.record_cell].copy()
-    codes[50:90, 0] = -1
-    fewer = CellTable.from_codes(codes, table.keys, 5000)
-    (warning,) = module._rare_levels(fewer)
-    assert warning.startswith("30 of the 31")
-
-
-def test_the_warning_comes_with_the_choice():
-    found = chosen(auto("toy"), rare(30, 31))
-    (warning,) = found.told.warnings
-    assert "levels of A occur once" in warning
+def test_what_the_table_says_of_its_keys_is_not_said_again_with_the_choice():
+    once = np.minimum(np.arange(100), 30)
+    keys = [Key.of_size("A", 31), Key.of_size("B", 2)]
+    table = CellTable.from_codes(np.column_stack((once, np.arange(100) % 2)), keys, 5000)
+    assert len(table_warnings(table)) == 1
+    assert chosen(auto("toy"), table).told.warnings == ()

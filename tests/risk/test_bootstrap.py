@@ -14,8 +14,9 @@ from unikat.data.table import CellTable
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import Stream
 from unikat.models.loglinear import LogLinear
-from unikat.risk.bootstrap import Bootstrapped, observer_for
+from unikat.risk.bootstrap import Bootstrapped
 from unikat.risk.measures import RiskMeasures
+from unikat.risk.observe import observer_for
 from unikat.zeros.diagram import build, possible
 
 N_LEVELS = (6, 5)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from risk.toy_model import Toy
+from unikat.data.checks import table_warnings
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import OutputError, SpecError
@@ -86,6 +87,14 @@ def test_the_risk_is_that_of_an_assessment(plain):
     risk = plain.models[1].risk
     assert (risk.tau1, risk.tau2) == (estimate.tau1, estimate.tau2)
     assert risk.tau1_deviation == pytest.approx(draws.retained("tau1").std())
+
+
+def test_an_identifier_is_warned_of_under_every_model():
+    keys = [Key.of_size("ID", 90), KEYS[1]]
+    table = CellTable.from_codes([[i % 90, i % 12] for i in range(100)], keys, 1500)
+    found = compare([RIGHT], table, replace(SETTINGS, held_out=0.0), workers=HERE)
+    said = [text for text in found.models[0].risk.warnings if "identifier" in text]
+    assert said == list(table_warnings(table)) != []
 
 
 def test_numbers_do_not_depend_on_workers(plain):

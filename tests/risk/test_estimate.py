@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from unikat.data.checks import table_warnings
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
+from unikat.models.hdp import HDP
 from unikat.risk import estimate
 from unikat.risk.estimate import assess, known_exactly
 from unikat.risk.measures import RiskMeasures
@@ -70,7 +72,8 @@ def random_totals(table: CellTable, n_draws: int) -> tuple[Any, np.ndarray]:
         for c in range(table.n_cells):
             histogram[c] = np.bincount(bins[:, c], minlength=n_bins)
     totals.key_draws[:] = 4
-    totals.key_drop[:] = rng.random(totals.key_drop.shape)
+    totals.key_whole[:] = rng.random(len(totals.key_whole))
+    totals.key_rest[:] = totals.key_whole[:, None] * rng.random(totals.key_rest.shape)
     return totals, risks
 
 
@@ -96,7 +99,7 @@ def test_summaries_are_those_of_the_retained_draws(level):
     # What is not monitored is diagnosed here.
     assert result.tau1_expected.rhat == diagnose(scalars["tau1_expected"][:, 2:]).rhat
     assert result.converged
-    assert result.warnings == ()
+    assert result.warnings == table_warnings(table)
 
 
 def test_record_risks_are_means_and_quantiles_of_the_draws():
@@ -120,7 +123,8 @@ def test_record_risks_are_means_and_quantiles_of_the_draws():
             assert gap.max() < 2.0 / n_bins
     assert (result.r2_lower <= result.r2).all()
     assert (result.r2 <= result.r2_upper).all()
-    np.testing.assert_allclose(result.key_drop[unique], totals.key_drop / 4)
+    share = totals.key_rest / totals.key_whole[:, None]
+    np.testing.assert_allclose(result.key_drop[unique], result.r1[unique][:, None] * (1 - share))
     assert np.isnan(result.key_drop[~unique]).all()
 
 
@@ -132,6 +136,18 @@ def test_quantiles_of_a_degenerate_histogram():
     for quantile in estimate.histogram_quantiles(histogram, (0.025, 0.5, 1.0)):
         assert 0.0 <= quantile[0] <= (1 / 8) ** 2
         assert (7 / 8) ** 2 <= quantile[1] <= 1.0
+
+
+@pytest.mark.parametrize("population", [100, 5000])
+def test_an_identifier_is_warned_of_once_with_and_without_a_model(population):
+    keys = [Key.of_size("ID", 90), Key.of_size("B", 3)]
+    table = CellTable.from_codes([[i % 90, i % 3] for i in range(100)], keys, population)
+    draws = None
+    if population > 100:
+        totals, _ = random_totals(table, 9)
+        draws = draws_of(table, some_draws(), totals)
+    (warning,) = assess(draws, table).warnings
+    assert warning.startswith("ID has 90 levels in 100 records")
 
 
 def test_draws_that_have_not_converged_carry_a_warning():
@@ -199,7 +215,8 @@ def test_a_wildcard_census():
     assert by_cell == {(-1, 0): 0.5, (0, 0): 0.5, (0, 1): 1.0}
     assert result.tau1.mean == 1.0
     assert any("1 record(s) with a combination of their own" in w for w in result.warnings)
-    assert not assess(None, table_of([[0, 0], [0, 1]], 2, "wildcard")).warnings
+    whole = table_of([[0, 0], [0, 1]], 2, "wildcard")
+    assert assess(None, whole).warnings == table_warnings(whole)
 
 
 def test_records_that_wildcards_mask_are_told_of():
@@ -220,3 +237,16 @@ def test_impossible_levels_are_refused(level):
 def test_draws_are_needed_where_the_risk_is_not_known():
     with pytest.raises(SpecError, match="no draws"):
         assess(None, table_of())
+
+
+@pytest.mark.parametrize("name", ["tau1", "tau2"])
+def test_draws_that_are_no_numbers_give_no_result(name):
+    table = table_of()
+    totals, _ = random_totals(table, 400)
+    scalars = some_draws()
+    scalars[name][1, -1] = np.nan
+    draws = replace(draws_of(table, scalars, totals), model=HDP())
+    with pytest.raises(
+        SpecError, match=r"The model hdp .*probabilities that are no numbers.* nearer"
+    ):
+        assess(draws, table)

@@ -115,7 +115,7 @@ def test_a_failure_is_recorded_and_the_rest_goes_on():
     failed = next(score for score in found.scores if score.error)
     assert failed.tau1 is None
     assert failed.n_uniques > 0
-    assert (events[0].done, events[0].seconds_left) == (0, None)
+    assert (events[0].done, events[0].time_left) == (0, None)
     assert (events[-1].done, events[-1].total, events[-1].failed) == (4, 4, 2)
 
 
@@ -155,7 +155,7 @@ def test_an_interrupt_within_a_fit_is_no_result(monkeypatch):
     def interrupted(*arguments: Any, **options: Any) -> Any:
         return replace(sample(*arguments, **options), stop_reason="interrupted")
 
-    monkeypatch.setattr("unikat.risk.evaluate.sample", interrupted)
+    monkeypatch.setattr("unikat.risk.fit.sample", interrupted)
     with pytest.raises(KeyboardInterrupt):
         evaluate(people(60), {"toy": Toy()}, study(), workers=HERE)
 

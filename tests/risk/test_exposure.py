@@ -283,13 +283,12 @@ def test_risks_of_every_record_and_every_key_left_out(model, missing, telling):
             for k in range(parts_of)
             if n_uniques * k // parts_of <= u < n_uniques * (k + 1) // parts_of
         )
-        drop = totals.key_drop[u] / totals.key_draws[part]
+        drop = (totals.key_whole[u] - totals.key_rest[u]) / totals.key_draws[part]
         for j in range(3):
             margin = cell.copy()
             margin[j] = -1
-            # As `_unique_margins` counts: by the patterns as they are.
-            rest = [k for k in range(3) if k != j]
-            alone = (records[:, rest] == cell[rest]).all(axis=1).sum() == 1
+            agree = (records == margin) | (records < 0) | (margin < 0)
+            alone = agree.all(axis=1).sum() == 1
             lost = r1 - (exact(margin, 1)[0] if alone else 0.0)
             np.testing.assert_allclose(drop[j], lost, rtol=1e-9, atol=1e-12)
         u += 1
@@ -374,7 +373,7 @@ def test_a_models_error_scales_the_chances_of_all_classes(telling):
     looked = totals.key_draws[totals.key_draws > 0]
     parts = np.arange(17) * len(uniques) // 16
     part = np.array([np.searchsorted(parts, u, side="right") - 1 for u in range(len(uniques))])
-    drop = totals.key_drop / totals.key_draws[part][:, None]
+    drop = (totals.key_whole[:, None] - totals.key_rest) / totals.key_draws[part][:, None]
     assert len(looked) == len(uniques)
     for margin, u, j in zip(
         measures.margins, measures.margin_unique, measures.margin_key, strict=True

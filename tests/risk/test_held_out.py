@@ -148,6 +148,24 @@ def test_differences_are_paired_and_over_records_both_allow():
     assert (best.mean, best.standard_error, best.n_records) == (0.0, 0.0, 6)
 
 
+def test_models_with_as_many_impossible_records_are_compared_over_the_others():
+    """No one of these is above the best, whichever records are impossible to it."""
+    counts = [1, 1, 4, 4]
+    # Over its own records the first has the higher mean: the hard record is impossible to it.
+    one = score([-math.inf, -1.0, -2.0, -2.1], counts)
+    two = score([-9.0, -math.inf, -1.9, -2.0], counts)
+    refuted = score([-math.inf, -math.inf, -0.1, -0.1], counts)
+    assert one.n_zero == two.n_zero == 1
+    assert one.mean > two.mean
+    assert best_score([one, two, refuted]) == 1
+    found = differences([one, two, refuted])
+    assert found[0].mean == pytest.approx(-0.1)
+    assert found[0].n_records == 8
+    assert found[1].mean == 0.0
+    # Ranked after the others, whatever it finds of the records that are left.
+    assert found[2].mean > 0.0
+
+
 def test_scores_of_nothing_and_of_one():
     nothing: HeldOutScore = score([-math.inf], [2])
     assert nothing.n_zero == 2

@@ -13,9 +13,9 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
-from unikat.risk.bootstrap import observer_for
 from unikat.risk.estimate import _record_risk
 from unikat.risk.measures import RiskMeasures
+from unikat.risk.observe import observer_for
 
 LEVELS = (2, 3, 2)
 KEYS = [Key.of_size(f"K{j}", n) for j, n in enumerate(LEVELS)]
@@ -80,6 +80,14 @@ def observe(table: CellTable) -> tuple[RiskMeasures, Any, list[Any], list[Any]]:
 COMPLETE = [[0, 0, 0], [0, 0, 0], [0, 1, 1], [1, 2, 0], [1, 2, 1], [0, 2, 1]]
 GAPS = [*COMPLETE, [0, -1, 1], [0, -1, 1], [-1, -1, 0], [1, 2, -1]]
 POPULATION = 60
+
+
+def falls(totals: Any) -> Any:
+    """Mean fall of r1 by sample unique and key, over the draws that leave keys out."""
+    n, parts = len(totals.key_whole), len(totals.key_draws)
+    part = np.array([p for p in range(parts) for _ in range(n * p // parts, n * (p + 1) // parts)])
+    drop = totals.key_whole[:, None] - totals.key_rest
+    return drop / totals.key_draws[part][:, None]
 
 
 def risks(p: float, unobserved: int, count: int) -> tuple[float, float]:
@@ -210,11 +218,8 @@ def test_risk_that_is_lost_with_a_key():
         measures.observe(Stream(5, 0, sweep), Independence(), state, None, totals)
     unobserved = POPULATION - len(COMPLETE)
     uniques = table.cells[table.unique]
-    n, parts = len(uniques), len(totals.key_draws)
     records = np.array(COMPLETE)
-    for u, cell in enumerate(uniques):
-        part = next(p for p in range(parts) if n * p // parts <= u < n * (p + 1) // parts)
-        drop = totals.key_drop[u] / totals.key_draws[part]
+    for cell, drop in zip(uniques, falls(totals), strict=True):
         for j in range(len(LEVELS)):
             margin = cell.copy()
             margin[j] = -1
@@ -278,17 +283,14 @@ def test_a_key_left_out_of_a_poisson_population() -> None:
     totals = measures.start()
     for sweep in range(200):
         measures.observe(Stream(5, 0, sweep), Poisson(), (theta, table.cells), None, totals)
-    n_parts = len(totals.key_draws)
-    for u, cell in enumerate(table.cells):
-        part = next(p for p in range(n_parts) if 4 * p // n_parts <= u < 4 * (p + 1) // n_parts)
+    for cell, drop in zip(table.cells, falls(totals), strict=True):
         for j in range(3):
             margin = [-1 if k == j else x for k, x in enumerate(cell)]
             rest = np.delete(table.cells, j, axis=1)
             alone = (rest == np.delete(cell, j)).all(axis=1).sum() == 1
             p = probability((theta, None), cell)
             without = math.exp(-8.0 * probability((theta, None), margin)) if alone else 0.0
-            fall = totals.key_drop[u, j] / totals.key_draws[part]
-            assert math.isclose(fall, math.exp(-8.0 * p) - without, rel_tol=1e-9)
+            assert math.isclose(drop[j], math.exp(-8.0 * p) - without, rel_tol=1e-9)
 
 
 class Erring(Independence):
@@ -341,12 +343,9 @@ def test_a_key_left_out_joins_cells_without_a_record():
     for sweep in range(1, 101):
         measures.observe(Stream(5, 0, sweep), Erring(), state, None, totals)
     uniques, records = table.cells[table.unique], np.array(COMPLETE)
-    n, parts = len(uniques), len(totals.key_draws)
     unobserved = POPULATION - len(COMPLETE)
     joined = 0
-    for u, cell in enumerate(uniques):
-        part = next(p for p in range(parts) if n * p // parts <= u < n * (p + 1) // parts)
-        drop = totals.key_drop[u] / totals.key_draws[part]
+    for cell, drop in zip(uniques, falls(totals), strict=True):
         p = probability(state, cell)
         for j in range(len(LEVELS)):
             margin = cell.copy()

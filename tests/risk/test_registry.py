@@ -51,6 +51,7 @@ def test_levels_are_matched_by_their_labels():
     assert found.surveyed[cell].tolist() == [2, 2, 1, 0, 1]
     assert found.shown[cell].tolist() == [2, 2, 1, 1, 1]
     assert found.unique[cell].tolist() == [False, False, True, True, False]
+    assert found.possible[cell].tolist() == [False, False, True, True, False]
     assert not found.unknown.any()
 
 
@@ -58,16 +59,31 @@ def test_levels_that_the_survey_does_not_have():
     ages = ("ancient", "child", "old")
     found = Registry.of(registry_table([[0, 0], [1, 2], [1, 1], [1, 1]], ages), survey())
     assert found.unknown[found.record_cell].tolist() == [True, False, False, False]
-    assert found.unique[found.record_cell].tolist() == [False, True, False, False]
+    # The record of an unknown level is unique in the registry, whatever the survey knows.
+    assert found.unique[found.record_cell].tolist() == [True, True, False, False]
+    assert found.possible[found.record_cell].tolist() == [False, True, False, False]
     assert found.surveyed[found.record_cell].tolist() == [0, 1, 1, 1]
     with pytest.raises(DataError, match="coded in the same way"):
         Registry.of(registry_table([[0, 0]], ages), survey())
 
 
-def test_a_record_unique_in_the_registry_that_the_survey_has_twice_is_not_unique():
-    found = Registry.of(registry_table([[0, 1]]), survey())
-    assert found.surveyed.tolist() == [2]
-    assert not found.unique.any()
+def test_a_record_unique_in_the_registry_that_the_survey_has_twice():
+    """It is unique in the registry, and cannot be so in the population: r1 is 0."""
+    table = survey()
+    found = Registry.of(registry_table([[0, 1], [0, 2]]), table)
+    cell = found.record_cell
+    assert found.surveyed[cell].tolist() == [2, 1]
+    assert found.unique[cell].tolist() == [True, True]
+    assert found.shared[cell].tolist() == [True, False]
+    assert found.possible[cell].tolist() == [False, True]
+    observer = RegistryMeasures(measures=RiskMeasures.of(table), registry=found)
+    draws = sample(
+        Toy(), table, observer, seed=2, plan=Plan(n_chains=1, stop=StopRule(max_sweeps=60))
+    )
+    risk = registry_risk(draws, found)
+    assert [risk.r1[cell[0]], risk.r1_lower[cell[0]], risk.r1_upper[cell[0]]] == [0.0, 0.0, 0.0]
+    assert 0.0 < risk.r1[cell[1]] < 1.0
+    assert risk.r2[cell[0]] <= 0.5
 
 
 def test_quantiles_and_other_keys_are_refused():
@@ -97,7 +113,7 @@ def test_sums_are_those_of_the_cells_one_by_one():
             chance *= 1.0 - registry.coverage[c]
             shown = int(registry.shown[c])
             expected[3, c] += weight
-            r1 = math.exp(45 * math.log1p(-chance)) if registry.unique[c] else 0.0
+            r1 = math.exp(45 * math.log1p(-chance)) if registry.possible[c] else 0.0
             expected[0, c] += weight * r1
             expected[1, c] += weight * naive.match_risk(45, float(chance), shown)
             expected[2, c] += weight * 45 * chance
@@ -136,7 +152,7 @@ def differences(*, known_coverage: bool) -> list[float]:
         measures.observe(Stream(repeat, 0, 1), Toy(), state, None, totals)
         population = np.bincount(units, minlength=400)
         # Where the survey has the combination too, the risk is cautious, and not tested here.
-        judged = registry.unique & (registry.surveyed == 0)
+        judged = registry.possible & (registry.surveyed == 0)
         truth = population[registry.cells[judged] @ [40, 1]] == 1
         r1 = totals.r1[judged] / totals.weight[judged]
         difference.append(float(r1.sum() - truth.sum()))
@@ -180,7 +196,7 @@ def test_summary_of_draws():
     risk = registry_risk(draws, registry)
     assert 0 <= risk.tau1.lower <= risk.tau1.mean <= risk.tau1.upper <= 2
     assert np.isnan(risk.r1).tolist() == (~registry.unique).tolist()
-    unique = registry.unique
+    unique = registry.possible
     assert (risk.r1_lower[unique] <= risk.r1[unique]).all()
     assert (risk.r1[unique] <= risk.r1_upper[unique]).all()
     assert (risk.population >= registry.shown).all()
@@ -242,6 +258,7 @@ def test_what_a_key_that_is_missing_leaves_open():
     assert found.surveyed[cell].tolist() == [2, 2, 1, 0, 3, 3]
     assert found.counts[cell].tolist() == [2, 2, 1, 1, 1, 1]
     assert found.unique[cell].tolist() == [False, False, True, True, False, False]
+    assert found.complete[cell].tolist() == [True, True, True, True, False, False]
 
 
 def test_numbers_are_levels_however_they_are_written():
@@ -321,7 +338,7 @@ def test_the_error_of_the_model_is_told_by_what_both_files_look_at():
         differences.append(
             float((totals.unseen / totals.weight - (true - registry.counts))[judged].sum())
         )
-        unique = judged & registry.unique
+        unique = judged & registry.possible
         risks.append(float((totals.r1 / totals.weight - (true == 1))[unique].sum()))
     limit = stats.norm.isf(FALSE_ALARM / 2)
     assert abs(z_score(differences)) < limit
@@ -340,9 +357,9 @@ def test_chance_is_not_taken_for_coverage():
         CellTable.from_codes(units[rng.random(size) < 0.1], keys, size),
         CellTable.from_codes(units[chosen], keys, size),
     )
-    expected = np.bincount(units @ [levels, 1])[registry.cells @ [levels, 1]][registry.unique]
+    expected = np.bincount(units @ [levels, 1])[registry.cells @ [levels, 1]][registry.possible]
     found, true = (
         float(np.exp(-(1.0 - coverage) * expected).sum())
-        for coverage in (registry.coverage[registry.unique], 0.1)
+        for coverage in (registry.coverage[registry.possible], 0.1)
     )
     assert true < found < 1.15 * true

@@ -155,7 +155,7 @@ def test_labels_and_rows_within_others():
     [
         ({"A": ["1"], "E": ["1"]}, "the column 'E' is no key"),
         ({"A": ["1"], "a": ["1"]}, "Did you mean 'A'"),
-        ({"A": ["1", "7"]}, "row 2: 'A' has no level '7'"),
+        ({"A": ["1", "7"]}, "row 2: the entry of 'A' is no level of it"),
         ({"A": ["1", None], "B": ["*", ""]}, "row 2: every field is blank"),
         ({"A": []}, "has no rows"),
     ],

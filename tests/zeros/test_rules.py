@@ -129,7 +129,7 @@ def test_key_against_key(keys):
         ("CODE «<» 2", "values and labels of 'CODE' are different numbers"),
         ("CODE == «1»", "means several levels of 'CODE'"),
         ("AGE «==» AGE", "compared with itself"),
-        ("AGE «<» AGEG", "not certain for the levels '0' of 'AGE' and '<15' of 'AGEG'"),
+        ("AGE «<» AGEG", "not certain for the level '0' of 'AGE' and the level '<15' of 'AGEG'"),
         ("AGE < 14 and\nSEX == «3»\nor AGE > 80", "has no level 3"),
         ("AGE < 14 and\t\tSEX == «3»", "has no level 3"),
         ("(" * 100 + "«(»AGE < 3" + ")" * 101, "nested more than 100 deep"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
+import json
 import os
 import sys
 import textwrap
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unikat.errors import OutputError
+from unikat.errors import OutputError, visible
 
 if TYPE_CHECKING:
     from unikat.report.evaluation_summary import EvaluationSummary
@@ -32,8 +35,29 @@ def quietly_closed() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def write_any_character() -> None:
+    """Let streams write escapes of the characters that the locale's encoding does not have."""
+    codecs.register_error("unikat", _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="unikat")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    # As JSON has them, so that --json writes JSON in every locale.
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+def tell(text: str) -> None:
+    """Print to standard error, without what a terminal would obey."""
+    click.echo(visible(text), err=True)
+
+
 def say(text: str = "") -> None:
     """Print to standard output; a reader that is gone is no reason to fail.
+
+    What a terminal would obey is printed as escapes, which JSON reads as the same text.
 
     Raises
     ------
@@ -42,7 +66,7 @@ def say(text: str = "") -> None:
     """
     try:
         with quietly_closed():
-            click.echo(text)
+            click.echo(visible(text))
     except OSError as error:
         raise OutputError(
             f"Cannot write to standard output: {error.strerror or error}. Files that were to be "
@@ -52,7 +76,7 @@ def say(text: str = "") -> None:
 
 def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
-    from unikat.report import choice, classics, fitted, wording
+    from unikat.report import choice, classics, fitted, track_record, wording
     from unikat.report.results import REPORT
 
     lines = ["", *_wrapped(wording.answer(result))]
@@ -62,11 +86,14 @@ def show(result: Result, folder: Path) -> None:
     rows: list[tuple[str, ...]] = [
         ("", "median", f"{level} interval", "R-hat"),
         ("τ1  unique in file and population", *_cells(result.tau1)),
-        ("τ2  correct links by an intruder", *_cells(result.tau2)),
+        ("τ2  correct matches by an intruder", *_cells(result.tau2)),
     ]
     if wording.kind(result).independent:
         # There are no chains that have to agree.
         rows = [row[:-1] for row in rows]
+    if track_record.of_result(result).doubted:
+        # Its interval is in the report, with what is known of it.
+        rows = [(*row[:2], *row[3:]) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines.append("")
     lines += [
@@ -89,9 +116,12 @@ def show(result: Result, folder: Path) -> None:
         lines += _wrapped(f"Impossible combinations: {' '.join(said)}")
     if table := classics.brief(result.classics):
         lines += ["", "The classic measures", *table, ""]
+        lines += _wrapped(result.sentences["classics.model"])
     for warning in result.warnings:
         lines += _wrapped(f"Note: {warning}")
-    lines += [f"Report: {folder / REPORT}", ""]
+    if result.stage == "final":
+        lines.append(f"Report: {folder / REPORT}")
+    lines.append("")
     say("\n".join(lines))
 
 
@@ -102,26 +132,32 @@ def ending(
     allow_unconverged: bool = False,
     remedy: str = "give the same command with --resume",
 ) -> int:
-    """Say how to go on with a run that is not finished, and give the exit code."""
+    """Say how to continue a run that is not finished, and give the exit code."""
+    from unikat.report.wording import more_time
+
+    if result.stage == "preliminary":
+        tell(
+            "Interrupted before a model was selected: this is the preliminary answer of one "
+            f"candidate. What was done is kept in {folder}; to continue, {remedy}."
+        )
+        return UNCONVERGED
     if result.converged:
         return DONE
     if result.stop_reason == "interrupted":
-        click.echo(f"Interrupted. What was done is in {folder}; to go on, {remedy}.", err=True)
+        tell(f"Interrupted. What was done is in {folder}; to continue, {remedy}.")
         return UNCONVERGED
-    click.echo(
-        f"Not converged ({result.stop_reason}). The results in {folder} are marked so; to go on, "
-        f"{remedy} and a higher limit.",
-        err=True,
+    tell(
+        f"Not converged ({result.stop_reason}). The results in {folder} are marked so. To "
+        f"continue, {remedy} and a higher limit. {more_time(result)}"
     )
     return DONE if allow_unconverged else UNCONVERGED
 
 
 def undecided(folder: Path, *, remedy: str = "give the same command with --resume") -> None:
     """Say how to go on after an interrupt before a model was chosen."""
-    click.echo(
-        "Interrupted before the model was chosen, so there is no answer yet. The fits that were "
-        f"done are kept in {folder}; to go on, {remedy}.",
-        err=True,
+    tell(
+        "Interrupted before a model was selected. The fits that were done are kept in "
+        f"{folder}; to continue, {remedy}."
     )
 
 
@@ -135,7 +171,7 @@ def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool =
         say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
         return
     lines = []
-    titles = ("τ1  unique in sample and population", "τ2  correct links by an intruder")
+    titles = ("τ1  unique in sample and population", "τ2  correct matches by an intruder")
     for measure, title in zip(("tau1", "tau2"), titles, strict=True):
         lines += ["", title, *_aligned([HEAD, *rows(summary.results, measure)])]
     lines.append("")
@@ -157,23 +193,19 @@ def evaluated(summary: EvaluationSummary, folder: Path, *, allow_unconverged: bo
 
     fits = counted(summary.n_fits, "fit")
     if not summary.complete:
-        click.echo(
+        tell(
             f"Interrupted after {summary.n_done:,} of {fits}. What was done is in {folder}; to go "
-            "on, give the same command with --resume.",
-            err=True,
+            "on, give the same command with --resume."
         )
         return UNCONVERGED
     if summary.n_failed:
-        click.echo(
-            f"{summary.n_failed:,} of {fits} failed; --resume tries what failed again.", err=True
-        )
+        tell(f"{summary.n_failed:,} of {fits} failed; --resume tries what failed again.")
         return FAILED if summary.n_failed == summary.n_fits else UNCONVERGED
     if summary.converged:
         return DONE
-    click.echo(
+    tell(
         f"{summary.n_unconverged:,} of {fits} did not converge. The results in {folder} are marked "
-        "so; raise the limits for better ones.",
-        err=True,
+        "so; raise the limits for better ones."
     )
     return DONE if allow_unconverged else UNCONVERGED
 

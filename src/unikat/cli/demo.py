@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from unikat.cli._output import UNCONVERGED, ending, say, show, undecided
-from unikat.cli._progress import watching
 
 
 @click.command()
@@ -19,22 +18,16 @@ from unikat.cli._progress import watching
 @click.option("--quiet", is_flag=True, help="Print the comparison alone.")
 def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
     """Simulate a town, sample it, assess the sample, and compare with the truth."""
-    from unikat.report.demo import compare, run_demo
-    from unikat.report.results import load
+    from unikat.jobs.assess import Unfinished
+    from unikat.jobs.demo import compare, run_demo
+    from unikat.jobs.progress import watching
 
-    with watching(quiet=quiet, stages=True) as watcher:
-        truth = run_demo(
-            out,
-            seed=seed,
-            overwrite=overwrite,
-            progress=None if watcher is None else watcher.progress,
-            stage=None if watcher is None else watcher.stage,
-            note=None if watcher is None else watcher.note,
-        )
-    if truth is None:
+    try:
+        with watching(not quiet) as watcher:
+            result, truth = run_demo(out, seed=seed, overwrite=overwrite, watcher=watcher)
+    except Unfinished:
         undecided(out, remedy="start again with --overwrite")
         return UNCONVERGED
-    result = load(out).result
     if not quiet:
         show(result, out)
     say(compare(result, truth))

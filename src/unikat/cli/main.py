@@ -5,36 +5,54 @@ Only click is imported here, so that `unikat --help` answers at once.
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 
 import click
 
 from unikat import __version__
-from unikat.cli._output import quietly_closed
+from unikat.cli._boundary import Stops, open_streams, quiet_libraries, stopping, tell_unforeseen
+from unikat.cli._output import quietly_closed, tell, write_any_character
 from unikat.cli.assess import assess
 from unikat.cli.compare import compare
 from unikat.cli.demo import demo
 from unikat.cli.evaluate import evaluate
 from unikat.cli.report import report
 from unikat.cli.zeros import zeros
-from unikat.errors import UnikatError
+from unikat.errors import OutputError, UnikatError, bounded
+from unikat.interrupts import left_behind
+from unikat.scratch import close_all
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
+_OF_SIGNALS = 128
+"""Added to the number of the signal that ended a run."""
 
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 error; 2 finished but not converged; 130 interrupted too early "
-    "to keep anything.",
+    "to keep anything; 143 ended by SIGTERM, what was done is kept.",
 )
 @click.version_option(__version__, prog_name="unikat")
-def cli() -> None:
+@click.option("--debug", is_flag=True, help="After an error that was not foreseen, show where it "
+              "arose; no value of the data is shown.")  # fmt: skip
+@click.pass_obj
+def cli(state: dict[str, bool] | None, debug: bool) -> None:
     """Tell how exposed a categorical microdata file is.
 
     How many records that are unique in the file are also unique in the population, which records
     and which variables carry that risk, and how sure that is. Everything stays on this machine.
     """
+    if state is not None:
+        state["debug"] = debug
+    try:
+        os.getcwd()
+    except OSError:
+        raise OutputError(
+            "The working folder no longer exists; change to another folder and start again."
+        ) from None
 
 
 cli.add_command(assess)
@@ -58,25 +76,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    open_streams()
     code: object = FAILED
-    with quietly_closed():
-        code = _answer(arguments)
-    return code if isinstance(code, int) else DONE
+    write_any_character()
+    with stopping() as stops, quiet_libraries(), quietly_closed():
+        code = _answer(arguments, stops)
+    found = code if isinstance(code, int) else DONE
+    if stops.number is not None:
+        found = _OF_SIGNALS + stops.number
+    if left_behind():
+        # Python would wait for compiled code, or end in the midst of it.
+        close_all()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(found)
+    return found
 
 
-def _answer(arguments: Sequence[str] | None) -> object:
+def _answer(arguments: Sequence[str] | None, stops: Stops) -> object:
     given = None if arguments is None else list(arguments)
+    state = {"debug": False}
     try:
-        return cli.main(given, prog_name="unikat", standalone_mode=False)
+        return cli.main(given, prog_name="unikat", standalone_mode=False, obj=state)
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        tell(bounded(said.getvalue().rstrip()))
         return FAILED
     except UnikatError as error:
-        click.echo(f"Error: {error}", err=True)
-        return FAILED
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("Interrupted; nothing was kept.", err=True)
+        if not stops.asked:
+            tell(f"Error: {error}")
+            return FAILED
+        # It reached the workers too, and the run ended by their loss.
+        click.echo("Interrupted. To go on, give the same command with --resume.", err=True)
         return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        return _interrupted()
+    except click.Abort as error:
+        # Click takes the end of a file for Ctrl-C.
+        if not isinstance(error.__cause__, EOFError):
+            return _interrupted()
+        tell_unforeseen(error.__cause__, debug=state["debug"])
+        return FAILED
+    except SystemExit as end:
+        return end.code
+    except BaseException as error:
+        if stops.asked:
+            return _interrupted()
+        tell_unforeseen(error, debug=state["debug"])
+        return FAILED
+
+
+def _interrupted() -> int:
+    click.echo("Interrupted; nothing was kept. What earlier runs had kept is as it was.", err=True)
+    return INTERRUPTED
 
 
 if __name__ == "__main__":

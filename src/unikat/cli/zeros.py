@@ -7,26 +7,12 @@ from typing import Any
 
 import click
 
-from unikat.cli._options import (
-    KEYS,
-    READING,
-    READING_PLACES,
-    ZEROS,
-    Command,
-    add_options,
-    given,
-    meant,
-    put,
-    put_zeros,
-    whole_number,
-)
+from unikat.cli._options import given, options
 from unikat.cli._output import DONE, FAILED, say
-from unikat.cli._progress import watching
 from unikat.errors import SpecError
+from unikat.jobs.options import ZerosCommandOptions
 
-
-def _options(command: Command) -> Command:
-    return add_options(command, (KEYS, ZEROS[0], *READING))
+_options = options(ZerosCommandOptions, "unikat.provenance.AssessmentSpec")
 
 
 @click.group()
@@ -46,7 +32,7 @@ def zeros() -> None:
               help="Write the number of every row that breaks a rule.")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace FILE.csv.")
 @click.option("--quiet", is_flag=True, help="Print errors alone.")
-def check(source: Path, rows: Path | None, **options: Any) -> int:
+def check(source: Path, rows: Path | None, **values: Any) -> int:
     """Tell how many rows of FILE break which rule.
 
     The exit code is 0 if no row breaks a rule, else 1. No value of a record is shown.
@@ -54,15 +40,15 @@ def check(source: Path, rows: Path | None, **options: Any) -> int:
     from unikat.report.zeros import check as run
     from unikat.report.zeros import check_file, check_lines, write_rows
 
+    spec = _spec(source, values)
     if rows is not None:
-        check_file(rows, overwrite=options["overwrite"])
-    with watching(quiet=options["quiet"]) as watcher:
-        if watcher is not None:
-            watcher.stage("Reading")
-        checked = run(_spec(source, options))
+        check_file(rows, overwrite=values["overwrite"], inputs=_inputs(source, spec, values))
+    with _watching(values) as watcher:
+        watcher.stage("Reading")
+        checked = run(spec)
     if rows is not None:
-        write_rows(checked, rows, overwrite=options["overwrite"])
-    if not options["quiet"]:
+        write_rows(checked, rows, overwrite=values["overwrite"])
+    if not values["quiet"]:
         say("\n".join(check_lines(checked)))
     return FAILED if checked.n_records else DONE
 
@@ -74,20 +60,21 @@ def check(source: Path, rows: Path | None, **options: Any) -> int:
               help="Table to write, .csv or .parquet.")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the table.")
 @click.option("--quiet", is_flag=True, help="Print errors alone.")
-def disjoint(source: Path, out: Path, **options: Any) -> int:
+def disjoint(source: Path, out: Path, **values: Any) -> int:
     """Write the rules as a table of combinations that do not overlap.
 
     A column per key of FILE holds the label of a level; a blank stands for any. The form is that
     of other programs, and --zeros reads it back.
     """
     from unikat.report.wording import counted
-    from unikat.report.zeros import write_disjoint
+    from unikat.report.zeros import check_file, write_disjoint
 
-    with watching(quiet=options["quiet"]) as watcher:
-        if watcher is not None:
-            watcher.stage("Reading")
-        n = write_disjoint(_spec(source, options), out, overwrite=options["overwrite"])
-    if not options["quiet"]:
+    spec = _spec(source, values)
+    check_file(out, overwrite=values["overwrite"], inputs=_inputs(source, spec, values))
+    with _watching(values) as watcher:
+        watcher.stage("Reading")
+        n = write_disjoint(spec, out, overwrite=values["overwrite"])
+    if not values["quiet"]:
         say(f"{counted(n, 'combination')} that do{'es' if n == 1 else ''} not overlap: {out}")
     return DONE
 
@@ -104,7 +91,7 @@ def disjoint(source: Path, out: Path, **options: Any) -> int:
 @click.option("--active", is_flag=True, help="Write rules that hold; without it they are comments.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE.toml.")
 @click.option("--quiet", is_flag=True, help="Print errors alone.")
-def suggest(source: Path, out: Path | None, together: str, most: str, **options: Any) -> int:
+def suggest(source: Path, out: Path | None, together: str, most: str, **values: Any) -> int:
     """Look for combinations that no record of FILE has although many are expected.
 
     They may be impossible, rare, or left out when the sample was drawn: you judge. Those that
@@ -117,18 +104,18 @@ def suggest(source: Path, out: Path | None, together: str, most: str, **options:
         write_suggestions,
     )
 
-    at_most = whole_number("--together", together.strip())
+    at_most = _number("--together", together)
     if at_most not in (2, 3):
         raise SpecError(f"--together {together} must be 2 or 3: keys that are looked at together.")
-    n_most = whole_number("--most", most.strip())
+    n_most = _number("--most", most)
     if n_most < 1:
         raise SpecError(f"--most {most} must be at least 1, such as 100.")
+    spec = _spec(source, values)
     if out is not None:
-        check_rules_file(out, overwrite=options["overwrite"])
-    spec = _spec(source, options)
-    with watching(quiet=options["quiet"]) as watcher:
-        if watcher is not None:
-            watcher.stage("Looking")
+        inputs = _inputs(source, spec, values)
+        check_rules_file(out, overwrite=values["overwrite"], inputs=inputs)
+    with _watching(values) as watcher:
+        watcher.stage("Looking")
         table, found = find_suggestions(spec, together=at_most, most=n_most)
     if out is not None:
         write_suggestions(
@@ -136,25 +123,40 @@ def suggest(source: Path, out: Path | None, together: str, most: str, **options:
             found,
             out,
             data=spec.data.path.name,
-            active=options["active"],
-            overwrite=options["overwrite"],
+            active=values["active"],
+            overwrite=values["overwrite"],
             together=at_most,
         )
-    if not options["quiet"]:
+    if not values["quiet"]:
         say("\n".join(suggestion_lines(table, found, together=at_most, most=n_most)))
     return DONE
 
 
-def _spec(source: Path, options: dict[str, Any]) -> Any:
-    from unikat._toml import read_toml
+def _inputs(source: Path, spec: Any, values: dict[str, Any]) -> list[Path]:
+    """Files that are read, none of which may be written."""
+    from unikat.report.folder import inputs_of
+
+    return [source, *map(Path, filter(None, [values["zeros"]])), *inputs_of(spec)]
+
+
+def _watching(values: dict[str, Any]) -> Any:
+    from unikat.jobs.progress import watching
+
+    return watching(not values["quiet"])
+
+
+def _number(option: str, text: str) -> int:
+    from unikat.specification import whole_number
+
+    try:
+        return int(str(whole_number(text)))
+    except ValueError as error:
+        raise SpecError(f"{option}: {error}.") from None
+
+
+def _spec(source: Path, values: dict[str, Any]) -> Any:
+    from unikat.jobs.specify import specify
     from unikat.provenance import AssessmentSpec
 
-    from_file = source.suffix.lower() == ".toml"
-    values: dict[str, Any] = read_toml(source) if from_file else {"data": {"path": str(source)}}
-    for name, value in given(options, READING_PLACES).items():
-        put(values, READING_PLACES[name], meant(name, value), source)
-    put_zeros(values, {"zeros_conflict": None, **options}, source)
-    where = str(source) if from_file else "The command line"
-    return AssessmentSpec.parse(
-        values, where=where, folder=source.resolve().parent if from_file else None
-    )
+    given_values = given(ZerosCommandOptions, values)
+    return specify(AssessmentSpec, ZerosCommandOptions, source, given_values, shell=True)[0]

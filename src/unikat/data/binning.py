@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,12 +11,13 @@ from math import isfinite
 from typing import Literal, TypeAlias
 
 from unikat.data.design import CLASS
-from unikat.errors import DataError, SpecError, suggest
+from unikat.data.names import column_hint
+from unikat.errors import DataError, SpecError, brief, suggest, visible
 
 RuleName: TypeAlias = Literal["quantile", "width", "cut"]
 
 _SPEC = re.compile(r"(?P<name>.+):\s*(?P<rule>\w+)\s*\((?P<arguments>[^()]*)\)\s*", re.DOTALL)
-_EXAMPLES = "NAME:quantile(10), NAME:width(5) or NAME:cut(0,1000,5000)"
+_EXAMPLES = "'NAME:quantile(10)', 'NAME:width(5)' or 'NAME:cut(0,1000,5000)'"
 MOST_BINS = 10_000
 """Most edges of a rule; more would not be a coarsening."""
 
@@ -57,7 +59,9 @@ def parse_keys(keys: str | Sequence[str], columns: Sequence[str], source: str) -
         items = list(keys)
         if not all(isinstance(item, str) for item in items):
             raise SpecError("keys must be names of columns (strings), such as ['AGE', 'SEX'].")
-    specs = [_parse(item.strip(), columns, source) for item in items if item.strip()]
+    items = [item.strip() for item in items if item.strip()]
+    confirmed = any(_column(item, columns) in columns for item in items)
+    specs = [_parse(item, columns, source, confirmed=confirmed) for item in items]
     if not specs:
         raise SpecError(
             "There are no keys. Name the key variables, those an intruder may know, such as "
@@ -67,8 +71,8 @@ def parse_keys(keys: str | Sequence[str], columns: Sequence[str], source: str) -
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise SpecError(
-            f"Key {twice[0]!r} is listed more than once; list each key variable once, with one "
-            "binning rule at most."
+            f"Key {brief(twice[0])!r} is listed more than once; list each key variable once, with "
+            "one binning rule at most."
         )
     if CLASS in names:
         raise SpecError(
@@ -77,8 +81,8 @@ def parse_keys(keys: str | Sequence[str], columns: Sequence[str], source: str) -
         )
     if len(specs) == 1:
         raise SpecError(
-            f"Only one key ({names[0]!r}) is given. The risk comes from combinations of keys; "
-            "give at least two key variables."
+            f"Only one key ({brief(names[0])!r}) is given. The risk comes from combinations of "
+            "keys; give at least two key variables."
         )
     return specs
 
@@ -94,28 +98,29 @@ def _split(text: str) -> list[str]:
     return [*items, text[start:]]
 
 
-def _parse(item: str, columns: Sequence[str], source: str) -> KeySpec:
+def _column(item: str, columns: Sequence[str]) -> str:
+    """Column that a key specification names, whether it is there or not."""
+    match = None if item in columns else _SPEC.fullmatch(item)
+    return match["name"].strip() if match else item
+
+
+def _parse(item: str, columns: Sequence[str], source: str, *, confirmed: bool) -> KeySpec:
     if item in columns:
         return KeySpec(name=item)
     match = _SPEC.fullmatch(item)
-    name = match["name"].strip() if match else item
+    name = _column(item, columns)
     if match is None and ":" in item and item.rpartition(":")[0].strip() in columns:
-        raise SpecError(f"The binning rule in {item!r} is malformed; write {_EXAMPLES}.")
+        raise SpecError(f"The binning rule in {brief(item)!r} is malformed; write {_EXAMPLES}.")
     if name not in columns:
         raise DataError(
-            f"{source} has no column {name!r}.{suggest(name, columns)} "
-            f"It has {len(columns)} column(s){_listing(columns)}."
+            f"{source} has no column {brief(name)!r}."
+            + column_hint(name, columns, confirmed=confirmed)
         )
     return KeySpec(name=name, rule=_rule(match, item) if match else None)
 
 
-def _listing(columns: Sequence[str]) -> str:
-    shown = ", ".join(columns[:20])
-    return f": {shown}{', ...' if len(columns) > 20 else ''}" if columns else ""
-
-
 def _rule(match: re.Match[str], item: str) -> Rule:
-    name = match["rule"].lower()
+    name, said = match["rule"].lower(), brief(item)
     arguments = [part.strip() for part in match["arguments"].split(",")]
     try:
         numbers = tuple(float(part) for part in arguments)
@@ -123,7 +128,7 @@ def _rule(match: re.Match[str], item: str) -> Rule:
         numbers = ()
     if not numbers or not all(map(isfinite, numbers)):
         raise SpecError(
-            f"The binning rule in {item!r} is malformed: numbers are expected between the "
+            f"The binning rule in {said!r} is malformed: numbers are expected between the "
             f"parentheses; write {_EXAMPLES}."
         )
     rule: RuleName
@@ -131,26 +136,37 @@ def _rule(match: re.Match[str], item: str) -> Rule:
         rule = "quantile"
         if len(numbers) != 1 or not numbers[0].is_integer() or not 2 <= numbers[0] <= MOST_BINS:
             raise SpecError(
-                f"{item!r}: quantile takes one whole number of bins from 2 to {MOST_BINS:,}, "
+                f"{said!r}: quantile takes one whole number of bins from 2 to {MOST_BINS:,}, "
                 "such as quantile(10)."
             )
     elif name == "width":
         rule = "width"
         if len(numbers) != 1 or numbers[0] <= 0:
-            raise SpecError(f"{item!r}: width takes one number above 0, such as width(5).")
+            raise SpecError(f"{said!r}: width takes one number above 0, such as width(5).")
     elif name == "cut":
         rule = "cut"
         if len(numbers) > MOST_BINS or any(a >= b for a, b in pairwise(numbers)):
             raise SpecError(
-                f"{item!r}: the edges of cut must increase from left to right (and be at most "
+                f"{said!r}: the edges of cut must increase from left to right (and be at most "
                 f"{MOST_BINS:,}), such as cut(0,1000,5000)."
             )
     else:
         raise SpecError(
-            f"{item!r}: the binning rule {name!r} is not known; write {_EXAMPLES}."
+            f"{said!r}: the binning rule {brief(name)!r} is not known; write {_EXAMPLES}."
             + suggest(name, ("quantile", "width", "cut"))
         )
     return Rule(rule=rule, arguments=numbers, text=f"{name}({','.join(arguments)})")
+
+
+def grouped(name: str, rule: str) -> str:
+    """Return a key with a rule of binning as a shell takes it.
+
+    Examples
+    --------
+    >>> print(grouped("AGE", "width(5)"))
+    'AGE:width(5)'
+    """
+    return shlex.quote(visible(brief(f"{name}:{rule}")))
 
 
 def width_sql(number: str, width: float) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unikat.errors import DataError, SpecError, suggest
+from unikat._json import parse_json
+from unikat._toml import parse_toml, why_not_read
+from unikat.data.numbers import number_meant
+from unikat.errors import DataError, SpecError, brief, has_surrogates, suggest
 
 _FIELDS = ("levels", "labels", "missing")
+_LARGEST = 2**63
+"""Whole numbers of files are smaller."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,43 +70,45 @@ def load_codebook(source: str | PathLike[str] | Mapping[str, Any] | None) -> dic
     if isinstance(source, Mapping):
         tree, name = source, "The codebook"
     else:
-        tree, name = _load(Path(source)), f"The codebook {Path(source).name}"
-    if not isinstance(tree, Mapping):
+        tree, name = _load(Path(source)), f"The codebook {brief(Path(source).name)}"
+    if not isinstance(tree, Mapping) or not all(isinstance(variable, str) for variable in tree):
         raise SpecError(f"{name} must be a table of variables, such as {{'SEX': {{...}}}}.")
     return {
-        variable: _entry(f"{name}, {variable!r}", said)
+        variable: _entry(f"{name}, {brief(variable)!r}", said)
         for variable, said in tree.items()
         if isinstance(said, Mapping) and not variable.startswith("_")
     }
 
 
 def _load(path: Path) -> Any:
+    name = f"The codebook {brief(path.name)}"
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = why_not_read(error)
         raise DataError(
-            f"The codebook {path} cannot be opened ({error.strerror}); check its path."
+            f"The codebook {brief(str(path))} cannot be opened ({why}); check its path."
         ) from None
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"The codebook {path.name} is not UTF-8 text; save it as UTF-8.") from None
+        raise DataError(f"{name} is not UTF-8 text; save it as UTF-8.") from None
+    is_toml = path.suffix.lower() == ".toml"
     try:
-        return tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"The codebook {path.name} is not valid JSON (line {error.lineno}: {error.msg})."
-        ) from None
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"The codebook {path.name} is not valid TOML ({error}).") from None
+        return parse_toml(text) if is_toml else parse_json(text)
+    except ValueError as error:
+        wrong = "is not valid TOML" if is_toml else "cannot be read"
+        raise DataError(f"{name} {wrong}: {error}.") from None
 
 
 def _entry(where: str, said: Mapping[str, Any]) -> Entry:
     said = {part: value for part, value in said.items() if part not in ("_", "description")}
     if not any(part in said for part in _FIELDS):
         return Entry(labels=_labels(where, said, None))
-    strange = next((part for part in said if part not in _FIELDS), None)
+    strange = next((str(part) for part in said if part not in _FIELDS), None)
     if strange is not None:
         raise SpecError(
-            f"{where}: {strange!r} is not known beside {', '.join(_FIELDS)}."
+            f"{where}: {brief(strange)!r} is not known beside {', '.join(_FIELDS)}."
             + suggest(strange, _FIELDS)
         )
     levels = _values(where, "levels", said["levels"]) if "levels" in said else None
@@ -124,13 +129,33 @@ def _values(where: str, part: str, value: object) -> tuple[object, ...]:
         raise SpecError(f"{where}: {part} must be a list, such as [1, 2, 9].")
     if not all(isinstance(item, (str, int, float)) for item in value):
         raise SpecError(f"{where}: {part} must hold numbers, strings or true/false only.")
+    for item in value:
+        _check_value(where, part, item)
     return tuple(value)
+
+
+def _check_value(where: str, part: str, item: object) -> None:
+    """Refuse what no column holds and no result can be written with."""
+    if isinstance(item, str) and has_surrogates(item):
+        raise SpecError(
+            f"{where}: a text in {part} is no Unicode text (it has half of a character, a lone "
+            "surrogate); write it again."
+        )
+    if isinstance(item, (Mapping, list, tuple)):
+        raise SpecError(f"{where}: {part} must hold a text for each level, no list and no table.")
+    too_long = isinstance(item, int) and number_meant(item) is None
+    if too_long or (
+        part != "missing" and isinstance(item, (int, float)) and not abs(item) < _LARGEST
+    ):
+        raise SpecError(f"{where}: {part} holds a number that is not finite or too large.")
 
 
 def _labels(where: str, said: object, levels: tuple[object, ...] | None) -> dict[str, str]:
     if said is None:
         return {}
     if isinstance(said, Mapping):
+        for text in (*said.keys(), *said.values()):
+            _check_value(where, "labels", text)
         return {str(level): str(label) for level, label in said.items()}
     if isinstance(said, str) or not isinstance(said, Sequence):
         raise SpecError(f"{where}: labels must be a table from level to label, or a list.")
@@ -139,4 +164,6 @@ def _labels(where: str, said: object, levels: tuple[object, ...] | None) -> dict
             f"{where}: labels given as a list go with levels, one label per level; there are "
             f"{len(said)} labels and {0 if levels is None else len(levels)} levels."
         )
+    for label in said:
+        _check_value(where, "labels", label)
     return {str(level): str(label) for level, label in zip(levels, said, strict=True)}

@@ -10,7 +10,7 @@ from operator import index
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
-from unikat.errors import SpecError
+from unikat.errors import SpecError, brief, check_column_name, option
 
 LARGEST_POPULATION = 2**62
 """Population sizes stay below this, so that sums and differences of counts fit in 64 bits."""
@@ -118,6 +118,8 @@ class Design:
     relative_weights: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("weights", "inclusion", "strata"):
+            check_column_name(name, getattr(self, name))
         if self.weights is not None and self.inclusion is not None:
             raise SpecError(
                 "Weights and inclusion probabilities are both named; a weight is the inverse of a "
@@ -127,8 +129,8 @@ class Design:
         if self.stratum_sizes is not None:
             if self.strata is None:
                 raise SpecError(
-                    "Sizes of strata are given, but no column of strata; name it (strata=... or "
-                    "--strata)."
+                    "Sizes of strata are given, but no column of strata; name it: "
+                    f"{option('strata', 'COLUMN')}."
                 )
             if weighted:
                 raise SpecError(
@@ -139,12 +141,15 @@ class Design:
             object.__setattr__(self, "stratum_sizes", sizes)
         elif self.strata is not None and not weighted:
             raise SpecError(
-                f"The strata are in column {self.strata!r}, but not how many units of the "
-                "population each has. Give the sizes of the strata (stratum_sizes=... or "
-                "--stratum-sizes FILE), or a column of weights (weights=... or --weights)."
+                f"The strata are in column {brief(self.strata)!r}, but not how many units of the "
+                f"population each has. Give the sizes of the strata: {option('stratum_sizes')}, "
+                f"or a column of weights: {option('weights', 'COLUMN')}."
             )
         if self.relative_weights and self.weights is None:
-            raise SpecError("relative_weights is about weights, and no column of weights is named.")
+            raise SpecError(
+                f"{option('relative_weights', True)} is about weights, and no column of weights is "
+                "named."
+            )
         known = self.stratum_sizes is not None or (weighted and not self.relative_weights)
         if self.population_size is not None or not known:
             object.__setattr__(self, "population_size", _population_size(self.population_size))
@@ -171,7 +176,7 @@ def _population_size(value: object) -> int:
         raise SpecError(
             "The population size is needed: the number of units (persons, households, ...) in "
             "the population from which the sample was drawn, for example from the census. Give "
-            "it as population_size=... or --population-size."
+            f"it: {option('population_size')}."
         )
     rule = "The population size must be a whole number of units"
     try:

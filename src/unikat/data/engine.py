@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unikat.errors import DataError, SpecError
+from unikat.errors import DataError, SpecError, option
+from unikat.interrupts import stopped_by
+from unikat.scratch import scratch_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,6 +27,11 @@ def quoted(text: str) -> str:
 def literals(texts: Sequence[str]) -> str:
     """SQL list of string literals."""
     return "[" + ", ".join(map(quoted, texts)) + "]"
+
+
+def pattern(path: Path) -> str:
+    """Pattern that fits this file alone: DuckDB takes every path as a pattern."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
 
 
 @contextmanager
@@ -56,37 +63,53 @@ def session(
 
     if threads is not None and threads < 1:
         raise SpecError(f"threads must be at least 1; got {threads}.")
-    with tempfile.TemporaryDirectory(prefix="unikat-", ignore_cleanup_errors=True) as scratch:
+    with scratch_folder() as scratch, translated(name):
+        work = scratch / "work.duckdb"
         connection = duckdb.connect(
-            str(Path(scratch) / "work.duckdb"),
+            str(work),
             # Extensions would be fetched from the internet.
             config={
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
-                "temp_directory": str(Path(scratch) / "spill"),
+                "temp_directory": str(scratch / "spill"),
                 "preserve_insertion_order": True,
             },
         )
+        if os.name == "posix":
+            # It stays open, and is gone when the process is, however it ends.
+            work.unlink()
         try:
             try:
                 connection.execute(f"SET memory_limit = {quoted(str(memory_limit))}")
             except duckdb.Error:
                 raise SpecError(
-                    f"memory_limit={memory_limit!r} is not a size; write a number and a unit, "
-                    "such as '500MB' or '2GB'."
+                    f"The memory limit {memory_limit!r} is not a size; write a number and a unit, "
+                    f"such as {option('memory_limit', '2GB')}."
                 ) from None
             if threads is not None:
                 connection.execute(f"SET threads = {int(threads)}")
-            connection.execute("SET enable_progress_bar = false")
+            _hide_progress(connection)
             # The order matters: what is allowed must be named before access is closed.
-            connection.execute(f"SET allowed_directories = {literals([scratch])}")
-            connection.execute(f"SET allowed_paths = {literals([str(file) for file in files])}")
+            connection.execute(f"SET allowed_directories = {literals([str(scratch)])}")
+            connection.execute(f"SET allowed_paths = {literals(_spellings(files))}")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
-            with translated(name):
+            with stopped_by(connection.interrupt):
                 yield connection
         finally:
             connection.close()
+
+
+def _hide_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """Switch DuckDB's own bar off, where there is one."""
+    shown = connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()
+    # In a notebook without ipywidgets there is none, and DuckDB refuses any setting.
+    if shown[0][0]:
+        connection.execute("SET enable_progress_bar = false")
+
+
+def _spellings(files: Sequence[Path]) -> list[str]:
+    return list(dict.fromkeys(text for file in files for text in (str(file), pattern(file))))
 
 
 @contextmanager
@@ -98,9 +121,9 @@ def translated(name: str) -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException:
         raise DataError(
-            f"{name} needs more memory than allowed, even with spilling to disk. Raise the memory "
-            "limit (memory_limit='4GB'), use fewer threads or fewer levels, or set TMPDIR to a "
-            "disk with more room."
+            f"{name} needs more memory than allowed, even with spilling to disk. Raise the limit "
+            f"with {option('memory_limit', '4GB')}, use fewer threads or fewer levels, or set "
+            "TMPDIR to a disk with more room."
         ) from None
     except duckdb.Error as error:
         raise DataError(_explain(name, str(error), type(error).__name__)) from None
@@ -112,13 +135,14 @@ def _explain(name: str, message: str, kind: str) -> str:
     if re.search(r"utf-?8|unicode", message, re.IGNORECASE):
         return (
             f"{where}: the text is not UTF-8. Say how it is encoded, for example "
-            "encoding='latin-1' or encoding='cp1252', or save it as UTF-8."
+            f"{option('encoding', 'latin-1')}, or cp1252, or save it as UTF-8."
         )
     found = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
     if found:
         return (
             f"{where}: the header names {found[1]} columns but the line has {found[2]} fields. "
-            "Check the line, or give the delimiter if another one is used (delimiter=';')."
+            "Check the line, or give the delimiter if another one is used: "
+            f"{option('delimiter', ';')}."
         )
     if "unterminated quote" in message:
         return (
@@ -136,5 +160,5 @@ def _explain(name: str, message: str, kind: str) -> str:
         return f"{name}: its files do not all have the same columns; read them one at a time."
     return (
         f"{where} cannot be read ({kind}). The file may be damaged or not of the format its name "
-        "says; write it again from its source, or name the format with format='csv', 'parquet', ..."
+        f"says; write it again from its source, or name the format: {option('format', 'csv')}."
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from unikat.errors import SpecError
+from unikat.errors import SpecError, brief
 
 MISSING = -1
 """Code of a missing key in every array of codes."""
+
+MOST_LEVELS = 100_000
+"""Most levels of a key: more than this is a measurement or an identifier."""
 
 MISSING_LABEL = "missing"
 """Label of the level that stands for missing values when missing is a level of its own."""
@@ -30,11 +33,14 @@ class Key:
         What each level is called in reports, one per level.
     binning
         The rule that made the levels from numbers, such as ``"width(5)"``, or None.
+    private
+        Codes of the levels that only the records tell, no codebook and no binning rule. Error
+        messages do not name them.
 
     Raises
     ------
     SpecError
-        If levels and labels do not pair up, or a level is repeated.
+        If levels and labels do not pair up, a level is repeated, or there are too many.
 
     Examples
     --------
@@ -46,15 +52,20 @@ class Key:
     levels: tuple[object, ...]
     labels: tuple[str, ...]
     binning: str | None = None
+    private: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # A level for missing values comes on top.
+        _check_number(self.name, sum(level is not None for level in self.levels))
         if len(self.levels) != len(self.labels):
             raise SpecError(
-                f"Key {self.name!r} has {len(self.levels)} levels but {len(self.labels)} labels; "
-                "give one label per level."
+                f"Key {brief(self.name)!r} has {len(self.levels)} levels but {len(self.labels)} "
+                "labels; give one label per level."
             )
         if len(set(self.levels)) != len(self.levels):
-            raise SpecError(f"Key {self.name!r} lists a level more than once; list each once.")
+            raise SpecError(
+                f"Key {brief(self.name)!r} lists a level more than once; list each once."
+            )
 
     @property
     def n_levels(self) -> int:
@@ -69,8 +80,18 @@ class Key:
     @classmethod
     def of_size(cls, name: str, n_levels: int) -> Key:
         """Key whose levels are the integers 0 .. n_levels-1, as simulated data have them."""
+        _check_number(name, n_levels)
         return cls(
             name=name,
             levels=tuple(range(n_levels)),
             labels=tuple(str(level) for level in range(n_levels)),
+        )
+
+
+def _check_number(name: str, n_levels: int) -> None:
+    """Refuse more levels than a key may have (SpecError), before anything is made of them."""
+    if n_levels > MOST_LEVELS:
+        raise SpecError(
+            f"Key {brief(name)!r} has {n_levels:,} levels; a key may have at most {MOST_LEVELS:,}. "
+            "Use a coarser classification."
         )

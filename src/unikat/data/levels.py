@@ -13,20 +13,19 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from unikat.data.binning import KeySpec, bin_label, edges_sql, width_sql
+from unikat.data.binning import KeySpec, bin_label, edges_sql, grouped, width_sql
 from unikat.data.codebook import Entry
+from unikat.data.decimals import decimal_hint, find_decimal, number_sql
 from unikat.data.engine import quoted
-from unikat.data.keys import MISSING_LABEL, Key
+from unikat.data.keys import MISSING_LABEL, MOST_LEVELS, Key
 from unikat.data.numbers import date_shown, number_meant, number_of, number_shown, rounded_shown
 from unikat.data.sources import Declared, Source
 from unikat.data.table import Missing
-from unikat.errors import DataError, SpecError
+from unikat.errors import DataError, SpecError, brief, option
 
 if TYPE_CHECKING:
     import duckdb
 
-MOST_LEVELS = 100_000
-"""Most levels of a key: more than this is a measurement or an identifier."""
 _FEW_RECORDS = 10
 """Up to so many records, levels that are all different do not make an identifier."""
 _DENSE = 4_096
@@ -134,7 +133,8 @@ def _refuse_empty_rows(
     raise DataError(
         f"{source.name}: {n:,} row(s) have all {len(coded)} keys missing (data rows "
         f"{shown}{', ...' if n > len(first) else ''}, counted from 1). Such rows say nothing of "
-        "their risk; remove them, add keys, or treat missing values as a level (missing='level')."
+        "their risk; remove them, add keys, or take missing values as a level: "
+        f"{option('missing', 'level')}."
     )
 
 
@@ -164,7 +164,8 @@ class _Column:
             *self.entry.missing,
             *missing_values.get(spec.name, ()),
         )
-        self.where = f"{source.name}, key {spec.name!r}"
+        self.decimal = source.decimal
+        self.where = f"{source.name}, key {brief(spec.name)!r}"
         self.whole = False
         self.edges: list[float] | None = None
         self.width: float | None = None
@@ -192,11 +193,12 @@ class _Column:
         elif self.kind == "number":
             broken = self._count(f"{clean} <> floor({clean}) OR abs({clean}) >= 2^53")
             if broken:
+                name = self.spec.name
                 raise DataError(
                     f"{self.where}: the column holds decimal numbers ({broken:,} values are not "
                     "whole), which are not levels. Group them, for example "
-                    f"{self.spec.name}:quantile(10), {self.spec.name}:width(5) or "
-                    f"{self.spec.name}:cut(0,1000,5000), or round them beforehand."
+                    f"{grouped(name, 'quantile(10)')}, {grouped(name, 'width(5)')} or "
+                    f"{grouped(name, 'cut(0,1000,5000)')}, or round them beforehand."
                 )
             self.clean_sql = f"({clean})::BIGINT"
             self.kind = "integer"
@@ -207,8 +209,8 @@ class _Column:
         raise DataError(
             f"{self.where} has {number} levels in {self.n_records:,} rows; a key may have at most "
             f"{MOST_LEVELS:,}. If it identifies units, leave it out of the keys; if it is a "
-            f"measurement, group it, for example {name}:quantile(10) or {name}:width(5); if it is "
-            "a detailed classification, use a coarser one."
+            f"measurement, group it, for example {grouped(name, 'quantile(10)')} or "
+            f"{grouped(name, 'width(5)')}; if it is a detailed classification, use a coarser one."
         )
 
     def refuse_constant(self) -> None:
@@ -236,6 +238,7 @@ class _Column:
             numbers = [number_of(value) for value in values]
             dense = max(numbers) - min(numbers) < _DENSE
         levels, labels = self._named(values)
+        private = self._private(values)
         if missing == "level" and n_missing:
             levels, labels = [*levels, None], [*labels, MISSING_LABEL]
         rule = self.spec.rule
@@ -245,6 +248,7 @@ class _Column:
                 levels=tuple(levels),
                 labels=tuple(labels),
                 binning=rule.text if rule else None,
+                private=private,
             ),
             clean_sql=self.clean_sql,
             value_sql=self.value_sql,
@@ -271,7 +275,7 @@ class _Column:
             if self.spec.rule is None or self.spec.rule.rule != "quantile":
                 raise DataError(
                     f"{self.where} holds dates or times, which are not levels. Convert them to "
-                    f"the year, or group them with {self.spec.name}:quantile(10)."
+                    f"the year, or group them with {grouped(self.spec.name, 'quantile(10)')}."
                 )
             return "date"
         raise DataError(
@@ -304,15 +308,20 @@ class _Column:
         rule = self.spec.rule
         assert rule is not None
         raw = self.clean_sql
-        number = f"TRY_CAST({raw} AS DOUBLE)" if self.kind == "text" else f"({raw})::DOUBLE"
-        broken = self._count(
-            f"({raw}) IS NOT NULL AND ({number} IS NULL OR NOT isfinite({number}))"
-        )
+        decimal = find_decimal(self.connection, raw, self.decimal) if self.kind == "text" else "."
+        number = number_sql(raw, decimal) if self.kind == "text" else f"({raw})::DOUBLE"
+        wrong = f"({raw}) IS NOT NULL AND ({number} IS NULL OR NOT isfinite({number}))"
+        broken = self._count(wrong)
         if broken:
+            remedy = (
+                "Correct them, or name their codes as missing values: "
+                f"{option('missing_values', [-9])}."
+            )
+            if self.kind == "text":
+                remedy = decimal_hint(self.connection, raw, wrong, decimal) or remedy
             raise DataError(
-                f"{self.where}: {broken:,} value(s) are not finite numbers, so {rule.text} cannot "
-                "group them. Correct them, or name their codes as missing values "
-                f"(missing_values={{{self.spec.name!r}: [...]}})."
+                f"{self.where}: {broken:,} value(s) are not finite numbers, so "
+                f"{brief(rule.text)} cannot group them. {remedy}"
             )
         self.whole = self.kind != "date" and not self._count(f"{number} <> floor({number})")
         self.clean_sql = number
@@ -322,8 +331,8 @@ class _Column:
             largest = self._count_of(f"max(abs({number}))") or 0.0
             if largest / self.width > 2**53:
                 raise SpecError(
-                    f"{self.where}: the width of {rule.text} is too small for the size of the "
-                    "numbers; take a larger one."
+                    f"{self.where}: the width of {brief(rule.text)} is too small for the size of "
+                    "the numbers; take a larger one."
                 )
             self.value_sql = width_sql(name, self.width)
             return
@@ -367,7 +376,7 @@ class _Column:
                 f"{self.where} is different in every one of its {n_present:,} rows: it identifies "
                 "them (a name, number or address), and every record would be unique. Remove it "
                 f"from the keys, or group it if it is a number, for example "
-                f"{self.spec.name}:quantile(10)."
+                f"{grouped(self.spec.name, 'quantile(10)')}."
             )
 
     def _check_texts(self, counts: Mapping[object, int]) -> None:
@@ -381,9 +390,9 @@ class _Column:
             rows = sum(texts[token] for token in tokens)
             raise DataError(
                 f"{self.where}: {rows:,} record(s) hold {', '.join(tokens)}, which usually means "
-                "missing. If it does, say so with --missing-values "
-                f"{','.join(tokens)} (missing_values={tokens!r}); if it is a category of its own, "
-                f"name it among the levels or labels of {self.spec.name} in the codebook."
+                f"missing. If it does, say so: {option('missing_values', tokens)}. If it is a "
+                "category of its own, name it among the levels or labels of "
+                f"{brief(self.spec.name)} in the codebook."
             )
         known = {str(value) for value in counts} | {str(code) for code in self.missing_codes}
         known |= declared | _MISSING_TOKENS | {""}
@@ -408,6 +417,11 @@ class _Column:
         if self.spec.rule is not None or self.kind == "boolean":
             return sorted(counts, key=number_of)
         if self.entry.levels is not None:
+            if len(self.entry.levels) > MOST_LEVELS:
+                raise SpecError(
+                    f"{self.where}: the codebook declares {len(self.entry.levels):,} levels; a key "
+                    f"may have at most {MOST_LEVELS:,}. Use a coarser classification."
+                )
             declared = [self._as_value(level) for level in self.entry.levels]
             known = set(declared)
             outside = [value for value in counts if value not in known]
@@ -424,8 +438,12 @@ class _Column:
             return sorted(counts, key=lambda value: place.get(str(value), len(place)))
         if self.kind == "text":
             texts = [str(value) for value in counts]
-            if all(map(_NUMERIC_TEXT.fullmatch, texts)):
-                return sorted(counts, key=lambda value: (float(str(value)), str(value)))
+            if self.decimal == ",":
+                numbers = {text: text.replace(",", ".") for text in texts if "." not in text}
+            else:
+                numbers = {text: text for text in texts}
+            if all(_NUMERIC_TEXT.fullmatch(numbers.get(text, "")) for text in texts):
+                return sorted(counts, key=lambda value: (float(numbers[str(value)]), str(value)))
             return list[object](sorted(texts))
         return sorted(counts, key=number_of)
 
@@ -434,7 +452,7 @@ class _Column:
         if self.kind == "text":
             return str(level)
         number = number_meant(level)
-        if number is None or number != int(number):
+        if number is None or not isfinite(number) or number != int(number):
             raise SpecError(
                 f"{self.where} holds whole numbers, but a level declared in the codebook is none; "
                 "declare the levels as the codes that stand in the data."
@@ -453,6 +471,20 @@ class _Column:
         levels = [bool(v) for v in values] if self.kind == "boolean" else list(values)
         said = {**self.declared.labels, **self.entry.labels}
         return list(levels), [said.get(str(level), str(level)) for level in levels]
+
+    def _private(self, values: Sequence[object]) -> frozenset[int]:
+        """Codes of the levels that no codebook and no rule of binning tells."""
+        rule = self.spec.rule
+        if rule is not None:
+            # The edges of quantiles are values of records.
+            return frozenset(range(len(values)) if rule.rule == "quantile" else ())
+        declared = {str(level) for level in self.entry.levels or ()}
+        declared |= self.entry.labels.keys() | self.declared.labels.keys()
+        return frozenset(
+            code
+            for code, value in enumerate(values)
+            if self.kind != "boolean" and str(value) not in declared
+        )
 
     def _bin_labels(self, values: Sequence[object], show: Callable[[float], str]) -> list[str]:
         return [

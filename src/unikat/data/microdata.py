@@ -15,10 +15,12 @@ from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, quoted, session
 from unikat.data.keys import Key
 from unikat.data.levels import CodedKey, clean_rows
+from unikat.data.names import column_hint
 from unikat.data.sampling import codes_of, few_classes, make_sampling, numbers_of
 from unikat.data.sources import Source
 from unikat.data.table import CellTable, Missing
-from unikat.errors import DataError, suggest
+from unikat.errors import DataError, brief
+from unikat.interrupts import interruptible
 
 if TYPE_CHECKING:
     import duckdb
@@ -57,8 +59,10 @@ class Microdata:
     missing: Missing
     _source: Source = field(repr=False)
     _coded: tuple[CodedKey, ...] = field(repr=False)
+    _memory_limit: str = field(default=DEFAULT_MEMORY, repr=False)
 
-    def tabulate(self, memory_limit: str = DEFAULT_MEMORY, threads: int | None = None) -> CellTable:
+    @interruptible
+    def tabulate(self, memory_limit: str | None = None, threads: int | None = None) -> CellTable:
         """Count the occupied patterns of the keys.
 
         Rows are coded and packed into 64-bit words by DuckDB in a temporary file (8 bytes a row
@@ -69,7 +73,7 @@ class Microdata:
         Parameters
         ----------
         memory_limit
-            Memory that DuckDB may use, such as ``"1GB"``.
+            Memory that DuckDB may use, such as ``"1GB"``; None takes that of `read`.
         threads
             Number of threads; None takes all processors.
 
@@ -93,15 +97,19 @@ class Microdata:
         self._source.check_unchanged()
         words = _words([key.n_levels for key in self.keys])
         columns = columns_of([key.name for key in self.keys], self.design)
+        limit = self._memory_limit if memory_limit is None else memory_limit
         with session(
-            self._source.files, name=self.name, memory_limit=memory_limit, threads=threads
+            self._source.files, name=self.name, memory_limit=limit, threads=threads
         ) as connection:
             self._source.attach(connection, columns)
             places = {column: f"c{j}" for j, column in enumerate(columns)}
-            sampling, population_size = make_sampling(connection, self.design, places, self.name)
+            sampling, population_size = make_sampling(
+                connection, self.design, places, self.name, self._source.decimal
+            )
             self._pack(connection, words)
             cells_packed, counts = _group(connection, len(words))
             record_cell = self._match(connection, cells_packed)
+        self._source.delete_copies()
         table = CellTable(
             keys=self.keys,
             cells=_unpack(cells_packed, words, len(self.keys)),
@@ -219,19 +227,22 @@ class Microdata:
         [12.0, 7.5]
         """
         with self._attached(column) as connection:
-            return numbers_of(connection, "c0", column, self.name)
+            return numbers_of(connection, "c0", column, self.name, self._source.decimal)
 
     @contextmanager
     def _attached(self, column: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """Give a connection whose view ``source`` has the column as c0."""
         if column not in self._source.columns:
             raise DataError(
-                f"{self.name} has no column {column!r}.{suggest(column, self._source.columns)}"
+                f"{self.name} has no column {brief(column)!r}."
+                + column_hint(column, self._source.columns)
             )
         self._source.check_unchanged()
-        with session(self._source.files, name=self.name) as connection:
+        files, limit = self._source.files, self._memory_limit
+        with session(files, name=self.name, memory_limit=limit) as connection:
             self._source.attach(connection, [column])
             yield connection
+        self._source.delete_copies()
 
     def _pack(
         self, connection: duckdb.DuckDBPyConnection, words: Sequence[Sequence[_Digit]]

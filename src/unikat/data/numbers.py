@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+
+_LONGEST_NUMBER = 300
+"""Digits of a number: more do not fit in a float."""
 
 
 def number_meant(code: object) -> float | None:
     """Return a missing code or declared level as a number, None if it is none."""
-    if isinstance(code, (int, float)):
+    if isinstance(code, float):
         return code
+    if isinstance(code, int):
+        return code if abs(code) < 10**_LONGEST_NUMBER else None
+    text = str(code)
+    if len(text) > _LONGEST_NUMBER:
+        return None
     try:
-        return int(str(code))
+        return int(text)
     except ValueError:
         pass
     try:
-        return float(str(code))
+        return float(text)
     except ValueError:
         return None
 
@@ -41,3 +49,10 @@ def date_shown(seconds: float) -> str:
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
     return moment.strftime("%Y-%m-%d" if midnight else "%Y-%m-%d %H:%M:%S")
+
+
+def as_text(value: object) -> str:
+    """Return a cell of a sheet or a database as text, whole numbers without a point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value.isoformat() if isinstance(value, date) else str(value)

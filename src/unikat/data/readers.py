@@ -7,59 +7,53 @@ import csv
 import glob
 import gzip
 import shutil
-import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
 from unikat.data.binning import parse_keys
 from unikat.data.codebook import load_codebook
+from unikat.data.databases import SqliteSource, open_duckdb
 from unikat.data.design import Design
-from unikat.data.engine import session
+from unikat.data.engine import DEFAULT_MEMORY, session
+from unikat.data.formats import (
+    SHEETS,
+    TABLES,
+    check_packed,
+    checked_format,
+    format_of,
+    head_of,
+    named_format,
+)
 from unikat.data.levels import survey
 from unikat.data.microdata import Microdata, columns_of
+from unikat.data.names import column_hint
+from unikat.data.numbers import number_meant
+from unikat.data.paths import no_file, what_is
+from unikat.data.r_files import RSource
 from unikat.data.sources import (
     CsvSource,
     FrameSource,
-    IpcSource,
     ParquetSource,
     Source,
+    TableSource,
     check_columns,
 )
-from unikat.data.statistical import READERS, StatisticalSource
+from unikat.data.spreadsheets import SpreadsheetSource
+from unikat.data.statistical import StatisticalSource
 from unikat.data.table import Missing, check_missing
-from unikat.errors import DataError, SpecError, suggest
+from unikat.errors import DataError, SpecError, brief, option
+from unikat.interrupts import interruptible
+from unikat.scratch import Scratch
 
-_FORMATS = {
-    "csv": "csv",
-    "tsv": "tsv",
-    "txt": "csv",
-    "parquet": "parquet",
-    "pq": "parquet",
-    "arrow": "arrow",
-    "feather": "arrow",
-    "ipc": "arrow",
-    **{name: name for name in READERS},
-}
-_NAMES = {"spss": "sav", "stata": "dta", "sas": "sas7bdat", **_FORMATS}
-_MAGIC = {
-    b"PAR1": "Parquet (format='parquet')",
-    b"ARROW1": "Arrow (format='arrow')",
-    b"FEA1": "an old Feather format, which is not read; write it again",
-    b"\x1f\x8b": "gzip; add .gz to its name",
-    b"PK\x03\x04": "a zip archive or an Excel workbook; unpack it or save it as CSV",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as CSV",
-    b"$FL2": "SPSS (format='sav')",
-    b"$FL3": "SPSS (format='zsav')",
-    b"<stata_dta>": "Stata (format='dta')",
-    b"HEADER RECORD***": "SAS transport (format='xpt')",
-}
 _DELIMITERS = ",;\t|"
-_HEAD = 1 << 16
+_NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
+"""Encodings of single names or of program texts."""
 
 
+@interruptible
 def read(
     source: Any,
     keys: str | Sequence[str],
@@ -69,8 +63,12 @@ def read(
     missing: Missing = "integrate",
     missing_values: object = (),
     delimiter: str | None = None,
+    decimal: str | None = None,
     encoding: str | None = None,
     format: str | None = None,
+    sheet: str | None = None,
+    table: str | None = None,
+    memory_limit: str = DEFAULT_MEMORY,
     constant_keys: bool = False,
 ) -> Microdata:
     """Read microdata and find the levels of their keys.
@@ -87,10 +85,11 @@ def read(
     ----------
     source
         A path: CSV or TSV (``.csv``, ``.tsv``, ``.txt``, also ``.gz``), Parquet (also a folder or
-        a pattern such as ``"parts/*.parquet"``, in order of name), Arrow, Feather or IPC, SPSS,
-        Stata, SAS (these with the extra ``stat``); or a pandas or polars DataFrame, a polars
-        LazyFrame (collected), a pyarrow Table, a DuckDB relation (brought into memory, since its
-        rows need not come in the same order twice).
+        a pattern such as ``"parts/*.parquet"``, in order of name), Arrow, Feather or IPC, SQLite,
+        DuckDB; with the extra ``spreadsheet`` Excel (``.xlsx``) and OpenDocument (``.ods``), with
+        ``stat`` SPSS, Stata and SAS, with ``r`` data frames of R (``.rds``, ``.RData``). Or a
+        pandas or polars DataFrame, a polars LazyFrame (collected), a pyarrow Table, a DuckDB
+        relation (brought into memory, since its rows need not come in the same order twice).
     keys
         Key variables, as a list or separated by commas. Numbers can be grouped:
         ``"AGE:quantile(10)"`` makes ten groups of about as many records (fewer with ties),
@@ -110,12 +109,24 @@ def read(
         Further codes that mean missing, such as ``[-1]`` for all keys, or ``{"AGE": [-1, 999]}``.
     delimiter
         Character between fields of a CSV file; found out from the header if None.
+    decimal
+        Character before the decimals of numbers that stand as text, ``"."`` or ``","``. None: a
+        comma in columns that have numbers such as 12,5 and none with a point. What could also
+        separate thousands (1,234) needs to be told.
     encoding
         Encoding of a CSV or statistical file; UTF-8 if None (byte order marks are understood),
         respectively what the statistical file states.
     format
-        ``"csv"``, ``"tsv"``, ``"parquet"``, ``"arrow"``, ``"sav"``, ``"zsav"``, ``"dta"``,
-        ``"sas7bdat"`` or ``"xpt"``, if the name of the file does not say it.
+        ``"csv"``, ``"tsv"``, ``"parquet"``, ``"arrow"``, ``"xlsx"``, ``"ods"``, ``"sqlite"``,
+        ``"duckdb"``, ``"rds"``, ``"rdata"``, ``"sav"``, ``"zsav"``, ``"dta"``, ``"sas7bdat"`` or
+        ``"xpt"``, if the name of the file does not say it.
+    sheet
+        Sheet of a workbook; None if there is only one.
+    table
+        Table or view of a database, or data frame of an ``.RData`` file; None if there is only
+        one.
+    memory_limit
+        Memory that DuckDB may use, such as ``"1GB"``.
     constant_keys
         Whether a key may have the same level in every row, as in a register of one sex; in a
         sample it carries no information and is refused.
@@ -143,13 +154,18 @@ def read(
     check_missing(missing)
     if not isinstance(design, Design):
         raise SpecError("design must be a Design, such as Design(population_size=1_000_000).")
+    if decimal not in (None, ".", ","):
+        raise SpecError(f"{option('decimal', brief(str(decimal)))} must be a point or a comma.")
     entries = load_codebook(codebook)
-    opened = _open(source, delimiter=delimiter, encoding=encoding, format=format)
+    opened = _open(
+        source, delimiter=delimiter, encoding=encoding, format=format, sheet=sheet, table=table
+    )
+    opened.decimal = decimal
     specs = parse_keys(keys, opened.columns, opened.name)
     names = [spec.name for spec in specs]
     codes = _missing_values(missing_values, names, opened)
     _check_design(design, opened)
-    with session(opened.files, name=opened.name) as connection:
+    with session(opened.files, name=opened.name, memory_limit=memory_limit) as connection:
         opened.attach(connection, columns_of(names, design))
         n_records, coded = survey(
             connection,
@@ -170,6 +186,7 @@ def read(
         missing=missing,
         _source=opened,
         _coded=tuple(coded),
+        _memory_limit=memory_limit,
     )
 
 
@@ -178,8 +195,8 @@ def _check_design(design: Design, source: Source) -> None:
     for name in design.columns:
         if name not in source.columns:
             raise DataError(
-                f"{source.name} has no column {name!r}, which the design names."
-                + suggest(name, source.columns)
+                f"{source.name} has no column {brief(name)!r}, which the design names."
+                + column_hint(name, source.columns)
             )
 
 
@@ -192,21 +209,58 @@ def _missing_values(
     for name, codes in given.items():
         if name not in source.columns:
             raise SpecError(
-                f"missing_values names {name!r}, which is no column of {source.name}."
-                + suggest(str(name), source.columns)
+                f"The missing values name {brief(str(name))!r}, which is no column of "
+                f"{source.name}." + column_hint(str(name), source.columns)
             )
         if isinstance(codes, str) or not isinstance(codes, (Sequence, set, frozenset)):
             codes = (codes,)
+        if any(isinstance(code, int) and number_meant(code) is None for code in codes):
+            raise SpecError(
+                f"The missing values of {brief(str(name))!r} hold a number of hundreds of digits, "
+                "which no column can hold."
+            )
         result[str(name)] = tuple(codes)
     return result
 
 
 def _open(
-    source: Any, *, delimiter: str | None, encoding: str | None, format: str | None
+    source: Any,
+    *,
+    delimiter: str | None,
+    encoding: str | None,
+    format: str | None,
+    sheet: str | None = None,
+    table: str | None = None,
 ) -> Source:
-    if isinstance(source, (str, PathLike)):
-        return _open_path(Path(source), delimiter=delimiter, encoding=encoding, format=format)
-    return _open_frame(source)
+    if not isinstance(source, (str, PathLike)):
+        return _open_frame(source)
+    path, kind = Path(source), named_format(format)
+    file = _several(path, kind)
+    if file is not None:
+        return file
+    kind = checked_format(path, kind)
+    for name, given, kinds in (("sheet", sheet, SHEETS), ("table", table, TABLES)):
+        if given is not None and kind not in kinds:
+            raise SpecError(
+                f"{option(name, given)} is given, but {brief(path.name)} is to be read as {kind}, "
+                f"which has no {name}s; leave the option out."
+            )
+    if kind in ("csv", "tsv"):
+        tab = "\t" if kind == "tsv" else None
+        return _open_csv(path, delimiter=delimiter or tab, encoding=encoding)
+    if kind == "parquet":
+        return ParquetSource([path], path.name)
+    if kind == "arrow":
+        return _open_ipc(path)
+    if kind in SHEETS:
+        return SpreadsheetSource(path, kind, sheet)
+    if kind == "sqlite":
+        return SqliteSource(path, table)
+    if kind == "duckdb":
+        return open_duckdb(path, table)
+    if kind in ("rds", "rdata"):
+        return RSource(path, table)
+    return StatisticalSource(path, kind, encoding)
 
 
 def _open_frame(source: Any) -> Source:
@@ -243,56 +297,24 @@ def _open_frame(source: Any) -> Source:
     )
 
 
-def _open_path(
-    path: Path, *, delimiter: str | None, encoding: str | None, format: str | None
-) -> Source:
-    kind = _named_format(format)
-    if path.is_dir():
+def _several(path: Path, kind: str | None) -> Source | None:
+    """Open a folder or a pattern of Parquet files; None if it is one file."""
+    found = what_is(path)
+    if found == "folder":
         return _open_parts(sorted(path.rglob("*.parquet")), f"The folder {path.name}", kind)
-    if not path.exists() and any(char in str(path) for char in "*?["):
+    # A file whose name looks like a pattern is that file.
+    if found is None and any(char in str(path) for char in "*?["):
         parts = sorted(Path(part) for part in glob.glob(str(path), recursive=True))
         return _open_parts(parts, f"The pattern {path.name}", kind)
-    if not path.is_file():
-        raise DataError(f"There is no file {path}.{_similar(path)} Check the path.")
-    suffixes = [suffix.lower().lstrip(".") for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == "gz":
-        suffixes.pop()
-    kind = kind or _FORMATS.get(suffixes[-1] if suffixes else "")
-    if kind is None:
-        raise SpecError(
-            f"The name {path.name} does not say its format; name it with format=, one of "
-            f"{', '.join(sorted(set(_FORMATS.values())))}. An Excel workbook is to be saved as CSV."
-        )
-    head = _head(path)
-    if not head:
-        raise DataError(f"{path.name} is empty (0 bytes); give a file with a header and records.")
-    _check_magic(path, kind, head)
-    if kind in ("csv", "tsv"):
-        tab = "\t" if kind == "tsv" else None
-        return _open_csv(path, delimiter=delimiter or tab, encoding=encoding)
-    if kind == "parquet":
-        return ParquetSource([path], path.name)
-    if kind == "arrow":
-        return _open_ipc(path)
-    return StatisticalSource(path, kind, encoding)
-
-
-def _named_format(format: str | None) -> str | None:
-    if format is None:
-        return None
-    kind = _NAMES.get(format.lower().lstrip("."))
-    if kind is None:
-        raise SpecError(
-            f"format={format!r} is not known; use one of "
-            f"{', '.join(sorted(set(_FORMATS.values())))}.{suggest(format, _NAMES)}"
-        )
-    return kind
+    if found is None:
+        raise no_file(path, format_of)
+    return None
 
 
 def _open_parts(parts: list[Path], name: str, kind: str | None) -> Source:
     if not parts:
         raise DataError(f"{name} holds no Parquet files; check the path.")
-    strange = [part for part in parts if _FORMATS.get(part.suffix.lower().lstrip(".")) != "parquet"]
+    strange = [part for part in parts if format_of(part) != "parquet"]
     if kind not in (None, "parquet") or (strange and kind is None):
         raise DataError(
             f"{name} holds {len(strange)} file(s) that are not Parquet; several files can be read "
@@ -301,79 +323,73 @@ def _open_parts(parts: list[Path], name: str, kind: str | None) -> Source:
     return ParquetSource(parts, name)
 
 
-def _similar(path: Path) -> str:
-    try:
-        return suggest(path.name, (other.name for other in path.parent.iterdir()))
-    except OSError:
-        return f" The folder {path.parent} is not there either."
-
-
-def _head(path: Path) -> bytes:
-    """First bytes of the file, unpacked."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-        if path.suffix.lower() == ".gz":
-            with gzip.open(path) as file:
-                head = file.read(_HEAD)
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise DataError(f"{path.name} is not a complete gzip file, as its name says.") from None
-    except OSError as error:
-        raise DataError(f"{path.name} cannot be opened ({error.strerror}).") from None
-    return head
-
-
-def _check_magic(path: Path, kind: str, head: bytes) -> None:
-    expected = {"parquet": b"PAR1", "arrow": b"ARROW1"}.get(kind)
-    found = next((what for magic, what in _MAGIC.items() if head.startswith(magic)), None)
-    text = kind in ("csv", "tsv")
-    if (text and found) or (expected and not head.startswith(expected)):
-        raise DataError(
-            f"{path.name} is to be read as {kind}, but its content is not: it looks like "
-            f"{found or 'something else'}. Name the right format with format=, or rename the file."
-        )
-
-
 def _open_ipc(path: Path) -> Source:
     import pyarrow as pa
-    import pyarrow.feather as feather
 
     try:
-        return IpcSource(path, feather.read_table(path, memory_map=True))
-    except (pa.ArrowException, OSError):
+        with pa.memory_map(str(path)) as file:
+            table = pa.ipc.open_file(file).read_all()
+        # Without this a damaged file can end the process.
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, KeyError):
         raise DataError(
-            f"{path.name} cannot be read as an Arrow file; it may be damaged. Write it again."
+            f"{brief(path.name)} cannot be read as an Arrow file; it may be damaged. Write it "
+            "again."
         ) from None
+    return TableSource(path, table)
 
 
 def _open_csv(path: Path, *, delimiter: str | None, encoding: str | None) -> Source:
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise SpecError(
-            f"delimiter={delimiter!r} must be one character, such as ',' or ';' or '\\t'."
+            f"{option('delimiter', brief(delimiter))} must be one character, such as a comma, a "
+            f"semicolon, or a tab: {option('delimiter', chr(9))}."
         )
-    text, chosen = path, encoding or _mark(_head(path))
-    try:
-        plain = codecs.lookup(chosen).name in ("utf-8", "utf-8-sig", "ascii")
-    except LookupError:
-        raise SpecError(
-            f"encoding={encoding!r} is not known; use for example 'utf-8', 'latin-1' or 'cp1252'."
-        ) from None
-    if plain and b"\0" in _head(path):
+    text, chosen = path, encoding or _mark(head_of(path))
+    plain = _text_encoding(chosen) in ("utf-8", "utf-8-sig", "ascii")
+    if plain and b"\0" in head_of(path):
         raise DataError(
             f"{path.name} is to be read as CSV but holds binary data; it is another format, or in "
-            "an encoding such as UTF-16 (encoding='utf-16')."
+            f"an encoding such as UTF-16: {option('encoding', 'utf-16')}."
         )
-    scratch = Path(tempfile.mkdtemp(prefix="unikat-"))
+    if path.suffix.lower() == ".gz":
+        check_packed(path)
+    scratch = Scratch()
     try:
+        transcode = None
         if not plain:
             # DuckDB would download an extension for most encodings.
-            text = scratch / "utf8.csv"
-            _transcode(path, text, chosen)
+            text = scratch.path / "utf8.csv"
+            transcode = partial(_transcode, path, text, chosen)
+            transcode()
         columns, found = _header(text, path.name, delimiter)
-        return CsvSource(path, text=text, columns=columns, delimiter=found, scratch=scratch)
+        return CsvSource(
+            path,
+            text=text,
+            columns=columns,
+            delimiter=found,
+            scratch=scratch,
+            transcode=transcode,
+        )
     except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.close()
         raise
+
+
+def _text_encoding(name: str) -> str:
+    """Return what Python calls an encoding of text files; refuse all others."""
+    try:
+        # Others, such as rot13 and zlib, turn bytes or texts into each other.
+        is_text = codecs.lookup(name)._is_text_encoding
+        canonical = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        is_text, canonical = False, ""
+    if not is_text or canonical in _NOT_OF_FILES:
+        raise SpecError(
+            f"{option('encoding', brief(name))} is not known as an encoding of text files; use for "
+            "example utf-8, latin-1 or cp1252."
+        )
+    return canonical
 
 
 def _mark(head: bytes) -> str:
@@ -400,7 +416,12 @@ def _transcode(path: Path, target: Path, encoding: str) -> None:
     except UnicodeError:
         raise DataError(
             f"{path.name} is not in the encoding {encoding}; give the one it was saved in, for "
-            "example encoding='latin-1', or save it as UTF-8."
+            f"example {option('encoding', 'latin-1')}, or save it as UTF-8."
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"{path.name} cannot be brought to UTF-8 in the folder for temporary files "
+            f"({error.strerror or error}); free some room or set TMPDIR to another disk."
         ) from None
 
 
@@ -415,12 +436,29 @@ def _header(text: Path, name: str, delimiter: str | None) -> tuple[list[str], st
     except UnicodeDecodeError:
         raise DataError(
             f"{name}, first lines: the text is not UTF-8. Say how it is encoded, for example "
-            "encoding='latin-1' or encoding='cp1252', or save it as UTF-8."
+            f"{option('encoding', 'latin-1')}, or cp1252, or save it as UTF-8."
         ) from None
     except csv.Error:
-        raise DataError(f"{name}: the header line is not that of a CSV file.") from None
+        raise DataError(
+            f"{name}: the header line is not that of a CSV file; is a quotation mark left open?"
+        ) from None
     found = max(rows, key=lambda char: len(rows[char]))
+    _check_quotes(text, name, found)
     names = [column.strip() for column in rows[found]]
     if not any(names):
         raise DataError(f"{name} begins with an empty line; the first line must name the columns.")
     return names, found
+
+
+def _check_quotes(text: Path, name: str, delimiter: str) -> None:
+    """Refuse a header whose quotation mark is left open: the whole file would be a name."""
+    with _text_of(text, "utf-8-sig") as lines:
+        try:
+            next(csv.reader(lines, delimiter=delimiter, strict=True), None)
+        except csv.Error as error:
+            # Other slips, such as a quotation mark within a name, are read as they stand.
+            if "unexpected end of data" in str(error):
+                raise DataError(
+                    f"{name}, header line: a quotation mark opens and does not close. Double the "
+                    "quotation marks inside quoted fields, or remove the stray one."
+                ) from None

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.decimals import decimal_hint, find_decimal, number_sql
 from unikat.data.design import LARGEST_POPULATION, Design, Sampling
 from unikat.data.numbers import number_meant, number_shown
 from unikat.data.table import CellTable
-from unikat.errors import DataError, SpecError, suggest
+from unikat.errors import DataError, SpecError, option
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,7 +35,11 @@ SAME_WEIGHT = 1.05
 
 
 def make_sampling(
-    connection: duckdb.DuckDBPyConnection, design: Design, columns: Mapping[str, str], name: str
+    connection: duckdb.DuckDBPyConnection,
+    design: Design,
+    columns: Mapping[str, str],
+    name: str,
+    decimal: str | None = None,
 ) -> tuple[Sampling | None, int]:
     """Read the columns of a design, and check them.
 
@@ -48,6 +53,8 @@ def make_sampling(
         Column of the view by the name in the data.
     name
         What the data are called in messages.
+    decimal
+        What stands before the decimals in texts; None finds it out.
 
     Returns
     -------
@@ -74,7 +81,7 @@ def make_sampling(
     if column is None:
         assert design.population_size is not None
         return None, design.population_size
-    weights = numbers_of(connection, columns[column], column, name)
+    weights = numbers_of(connection, columns[column], column, name, decimal)
     if design.inclusion is not None:
         _refuse(weights > 1.0, column, name, "are above 1", "Inclusion probabilities are at most 1")
         with np.errstate(over="ignore"):
@@ -111,7 +118,11 @@ def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32,
 
 
 def numbers_of(
-    connection: duckdb.DuckDBPyConnection, column: str, called: str, name: str
+    connection: duckdb.DuckDBPyConnection,
+    column: str,
+    called: str,
+    name: str,
+    decimal: str | None = None,
 ) -> Float64:
     """Read a column of positive numbers, one for each record, from the view ``source``.
 
@@ -120,17 +131,20 @@ def numbers_of(
     DataError
         If a value is missing, no number, not finite, or not above 0.
     """
-    number = f"TRY_CAST(trim(({column})::VARCHAR) AS DOUBLE)"
+    kind = connection.execute(f"DESCRIBE SELECT {column} FROM source").fetchall()[0][1]
+    is_text = kind == "VARCHAR" or kind.startswith("ENUM")
+    text = f"({column})::VARCHAR"
+    used = find_decimal(connection, text, decimal) if is_text else "."
+    number = number_sql(text, used)
+    wrong = f"{number} IS NULL AND {column} IS NOT NULL AND trim({text}) <> ''"
     rows = connection.sql(
-        f"SELECT coalesce({number}, 'nan'::DOUBLE) AS v, "
-        f"{number} IS NULL AND {column} IS NOT NULL AND trim(({column})::VARCHAR) <> '' AS text "
-        "FROM source"
+        f"SELECT coalesce({number}, 'nan'::DOUBLE) AS v, {wrong} AS text FROM source"
     ).to_arrow_table()
+    broken = np.asarray(rows.column(1), dtype=bool)
+    hint = decimal_hint(connection, text, wrong, used) if broken.any() else ""
     values = np.asarray(rows.column(0), dtype=np.float64)
-    _refuse(
-        np.asarray(rows.column(1), dtype=bool), called, name, "are no numbers",
-        "It must hold numbers, with a point before the decimals",
-    )  # fmt: skip
+    rule = hint.rstrip(".") or "It must hold numbers"
+    _refuse(broken, called, name, "are no numbers", rule)
     _refuse_missing(np.isnan(values), called, name, "number")
     _refuse(np.isinf(values), called, name, "are infinite", "It must hold finite numbers")
     _refuse(values < 0.0, called, name, "are negative", "It must hold numbers above 0")
@@ -169,8 +183,8 @@ def _sizes(given: Mapping[str, int], labels: list[str], column: str, name: str) 
     if lacking:
         raise SpecError(
             f"{len(lacking)} of the {len(labels)} strata in column {column!r} of {name} have no "
-            f"size.{suggest(lacking[0], known)} Sizes are needed for the strata as they stand in "
-            "the column."
+            f"size, and {len(known)} strata have one. Sizes are needed for all strata, written as "
+            "in the column."
         )
     empty = [text for text in known if text not in labels]
     if empty:
@@ -247,17 +261,17 @@ def _weighted(
         raise DataError(
             f"{name}, column {column!r}: the weights sum to {total:,.0f}, and the data hold "
             f"{len(weights):,} records, so they are no numbers of units that records stand for. If "
-            "they are relative weights, say so (relative_weights or --relative-weights), and give "
+            f"they are relative weights, say so, {option('relative_weights', True)}, and give "
             "the population size; else correct the column."
         )
     Design(population_size=size).check(len(weights))
     if not design.relative_weights and abs(total - size) > FARTHEST * size:
         remedy = (
-            "They sum to the number of records, so they are relative weights: say so "
-            "(relative_weights or --relative-weights), and they are scaled to the population."
+            "They sum to the number of records, so they are relative weights: say so, "
+            f"{option('relative_weights', True)}, and they are scaled to the population."
             if normalised
             else "Correct the population size or the column; if weights are known up to a factor "
-            "only, say so (relative_weights or --relative-weights)."
+            f"only, say so: {option('relative_weights', True)}."
         )
         raise DataError(
             f"{name}, column {column!r}: the weights sum to {total:,.0f}, but the population has "

@@ -7,17 +7,17 @@ differ in case only do not clash.
 
 from __future__ import annotations
 
-import shutil
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unikat._typing import AnyArray
-from unikat.data.engine import literals, quoted, session
-from unikat.errors import DataError
+from unikat.data.engine import literals, pattern, quoted, session
+from unikat.errors import DataError, brief, listed
+from unikat.scratch import Scratch
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,6 +41,8 @@ class Source(ABC):
     name: str
     """What it is called in messages."""
     columns: tuple[str, ...]
+    decimal: str | None = None
+    """What stands before the decimals in texts; None finds it out where it is unambiguous."""
 
     @property
     def files(self) -> list[Path]:
@@ -70,15 +72,23 @@ class Source(ABC):
         """Refuse to go on if the source is no longer what was read; frames stay as they are."""
         return
 
+    def delete_copies(self) -> None:
+        """Delete copies of rows on disk; what is asked for later is read from the source again."""
+        return
+
 
 def check_columns(columns: Sequence[str], name: str) -> tuple[str, ...]:
     """Refuse columns without names of their own (DataError)."""
-    twice = sorted({column for column in columns if columns.count(column) > 1})
+    places: dict[str, list[str]] = {}
+    for place, column in enumerate(columns, start=1):
+        places.setdefault(column, []).append(f"{place:,}")
+    twice = [alike for alike in places.values() if len(alike) > 1]
     if twice:
-        shown = ", ".join(repr(column) for column in twice[:5])
+        # The first line of a file without a header is a record, so the names are not told.
+        which = listed([f"columns {listed(alike, 3)}" for alike in twice], 3)
         raise DataError(
-            f"{name} has {len(twice)} column name(s) that occur more than once ({shown}); rename "
-            "the columns so that each has a name of its own."
+            f"{name} has {len(twice):,} column name(s) that occur more than once: {which} are "
+            "called the same. Check that the first line names the columns, each differently."
         )
     if not columns:
         raise DataError(f"{name} has no columns; there is nothing to read.")
@@ -90,7 +100,7 @@ class FileSource(Source):
 
     def __init__(self, paths: Sequence[Path], name: str) -> None:
         self.paths = [path.resolve() for path in paths]
-        self.name = name
+        self.name = brief(name)
         self._stamp = self._look()
 
     @property
@@ -136,12 +146,12 @@ class ParquetSource(FileSource):
 
     @property
     def _relation(self) -> str:
-        paths = literals([str(path) for path in self.paths])
+        paths = literals([pattern(path) for path in self.paths])
         return f"read_parquet({paths}, hive_types_autocast = false)"
 
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
         """Make the view ``source`` of the named columns."""
-        columns = [_identifier(self._sql_names[self.columns.index(name)]) for name in names]
+        columns = [identifier(self._sql_names[self.columns.index(name)]) for name in names]
         listed = ", ".join(f"{column} AS c{j}" for j, column in enumerate(columns))
         connection.execute(f"CREATE TEMP VIEW source AS SELECT {listed} FROM {self._relation}")
 
@@ -162,7 +172,8 @@ class CsvSource(FileSource):
         text: Path,
         columns: Sequence[str],
         delimiter: str,
-        scratch: Path,
+        scratch: Scratch,
+        transcode: Callable[[], None] | None = None,
     ) -> None:
         """Describe the file.
 
@@ -174,14 +185,17 @@ class CsvSource(FileSource):
             Names in the header and the character between fields.
         scratch
             Temporary folder that from now on belongs to this source and goes when it goes.
+        transcode
+            Makes the transcoded copy, again if it was deleted.
         """
         super().__init__([path], path.name)
         self.columns = check_columns(columns, path.name)
         self._text = text.resolve()
         self._delimiter = delimiter
-        self._aside = scratch.resolve() / "keys.parquet"
+        self._transcode = transcode
+        self._aside = scratch.path.resolve() / "keys.parquet"
         self._kept: tuple[str, ...] | None = None
-        weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        weakref.finalize(self, scratch.close)
 
     @property
     def files(self) -> list[Path]:
@@ -194,7 +208,7 @@ class CsvSource(FileSource):
         columns = ", ".join(f"'f{j}': 'VARCHAR'" for j in range(len(self.columns)))
         packed = "gzip" if self._text.suffix == ".gz" else "none"
         return (
-            f"read_csv({quoted(str(self._text))}, auto_detect = false, header = true, "
+            f"read_csv({quoted(pattern(self._text))}, auto_detect = false, header = true, "
             f"delim = {quoted(self._delimiter)}, quote = '\"', escape = '\"', "
             f"compression = '{packed}', columns = {{{columns}}})"
         )
@@ -202,6 +216,7 @@ class CsvSource(FileSource):
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
         """Make the view ``source`` of the named columns."""
         if self._kept != tuple(names):
+            self._need_text()
             listed = ", ".join(
                 f"f{self.columns.index(name)} AS c{j}" for j, name in enumerate(names)
             )
@@ -213,15 +228,27 @@ class CsvSource(FileSource):
             )
             self._kept = tuple(names)
         connection.execute(
-            f"CREATE TEMP VIEW source AS SELECT * FROM read_parquet({quoted(str(self._aside))})"
+            f"CREATE TEMP VIEW source AS SELECT * FROM read_parquet({quoted(pattern(self._aside))})"
         )
 
     def native(self) -> Any:
         """Give the rows with all columns."""
         self.check_unchanged()
+        self._need_text()
         with session(self.files, name=self.name) as connection:
             table = connection.sql(f"SELECT * FROM {self._relation}").to_arrow_table()
         return table.rename_columns(list(self.columns))
+
+    def delete_copies(self) -> None:
+        """Delete the columns put aside and the transcoded copy."""
+        self._kept = None
+        self._aside.unlink(missing_ok=True)
+        if self._transcode is not None:
+            self._text.unlink(missing_ok=True)
+
+    def _need_text(self) -> None:
+        if self._transcode is not None and not self._text.exists():
+            self._transcode()
 
 
 class ArrowSource(Source):
@@ -268,7 +295,7 @@ class FrameSource(ArrowSource):
         taken = {}
         for name in names:
             try:
-                taken[name] = self._frame.select(name).to_arrow().column(0)
+                taken[name] = self._arrow(name)
             except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
                 raise DataError(
                     f"{self.name}, column {name!r}: its values are of several types. Convert the "
@@ -284,6 +311,21 @@ class FrameSource(ArrowSource):
         if self._frame.implementation.is_polars() and self._frame.schema[name] == nw.Categorical:
             return Declared()
         return super().declared(name)
+
+    def _arrow(self, name: str) -> pa.Array | pa.ChunkedArray:
+        """Give a column, categories that are intervals (of pandas.cut, say) as their text."""
+        import pyarrow as pa
+
+        if self._frame.implementation.is_pandas():
+            import pandas as pd
+
+            column = self._frame.to_native()[name]
+            if isinstance(column.dtype, pd.IntervalDtype):
+                column = column.astype("category")
+            categories = getattr(column.dtype, "categories", None)
+            if categories is not None and isinstance(categories.dtype, pd.IntervalDtype):
+                return pa.Array.from_pandas(column.cat.rename_categories(str))
+        return self._frame.select(name).to_arrow().column(0)
 
     def native(self) -> Any:
         """Give the rows with all columns."""
@@ -307,8 +349,8 @@ class FrameSource(ArrowSource):
         return frame.to_native()
 
 
-class IpcSource(ArrowSource, FileSource):
-    """An Arrow / Feather / IPC file, mapped rather than read where it is not compressed."""
+class TableSource(ArrowSource, FileSource):
+    """A file as an Arrow table: in memory, or mapped where it is an Arrow file not compressed."""
 
     def __init__(self, path: Path, table: pa.Table) -> None:
         FileSource.__init__(self, [path], path.name)
@@ -324,5 +366,28 @@ class IpcSource(ArrowSource, FileSource):
         return self._table
 
 
-def _identifier(name: str) -> str:
+class LoadedSource(ArrowSource, FileSource):
+    """Base of files that another library reads; their key columns are read once."""
+
+    _cache: tuple[tuple[str, ...], pa.Table] | None = None
+
+    @abstractmethod
+    def load(self, names: Sequence[str]) -> pa.Table:
+        """Read the named columns from the file."""
+
+    def columns_of(self, names: Sequence[str]) -> pa.Table:
+        """Give the named columns."""
+        wanted = tuple(names)
+        # The keys are read together once; what is asked of single columns comes from there.
+        if self._cache is None or not set(wanted) <= set(self._cache[0]):
+            self._cache = (wanted, self.load(wanted))
+        return self._cache[1].select(list(wanted))
+
+    def native(self) -> Any:
+        """Give the rows with all columns."""
+        return self.load(self.columns)
+
+
+def identifier(name: str) -> str:
+    """SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

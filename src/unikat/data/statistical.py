@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unikat.data.sources import ArrowSource, Declared, FileSource, check_columns
-from unikat.errors import DataError, SpecError
+from unikat.data.sources import Declared, FileSource, LoadedSource, check_columns
+from unikat.errors import DataError, SpecError, option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,7 @@ READERS = {
 }
 
 
-class StatisticalSource(ArrowSource, FileSource):
+class StatisticalSource(LoadedSource):
     """A file of a statistical package, read with pyreadstat.
 
     Codes that the file itself declares missing (SPSS ranges; letters such as .a in Stata and SAS)
@@ -47,19 +47,6 @@ class StatisticalSource(ArrowSource, FileSource):
             self._options["user_missing"] = True
         _, self._meta = self._read(metadataonly=True)
         self.columns = check_columns(list(self._meta.column_names), self.name)
-        self._cache: tuple[tuple[str, ...], Any] | None = None
-
-    def columns_of(self, names: Sequence[str]) -> pa.Table:
-        """Give the named columns."""
-        wanted = tuple(names)
-        # The keys are read together once; what is asked of single columns comes from there.
-        if self._cache is None or not set(wanted) <= set(self._cache[0]):
-            self._cache = (wanted, self._table(wanted))
-        return self._cache[1].select(list(wanted))
-
-    def native(self) -> Any:
-        """Give the rows with all columns."""
-        return self._table(self.columns)
 
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
@@ -77,7 +64,8 @@ class StatisticalSource(ArrowSource, FileSource):
             missing_ranges=tuple(ranges),
         )
 
-    def _table(self, names: Sequence[str]) -> pa.Table:
+    def load(self, names: Sequence[str]) -> pa.Table:
+        """Read the named columns from the file."""
         import pyarrow as pa
 
         columns, meta = self._read(usecols=list(names), output_format="dict")
@@ -102,13 +90,14 @@ class StatisticalSource(ArrowSource, FileSource):
         except UnicodeDecodeError:
             raise DataError(
                 f"{self.name}: its text is not in the encoding the file states. Say how it is "
-                "encoded, for example encoding='latin-1' or encoding='cp1252'."
+                f"encoded, for example {option('encoding', 'latin-1')}, or cp1252."
             ) from None
-        except self._errors:
+        except (*self._errors, ArithmeticError, LookupError, TypeError, ValueError):
+            # A damaged file takes the reader to places that it is not prepared for.
             raise DataError(
                 f"{self.name} cannot be read as {READERS[self._format][0]}. The file may be "
                 "damaged, encrypted or not of the format its name says, or its text needs an "
-                "encoding (encoding='latin-1'); or write it again, for example as CSV."
+                f"encoding: {option('encoding', 'latin-1')}. Or write it again, for example as CSV."
             ) from None
 
 

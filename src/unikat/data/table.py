@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
 from unikat.data.design import Design, Sampling
 from unikat.data.keys import MISSING, Key
-from unikat.errors import DataError, SpecError, suggest
+from unikat.errors import DataError, SpecError, brief, option, suggest
 
 if TYPE_CHECKING:
     from unikat.kernels.zeros import Diagram
@@ -72,6 +72,13 @@ class CellTable:
     missing: Missing = "integrate"
     zeros: Diagram | None = None
     sampling: Sampling | None = None
+
+    def __repr__(self) -> str:
+        names = ", ".join(key.name for key in self.keys)
+        return (
+            f"CellTable of {self.n_records:,} records, keys {names}: {self.n_cells:,} patterns, "
+            f"{self.n_uniques:,} sample uniques; population {self.population_size:,}"
+        )
 
     @classmethod
     def from_codes(
@@ -239,8 +246,8 @@ def check_missing(missing: str) -> None:
     choices = get_args(Missing)
     if missing not in choices:
         raise SpecError(
-            f"missing={missing!r} is not known; use one of {', '.join(map(repr, choices))}."
-            + suggest(str(missing), choices)
+            f"{option('missing', brief(str(missing)))} is not known; use one of "
+            f"{', '.join(choices)}." + suggest(str(missing), choices)
         )
 
 

@@ -8,6 +8,7 @@ between two sweeps when the parent says so, and end when the parent is gone, how
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import pickle
@@ -23,17 +24,25 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     ThreadPoolExecutor,
 )
+from concurrent.futures import wait as wait_futures
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from typing import Any, Protocol
 
-from unikat.errors import SpecError, UnikatError
+from unikat.errors import SpecError, UnikatError, shown
 from unikat.inference.segments import Job, Segment, SegmentResult, run_segment
+from unikat.interrupts import NAME
+from unikat.scratch import Scratch
 
+PATIENCE = 1.0
+"""Seconds for which sweeps that still run are waited for, once their results are not wanted."""
 TINY_SWEEP = 4e5
 """Counted work of a sweep (nanoseconds, roughly) below which worker processes, which take seconds
 to start, do not pay: four chains of some thousand sweeps are then a matter of seconds."""
+
+MOST_WORKERS, MOST_THREADS = 1024, 256
+"""More than any machine has cores; the system would refuse them, or run out of memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +57,10 @@ class Workers:
     """Threads of each chain; by default what the cores allow."""
 
     def __post_init__(self) -> None:
-        for name in ("n_workers", "n_threads"):
+        for name, most in (("n_workers", MOST_WORKERS), ("n_threads", MOST_THREADS)):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise SpecError(f"{name} is {value}; it must be at least 1.")
+            if value is not None and not 1 <= value <= most:
+                raise SpecError(f"{name} is {shown(value)}; it must be from 1 to {most:,}.")
 
 
 class Backend(Protocol):
@@ -99,13 +108,19 @@ def open_backend(job: Job, workers: Workers, n_chains: int, sweep_cost: float) -
         yield local
     finally:
         local.abandon()
+        # A sweep may take long, and nobody waits for its result.
+        timer = threading.Timer(PATIENCE, local.kill)
+        timer.daemon = True
+        timer.start()
         try:
-            local.executor.shutdown(wait=True, cancel_futures=True)
+            local.close()
         except KeyboardInterrupt:
             # Python takes a thread whose join was interrupted for ended, and closes the queue by
             # which the pool tells its workers to end.
             local.kill()
             raise
+        finally:
+            timer.cancel()
 
 
 class _Foreign:
@@ -132,14 +147,23 @@ class _InProcess:
     def __init__(self, job: Job, n_threads: int) -> None:
         self._job = job
         self._stop = threading.Event()
-        self.executor: Executor = ThreadPoolExecutor(1, thread_name_prefix="unikat-chains")
+        self.executor: Executor = ThreadPoolExecutor(1, thread_name_prefix=f"{NAME}-chains")
+        self._last: Future[SegmentResult] | None = None
         self.n_threads = n_threads
 
     def submit(self, segment: Segment) -> Future[SegmentResult]:
-        return self.executor.submit(run_segment, replace(segment, job=self._job), self._stop.is_set)
+        segment = replace(segment, job=self._job)
+        self._last = self.executor.submit(run_segment, segment, self._stop.is_set)
+        return self._last
 
     def abandon(self) -> None:
         self._stop.set()
+
+    def close(self) -> None:
+        """End the thread; one that is in a long sweep ends after it."""
+        self.executor.shutdown(wait=False, cancel_futures=True)
+        if self._last is not None:
+            wait_futures([self._last], timeout=PATIENCE)
 
     def kill(self) -> None:
         """Do nothing: a thread ends with its sweep."""
@@ -190,6 +214,7 @@ class _Pool:
             raise UnikatError(_GUARD) from None
         except KeyboardInterrupt:
             # Workers that are on their way need what this process holds for them.
+            self.kill()
             self.executor.shutdown(wait=True, cancel_futures=True)
             raise
 
@@ -203,6 +228,10 @@ class _Pool:
 
     def abandon(self) -> None:
         self._stop.value = _ABANDON
+
+    def close(self) -> None:
+        """Wait for the workers to end."""
+        self.executor.shutdown(wait=True, cancel_futures=True)
 
     def kill(self) -> None:
         """End the workers now, in the middle of a sweep."""
@@ -263,6 +292,7 @@ def uninterrupted() -> Iterator[None]:
     A process that is interrupted while it imports prints a traceback, and one that starts needs
     what its parent holds for it.
     """
+    _keep_sockets()
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -286,6 +316,13 @@ def uninterrupted() -> Iterator[None]:
                 handler(held[0], None)
 
 
+def _keep_sockets() -> None:
+    """Let multiprocessing keep its sockets in a temporary folder that goes even after a kill."""
+    config: dict[str, Any] = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+    if "tempdir" not in config:
+        config["tempdir"] = str(Scratch().path)
+
+
 _ABANDON, _DIE = 1, 2
 WATCH_SECONDS = 0.2
 
@@ -296,9 +333,17 @@ _here: tuple[Job, Any] | None = None
 def _start_worker(luggage: bytes, stop: Any) -> None:
     global _here
     # First of all: unpacking imports the model, and Ctrl-C meanwhile is for the parent.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_worker(stop)
     _here = (pickle.loads(luggage), stop)
+
+
+def begin_worker(stop: Any) -> None:
+    """Make a new process a worker: deaf to Ctrl-C, gone when its parent is or says so, quiet."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=watch_parent, args=(stop,), name="unikat-watch", daemon=True).start()
+    # What libraries warn of is not for standard error.
+    logging.captureWarnings(True)
+    logging.lastResort = logging.NullHandler()
 
 
 def watch_parent(stop: Any) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.data.table import CellTable
-from unikat.errors import SpecError
+from unikat.errors import SpecError, shown
 from unikat.inference import checkpoint as checkpoints
 from unikat.inference import diagnostics as convergence
 from unikat.inference import schedule
@@ -26,12 +26,26 @@ from unikat.inference.backends import Backend, Workers, open_backend
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Diagnostics, Draws, Observer
 from unikat.inference.identity import run_identity
-from unikat.inference.progress import Outlook, Progress, ProgressEvent, seconds_left
+from unikat.inference.progress import (
+    Countdown,
+    Outlook,
+    Progress,
+    ProgressEvent,
+    seconds_left,
+)
+from unikat.inference.restored import check_chains
 from unikat.inference.segments import Job, Segment, SegmentResult, add_totals
 from unikat.models.base import CHAINS, NO_FACTS, AnyModel
+from unikat.models.options import check_memory
 from unikat.models.telling import listening, tell
 from unikat.rng import check_seed
 
+MIN_KEPT = 2
+"""Kept draws of every chain below which there is no result."""
+MOST_SWEEPS = 1_000_000_000
+MOST_CHAINS = 1024
+GRACE_SECONDS = 30.0
+"""Beyond a time limit, in which kernels are compiled and the first draws are made."""
 MIN_RETAINED = 50
 """Retained draws of every chain below which convergence is not judged."""
 TELL_SECONDS = 0.2
@@ -52,15 +66,27 @@ class StopRule:
     """Of every chain; lowered to a multiple of the thinning."""
     max_seconds: float | None = None
     """Of this call, an earlier part of a resumed run not counted. With a time limit that is
-    reached, and only then, the number of draws depends on the machine."""
+    reached, and only then, the number of draws depends on the machine. It is looked at between
+    rounds; a round, or the fit before the first, that lasts beyond half as much again and 30
+    seconds is given up, and where no two draws were made there is no result."""
 
     def __post_init__(self) -> None:
-        if not self.rhat > 1.0:
-            raise SpecError(f"rhat is {self.rhat}; it must be above 1, such as 1.01.")
-        for name in ("ess", "max_sweeps", "max_seconds"):
+        if not 1.0 < self.rhat < math.inf:
+            raise SpecError(f"rhat is {shown(self.rhat)}; it must be above 1, such as 1.01.")
+        for name in ("ess", "max_seconds"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise SpecError(f"{name} is {value}; it must be positive.")
+            if value is not None and not 0 < value < math.inf:
+                raise SpecError(f"{name} is {shown(value)}; it must be positive and finite.")
+        if not MIN_KEPT <= self.max_sweeps <= MOST_SWEEPS:
+            raise SpecError(
+                f"max_sweeps is {shown(self.max_sweeps)}; it must be from {MIN_KEPT}, the fewest "
+                f"draws that make an interval, to {MOST_SWEEPS:,}."
+            )
+
+    @property
+    def latest(self) -> float:
+        """Seconds after which a call ends in the middle of a round, or of a fit."""
+        return math.inf if self.max_seconds is None else 1.5 * self.max_seconds + GRACE_SECONDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +99,15 @@ class Plan:
     stop: StopRule = StopRule()
 
     def __post_init__(self) -> None:
-        if self.n_chains < 1:
-            raise SpecError(f"n_chains is {self.n_chains}; it must be at least 1.")
-        if self.thin is not None and not 1 <= self.thin <= self.stop.max_sweeps:
+        if not 1 <= self.n_chains <= MOST_CHAINS:
             raise SpecError(
-                f"thin is {self.thin}; it must be at least 1 and at most max_sweeps "
-                f"({self.stop.max_sweeps})."
+                f"n_chains is {shown(self.n_chains)}; it must be from 1 to {MOST_CHAINS:,}."
+            )
+        most = self.stop.max_sweeps // MIN_KEPT
+        if self.thin is not None and not 1 <= self.thin <= most:
+            raise SpecError(
+                f"thin is {shown(self.thin)}; it must be from 1 to {most:,}, so that the "
+                f"{self.stop.max_sweeps:,} sweeps of max_sweeps keep {MIN_KEPT} draws."
             )
 
 
@@ -160,14 +189,19 @@ def sample(
             "sample(model, fitted, RiskMeasures.of(at_risk), seed=1)."
         )
     started = time.monotonic()
-    with listening(_of_preparing(progress, started, plan.stop.max_sweeps)):
+    with listening(_of_preparing(progress, started, plan.stop)):
         tell(f"fitting {model.name}")
         data = model.prepare(table)
     job = Job(model=model, data=data, observer=observer)
+    if (hook := getattr(model, "state_bytes", None)) is not None:
+        check_memory(
+            plan.n_chains * hook(data), f"{plan.n_chains:,} chains of the model {model.name}",
+            "Take fewer chains, fewer components, or keys with fewer levels.",
+        )  # fmt: skip
     sweep_cost = model.cost(job.data)[0]
     observe_cost = observer.cost(model, job.data)
     thin = plan.thin or schedule.default_thin(sweep_cost, observe_cost)
-    thin = min(thin, plan.stop.max_sweeps)
+    thin = min(thin, plan.stop.max_sweeps // MIN_KEPT)
     run = _Run(
         job=job,
         seed=seed,
@@ -204,15 +238,22 @@ class _Saving:
         self._due = time.monotonic() + checkpoint.every
         self._saved: _Chains | None = None
 
-    def load(self) -> _Chains | None:
+    def load(self, run: _Run) -> _Chains | None:
         if not self._checkpoint.resume:
             return None
-        content = checkpoints.load(self._checkpoint.path, self._identity)
-        return None if content is None else _Chains(**content)
+        path = self._checkpoint.path
+        content = checkpoints.load(path, self._identity)
+        if content is None:
+            return None
+        try:
+            check_chains(content, run.job, seed=run.seed, n_chains=run.plan.n_chains, thin=run.thin)
+            return _Chains(**content)
+        except (ValueError, TypeError, LookupError):
+            raise checkpoints.not_understood(path) from None
 
     def save(self, chains: _Chains, *, now: bool = False) -> None:
         begin = time.monotonic()
-        if chains is self._saved or not chains.n_sweeps or not (now or begin >= self._due):
+        if chains is self._saved or not (now or begin >= self._due):
             return
         checkpoints.save(self._checkpoint.path, self._identity, chains._asdict())
         self._saved = chains
@@ -238,6 +279,7 @@ class _Run:
     seconds_per_sweep: float = 0.0
     checked: Mapping[str, Diagnostics] = field(default_factory=dict)
     checked_at: int = 0
+    countdown: Countdown = field(default_factory=Countdown)
 
     @property
     def max_sweeps(self) -> int:
@@ -245,7 +287,7 @@ class _Run:
 
     def resumed(self) -> _Chains:
         """Chains to start from: those of the checkpoint, or new ones."""
-        chains = self.saving.load() if self.saving else None
+        chains = self.saving.load(self) if self.saving else None
         if chains is None:
             return _START
         self.seconds_before = chains.seconds
@@ -257,7 +299,7 @@ class _Run:
         try:
             while True:
                 chains, reason = self._judged(chains)
-                if self.saving:
+                if self.saving and self._enough(chains):
                     self.saving.save(chains, now=reason is not None)
                 if chains.n_sweeps:
                     self.tell(chains)
@@ -266,15 +308,22 @@ class _Run:
                 chains = self._round(chains, self._end_of_round(chains), backend)
         except KeyboardInterrupt:
             backend.abandon()
-            if not chains.n_sweeps:
+            if not self._enough(chains):
                 raise
             if self.saving:
                 self.saving.save(chains, now=True)
             return chains, "interrupted"
+        except TimeoutError:
+            backend.abandon()
+            return chains, "time limit"
         except BrokenExecutor as error:
-            if self.saving:
+            if self.saving and self._enough(chains):
                 self.saving.save(chains, now=True)
             raise backend.broken(error) from error
+
+    def _enough(self, chains: _Chains) -> bool:
+        """Whether there are draws to make a result of."""
+        return chains.n_sweeps >= MIN_KEPT * self.thin
 
     def _judged(self, chains: _Chains) -> tuple[_Chains, str | None]:
         """Whether to stop, and why; decided from the draws, or by a limit."""
@@ -283,7 +332,7 @@ class _Run:
         limit = None
         if chains.n_sweeps >= self.max_sweeps:
             limit = "sweep limit"
-        elif self._affordable_sweeps() < self.thin:
+        elif self._enough(chains) and self._affordable_sweeps() < self.thin:
             limit = "time limit"
         # A limit may have cut a round short. Whether such a place is looked at must not change
         # where the same run stops without that limit.
@@ -339,6 +388,9 @@ class _Run:
             schedule.next_cut(chains.n_sweeps, self.thin, self.shortest),
             self.max_sweeps,
         )
+        if self.plan.stop.max_seconds is not None and not self._enough(chains):
+            # How long a sweep takes is not known yet, and there is no stopping inside a round.
+            end = chains.n_sweeps + self.thin
         affordable = self._affordable_sweeps()
         if chains.n_sweeps and affordable < end - chains.n_sweeps:
             end = chains.n_sweeps + max(int(affordable) // self.thin, 1) * self.thin
@@ -367,7 +419,7 @@ class _Run:
             )
             for chain in range(self.plan.n_chains)
         ]
-        results = _results(futures)
+        results = _results(futures, self.started + self.plan.stop.latest)
         if chains.n_sweeps:  # the first round is slow, since workers are still starting
             self.seconds_per_sweep = (time.monotonic() - begin) / (end - chains.n_sweeps)
         new = {
@@ -411,7 +463,7 @@ class _Run:
                 sweeps=chains.n_sweeps,
                 max_sweeps=self.max_sweeps,
                 seconds=self.seconds_before + self._elapsed(),
-                seconds_left=seconds_left(outlook),
+                time_left=self.countdown.update(seconds_left(outlook)),
                 means={
                     name: float(chains.scalars[name][:, first:].mean())
                     for name in self.job.observer.monitored
@@ -419,11 +471,18 @@ class _Run:
                 },
                 rhat=None if math.isnan(rhat) else rhat,
                 ess=None if math.isnan(ess) else ess,
+                target_ess=self.plan.stop.ess,
             )
         )
 
     def draws(self, chains: _Chains, reason: str) -> Draws:
         """Draw up the result."""
+        if not self._enough(chains):
+            raise SpecError(
+                f"In the time of max_seconds (--max-seconds), {self.plan.stop.max_seconds:g} s, "
+                f"the chains did not make {MIN_KEPT} draws each, the fewest that make an interval. "
+                "Nothing was kept. Allow more seconds, or take fewer chains or keys."
+            )
         if self.checked_at != chains.n_sweeps:
             self._diagnose(chains)
         per_chain = chains.current
@@ -453,22 +512,29 @@ class _Run:
 
 
 def _of_preparing(
-    progress: Progress | None, started: float, max_sweeps: int
-) -> Callable[[str], None] | None:
-    """Return what passes the words of a model on to whoever watches, not too often."""
-    if progress is None:
-        return None
+    progress: Progress | None, started: float, stop: StopRule
+) -> Callable[[str], None]:
+    """Return what passes the words of a model on to whoever watches, not too often.
+
+    It also ends a model that is prepared for longer than the time limit and its grace (SpecError).
+    """
     last = -math.inf
 
     def pass_on(words: str) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last < TELL_SECONDS:
+        if now > started + stop.latest:
+            raise SpecError(
+                f"The model was not fitted in the time of max_seconds (--max-seconds), "
+                f"{stop.max_seconds:g} s. Nothing was kept. Allow more seconds, or choose another "
+                "model or fewer keys."
+            )
+        if progress is None or now - last < TELL_SECONDS:
             return
         last = now
         progress(
             ProgressEvent(
-                sweeps=0, max_sweeps=max_sweeps, seconds=now - started, seconds_left=None,
+                sweeps=0, max_sweeps=stop.max_sweeps, seconds=now - started, time_left=None,
                 means={}, rhat=None, ess=None, preparing=words,
             )
         )  # fmt: skip
@@ -476,11 +542,13 @@ def _of_preparing(
     return pass_on
 
 
-def _results(futures: list[Future[SegmentResult]]) -> list[SegmentResult]:
-    """Wait for a round; the first error is raised at once."""
+def _results(futures: list[Future[SegmentResult]], latest: float) -> list[SegmentResult]:
+    """Wait for a round until `latest`, or TimeoutError; the first error is raised at once."""
     pending = set(futures)
     try:
         while pending:
+            if time.monotonic() > latest:
+                raise TimeoutError
             done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION)
             for future in done:
                 future.result()

@@ -12,10 +12,10 @@ that this program has loaded itself; a file can only choose among them.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import io
 import json
+import math
 import os
 import sys
 import tempfile
@@ -27,8 +27,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from unikat._json import parse_json
 from unikat._typing import AnyArray
-from unikat.errors import OutputError
+from unikat.errors import OutputError, shown, why
 
 FILE_NAME = "sampling.checkpoint"
 SCHEMA = 1
@@ -143,27 +144,54 @@ def load(path: Path, run: Mapping[str, str]) -> dict[str, Any] | None:
             )
         file.seek(begin)
         try:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "big")))
-            if header["schema"] != SCHEMA:
+            size = int.from_bytes(file.read(8), "big")
+            if size > path.stat().st_size:
+                raise ValueError("its header is longer than the file")
+            header = parse_json(file.read(size), constants=True)
+            schema = header["schema"]
+            if schema != SCHEMA:
                 raise OutputError(
-                    f"The checkpoint {path} has format {header['schema']}; this version of unikat "
+                    f"The checkpoint {path} has format {shown(schema)}; this version of unikat "
                     f"reads format {SCHEMA}. Resume with the version that wrote it. {_FRESH}"
                 )
             _compare(path, header["run"], run)
-            decoded = _decode(header["content"], file)
-        except (ValueError, TypeError, LookupError, ImportError, AttributeError) as error:
-            raise OutputError(
-                f"The checkpoint {path} cannot be understood: {error}. {_FRESH}"
-            ) from error
-    content: dict[str, Any] = decoded
+            content = _decode(header["content"], file)
+            if not isinstance(content, dict):
+                raise TypeError
+        except _STRANGE as error:
+            raise not_understood(path, error) from error
     return content
+
+
+_STRANGE = (
+    ArithmeticError, AttributeError, EOFError, ImportError, LookupError, MemoryError,
+    RecursionError, TypeError, ValueError,
+)  # fmt: skip
+"""What reading a file of any content may raise."""
+
+
+def not_understood(path: Path, error: Exception | None = None) -> OutputError:
+    """Return the error for a checkpoint whose checksum is right and whose content is not.
+
+    Parameters
+    ----------
+    path
+        The checkpoint.
+    error
+        What was noticed; only the message of a plain ValueError is repeated.
+    """
+    why = f": {error}" if type(error) is ValueError and len(str(error)) < 100 else ""
+    return OutputError(
+        f"The checkpoint {path} cannot be understood{why}. It is damaged, or of another version of "
+        f"unikat. {_FRESH}"
+    )
 
 
 def _compare(path: Path, there: Mapping[str, str], here: Mapping[str, str]) -> None:
     differing = [name for name in here if there.get(name) != here[name]]
     if differing:
         which = "; ".join(
-            f"{name}: {_short(there.get(name, 'none'))} there, {_short(here[name])} here"
+            f"{name}: {_short(str(there.get(name, 'none')))} there, {_short(here[name])} here"
             for name in differing
         )
         table = (
@@ -183,11 +211,11 @@ def _short(text: str, length: int = 80) -> str:
 
 
 def _unwritable(path: Path, error: OSError) -> OutputError:
-    why = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
-    return OutputError(
-        f"The checkpoint {path} cannot be written: {why}. An earlier checkpoint is still whole: "
-        "make room or choose another folder, and run again with --resume."
-    )
+    if path.exists():
+        kept = "The earlier checkpoint is still whole: make room, and run again with --resume."
+    else:
+        kept = "There is no earlier one: make room or choose another folder, and run again."
+    return OutputError(f"The checkpoint {path} cannot be written: {why(error)}. {kept}")
 
 
 class _Hashing(io.RawIOBase):
@@ -252,9 +280,9 @@ def _decode(code: Any, file: BinaryIO) -> Any:
     if not isinstance(code, dict):
         return code
     if "array" in code:
-        return np.lib.format.read_array(file, allow_pickle=False)
+        return _read_array(file)
     if "scalar" in code:
-        return np.lib.format.read_array(file, allow_pickle=False)[()]
+        return _read_array(file)[()]
     if "list" in code:
         return [_decode(item, file) for item in code["list"]]
     if "tuple" in code:
@@ -266,6 +294,26 @@ def _decode(code: Any, file: BinaryIO) -> Any:
     if tuple(fields) != kind._fields:
         raise ValueError(f"{kind.__name__} has other fields than when it was written")
     return kind._make(fields.values())
+
+
+def _read_array(file: BinaryIO) -> AnyArray:
+    """Read an array of numbers; one that is said to be longer than the file is not allocated."""
+    begin = file.tell()
+    try:
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    except Exception:
+        # NumPy evaluates a header as an expression, which fails in many ways.
+        raise ValueError("the header of an array is damaged") from None
+    left = os.fstat(file.fileno()).st_size - file.tell()
+    if dtype.kind not in "biuf" or any(n < 0 for n in shape):
+        raise ValueError("an array has an impossible type or shape")
+    if math.prod(shape) * dtype.itemsize > left or max(shape, default=0) > 2**40:
+        raise ValueError("an array is longer than the file")
+    file.seek(begin)
+    array: AnyArray = np.lib.format.read_array(file, allow_pickle=False)
+    return array
 
 
 def _named_tuple(module: str, name: str) -> Any:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from unikat._typing import Float64
 from unikat.errors import OutputError
 from unikat.models.base import NO_FACTS, AnyModel, Facts, Stream
+from unikat.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -58,11 +60,11 @@ class Diagnostics:
 class Draws:
     """Posterior draws: every kept scalar, and the observer's totals of the retained part."""
 
-    scalars: Mapping[str, Float64]
+    scalars: Mapping[str, Float64] = field(repr=False)
     """Each (n_chains, n_draws), the discarded first part included."""
     n_discarded: int
     """Draws at the start of every chain that are not used."""
-    totals: Any
+    totals: Any = field(repr=False)
     """The observer's totals over the retained draws of all chains."""
     thin: int
     """Sweeps per kept draw."""
@@ -77,8 +79,8 @@ class Draws:
     diagnostics: Mapping[str, Diagnostics]
     """For each monitored scalar."""
     model: AnyModel
-    observer: Observer
-    facts: Facts = NO_FACTS
+    observer: Observer = field(repr=False)
+    facts: Facts = field(default=NO_FACTS, repr=False)
     """What the model says of its fit."""
 
     def retained(self, name: str) -> Float64:
@@ -101,7 +103,10 @@ class Draws:
             groups["warmup_posterior"] = {
                 name: draws[:, :first] for name, draws in self.scalars.items()
             }
-        tree: DataTree = from_dict(groups, save_warmup=True)
+        with warnings.catch_warnings():
+            # Of many chains with few draws, which ArviZ takes for a mix-up.
+            warnings.filterwarnings("ignore", "Found chain dimension to be longer than draw")
+            tree: DataTree = from_dict(groups, save_warmup=True)
         for group in groups:
             attributes = tree[group].attrs
             # The same run gives the same file.
@@ -120,8 +125,8 @@ class Draws:
     def to_netcdf(self) -> bytes:
         """Return the bytes of a netCDF file for ArviZ, or for `xarray.open_datatree`."""
         tree = self.to_datatree()
-        with tempfile.TemporaryDirectory(prefix="unikat-") as folder:
-            path = Path(folder) / "draws.nc"
+        with scratch_folder() as folder:
+            path = folder / "draws.nc"
             tree.to_netcdf(path, engine="h5netcdf")
             return path.read_bytes()
 

@@ -1,35 +1,111 @@
-"""What is told to whoever watches a run, and the estimate of the time left."""
+"""What a run reports while it goes on, and the estimate of the time left."""
 
 from __future__ import annotations
 
+import math
+import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
+
+
+@dataclass(frozen=True)
+class TimeLeft:
+    """A range of seconds in which a run is expected to end."""
+
+    lower: float
+    upper: float
+    """Infinite in the last range."""
+
+    def __str__(self) -> str:
+        """Say the range in words, such as '1 to 3 minutes'."""
+        if math.isinf(self.upper):
+            return f"more than {self.lower / 3600:g} hours"
+        size, unit = next(
+            (size, unit)
+            for size, unit in ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+            if self.upper > size or size == 1
+        )
+        if not self.lower:
+            return f"less than {self.upper / size:g} {unit}"
+        return f"{self.lower / size:g} to {self.upper / size:g} {unit}"
+
+
+_ENDS = (0.0, 10.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0, 3 * 3600.0, 10 * 3600.0, math.inf)
+RANGES = tuple(TimeLeft(*ends) for ends in pairwise(_ENDS))
+"""Ranges of the time left that are shown."""
+MARGIN = 2.0
+"""Effective sample sizes are estimates: a range is shown if so many times the estimate fits it."""
+RECENT = 3
+"""Estimates of which the largest counts: with few draws R-hat is often low by chance."""
+
+
+def range_of(seconds: float) -> TimeLeft:
+    """Return the range to show for an estimate of the time left, in seconds."""
+    return next(part for part in RANGES if MARGIN * seconds <= part.upper)
+
+
+class Countdown:
+    """Turns estimates of the time left into ranges that never grow.
+
+    Where an estimate rises, the last range stays until its end has passed; from then on none is
+    shown, since no estimate could be trusted.
+    """
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque(maxlen=RECENT)
+        self._shown: TimeLeft | None = None
+        self._end = math.inf
+        self._overdue = False
+
+    def update(self, seconds: float | None, now: float | None = None) -> TimeLeft | None:
+        """Return the range to show.
+
+        Parameters
+        ----------
+        seconds
+            The estimate; None if there is none.
+        now
+            Seconds of a clock that never goes back; by default this machine's.
+        """
+        now = time.monotonic() if now is None else now
+        if seconds is not None and seconds not in self._recent:
+            self._recent.append(seconds)
+        if len(self._recent) > 1 and not self._overdue:
+            found = range_of(max(self._recent))
+            if self._shown is None or found.upper < self._shown.upper:
+                self._shown, self._end = found, now + found.upper
+        self._overdue = self._overdue or now > self._end
+        return None if self._overdue else self._shown
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgressEvent:
-    """Where a run stands; told when it starts and after every round."""
+    """Where a run stands; reported when it starts and after every round."""
 
     sweeps: int
     """Made by every chain."""
     max_sweeps: int
     seconds: float
     """Spent sampling, earlier parts of a resumed run included."""
-    seconds_left: float | None
-    """Estimated until the run stops by itself; None while it cannot be told."""
+    time_left: TimeLeft | None
+    """Until the run stops by itself; None while it cannot be estimated."""
     means: Mapping[str, float]
     """Of the monitored scalars over the draws retained so far; empty before the first."""
     rhat: float | None
     """Largest of the monitored scalars when last checked; None before the first check."""
     ess: float | None
     """Smallest of the monitored scalars when last checked, bulk or tail."""
+    target_ess: float | None = None
+    """Effective sample size at which the run stops, if R-hat allows."""
     preparing: str = ""
     """While the model is prepared, before the first sweep: what it does; else empty."""
 
 
 class Progress(Protocol):
-    """A function that is told how the run goes, on the thread that called `sample`."""
+    """A callback that receives events, on the thread that called `sample`."""
 
     def __call__(self, event: ProgressEvent, /) -> None:
         """Receive one event."""
@@ -53,17 +129,26 @@ class Outlook:
     """Until the time limit."""
 
 
+def work_needed(rhat: float, ess: float, target_rhat: float, target_ess: float) -> float | None:
+    """Work until a fit stops, as a multiple of what was done; at least 1.
+
+    The effective sample size grows in proportion to the work, and the excess of R-hat over 1 falls
+    in proportion. While R-hat is above 1.1 the chains are in different places, and nothing is known
+    about when they meet: None.
+    """
+    if not ess > 0.0 or not rhat <= 1.1:
+        return None
+    return max(target_ess / ess, (rhat - 1.0) / max(target_rhat - 1.0, 1e-6), 1.0)
+
+
 def seconds_left(outlook: Outlook) -> float | None:
     """Time until the run stops, if things go on as they have.
 
-    The effective sample size grows in proportion to the sweeps, and the excess of R-hat over 1
-    falls in proportion. While R-hat is above 1.1 the chains have not found each other, nothing is
-    known about when they will, and only a limit on sweeps or time bounds the run: None.
+    None where that cannot be estimated, since only a limit on sweeps or time bounds the run.
     """
-    if not outlook.seconds_per_sweep > 0.0 or not outlook.ess > 0.0 or not outlook.rhat <= 1.1:
+    factor = work_needed(outlook.rhat, outlook.ess, outlook.target_rhat, outlook.target_ess)
+    if factor is None or not outlook.seconds_per_sweep > 0.0:
         return None
-    excess = (outlook.rhat - 1.0) / max(outlook.target_rhat - 1.0, 1e-6)
-    factor = max(outlook.target_ess / outlook.ess, excess, 1.0)
     needed = min(outlook.checked_at * factor, outlook.max_sweeps)
     left = max(needed - outlook.sweeps, 0.0) * outlook.seconds_per_sweep
     return left if outlook.seconds_to_limit is None else min(left, outlook.seconds_to_limit)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-import signal
 import sys
-import threading
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from itertools import islice
@@ -19,10 +17,10 @@ from typing import Any, TypeVar
 from unikat.errors import UnikatError
 from unikat.inference.backends import (
     available_cores,
+    begin_worker,
     kill_workers,
     main_hidden,
     uninterrupted,
-    watch_parent,
 )
 
 Task = TypeVar("Task")
@@ -73,12 +71,14 @@ def run_tasks(
     )
     running: set[Future[Result]] = set()
     rest = iter(tasks)
+    finished = False
     try:
         while True:
             for task in islice(rest, _WAITING * n_workers - len(running)):
                 with main_hidden(), uninterrupted():
                     running.add(pool.submit(_apply, task))
             if not running:
+                finished = True
                 break
             done, running = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
@@ -91,7 +91,7 @@ def run_tasks(
         ) from error
     finally:
         # Also when the caller stops asking. A task that still runs has nothing worth waiting for.
-        if running:
+        if not finished:
             kill_workers(stop)
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -102,9 +102,8 @@ _function: Callable[[Any], Any] | None = None
 
 def _start(function: bytes, stop: Any) -> None:
     global _function
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_worker(stop)
     _function = pickle.loads(function)
-    threading.Thread(target=watch_parent, args=(stop,), name="unikat-watch", daemon=True).start()
 
 
 def _apply(task: Any) -> Any:

@@ -136,7 +136,10 @@ def normal(generator):
 
 @device
 def gamma(generator, shape):
-    """Gamma(shape, 1) for shape >= 1 (Marsaglia & Tsang 2000)."""
+    """Gamma(shape, 1) for shape >= 1 (Marsaglia & Tsang 2000); NaN for NaN."""
+    if not shape < math.inf:
+        # No draw would ever be accepted.
+        return shape
     if shape == 1.0:
         return exponential(generator)
     d = shape - 1.0 / 3.0
@@ -200,10 +203,13 @@ def log_factorial_ratio(a, b):
 def binomial(generator, trials, p):
     """Binomial(trials, p), `trials` as float64 up to 2**53, returned as float64.
 
-    Inversion below a mean of 10, else BTRS (Hörmann 1993, transformed rejection).
+    Inversion below a mean of 10, else BTRS (Hörmann 1993, transformed rejection). NaN for NaN.
     """
     if trials <= 0.0 or p <= 0.0:
         return 0.0
+    if math.isnan(trials * p):
+        # No draw would ever be accepted.
+        return math.nan
     if p >= 1.0:
         return trials
     flipped = p > 0.5
@@ -256,7 +262,13 @@ def binomial(generator, trials, p):
 
 @device
 def poisson_variate(generator, mean):
-    """Poisson(mean) as float64: inversion below 10, else PTRS (Hörmann 1993)."""
+    """Poisson(mean) as float64: inversion below 10, else PTRS (Hörmann 1993).
+
+    From a mean of 1e12 on, where the draw deviates by a millionth and the acceptance loses its
+    digits, it is the mean; NaN for NaN.
+    """
+    if not mean < 1e12:
+        return mean
     if mean < 10.0:
         term = math.exp(-mean)
         u = uniform(generator)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unikat.errors import SpecError
+from unikat.errors import SpecError, shown
 from unikat.models.base import Uncertainty, check_keys
-from unikat.models.profiles import check_bool, check_positive
+from unikat.models.options import check_bool, check_numbers
 
 CHOOSABLE = ("latent-class", "hdp", "gom")
 """Models whose error is known: it was learned with latent classes, and the other mixtures answer
@@ -32,10 +32,10 @@ class Auto:
         shown beside them.
     evidence_seconds
         Work spent on the evidence, in seconds of a usual processor: counted, not timed, so that
-        the choice does not depend on the machine.
+        the choice does not depend on the machine; from 0.001 to 604,800, a week.
     held_out
         Share of the records that are left out and predicted. What is known of the error of models
-        was learned with one half.
+        was learned with one half. From 0.01 to 0.99.
     calibrate
         Put the error of the chosen model on its answer; without it only the choice is made.
     """
@@ -55,13 +55,11 @@ class Auto:
             isinstance(text, str) and text.strip() for text in texts
         ):
             raise SpecError(
-                f"model option candidates is {self.candidates!r}; it must be a list of models, "
-                'such as ["latent-class", "hdp"].'
+                f"model option candidates is {shown(self.candidates)}; it must be a list of "
+                'models, such as ["latent-class", "hdp"].'
             )
         object.__setattr__(self, "candidates", tuple(text.strip() for text in texts))
-        check_positive(self, ["evidence_seconds", "held_out"])
-        if self.held_out >= 1.0:
-            raise SpecError(f"model option held_out is {self.held_out!r}; it is a share, below 1.")
+        check_numbers(self, {"evidence_seconds": (0.001, 604_800.0), "held_out": (0.01, 0.99)})
         check_bool(self, "calibrate")
         # Refuses candidates that do not exist before any file is read.
         if not any(model.name in CHOOSABLE for model in self.models().values()):

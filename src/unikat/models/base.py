@@ -14,6 +14,13 @@ same time. It has no influence on the numbers.
 A model whose options name keys has a method `check_keys(names)` that refuses names that are not
 among the keys (SpecError), so that a comparison or an evaluation ends before the first fit.
 
+A state that is read from a checkpoint has the types, dimensions and shapes of a start that `init`
+draws. A model whose states have other shapes, or hold indices, has a method `state_fits(state,
+data) -> bool` that says whether shapes and indices are right, since kernels do not look.
+
+A model whose states are large has a method `state_bytes(data) -> float`, about the bytes that a
+sweep of one chain needs: more than the machine has is refused before the first.
+
 What takes long in `prepare` may tell how far it is (`models/telling.py`).
 
 A model may have a method `risk_probabilities(stream, data, p, counts, looked_at=None) -> Float64`
@@ -31,7 +38,10 @@ A model that sees cells, not keys, may use the weights of a table's records itse
 unobserved units, M p_c being those expected in a cell. Other models never see a design; the risk
 measures use it (`risk/exposure.py`). Such a model may also have a method
 `integrated_risk(stream, state, data, cells, counts) -> (r1, r2)`: risks of cells with so many
-records, (n,) each, with what can be integrated out given the state integrated out.
+records, (n,) each, with what can be integrated out given the state integrated out. Its cells are
+then independent given the state, and it also has `empty_rest(state, data, margins, cells) ->
+Float64`: the probability that no unobserved unit is in the cells of a margin (-1 where a key is
+left out) other than those of `cells`, given that none of these others has a record.
 
 If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
 individual, and imputed and simulated records are possible; a model that cannot do so refuses the

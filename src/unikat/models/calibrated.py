@@ -108,6 +108,11 @@ class Calibrated:
         """Start as the wrapped model does."""
         return self.wrapped.init(stream, data.wrapped)
 
+    def state_fits(self, state: Any, data: CalibratedData) -> bool:
+        """Whether the wrapped model can go on from a state of a file."""
+        hook = getattr(self.wrapped, "state_fits", None)
+        return hook is None or bool(hook(state, data.wrapped))
+
     def step(
         self, stream: Stream, state: Any, data: CalibratedData, n_threads: int
     ) -> tuple[Any, Info]:

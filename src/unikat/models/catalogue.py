@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from unikat.errors import SpecError, suggest
+from unikat.errors import SpecError, brief, suggest
 from unikat.models.auto import Auto
 from unikat.models.empirical_bayes import ElamirSkinner, SkinnerHolmes
 from unikat.models.gom import GoM
@@ -54,14 +54,16 @@ def build_model(name: str, options: Mapping[str, Any]) -> Any:
     if kind is None:
         names = [Auto.name, *MODELS]
         raise SpecError(
-            f"There is no model {name!r}.{suggest(name, names)} Models: {', '.join(names)}."
+            f"There is no model {brief(name)!r}.{suggest(name, names)} Models: {', '.join(names)}."
         )
     known = [field.name for field in fields(kind)]
     for option in options:
         if option not in known:
             raise SpecError(
-                f"The model {name!r} has no option {option!r}.{suggest(option, known)} "
-                f"Options: {', '.join(known)}.{_elsewhere(option)}"
+                f"The model {brief(name)!r} has no option {brief(option)!r}."
+                f"{suggest(option, known)}"
+                + (f" Options: {', '.join(known)}." if known else " It has none.")
+                + _elsewhere(option)
             )
     return kind(**options)
 

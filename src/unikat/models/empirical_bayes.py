@@ -29,13 +29,13 @@ import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable, pattern_ids
-from unikat.errors import SpecError
+from unikat.errors import SpecError, shown
 from unikat.kernels import random_rates as kernels
 from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.completions import expanded
 from unikat.models.factored import Fit
 from unikat.models.maximum_likelihood import fit
-from unikat.models.profiles import check_choice, check_positive
+from unikat.models.options import TOLERANCE, check_choice, check_numbers
 from unikat.models.records import compile_plug_in, generator_of
 from unikat.models.selection import evidence
 from unikat.models.terms import parse_terms, write_terms
@@ -85,7 +85,7 @@ class _RandomRates(ABC):
     terms
         Of the log-linear model, as in :class:`unikat.models.loglinear.LogLinear`; not ``select``.
     tolerance
-        Largest difference of an observed and a fitted margin, in records.
+        Largest difference of an observed and a fitted margin, in records; from 1e-12 to 1e6.
     """
 
     name: ClassVar[str]
@@ -98,10 +98,10 @@ class _RandomRates(ABC):
         """Check the options; the terms are checked where the keys are known."""
         if not isinstance(self.terms, str) or not self.terms.strip() or self.terms == "select":
             raise SpecError(
-                f"model option terms is {self.terms!r}; write independence, two-way, three-way, "
-                "or terms such as 'A + B:C'."
+                f"model option terms is {shown(self.terms)}; write independence, two-way, "
+                "three-way, or terms such as 'A + B:C'."
             )
-        check_positive(self, ["tolerance"])
+        check_numbers(self, {"tolerance": TOLERANCE})
 
     @property
     def uncertainty(self) -> Uncertainty:

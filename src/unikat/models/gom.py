@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unikat._typing import Float64, Int64
-from unikat.errors import SpecError
 from unikat.kernels import weights as weight_kernels
 from unikat.models.mixed_membership import MembershipState, MixedMembership
+from unikat.models.options import check_whole
 
 _MOST_COMPONENTS = 10_000
 
@@ -22,7 +22,8 @@ class GoM(MixedMembership):
     Parameters
     ----------
     components
-        K, the number of components; how tau1 settles as it grows is seen by comparing several.
+        K, the number of components, from 1 to 10,000; how tau1 settles as it grows is seen by
+        comparing several.
 
     See Also
     --------
@@ -36,13 +37,7 @@ class GoM(MixedMembership):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        value = self.components
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or not 1 <= value <= _MOST_COMPONENTS:
-            raise SpecError(
-                f"model option components is {value!r}; it must be a whole number from 1 to "
-                f"{_MOST_COMPONENTS:,}."
-            )
+        check_whole(self, "components", 1, _MOST_COMPONENTS)
 
     def _first_slots(self, chain: int) -> int:
         return -(-self.components // 8) * 8

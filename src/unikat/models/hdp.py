@@ -10,7 +10,7 @@ import numpy as np
 
 from unikat._typing import Float64, Int64
 from unikat.models.mixed_membership import MembershipState, MixedMembership
-from unikat.models.profiles import check_positive
+from unikat.models.options import PRIOR, check_numbers
 from unikat.models.slots import Slots, compacted, draw_sticks, first_slots
 
 
@@ -21,7 +21,7 @@ class HDP(MixedMembership):
     Parameters
     ----------
     top_shape, top_rate
-        Gamma prior of alpha_0.
+        Gamma prior of alpha_0; each from 1e-6 to 1e6.
 
     See Also
     --------
@@ -36,7 +36,7 @@ class HDP(MixedMembership):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_positive(self, ["top_shape", "top_rate"])
+        check_numbers(self, {"top_shape": PRIOR, "top_rate": PRIOR})
 
     def _first_slots(self, chain: int) -> int:
         return first_slots(chain)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int64
+from unikat.errors import SpecError
 
 _FREEDOM = 3.0
 """Of the t distributions: their tails are heavier than the prior's."""
@@ -172,12 +173,23 @@ class Hyperparameters:
             return prior + log_likelihood(position) if math.isfinite(prior) else prior
 
         found: list[tuple[float, Float64, Float64]] = []
-        for place in (start, self._place(a - self.offset, alpha + self.offset)):
-            position, value, root = _climb(function, place, free)
-            away = [np.linalg.solve(other[2], position[free] - other[1][free]) for other in found]
-            if all(np.linalg.norm(gap) > 0.5 for gap in away):
-                found.append((value + float(np.linalg.slogdet(root)[1]), position, root))
+        try:
+            for place in (start, self._place(a - self.offset, alpha + self.offset)):
+                position, value, root = _climb(function, place, free)
+                away = [
+                    np.linalg.solve(other[2], position[free] - other[1][free]) for other in found
+                ]
+                if all(np.linalg.norm(gap) > 0.5 for gap in away):
+                    found.append((value + float(np.linalg.slogdet(root)[1]), position, root))
+        except np.linalg.LinAlgError:
+            found = []
         logs = np.array([log for log, _, _ in found])
+        if not found or not np.isfinite(logs).all():
+            raise SpecError(
+                "The likelihood of the superpopulation model has no finite value near the "
+                "hyperparameters and priors that are given as options; leave options out, or give "
+                "values nearer to those of the paper."
+            )
         # What is left out is reached by the other proposal.
         kept = [i for i in np.argsort(-logs) if logs[i] > logs.max() - 15.0]
         chances = np.exp(logs[kept] - logs.max())

@@ -197,6 +197,12 @@ class IndividualRisk:
         r1: Float64 = p**counts
         return r1, r2
 
+    def empty_rest(
+        self, state: IndividualRiskState, data: IndividualRiskData, margins: Int32, cells: Int32
+    ) -> Float64:
+        """Return 1 for each margin, (n,): cells without records have no units at all."""
+        return np.ones(len(margins))
+
     def impute(self, stream: Stream, state: IndividualRiskState, data: IndividualRiskData) -> Int32:
         """Draw the cells of the incomplete records among those of complete ones that agree.
 

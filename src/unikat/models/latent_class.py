@@ -26,8 +26,9 @@ from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models import possible
 from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.margins import completions
+from unikat.models.options import PRIOR, check_bool, check_numbers
 from unikat.models.possible import TruncationPrior
-from unikat.models.profiles import ProfilePrior, check_bool, check_positive
+from unikat.models.profiles import ProfilePrior
 from unikat.models.records import (
     MixtureData,
     compile_on_toy_table,
@@ -35,6 +36,7 @@ from unikat.models.records import (
     lay_out,
     start_classes,
 )
+from unikat.models.restored import mixture_fits, positive
 from unikat.models.slots import FIRST_SLOTS, Slots, compacted, draw_sticks, first_slots, padded
 from unikat.rng import chain_key
 
@@ -77,7 +79,7 @@ class LatentClass(ProfilePrior, TruncationPrior):
     Parameters
     ----------
     top_shape, top_rate
-        Gamma prior of alpha_0; Dunson & Xing (2009) have 1/4 for both.
+        Gamma prior of alpha_0, each from 1e-6 to 1e6; Dunson & Xing (2009) have 1/4 for both.
     split_merge
         Propose to split or merge classes in every sweep.
 
@@ -96,7 +98,7 @@ class LatentClass(ProfilePrior, TruncationPrior):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_positive(self, ["top_shape", "top_rate"])
+        check_numbers(self, {"top_shape": PRIOR, "top_rate": PRIOR})
         check_bool(self, "split_merge")
         self.check_tempering()
 
@@ -139,6 +141,12 @@ class LatentClass(ProfilePrior, TruncationPrior):
         kernels.count(rows, start.z, counts)
         sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
         return self._refresh(key, stream.sweep, start, filled, counts, sizes)[0]
+
+    def state_fits(self, state: LatentClassState, data: LatentClassData) -> bool:
+        """Whether a state of a file has shapes and indices that the kernels can read."""
+        return (
+            mixture_fits(state, data.records, 8) and state.top.shape == (1,) and positive(state.top)
+        )
 
     def step(
         self, stream: Stream, state: LatentClassState, data: LatentClassData, n_threads: int

@@ -24,12 +24,12 @@ import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
-from unikat.errors import SpecError
+from unikat.errors import SpecError, shown
 from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.decomposable import DecomposableFit
 from unikat.models.factored import Fit
 from unikat.models.maximum_likelihood import MOST_CELLS, fit
-from unikat.models.profiles import check_choice, check_positive
+from unikat.models.options import TOLERANCE, check_choice, check_numbers
 from unikat.models.records import compile_plug_in, generator_of
 from unikat.models.selection import Evidence, Step, evidence, select
 from unikat.models.terms import Generators, elimination, parse_terms, write_terms
@@ -71,11 +71,13 @@ class LogLinear:
     criterion
         What a selection goes by: ``B1`` or ``B2`` (Skinner and Shlomo 2008), for tau1 or tau2.
     underfitting
-        Standardised value of the criterion above which a term is missing.
+        Standardised value of the criterion above which a term is missing; from 1e-6 to 1e6.
     tolerance
-        Largest difference of an observed and a fitted margin, in records.
+        Largest difference of an observed and a fitted margin, in records; from 1e-12, near the
+        rounding error of a record, to 1e6.
     smoothing
-        Records added, spread as if the keys were independent, so that no margin is zero.
+        Records added, spread as if the keys were independent, so that no margin is zero; from 0 to
+        1e9.
     interval
         ``conditional``: the parameters count as known; ``bootstrap``: with their uncertainty.
 
@@ -109,13 +111,14 @@ class LogLinear:
         """Check the options; the terms are checked where the keys are known."""
         if not isinstance(self.terms, str) or not self.terms.strip():
             raise SpecError(
-                f"model option terms is {self.terms!r}; write independence, two-way, three-way, "
-                "select, or terms such as 'A + B:C'."
+                f"model option terms is {shown(self.terms)}; write independence, two-way, "
+                "three-way, select, or terms such as 'A + B:C'."
             )
         check_choice("criterion", self.criterion, ("B1", "B2"))
         check_choice("interval", self.interval, INTERVALS)
-        check_positive(self, ["underfitting", "tolerance"])
-        check_not_negative(self, "smoothing")
+        check_numbers(
+            self, {"underfitting": (1e-6, 1e6), "tolerance": TOLERANCE, "smoothing": (0.0, 1e9)}
+        )
 
     def compile(self, zeros: bool = False) -> None:
         """Compile the kernels, or load them from the cache; the terms do not matter."""
@@ -225,20 +228,6 @@ def best_fit(
         if order is not None:
             return DecomposableFit.of(table, order)
     return fit(table, generators, tolerance=tolerance, smoothing=smoothing)
-
-
-def check_not_negative(options: object, name: str) -> None:
-    """Refuse an option that is negative or no finite number.
-
-    Raises
-    ------
-    SpecError
-        Naming the option.
-    """
-    value = getattr(options, name)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value < math.inf:
-        raise SpecError(f"model option {name} is {value!r}; it must be a number, 0 or above.")
 
 
 def _values(model: LogLinear, data: LogLinearData) -> dict[str, Any]:

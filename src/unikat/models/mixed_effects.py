@@ -49,8 +49,9 @@ from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULA
 from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.grid import Design, Grid, design_of, list_cells
 from unikat.models.maximum_likelihood import fit
-from unikat.models.profiles import check_at_most, check_bool, check_choice, check_positive
+from unikat.models.options import check_bool, check_choice, check_numbers
 from unikat.models.records import compile_on_toy_table
+from unikat.models.restored import positive, within
 from unikat.models.terms import parse_terms
 from unikat.rng import chain_key
 
@@ -63,6 +64,16 @@ _ACCEPTANCE = 0.7
 """Acceptance that it is brought to."""
 _TRIES = 3
 """Splits or merges proposed in a sweep."""
+_RANGES = {
+    "effect_variance": (1e-3, 1e4),
+    "mean_variance": (1e-3, 1e4),
+    "variance_shape": (0.1, 1e4),
+    "variance_scale": (1e-3, 100.0),
+    "mass_shape": (1e-3, 100.0),
+    "mass_rate": (0.1, 1e4),
+}
+"""Wider priors let exp overflow, or make each cell a cluster of its own, when a sweep costs by the
+square of the cells; smaller variances cannot be told from no effects."""
 _START_CLUSTERS = (1, 12, 3, 30)
 """Clusters at the start of a chain, by its number."""
 
@@ -126,11 +137,13 @@ class MixedEffects:
         Hold the fixed effects at their maximum likelihood estimate. Cells that it gives no
         probability, since a margin of theirs has no records, then have none.
     effect_variance, mean_variance
-        Prior variances of the fixed effects and of alpha.
+        Prior variances of the fixed effects and of alpha, each from 0.001 to 10,000: wider priors
+        let exp overflow, and smaller effects cannot be told from none.
     variance_shape, variance_scale
-        Inverse gamma prior of sigma^2.
+        Inverse gamma prior of sigma^2, from 0.1 to 10,000 and from 0.001 to 100.
     mass_shape, mass_rate
-        Gamma prior of m.
+        Gamma prior of m, from 0.001 to 100 and from 0.1 to 10,000: with a larger mean every cell is
+        a cluster of its own.
 
     Examples
     --------
@@ -164,14 +177,7 @@ class MixedEffects:
         check_choice("mean", self.mean, ("zero", "unknown"))
         check_choice("fixed", self.fixed, ("none", "independence", "two-way"))
         check_bool(self, "empirical")
-        check_positive(
-            self,
-            [
-                "effect_variance", "mean_variance", "variance_shape", "variance_scale",
-                "mass_shape", "mass_rate",
-            ],
-        )  # fmt: skip
-        check_at_most(self, ["effect_variance", "mean_variance", "variance_scale"], 10_000.0)
+        check_numbers(self, _RANGES)
         if self.mean == "unknown" and self.random != "dp":
             raise SpecError(
                 f"model option mean is 'unknown' while random is {self.random!r}; a mean is "
@@ -280,6 +286,25 @@ class MixedEffects:
             values = values[0] + 0.5 * rng.normal(size=int(cluster.max()) + 1)
             state = state._replace(cluster=cluster, values=values)
         return state._replace(log_mean=self._log_mean(state, data))
+
+    def state_fits(self, state: MixedEffectsState, data: MixedEffectsData) -> bool:
+        """Whether a state of a file has shapes and indices that the kernels can read."""
+        n_cells, n_values = len(data.offset), len(state.values)
+        numbers = (state.variance, state.mass, state.step_size)
+        return (
+            state.counts.shape == state.log_mean.shape == (n_cells,)
+            and bool((state.counts >= data.known).all())
+            and int(state.counts.sum()) == data.n_records
+            and state.beta.shape == (data.design.n_columns,)
+            and state.effects.shape == (n_cells if self.random == "normal" else 0,)
+            and state.cluster.shape == (n_cells if self.random == "dp" else 0,)
+            and (n_values > 0) == (self.random == "dp")
+            and within(state.cluster, 0, n_values)
+            and len(np.unique(state.cluster)) == n_values
+            and bool(np.isfinite(state.beta).all() and np.isfinite(state.values).all())
+            and all(positive(np.asarray(number)) for number in numbers)
+            and math.isfinite(state.mean)
+        )
 
     def step(
         self, stream: Stream, state: MixedEffectsState, data: MixedEffectsData, n_threads: int

@@ -45,8 +45,9 @@ from unikat.models.newcomer import (
     possible_mass,
     row_probabilities,
 )
+from unikat.models.options import PRIOR, check_bool, check_choice, check_numbers
 from unikat.models.possible import TruncationPrior
-from unikat.models.profiles import ProfilePrior, check_bool, check_choice, check_positive
+from unikat.models.profiles import ProfilePrior
 from unikat.models.records import (
     MixtureData,
     compile_on_toy_table,
@@ -54,6 +55,7 @@ from unikat.models.records import (
     lay_out,
     start_classes,
 )
+from unikat.models.restored import mixture_fits, positive
 from unikat.models.slots import FIRST_SLOTS, Slots, padded
 from unikat.rng import chain_key
 
@@ -95,7 +97,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         record, with the fixed prior below (paper 1); `"hierarchical"`: one for each record, shape
         and rate of their gamma law learned, each with the prior Gamma(1, 1).
     alpha_shape, alpha_rate
-        Gamma prior of alpha; not used if hierarchical.
+        Gamma prior of alpha, each from 1e-6 to 1e6 (the shape from 0.05 if per record); not used if
+        hierarchical.
     split_merge
         Propose to split or merge components in every sweep.
     """
@@ -112,7 +115,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         """Check the options."""
         super().__post_init__()
         check_choice("alpha", self.alpha, ("shared", "per-record", "hierarchical"))
-        check_positive(self, ["alpha_shape", "alpha_rate"])
+        check_numbers(self, {"alpha_shape": PRIOR, "alpha_rate": PRIOR})
         check_bool(self, "split_merge")
         self.check_tempering()
         if self.alpha == "per-record" and self.alpha_shape < _LEAST_SHAPE:
@@ -198,6 +201,22 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         mixture.count(0, n, records.rows, records.record_cell, z, counts, stacks)
         state, _ = self._refresh(key, stream.sweep, empty, records, counts.astype(np.int64), stacks)
         return state
+
+    def state_bytes(self, data: MixtureData) -> float:
+        """Bytes that a sweep needs: profiles, counts and tables of every component, and z."""
+        return 24.0 * float(data.offsets[-1]) * self._first_slots(0) + 4.0 * data.record_cell.size
+
+    def state_fits(self, state: MembershipState, data: MixtureData) -> bool:
+        """Whether a state of a file has shapes and indices that the kernels can read."""
+        limited = self._start_limit() is not None
+        n_alphas = 1 if self.alpha == "shared" else len(data.record_cell)
+        return (
+            mixture_fits(state, data, self._first_slots(0) if limited else 8)
+            and state.alpha.shape == (n_alphas,)
+            and state.spread.shape == ((2,) if self.alpha == "hierarchical" else (0,))
+            and state.top.shape == (len(self._first_top()),)
+            and all(positive(values) for values in (state.alpha, state.spread, state.top))
+        )
 
     def step(
         self, stream: Stream, state: MembershipState, data: MixtureData, n_threads: int

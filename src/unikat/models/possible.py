@@ -24,6 +24,7 @@ from unikat.kernels import truncation
 from unikat.kernels import zeros as kernels
 from unikat.kernels.random import PURPOSE_NUMBER
 from unikat.kernels.zeros import Diagram
+from unikat.models.options import check_numbers
 from unikat.models.records import MixtureData, in_parts
 
 _LANES = 8
@@ -41,19 +42,15 @@ class TruncationPrior:
     Parameters
     ----------
     zeros_tempering
-        c / n of the weak prior (1 - p0)^c on the probability of the impossible cells; 0 for none.
+        c / n of the weak prior (1 - p0)^c on the probability of the impossible cells; from 0,
+        for none, to 0.99.
     """
 
     zeros_tempering: float = 0.02
 
     def check_tempering(self) -> None:
-        """Refuse a tempering outside [0, 1)."""
-        value = self.zeros_tempering
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0 <= value < 1:
-            raise SpecError(
-                f"model option zeros_tempering is {value!r}; it must be a number from 0 to below 1."
-            )
+        """Refuse a tempering outside its range."""
+        check_numbers(self, {"zeros_tempering": (0.0, 0.99)})
 
     def n_possible(self, n: int) -> int:
         """Possible records after which the simulation stops."""

@@ -9,15 +9,14 @@ has never seen; so by default both are learned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from unikat._typing import Bool, Float32, Float64, Int16, Int32, Int64
-from unikat.errors import SpecError
 from unikat.kernels import profiles as kernels
+from unikat.models.options import PRIOR, check_choice, check_numbers
 from unikat.models.records import MixtureData
 
 _EVERY = 4
@@ -32,13 +31,13 @@ class ProfilePrior:
     Parameters
     ----------
     profile_concentration
-        c_j per level, c_j / n_j: a positive number for all keys (the papers have 1), or
+        c_j per level, c_j / n_j: a number from 1e-6 to 1e6 for all keys (the papers have 1), or
         `"learned"`, one for each key.
     profile_base
         b_j: `"uniform"` over the levels; `"empirical"`, the levels' shares in the file, each
         raised by half a record; or `"learned"`, with a flat Dirichlet prior.
     profile_shape, profile_rate
-        Gamma prior of a learned c_j / n_j.
+        Gamma prior of a learned c_j / n_j; each from 1e-6 to 1e6 (`options.PRIOR` says why).
     """
 
     profile_concentration: float | Literal["learned"] = "learned"
@@ -50,8 +49,8 @@ class ProfilePrior:
         """Check the options."""
         check_choice("profile_base", self.profile_base, BASES)
         if self.profile_concentration != "learned":
-            check_positive(self, ["profile_concentration"], also=" or 'learned'")
-        check_positive(self, ["profile_shape", "profile_rate"])
+            check_numbers(self, {"profile_concentration": PRIOR}, also=", or 'learned'")
+        check_numbers(self, {"profile_shape": PRIOR, "profile_rate": PRIOR})
 
     def first_profile(self, data: MixtureData) -> Float64:
         """Dirichlet parameters c_j b_j at the start of a chain, (n_rows,)."""
@@ -138,61 +137,3 @@ class ProfilePrior:
             profile,
         )
         return profile
-
-
-def check_positive(options: object, names: Iterable[str], also: str = "") -> None:
-    """Refuse options that are not positive, finite numbers.
-
-    Raises
-    ------
-    SpecError
-        Naming the option.
-    """
-    for name in names:
-        value = getattr(options, name)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0 < value < np.inf:
-            raise SpecError(
-                f"model option {name} is {value!r}; it must be a positive, finite number{also}."
-            )
-
-
-def check_at_most(options: object, names: Iterable[str], most: float) -> None:
-    """Refuse options that are larger.
-
-    Raises
-    ------
-    SpecError
-        Naming the option.
-    """
-    for name in names:
-        value = getattr(options, name)
-        if value > most:
-            raise SpecError(f"model option {name} is {value!r}; it must be at most {most:,.0f}.")
-
-
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse an option that is none of its choices.
-
-    Raises
-    ------
-    SpecError
-        Naming the option and the choices.
-    """
-    if value not in choices:
-        raise SpecError(
-            f"model option {name} is {value!r}; choose {', '.join(map(repr, choices))}."
-        )
-
-
-def check_bool(options: object, name: str) -> None:
-    """Refuse an option that is neither true nor false.
-
-    Raises
-    ------
-    SpecError
-        Naming the option.
-    """
-    value = getattr(options, name)
-    if not isinstance(value, bool):
-        raise SpecError(f"model option {name} is {value!r}; it must be true or false.")

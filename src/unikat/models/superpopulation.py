@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -52,6 +53,7 @@ from unikat.models.cell_laws import (
     drawn_sums,
     empty_cell,
     empty_chances,
+    empty_parts,
     integrals,
     lay_out,
     look_up,
@@ -61,13 +63,18 @@ from unikat.models.cell_laws import (
 from unikat.models.cell_records import complete as complete_records
 from unikat.models.cell_records import simulate as simulate_records
 from unikat.models.hyperparameters import Hyperparameters
+from unikat.models.options import PRIOR, Range, check_numbers, check_whole
 from unikat.models.population_count import PopulationCount as PopulationCount
-from unikat.models.profiles import check_at_most, check_positive
 from unikat.models.records import compile_plug_in, generator_of
 
 _SHARPEST = 4e6
 """Largest a b / (a + b) of a cell: its p is known to a two thousandth, which is as good as known,
 and narrower integrands would take too many nodes."""
+_SPREAD: Range = (1e-3, 5.0)
+"""Of logarithms: from a factor that is known to a thousandth to one of e^10 either way."""
+_SHAPE: Range = (1e-3, 1e4)
+"""Of the laws of sizes and rates: from 0 or 1 in nearly every cell to the same in all. Sharper laws
+take minutes to integrate and change no risk."""
 
 
 class SuperpopulationState(NamedTuple):
@@ -94,14 +101,15 @@ class _Superpopulation(ABC):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_positive(self, ["alpha_spread", "shape", "shape_spread"])
-        for name in ("alpha", "n_cells"):
-            self._check_optional(name, 1e6 if name == "alpha" else 2.0**62)
+        check_numbers(self, {"alpha_spread": _SPREAD, "shape": _SHAPE, "shape_spread": _SPREAD})
+        self._check_given({"alpha": _SHAPE})
+        if self.n_cells is not None:
+            check_whole(self, "n_cells", 1, 2**62, also=", or None")
 
-    def _check_optional(self, name: str, most: float) -> None:
-        if getattr(self, name) is not None:
-            check_positive(self, [name], also=", or None")
-            check_at_most(self, [name], most)
+    def _check_given(self, ranges: Mapping[str, Range]) -> None:
+        """Check the hyperparameters that are given."""
+        given = {name: ends for name, ends in ranges.items() if getattr(self, name) is not None}
+        check_numbers(self, given, also=", or None")
 
     @abstractmethod
     def _hyperparameters(self, share: float, per_cell: float) -> Hyperparameters:
@@ -265,6 +273,22 @@ class _Superpopulation(ABC):
             r1[~complete], r2[~complete] = alone, shared
         return r1, r2
 
+    def empty_rest(
+        self, state: SuperpopulationState, data: SuperpopulationData, margins: Int32, cells: Int32
+    ) -> Float64:
+        """Probability that the empty cells of margins beside given cells have no units, (n,).
+
+        Each of them is so by itself, given the hyperparameters: the chance of one to the power of
+        their number. A combination without records is a cell with the chance of that.
+        """
+        law = self._law(state.position)
+        weights, scales = empty_parts(law, data, 1.0)
+        none = float(weights @ (1.0 + scales) ** -law.alpha)
+        none = 1.0 - data.density(len(data.counts)) * (1.0 - none)
+        completions = data.combinations.completions
+        chances: Float64 = none ** (completions(margins) - completions(cells))
+        return chances
+
     # --- records ------------------------------------------------------------------------------
 
     def impute(
@@ -333,7 +357,9 @@ class Superpopulation1(_Superpopulation):
     Parameters
     ----------
     alpha
-        Shape of the gamma law of the cells' sizes; drawn if None. The paper has 0.92.
+        Shape of the gamma law of the cells' sizes; drawn if None. The paper has 0.92. This, a, b
+        and shape are from 0.001 to 10,000, spreads from 0.001 to 5: beyond, integrals take minutes
+        and the risk stays the same.
     a, b
         Beta law of the cells' sampling rates; drawn if None. The paper has 0.86 and 80.
     n_cells
@@ -373,9 +399,8 @@ class Superpopulation1(_Superpopulation):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_positive(self, ["mean_spread"])
-        for name in ("a", "b"):
-            self._check_optional(name, 1e9)
+        check_numbers(self, {"mean_spread": _SPREAD})
+        self._check_given({"a": _SHAPE, "b": _SHAPE})
 
     def _hyperparameters(self, share: float, per_cell: float) -> Hyperparameters:
         logit = math.log(share) - math.log1p(-share)
@@ -406,12 +431,14 @@ class Superpopulation2(_Superpopulation):
     Parameters
     ----------
     alpha
-        Shape of the gamma law of the cells' sizes; drawn if None. The paper has 0.1.
+        Shape of the gamma law of the cells' sizes; drawn if None. The paper has 0.1. This, a and
+        shape are from 0.001 to 10,000, spreads from 0.001 to 5: beyond, integrals take minutes and
+        the risk stays the same.
     a
         How near the sampling rate of a cell is to that of the design; drawn if None. The paper has
         80.
     gamma
-        Chance that a cell can be sampled; drawn if None. The paper has 0.7.
+        Chance that a cell can be sampled, from 1e-6 to 1; drawn if None. The paper has 0.7.
     n_cells
         K; by default the possible combinations of levels.
     alpha_spread
@@ -419,7 +446,7 @@ class Superpopulation2(_Superpopulation):
     shape, shape_spread
         Prior median of a n / N, and standard deviation of its logarithm.
     gamma_a, gamma_b
-        Beta prior of gamma.
+        Beta prior of gamma, each from 1e-6 to 1e6.
 
     Examples
     --------
@@ -441,9 +468,8 @@ class Superpopulation2(_Superpopulation):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_positive(self, ["gamma_a", "gamma_b"])
-        self._check_optional("a", 1e9)
-        self._check_optional("gamma", 1.0)
+        check_numbers(self, {"gamma_a": PRIOR, "gamma_b": PRIOR})
+        self._check_given({"a": _SHAPE, "gamma": (1e-6, 1.0)})
 
     def _hyperparameters(self, share: float, per_cell: float) -> Hyperparameters:
         return Hyperparameters(

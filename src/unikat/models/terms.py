@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from unikat.data.design import CLASS
-from unikat.errors import SpecError, suggest
+from unikat.errors import SpecError, brief, suggest
 
 Generators: TypeAlias = tuple[tuple[int, ...], ...]
 """Sets of key positions, each ascending, none within another, in ascending order."""
@@ -71,7 +71,7 @@ def parse_terms(text: str, names: Sequence[str]) -> Generators:
                     for name in unnamed[:1]
                 )
                 raise SpecError(
-                    f"model option terms is {text!r}, but there is no key {key!r}."
+                    f"model option terms is {brief(text)!r}, but there is no key {brief(key)!r}."
                     f"{suggest(key, [*names, *NAMED, 'select'])} Write independence, two-way, "
                     f"three-way, select, or terms such as 'A + B:C' of the keys {', '.join(names)}."
                     f"{also}"

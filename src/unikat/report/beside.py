@@ -11,6 +11,7 @@ from unikat.data.microdata import Microdata
 from unikat.data.sampling import one_way
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
+from unikat.interrupts import interruptible
 from unikat.provenance import AssessmentSpec
 from unikat.report.classics import ClassicsResult, classics_result, columns
 from unikat.report.registry import RegistryResult, registry_result
@@ -45,6 +46,7 @@ class Beside:
 NOTHING = Beside()
 
 
+@interruptible
 def find_classics(
     microdata: Microdata,
     table: CellTable,

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from unikat.report import track_record
 from unikat.report.uncertainty import KINDS
 from unikat.report.wording import counted, level, number
 from unikat.specification import ModelSpec
 
 if TYPE_CHECKING:
-    from unikat.report.summary import Result
+    from unikat.report.summary import Result, SampleFacts
 
 NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before")
 """Facts that are told here, and not among those of the fitted model."""
@@ -66,12 +67,19 @@ class Candidate:
     """Whether its error is known."""
     narrow: str
     """What its interval holds, where that is less than that of a posterior."""
+    bias: str
+    """How far off it was in trials, if its intervals mostly missed the truth there."""
     impossible: int
     behind: float | None
     behind_error: float | None
     uniques: float | None
     tau1: Range
     converged: bool
+
+    @property
+    def answered(self) -> str:
+        """τ1 with its interval, or with what is known of its error instead."""
+        return f"{number(self.tau1.middle)} ({self.bias})" if self.bias else self.tau1.words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +165,7 @@ def of(result: Result) -> Choice | None:
     scatter, factor = errors.get("overdispersion"), errors.get("level")
     before = fit.get("before")
     return Choice(
-        candidates=tuple(_candidate(row) for row in fit["candidates"]),
+        candidates=tuple(_candidate(row, result.sample) for row in fit["candidates"]),
         not_fitted=tuple((row["model"], row["reason"]) for row in fit.get("not_fitted", ())),
         # The variance of a factor of mean 1; its root is a share of the model's number.
         scatter=None if scatter is None else _range(scatter, root=True),
@@ -166,8 +174,9 @@ def of(result: Result) -> Choice | None:
     )
 
 
-def _candidate(row: Mapping[str, Any]) -> Candidate:
+def _candidate(row: Mapping[str, Any], sample: SampleFacts) -> Candidate:
     kind = KINDS[row["uncertainty"]]
+    record = track_record.of_label(row["model"], sample)
     posterior = row["uncertainty"] == "posterior"
     return Candidate(
         label=row["model"],
@@ -175,6 +184,7 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
         chosen=row["chosen"],
         choosable=row["choosable"],
         narrow="" if posterior else kind.brief,
+        bias=f"in trials {record.bias}" if record.doubted else "",
         impossible=row["impossible"],
         behind=row["behind"],
         behind_error=row["behind_error"],
@@ -192,12 +202,17 @@ def _range(row: Mapping[str, Any], prefix: str = "", *, root: bool = False) -> R
 
 
 def answers(result: Result) -> tuple[Answer, ...]:
-    """What the candidates would answer, and last what is answered."""
+    """What the candidates would answer, and last what is answered.
+
+    Candidates whose intervals mostly missed the truth in trials are in the table alone.
+    """
     choice = of(result)
     if choice is None:
         return ()
     tried = [
-        Answer(label=one.label, tau1=one.tau1, narrow=bool(one.narrow)) for one in choice.candidates
+        Answer(label=one.label, tau1=one.tau1, narrow=bool(one.narrow))
+        for one in choice.candidates
+        if not one.bias
     ]
     return (*tried, Answer(label=_final(choice), tau1=_now(result), final=True))
 
@@ -223,7 +238,7 @@ def on_page(result: Result) -> ChoicePage | None:
         rows=(*(_row(one, choice) for one in choice.candidates), final),
         columns=_columns(choice, result),
         note=_note(choice),
-        faint=any(one.narrow for one in choice.candidates),
+        faint=any(one.narrow and not one.bias for one in choice.candidates),
         correction=tuple(filter(None, (_scatter(choice), _factor(choice), _moved(choice, result)))),
         not_fitted=choice.not_fitted,
     )
@@ -234,7 +249,7 @@ def brief(result: Result) -> str:
     choice = of(result)
     if choice is None:
         return ""
-    tried = ", ".join(f"{one.label} {one.tau1.words}" for one in choice.candidates)
+    tried = ", ".join(f"{one.label} {one.answered}" for one in choice.candidates)
     several = f" τ1 by each candidate alone: {tried}." if len(choice.candidates) > 1 else ""
     return f"Model: {_reason(choice)}{several} {_moved(choice, result)}"
 
@@ -319,6 +334,9 @@ def _row(one: Candidate, choice: Choice) -> Row:
     impossible = f"{counted(one.impossible, 'record')} impossible" if one.impossible else ""
     if one is choice.best:
         prediction = "best"
+    elif one.impossible > choice.best.impossible:
+        # Ranked after those that find fewer records impossible, whatever the score of the others.
+        prediction = "refuted"
     elif one.behind is None:
         prediction = "not known"
     else:
@@ -330,7 +348,7 @@ def _row(one: Candidate, choice: Choice) -> Row:
         impossible=impossible,
         uniques="not known" if one.uniques is None else f"{_signed(100 * one.uniques, 0)}%",
         tau1=number(one.tau1.middle),
-        interval=_interval(one.tau1) + ("" if one.converged else " *"),
+        interval=(one.bias or _interval(one.tau1)) + ("" if one.converged else " *"),
     )
 
 
@@ -340,11 +358,16 @@ def _columns(choice: Choice, result: Result) -> tuple[tuple[str, str], ...]:
     likely = f"{times:.2g}" if times < 100 else f"{times:,.0f}" if times < 1e6 else "over a million"
     narrow: dict[str, list[str]] = {}
     for one in choice.candidates:
-        if one.narrow:
+        if one.narrow and not one.bias:
             narrow.setdefault(one.narrow, []).append(one.label)
     less = "".join(
         f" That of {_listed(names)} holds less: {what}." for what, names in narrow.items()
     )
+    if doubted := [one.label for one in choice.candidates if one.bias]:
+        less += (
+            f" Of {_listed(doubted)} no interval is shown, since in trials where the truth is "
+            "known it mostly missed it."
+        )
     return (
         (
             "Prediction",
@@ -352,7 +375,8 @@ def _columns(choice: Choice, result: Result) -> tuple[tuple[str, str], ...]:
             "best one does: the mean difference of the logarithms, in nats per record (the unit of "
             f"natural logarithms), ± its standard error. At −0.01 the {left_out:,} together are "
             f"{likely} times less probable; within two standard errors it can be chance. Records "
-            "that it calls impossible refute it, and are counted apart.",
+            "that a candidate calls impossible refute it: it is ranked after those that call fewer "
+            "impossible, whatever it finds of the other records.",
         ),
         (
             "Uniques",

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unikat._typing import Float64
 from unikat.data.table import CellTable
-from unikat.report.wording import counted, number
+from unikat.report import track_record
+from unikat.report.wording import at_risk, counted, interval, number
 from unikat.risk.classics.table import Classics
+
+if TYPE_CHECKING:
+    from unikat.report.summary import Result
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)
 """Record risks from which records are counted."""
@@ -285,19 +290,65 @@ def _uniques_row(found: UniquesResult) -> Row:
     )
 
 
-def sentences(result: ClassicsResult | None) -> Mapping[str, str]:
+def sentences(result: Result) -> Mapping[str, str]:
     """Return a sentence for every classic measure, if there are any."""
-    if result is None:
+    found = result.classics
+    if found is None:
         return {}
-    said = {f"classics.{row.measure}": row.said for row in rows(result)}
+    said = {f"classics.{row.measure}": row.said for row in rows(found)}
     return {
         **said,
         "classics": (
             "Measures that committees ask for beside the model's. None of them says how sure it "
             "is. k-anonymity, SUDA2 and l-diversity describe the file alone; the estimates of "
             "population uniques take it to be a simple random sample and see no keys."
+            f"{_alone(found, result)}"
         ),
+        "classics.model": reconciled(result),
     }
+
+
+def _alone(found: ClassicsResult, result: Result) -> str:
+    """Say why k-anonymity counts other records than the sample uniques, where it does."""
+    alone = next((one.records for one in found.anonymity if one.k == 2), None)
+    sample = result.sample
+    if alone is None or not sample.n_incomplete or alone == sample.n_uniques:
+        return ""
+    return (
+        f" The {alone:,} records of fewer than 2 in k-anonymity are not the {at_risk(sample)}: "
+        "there a missing key matches every level, as in sdcMicro."
+    )
+
+
+def reconciled(result: Result) -> str:
+    """Set the estimates of population uniques beside τ1, and say which to believe.
+
+    Of a model whose intervals mostly missed the truth in trials no interval is told.
+    """
+    record, tau1, tau2 = track_record.of_result(result), result.tau1, result.tau2
+    answers = (
+        f"τ1 {number(tau1.median)}, τ2 {number(tau2.median)}" if record.doubted
+        else f"τ1 {number(tau1.median)} ({interval(tau1)}), τ2 {number(tau2.median)} "
+        f"({interval(tau2)})"
+    )  # fmt: skip
+    said = f"Beside them the model says: {answers}."
+    assert result.classics is not None
+    others = [one for one in result.classics.uniques if one.in_sample is not None]
+    apart = [one for one in others if not tau1.lower <= (one.in_sample or 0.0) <= tau1.upper]
+    if result.known_exactly or not apart:
+        return said
+    told = ", ".join(f"{_METHODS[one.method]} {number(one.in_sample or 0.0)}" for one in others)
+    said += (
+        f" The estimates of population uniques come to another number of records in this file "
+        f"({told}). They use only how many combinations occur once, twice and so on, and are "
+        "often off by 50% and more where less than a tenth of the population is in the file."
+    )
+    if record.doubted:
+        return (
+            f"{said} {record.warning} So believe neither: assess the file with the default model, "
+            "auto."
+        )
+    return f"{said} The model also uses which keys go together: believe τ1."
 
 
 def brief(result: ClassicsResult | None) -> list[str]:

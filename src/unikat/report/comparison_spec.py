@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from unikat._toml import toml_value
 from unikat.errors import SpecError, suggest
-from unikat.models.base import AnyModel
-from unikat.models.catalogue import build_model
 from unikat.provenance import Spec
 from unikat.specification import (
     DataSpec,
@@ -18,8 +16,12 @@ from unikat.specification import (
     ModelSpec,
     SamplingSpec,
     Share,
+    Whole,
     split_keys,
 )
+
+if TYPE_CHECKING:
+    from unikat.models.base import AnyModel
 
 
 class PathSpec(BaseModel):
@@ -90,7 +92,7 @@ class ComparisonSpec(Spec):
     format_version: Literal["unikat.comparison-spec/1"] = Field(
         default="unikat.comparison-spec/1", alias="schema"
     )
-    population_size: int | None = None
+    population_size: Whole | None = None
     keys: tuple[str, ...] = ()
     """Names of the key variables, each with its binning rule if any."""
     design: DesignSpec = DesignSpec()
@@ -132,6 +134,9 @@ class ComparisonSpec(Spec):
             If there is no model, a model or option does not exist, or no model has the option of
             the path.
         """
+        # Loaded here, so that `unikat compare --help` does not load every model.
+        from unikat.models.catalogue import build_model
+
         if not self.models:
             raise SpecError(
                 "No models are named; name them as --models hdp,hdp:alpha=per-record (or models = "

@@ -34,11 +34,15 @@ class HeldOutFacts:
     """Mean log score of the others, nats per record; higher is better."""
     standard_error: float
     difference: float
-    """Mean score minus that of the best model, over the records both give a probability."""
+    """Mean score minus that of the best model, over the records both give a probability (of a model
+    that is not `refuted`: over those that all such models do); above 0 only if it is refuted."""
     difference_standard_error: float
     """Of the difference, record by record."""
     difference_n_records: int
     best: bool
+    refuted: bool
+    """Gives more records probability zero than the best model: ranked after those that do not,
+    whatever its score on the others."""
     sampling: SamplingRecord
     """Of the fit to the records kept; judged on the score of each state."""
 
@@ -140,8 +144,13 @@ def summarise_comparison(
     handled
         What was done with records that have an impossible combination, if any combination is.
     """
+    fewest = min(
+        (model.held_out.score.n_zero for model in comparison.models if model.held_out is not None),
+        default=0,
+    )
     models = tuple(
-        _model_facts(model, name) for model, name in zip(comparison.models, named, strict=True)
+        _model_facts(model, name, fewest)
+        for model, name in zip(comparison.models, named, strict=True)
     )
     fits = [model.sampling for model in models]
     fits += [model.held_out.sampling for model in models if model.held_out is not None]
@@ -164,7 +173,7 @@ def summarise_comparison(
     return summary
 
 
-def _model_facts(model: ComparedModel, named: Named) -> ModelFacts:
+def _model_facts(model: ComparedModel, named: Named, fewest_zeros: int) -> ModelFacts:
     held_out = None
     if model.held_out is not None and model.difference is not None:
         score = model.held_out.score
@@ -177,6 +186,7 @@ def _model_facts(model: ComparedModel, named: Named) -> ModelFacts:
             difference_standard_error=model.difference.standard_error,
             difference_n_records=model.difference.n_records,
             best=model.best,
+            refuted=score.n_zero > fewest_zeros,
             sampling=model.held_out.sampling,
         )
     # A model that `auto` has chosen is told of in `fit`; the options are those that were asked for.

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING
 
+from unikat.report import track_record
 from unikat.report.uncertainty import KINDS
-from unikat.report.wording import PROVISIONAL, counted, interval, number, percent, uniques
+from unikat.report.wording import PROVISIONAL, at_risk, counted, interval, number, percent
 from unikat.risk.path import SIZES
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
         ModelFacts,
         PathFacts,
     )
+    from unikat.risk.compare import SamplingRecord
+    from unikat.risk.estimate import Summary
     from unikat.risk.predictive import PredictiveCheck
 
 TIMES = ("once", "twice", "3 times", "4 times", "5 or more")
@@ -35,8 +38,9 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
         "converged": verdict(summary),
         "tau1": _tau1(summary),
         "tau2": (
-            "Number of correct links of an intruder who links every sample unique, at random among "
-            "the people of the population who agree with it on all keys."
+            "Number of correct links of an intruder who links each of the "
+            f"{at_risk(summary.sample)}, at random among the people of the population who agree "
+            "with it on all keys."
         ),
         "checks": (
             "Each fitted model has produced new samples of the same size. Where they are unlike "
@@ -46,7 +50,9 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
             "model that passes may still be wrong, as it was fitted to the very counts it is held "
             "against."
         ),
+        "doubted": doubted(summary),
         "held_out": held_out(summary),
+        "refuted": refuted(summary),
         "intervals": intervals(summary),
         "seconds": "Time spent sampling, earlier parts of a resumed run included.",
         "rhat": "Agreement of the chains; 1 is perfect.",
@@ -57,14 +63,30 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
     return said
 
 
+def trusted(summary: ComparisonSummary) -> tuple[ModelFacts, ...]:
+    """Return the models whose intervals may be shown, by their trials (`track_record`)."""
+    return tuple(
+        model
+        for model in summary.models
+        if not track_record.of_compared(model, summary.sample).doubted
+    )
+
+
 def answer(summary: ComparisonSummary) -> str:
     """Say in one sentence what the models answer."""
-    models = summary.models
-    if len(models) == 1:
+    sample, models = summary.sample, trusted(summary)
+    where = "in the file and in the population" if sample.n_possible else "in the population too"
+    whole = f"of the {at_risk(sample)} in this file"
+    if not models:
+        found = listed([f"{model.model} {number(model.tau1.median)}" for model in summary.models])
         said = (
-            f"With the model {models[0].model}, about {number(models[0].tau1.median)} of the "
-            f"{_judged(summary)} are also unique in the population "
-            f"({interval(models[0].tau1)})."
+            "No model of this comparison has given reliable intervals in trials. "
+            f"{whole[0].upper()}{whole[1:]}, so many are unique {where} by each: {found}."
+        )
+    elif len(models) == 1:
+        said = (
+            f"{whole[0].upper()}{whole[1:]}, about {number(models[0].tau1.median)} are unique "
+            f"{where} by the model {models[0].model} ({interval(models[0].tau1)})."
         )
     else:
         low = min(model.tau1.median for model in models)
@@ -76,18 +98,40 @@ def answer(summary: ComparisonSummary) -> str:
             else f"between {number(low)} and {number(high)}"
         )  # fmt: skip
         said = (
-            f"Of the {_judged(summary)}, {len(models)} models take {between} to be also unique in "
-            f"the population; their intervals reach from {number(lower)} to {number(upper)}."
+            f"{whole[0].upper()}{whole[1:]}, {len(models)} models estimate that {between} are "
+            f"unique {where}; their intervals reach from {number(lower)} to {number(upper)}."
         )
     return said if summary.converged else f"{PROVISIONAL}{said[:1].lower()}{said[1:]}"
+
+
+def doubted(summary: ComparisonSummary) -> str:
+    """Say of which models no interval is shown, and how far off they were in trials."""
+    said = []
+    for model in summary.models:
+        record = track_record.of_compared(model, summary.sample)
+        if record.doubted:
+            said.append(
+                f"{model.model} was {record.bias}, and its 95% intervals contained the true τ1 in "
+                f"{record.held}"
+            )
+    if not said:
+        return ""
+    return f"†: no interval is shown, and none is drawn. In trials {'; '.join(said)}."
+
+
+def shown(summary: ComparisonSummary, model: ModelFacts, measure: Summary) -> str:
+    """Write the interval of a measure, or a mark where it is not to be relied on."""
+    record = track_record.of_compared(model, summary.sample)
+    return "†" if record.doubted else interval(measure)
 
 
 def _tau1(summary: ComparisonSummary) -> str:
     """Say what τ1 is, and what its intervals hold."""
     said = (
-        "Number of sample uniques that are unique in the population too. The interval holds if the "
-        "model is right; it leaves out the error of the model itself, which the differences "
-        "between the models give an idea of, but no bound."
+        "Number of records that are unique in the file and in the population: of the "
+        f"{at_risk(summary.sample)}. The interval holds if the model is right. It leaves out the "
+        "error of the model itself. The differences between the models give an idea of that "
+        "error, but no bound."
     )
     held = [model.model for model in summary.models if model.uncertainty == "calibrated"]
     if held:
@@ -96,12 +140,6 @@ def _tau1(summary: ComparisonSummary) -> str:
             "populations of known truth and as this file shows it."
         )
     return said
-
-
-def _judged(summary: ComparisonSummary) -> str:
-    sample = summary.sample
-    doubt = ", or may be," if sample.n_incomplete and sample.missing == "integrate" else ""
-    return f"{uniques(sample.n_uniques, doubt)} in this file"
 
 
 def intervals(summary: ComparisonSummary) -> str:
@@ -144,9 +182,33 @@ def _best(models: Sequence[ModelFacts]) -> str:
     equals = [name for name, score in scores.items() if _as_good(score)]
     which = listed(equals) if 0 < len(equals) <= MOST_NAMED else f"{len(equals)} others"
     converged = all(score.sampling.converged for score in scores.values())
-    return (
-        f"{'' if converged else 'Provisionally, '}{best} predicts the records left out best"
+    said = (
+        f"{'' if converged else 'Provisionally, '}{best} predicts the held-out records best"
         f"{f', {which} as well within the error' if equals else ''}."
+    )
+    out = [name for name, score in scores.items() if score.refuted]
+    if out:
+        which = listed(out) if len(out) <= MOST_NAMED else f"{len(out)} models"
+        said += (
+            f" {which} {'gives' if len(out) == 1 else 'give'} probability zero to more of these "
+            f"records and {'is' if len(out) == 1 else 'are'} ranked after the others."
+        )
+    return said
+
+
+def refuted(summary: ComparisonSummary) -> str:
+    """Say which models are not drawn beside the others, since records refute them."""
+    out = [
+        f"{model.model} ({counted(model.held_out.n_zero, 'record')})"
+        for model in summary.models
+        if model.held_out is not None and model.held_out.refuted
+    ]
+    if not out:
+        return ""
+    return (
+        f"Not drawn: {listed(out)}. A model that gives probability zero to a held-out record is "
+        "refuted by it. Models are ranked by the number of such records first and by the score "
+        "second, so these come after the others, even if they predict the remaining records better."
     )
 
 
@@ -177,7 +239,7 @@ def _amount(models: Sequence[ModelFacts]) -> str:
 
 
 def _as_good(score: HeldOutFacts) -> bool:
-    if score.best or score.n_zero:
+    if score.best or score.refuted:
         return False
     return score.difference >= -2.0 * score.difference_standard_error
 
@@ -202,7 +264,8 @@ def held_out(summary: ComparisonSummary) -> str:
         f"e^{0.01 * score.n_records:.3g} times as probable; its standard error says whether other "
         "records would have told the same. A record that a model takes to be "
         "impossible scores minus infinity: such records are counted, and the mean is over the "
-        "others. A better score says that a model predicts records of this kind better. It is no "
+        "others. The best model has the fewest such records, and among these models the highest "
+        "mean. A better score says that a model predicts records of this kind better. It is no "
         "guarantee for τ1, which depends on the rarest combinations, while the score depends on "
         "all."
     )
@@ -246,8 +309,8 @@ def path_sentence(path: PathFacts) -> str:
 
 def verdict(summary: ComparisonSummary) -> str:
     """Say whether the numbers can be relied on as a computation."""
-    late = [model.model for model in summary.models if not model.converged]
     independent = [KINDS[model.uncertainty].independent for model in summary.models]
+    late = [model for model in summary.models if not model.converged]
     if not late and all(independent):
         return "The draws of all fits are independent of each other, and there are enough of them."
     if not late and any(independent):
@@ -257,11 +320,47 @@ def verdict(summary: ComparisonSummary) -> str:
         )
     if not late:
         return "The chains of all fits agree."
-    which = "all models" if len(late) == len(summary.models) else listed(late)
+    said = []
+    chains = [model.model for model in late if not KINDS[model.uncertainty].independent]
+    if chains:
+        which = "all models" if len(chains) == len(summary.models) else listed(chains)
+        said.append(f"The chains of {which} do not agree yet or have too few draws.")
+    few = [model.model for model in late if KINDS[model.uncertainty].independent]
+    if few:
+        said.append(
+            f"{listed(few)} {'has' if len(few) == 1 else 'have'} too few draws yet; these are "
+            "independent, so there are no chains that have to agree."
+        )
     return (
-        f"The chains of {which} do not agree yet or have too few draws. Their numbers are "
-        "provisional: let it run longer (a higher limit and --resume) before relying on them."
+        f"{' '.join(said)} Their numbers are provisional: let it run longer (a higher limit and "
+        "--resume) before relying on them."
     )
+
+
+def state(summary: ComparisonSummary) -> str:
+    """Say in a word or two whether the computation is finished."""
+    late = [model for model in summary.models if not model.converged] or list(summary.models)
+    enough = all(KINDS[model.uncertainty].independent for model in late)
+    if summary.converged:
+        return "Enough draws." if enough else "Converged."
+    return "Not enough draws." if enough else "Not converged."
+
+
+def unfinished(model: ModelFacts) -> str:
+    """Say what a fit of a model that is not finished lacks."""
+    return "too few draws" if KINDS[model.uncertainty].independent else "not converged"
+
+
+def mark(model: ModelFacts, sampling: SamplingRecord) -> str:
+    """What stands behind the name of a model one of whose fits is not finished."""
+    return "" if sampling.converged else f" ({unfinished(model)})"
+
+
+def rhat(model: ModelFacts, value: float) -> str:
+    """Write R-hat; independent draws have no chains that have to agree."""
+    if KINDS[model.uncertainty].independent or value != value:
+        return "–"
+    return f"{value:.3f}"
 
 
 def check_sentence(check: PredictiveCheck) -> str:
@@ -296,6 +395,8 @@ def difference(score_: HeldOutFacts) -> str:
     """Write the difference to the best model with its standard error."""
     if score_.best:
         return "best"
+    if score_.refuted:
+        return "refuted"
     return f"{score(score_.difference)} ± {score(score_.difference_standard_error)}"
 
 
@@ -312,9 +413,21 @@ def listed(names: list[str]) -> str:
 
 def terminal_table(summary: ComparisonSummary) -> list[str]:
     """Return the lines of the table for the terminal."""
+    table = short_table(summary)
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines = [
+        f"{row[0]:<{widths[0]}}  "
+        + "  ".join(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+        for row in table
+    ]
+    return [*lines, "", *notes(summary)]
+
+
+def short_table(summary: ComparisonSummary) -> list[list[str]]:
+    """Return a row per model below a row of titles, for the terminal and for notebooks."""
     level = f"{100 * summary.level:g}%"
     scored = summary.models[0].held_out is not None
-    head = ["model", "τ1", f"{level} interval", "τ2", f"{level} interval", "uniques said (p)"]
+    head = ["model", "τ1", f"{level} interval", "τ2", f"{level} interval", "sample uniques (p)"]
     head += ["log score"] if scored else []
     table = [[*head, "R-hat"]]
     for model in summary.models:
@@ -322,30 +435,38 @@ def terminal_table(summary: ComparisonSummary) -> list[str]:
         row = [
             model.model if model.converged else f"{model.model} *",
             number(model.tau1.median),
-            interval(model.tau1),
+            shown(summary, model, model.tau1),
             number(model.tau2.median),
-            interval(model.tau2),
+            shown(summary, model, model.tau2),
             f"{number(check.mean)} ({p_value(check, model.n_simulated)})",
         ]
-        rhat = model.sampling.rhat
         if model.held_out is not None:
             row.append(difference(model.held_out))
             if model.held_out.n_zero:
                 row[-1] += f", {model.held_out.n_zero:,} impossible"
-        table.append([*row, "–" if rhat != rhat else f"{rhat:.3f}"])
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    lines = [
-        f"{row[0]:<{widths[0]}}  "
-        + "  ".join(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in table
-    ]
+        table.append([*row, rhat(model, model.sampling.rhat)])
+    return table
+
+
+def notes(summary: ComparisonSummary) -> list[str]:
+    """Say what stands in the short table."""
     observed = summary.models[0].checks[0].observed
-    lines.append("")
-    lines.append(
-        f"uniques said: sample uniques that the model would produce; the file has {observed:,}."
-    )
-    if scored:
-        lines.append("log score: mean per record left out, minus that of the best model.")
-    if not summary.converged:
-        lines.append("*: a fit of this model has not converged.")
+    lines = [
+        "sample uniques (p): mean number in samples simulated from the model, and predictive "
+        f"p-value; the file has {observed:,}."
+    ]
+    if summary.models[0].held_out is not None:
+        lines.append("log score: mean per held-out record, minus that of the best model.")
+        if any(model.held_out is not None and model.held_out.refuted for model in summary.models):
+            lines.append(
+                "refuted: it gives probability zero to more records than the best model, and is "
+                "ranked after it."
+            )
+    lines += [
+        f"*: a fit of {model.model} is not finished: {unfinished(model)}."
+        for model in summary.models
+        if not model.converged
+    ]
+    if said := doubted(summary):
+        lines.append(said)
     return lines

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
-from unikat.report.figures import Canvas
-from unikat.report.figures import _ticks as ticks
+from unikat.report.canvas import Canvas, drawing, line_height
 from unikat.report.wording import counted, number, percent
 from unikat.risk.estimate import Summary
-from unikat.risk.scores import FitScore, GroupScore, ModelScore, holds
+from unikat.risk.scores import N_CUTOFFS, FitScore, GroupScore, ModelScore, holds
 
 N_COLOURS = 8
 _MOST_LINES = 40
@@ -22,11 +20,14 @@ _LINE = 8
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
-def errors(scores: Sequence[FitScore], measure: str, name: str) -> str:
+@drawing
+def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) -> None:
     """Draw estimate minus truth with its interval, a line per sample, a block per model.
 
     Parameters
     ----------
+    canvas
+        Where to draw; `drawing` gives it.
     scores
         Fits of samples of one size.
     measure
@@ -42,46 +43,49 @@ def errors(scores: Sequence[FitScore], measure: str, name: str) -> str:
             ends = (summary.lower - true, summary.mean - true, summary.upper - true)
             blocks.setdefault(score.model, []).append((*ends, holds(summary, true)))
     shown = {model: _some(lines) for model, lines in blocks.items()}
-    n_lines = sum(map(len, shown.values()))
-    canvas = Canvas(
-        height=26 * len(shown) + _LINE * n_lines + 62, left=16, right=16, top=8, bottom=50
-    )
     values = [end for lines in shown.values() for line in lines for end in line[:3]]
     low, high = min([-1.0, *values]), max([1.0, *values])
     pad = 0.03 * (high - low)
+    canvas.inset(14)
     canvas.x_range = (low - pad, high + pad)
-    marks = ticks(*canvas.x_range, 8)
-    for mark in marks:
-        canvas.line((canvas.x(mark), canvas.top), (canvas.x(mark), canvas.bottom), "grid")
+    marks = canvas.x_ticks(8)
     zero = canvas.x(0.0)
-    y = float(canvas.top)
+    canvas.area(0)
+    said = []
     for model, lines in shown.items():
-        y += 18
         held = sum(line[3] for line in blocks[model])
-        canvas.text(canvas.left, y, _short(model), "start", "name")
-        canvas.text(canvas.right, y, f"held in {held} of {len(blocks[model])}", "end", "label")
-        y += 8
+        words = f"held in {held} of {len(blocks[model])}"
+        middle = sorted(line[1] for line in blocks[model])[len(blocks[model]) // 2]
+        said.append(f"{model}: {words}, in the middle {number(middle)} from the truth.")
+        canvas.row(model, words)
+        y = canvas.cursor + 7
         # Interrupted where the words stand.
         canvas.line((zero, y - 4), (zero, y + _LINE * len(lines) - 4), "mark")
-        for lower, middle, upper, inside in lines:
+        for lower, centre, upper, inside in lines:
             kind = "held" if inside else "missed"
             canvas.line((canvas.x(lower), y), (canvas.x(upper), y), kind)
-            tip = f"{model}: {number(middle)} from the truth"
-            _dot(canvas, (canvas.x(middle), y), 2.5, f"{kind}-dot", tip)
+            tip = f"{model}: {number(centre)} from the truth"
+            canvas.dot((canvas.x(centre), y), 2.5, f"{kind}-dot", tip)
             y += _LINE
+        canvas.cursor = y + 4
+    canvas.alt = f"Estimate of {name} minus the truth, for each sample and model. {' '.join(said)}"
+    canvas.bottom = canvas.cursor
+    canvas.x_grid(marks)
     canvas.x_axis(marks, f"estimate of {name} minus the truth in the sample")
-    return canvas.svg(f"Estimate of {name} minus the truth, for each sample and model.")
 
 
-def cutoffs(results: Sequence[ModelScore]) -> str:
+@drawing
+def cutoffs(canvas: Canvas, results: Sequence[ModelScore]) -> None:
     """Draw false positives and false negatives against the cut-off on r1.
 
     Parameters
     ----------
+    canvas
+        Where to draw; `drawing` gives it.
     results
         Models on samples of one size.
     """
-    canvas = _square_canvas(results)
+    _square(canvas, results)
     for i, result in enumerate(results):
         for part, kind in (("false_negative", ""), ("false_positive", " dashed")):
             points = [
@@ -91,20 +95,29 @@ def cutoffs(results: Sequence[ModelScore]) -> str:
             ]
             if points:
                 tip = f"{result.model}: {part.replace('_', ' ')} share"
-                canvas.path(points, f"chain chain-{i % N_COLOURS}{kind}", tip)
+                canvas.path(points, f"chain curve chain-{i % N_COLOURS}{kind}", tip)
     canvas.x_axis(_SHARES, "cut-off: records with r1 above it are called population unique")
-    return canvas.svg("Shares of false negatives and false positives by cut-off on r1.")
+    canvas.alt = "Shares of false negatives and false positives by cut-off on r1."
+    for result in results:
+        shares = [
+            f"above {one.cutoff:g} {_share(one.false_negative)} and {_share(one.false_positive)}"
+            for one in result.cutoffs[:: N_CUTOFFS // 10]
+        ]
+        canvas.alt += f" {result.model}: {', '.join(shares)}."
 
 
-def trade_off(results: Sequence[ModelScore]) -> str:
+@drawing
+def trade_off(canvas: Canvas, results: Sequence[ModelScore]) -> None:
     """Draw the share of false negatives against that of false positives.
 
     Parameters
     ----------
+    canvas
+        Where to draw; `drawing` gives it.
     results
         Models on samples of one size.
     """
-    canvas = _square_canvas(results)
+    _square(canvas, results)
     for i, result in enumerate(results):
         points = [
             (canvas.x(one.false_positive), canvas.y(one.false_negative))
@@ -112,22 +125,31 @@ def trade_off(results: Sequence[ModelScore]) -> str:
             if one.false_positive is not None and one.false_negative is not None
         ]
         if points:
-            canvas.path(points, f"chain chain-{i % N_COLOURS}", result.model)
+            canvas.path(points, f"chain curve chain-{i % N_COLOURS}", result.model)
     canvas.x_axis(_SHARES, "share of false positives")
-    return canvas.svg("Share of false negatives against share of false positives.")
+    canvas.alt = "Share of false negatives against share of false positives."
+    for result in results:
+        shares = [
+            f"{_share(one.false_negative)} at {_share(one.false_positive)}"
+            for one in result.cutoffs[:: N_CUTOFFS // 10]
+        ]
+        canvas.alt += f" {result.model}: {', '.join(shares)}."
 
 
-def calibration(results: Sequence[ModelScore], measure: str) -> str:
+@drawing
+def calibration(canvas: Canvas, results: Sequence[ModelScore], measure: str) -> None:
     """Draw what was true against what was predicted, for records of about the same risk.
 
     Parameters
     ----------
+    canvas
+        Where to draw; `drawing` gives it.
     results
         Models on samples of one size.
     measure
         `r1` or `r2`.
     """
-    canvas = _square_canvas(results)
+    _square(canvas, results)
     canvas.line((canvas.x(0.0), canvas.y(0.0)), (canvas.x(1.0), canvas.y(1.0)), "mark-thin")
     groups: list[tuple[GroupScore, ...]] = [getattr(one, f"{measure}_groups") for one in results]
     most = max([1, *(group.records for part in groups for group in part)])
@@ -144,35 +166,36 @@ def calibration(results: Sequence[ModelScore], measure: str) -> str:
                 f"{result.model}: predicted {percent(group.predicted)}, {what} "
                 f"{percent(group.truth)}, {counted(group.records, 'record')}"
             )
-            _dot(canvas, place, radius, f"dot dot-{i % N_COLOURS}", tip)
+            canvas.dot(place, radius, f"dot dot-{i % N_COLOURS}", tip)
         if points:
-            canvas.path(points, f"chain chain-{i % N_COLOURS}", result.model)
+            canvas.path(points, f"chain curve chain-{i % N_COLOURS}", result.model)
     words = "r1, predicted" if measure == "r1" else "r2, predicted"
     canvas.x_axis(_SHARES, f"{words} (mean of the group)")
-    return canvas.svg(f"Truth against predicted {measure}, in ten groups.")
+    canvas.alt = f"Truth against predicted {measure}, in ten groups."
+    for result, part in zip(results, groups, strict=True):
+        shares = [
+            f"{percent(group.truth)} at {percent(group.predicted)}"
+            for group in part
+            if group.predicted is not None and group.truth is not None
+        ]
+        canvas.alt += f" {result.model}: {', '.join(shares)}."
 
 
-def _square_canvas(results: Sequence[ModelScore]) -> Canvas:
-    """Canvas with shares on both axes and a legend above."""
-    row = 18
-    canvas = Canvas(
-        height=330 + row * len(results), left=46, right=16, top=10 + row * len(results), bottom=46
-    )
+def _square(canvas: Canvas, results: Sequence[ModelScore]) -> None:
+    """Add a legend, and below it an area with shares on both axes."""
     for i, result in enumerate(results):
-        y = 10 + row * i
-        ends = [(canvas.left, y), (canvas.left + 26, y)]
-        canvas.path(ends, f"chain chain-{i % N_COLOURS}", result.model)
-        canvas.text(canvas.left + 34, y + 4, _short(result.model), "start", "label")
-    canvas.y_range = (0.0, 1.0)
+        y = canvas.cursor + line_height("label") / 2
+        canvas.path([(2, y), (28, y)], f"chain curve chain-{i % N_COLOURS}", result.model)
+        canvas.name(result.model, 36, canvas.width - 38, kind="label")
+    canvas.cursor += 12
+    canvas.y_margin(_SHARES)
+    canvas.right -= 10
+    canvas.area(274)
     canvas.y_axis(_SHARES)
-    return canvas
 
 
-def _dot(canvas: Canvas, place: tuple[float, float], radius: float, kind: str, title: str) -> None:
-    canvas.parts.append(
-        f'<circle class="{kind}" cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius:.1f}">'
-        f"<title>{escape(title)}</title></circle>"
-    )
+def _share(value: float | None) -> str:
+    return "none" if value is None else percent(value)
 
 
 def _some(lines: list[tuple[float, float, float, bool]]) -> list[tuple[float, float, float, bool]]:
@@ -181,7 +204,3 @@ def _some(lines: list[tuple[float, float, float, bool]]) -> list[tuple[float, fl
     if len(ordered) <= _MOST_LINES:
         return ordered
     return [ordered[i * (len(ordered) - 1) // (_MOST_LINES - 1)] for i in range(_MOST_LINES)]
-
-
-def _short(label: str, length: int = 80) -> str:
-    return label if len(label) <= length else label[: length - 1] + "…"

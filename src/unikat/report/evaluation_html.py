@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from unikat.report import evaluation_figures as figures
 from unikat.report import html, wording
+from unikat.report.canvas import Drawing
 from unikat.report.evaluation_summary import (
     HEAD,
     EvaluationSummary,
@@ -30,12 +29,12 @@ class SizePart:
 
     n: int
     results: tuple[ModelScore, ...]
-    tau1: Markup
-    tau2: Markup
-    cutoffs: Markup
-    trade_off: Markup
-    r1: Markup
-    r2: Markup
+    tau1: Drawing
+    tau2: Drawing
+    cutoffs: Drawing
+    trade_off: Drawing
+    r1: Drawing
+    r2: Drawing
     at: tuple[tuple[str, tuple[CutoffScore, ...]], ...]
     """The table's cut-offs, by model."""
 
@@ -125,12 +124,12 @@ def _part(n: int, summary: EvaluationSummary, scores: Sequence[FitScore]) -> Siz
     return SizePart(
         n=n,
         results=results,
-        tau1=Markup(figures.errors(fits, "tau1", "τ1")),
-        tau2=Markup(figures.errors(fits, "tau2", "τ2")),
-        cutoffs=Markup(figures.cutoffs(results)),
-        trade_off=Markup(figures.trade_off(results)),
-        r1=Markup(figures.calibration(results, "r1")),
-        r2=Markup(figures.calibration(results, "r2")),
+        tau1=figures.errors(fits, "tau1", "τ1"),
+        tau2=figures.errors(fits, "tau2", "τ2"),
+        cutoffs=figures.cutoffs(results),
+        trade_off=figures.trade_off(results),
+        r1=figures.calibration(results, "r1"),
+        r2=figures.calibration(results, "r2"),
         at=tuple((one.model, tuple(one.cutoffs[i] for i in places)) for one in results),
     )
 

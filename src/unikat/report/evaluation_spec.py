@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from unikat.errors import SpecError
-from unikat.models.base import AnyModel
-from unikat.models.catalogue import build_model
 from unikat.provenance import Spec
-from unikat.specification import ModelSpec, SamplingSpec, Share, split_keys
+from unikat.specification import ModelSpec, SamplingSpec, Share, Whole, split_keys
+
+if TYPE_CHECKING:
+    from unikat.models.base import AnyModel
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
 
@@ -41,7 +42,7 @@ class EvaluationSpec(Spec):
     n: tuple[_Size, ...] = ()
     """Sizes of the samples: numbers of units, or shares of the population such as "1%". In one
     text, commas separate sizes: one that could stand between thousands ("1,500") is refused."""
-    repeats: int = Field(default=20, ge=1, le=1_000_000)
+    repeats: Whole = Field(default=20, ge=1, le=1_000_000)
     models: tuple[str, ...] = ("hdp",)
     """Models with their options: `hdp`, `gom:components=30`."""
     design: Literal["simple", "bernoulli", "stratified", "pps"] = "simple"
@@ -117,6 +118,9 @@ class EvaluationSpec(Spec):
         SpecError
             If a model or option does not exist, or a model is named twice.
         """
+        # Loaded here, so that `unikat evaluate --help` does not load every model.
+        from unikat.models.catalogue import build_model
+
         models: dict[str, AnyModel] = {}
         for text in self.models:
             named = ModelSpec.of(text)

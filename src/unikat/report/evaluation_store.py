@@ -6,22 +6,24 @@ import contextlib
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
+from pydantic import TypeAdapter
 
-from unikat.errors import OutputError
-from unikat.report.files import json_text, replace_file, why
-from unikat.risk.estimate import Summary
+from unikat._json import parse_json
+from unikat.errors import OutputError, why
+from unikat.report.files import json_text, replace_file
 from unikat.risk.evaluate import Fit
 from unikat.risk.scores import FitScore, RecordScores
 
 FOLDER, STUDY = "tasks", "study.json"
 _SCHEMA = "unikat.fit/1"
+_FIT = re.compile(r"n[0-9]+-r[0-9]+-[A-Za-z0-9-]*-[0-9a-f]{8}\.json")
+"""Names that `FitStore` gives."""
 _SUMMARIES = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 
 
@@ -55,9 +57,8 @@ class FitStore:
             self._check(study)
             return
         try:
-            if self._folder.exists():
-                shutil.rmtree(self._folder)
-            self._folder.mkdir(mode=0o700)
+            self._delete()
+            self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise OutputError(f"Cannot write to {self._folder}: {why(error)}.") from None
         replace_file(study, json_text(self._identity).encode())
@@ -66,19 +67,27 @@ class FitStore:
         """Remove the folder if no fit was kept."""
         if not any(path.name != STUDY for path in self._folder.glob("*")):
             with contextlib.suppress(OSError):
-                shutil.rmtree(self._folder)
+                self._delete()
+
+    def _delete(self) -> None:
+        """Delete the fits and what says of which study they are, and nothing else."""
+        for path in self._folder.glob("*"):
+            if path.name == STUDY or _FIT.fullmatch(path.name):
+                path.unlink()
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
 
     def load(self, fit: Fit) -> FitScore | None:
         """Return a fit that was finished before; a file that cannot be read is fitted anew."""
         try:
-            content = json.loads(self._path(fit).read_text(encoding="utf-8"))
+            content = parse_json(self._path(fit).read_bytes())
             if content["schema"] != _SCHEMA or content["study"] != self._digest:
                 return None
             score = _score(content["fit"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         same = Fit(model=score.model, n=score.n, repeat=score.repeat) == fit
-        return score if same else None
+        return score if same and score.error is None else None
 
     def save(self, score: FitScore) -> None:
         """Keep a fit; one that failed is not kept, so that it is tried again.
@@ -101,7 +110,7 @@ class FitStore:
 
     def _check(self, study: Path) -> None:
         try:
-            kept = json.loads(study.read_text(encoding="utf-8"))
+            kept = parse_json(study.read_bytes())
             different = [name for name, value in self._identity.items() if kept.get(name) != value]
         except (OSError, ValueError, AttributeError):
             raise OutputError(
@@ -133,8 +142,9 @@ def _plain(score: FitScore) -> dict[str, Any]:
 
 
 def _score(values: dict[str, Any]) -> FitScore:
-    for name in _SUMMARIES:
-        values[name] = None if values[name] is None else Summary(**values[name])
+    kinds = get_type_hints(FitScore)
+    for name in values.keys() - {"records"}:
+        values[name] = TypeAdapter(kinds[name]).validate_python(values[name])
     records = values["records"]
     if records is not None:
         empty = RecordScores.none()

@@ -7,10 +7,8 @@ mounted where), forced to disk, and moved into place one by one.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from unikat.errors import OutputError
+from unikat.errors import OutputError, why
 from unikat.inference.checkpoint import sync_folder
-
-SCRATCH = ".unikat-writing-"
-"""Beginning of the names of what is not complete."""
+from unikat.report.folder import SCRATCH, claim, discard, locked
 
 
 def make_folder(folder: Path) -> bool:
@@ -65,35 +61,36 @@ def all_or_nothing(folder: Path, files: Sequence[str], seal: str) -> Iterator[Pa
         ones of those that are not written are removed.
     seal
         The file that is removed first and should be moved last: where it is, the set is complete.
+
+    Raises
+    ------
+    OutputError
+        If anything cannot be written, another run writes there, or one of the names is that of
+        something unikat did not write; what was there is then still there.
     """
-    made = make_folder(folder)
-    scratch = None
-    try:
-        for left in folder.glob(f"{SCRATCH}*"):
-            if left.is_dir():
-                shutil.rmtree(left, ignore_errors=True)
-            else:
-                left.unlink(missing_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=folder))
-        yield scratch
-        (folder / seal).unlink(missing_ok=True)
-        for name in files:
-            if (scratch / name).exists():
-                os.replace(scratch / name, folder / name)
-            else:
-                (folder / name).unlink(missing_ok=True)
-        sync_folder(folder)
-    except OSError as error:
-        raise OutputError(
-            f"Cannot write the results to {folder}: {why(error)}. Make room or choose another "
-            "--out, and run again; with --resume if a checkpoint was kept."
-        ) from None
-    finally:
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
-        if made:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+    with locked(folder):
+        make_folder(folder)
+        claim(folder, files)
+        scratch = None
+        try:
+            scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=folder))
+            yield scratch
+            (folder / seal).unlink(missing_ok=True)
+            for name in files:
+                if (scratch / name).exists():
+                    os.replace(scratch / name, folder / name)
+                else:
+                    (folder / name).unlink(missing_ok=True)
+            sync_folder(folder)
+        except OSError as error:
+            raise OutputError(
+                f"Cannot write the results to {folder}: {why(error)}. Make room or choose another "
+                "--out, and run again; with --resume if a checkpoint was kept."
+            ) from None
+        finally:
+            if scratch is not None:
+                with contextlib.suppress(OSError):
+                    discard(scratch, files)
 
 
 def replace_file(target: Path, content: bytes) -> None:
@@ -115,13 +112,6 @@ def replace_file(target: Path, content: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(scratch)
         raise OutputError(f"Cannot write {target}: {why(error)}. Nothing was changed.") from None
-
-
-def why(error: OSError) -> str:
-    """Say in words why the system refused."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
-        return "the disk is full"
-    return error.strerror or str(error)
 
 
 def json_text(values: Any) -> str:

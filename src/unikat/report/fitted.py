@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from unikat.report import choice, figures
+from unikat.report.canvas import Drawing
 from unikat.report.summary import Result
 from unikat.report.wording import counted, number, percent
 
@@ -77,7 +76,7 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    figure: Markup | None = None
+    figure: Drawing | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,14 +199,13 @@ def _path(steps: Sequence[Mapping[str, Any]], result: Result) -> Table:
     )
     figure = None
     if drawn:
-        svg = figures.selection(
+        figure = figures.selection(
             [str(step.get("added", "")) for step in steps],
             [float(step[criterion]) for step in steps],
             [float(step["tau1"]) for step in steps],
             f"{criterion}/√ν",
             _threshold(result),
         )
-        figure = Markup(svg)
     return Table(
         caption=caption,
         columns=tuple(_PATH_COLUMNS.values()),

@@ -9,7 +9,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from unikat._typing import Float64
-from unikat.report import choice, classics, figures, fitted, limits, wording
+from unikat.report import (
+    choice,
+    classics,
+    colours,
+    figures,
+    fitted,
+    limits,
+    track_record,
+    wording,
+)
+from unikat.report.canvas import Drawing
 from unikat.report.summary import Result
 from unikat.report.zeros_facts import on_page
 from unikat.risk.measures import WITHOUT_ERROR
@@ -38,7 +48,7 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
         policy=CONTENT_POLICY,
         result=result,
         said=result.sentences,
-        figures=_figures(result, traces),
+        figures=drawings(result, traces),
         share=wording.share(result),
         source=wording.population_source(result),
         limits=limits.limits(result),
@@ -57,12 +67,21 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
         percent=wording.percent,
         interval=wording.interval,
         level=wording.level(result.tau1),
+        interval_name=wording.interval_name(result),
+        proviso=wording.proviso(result),
         duration=wording.duration,
         command="unikat assess assessment.toml --out NEW_FOLDER",
     )
 
 
-def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]:
+def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing]:
+    """Draw the figures of the report, by name; those that the result has no numbers for are absent.
+
+    Parameters
+    ----------
+    result, traces
+        As for `render`.
+    """
     drawn = {}
     sampling = result.sampling
     if sampling is not None and "tau1" in traces:
@@ -86,6 +105,8 @@ def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]
         if not kind.independent:
             # An error that is drawn anew for every draw would hide that chains disagree.
             drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
+        if track_record.of_result(result).doubted:
+            drawn["tau1_doubted"] = drawn.pop("tau1")
     if tried := choice.answers(result):
         words = "τ1, unique records that are population unique"
         drawn["choice"] = figures.answers(tried, "τ1", words)
@@ -93,7 +114,7 @@ def _figures(result: Result, traces: Mapping[str, Float64]) -> dict[str, Markup]
         drawn["records"] = figures.record_risks(result.records.histogram)
     if any(key.drop is not None for key in result.keys):
         drawn["keys"] = figures.key_drops(result.keys, result.tau1_expected.mean)
-    return {name: Markup(svg) for name, svg in drawn.items()}
+    return drawn
 
 
 @lru_cache(maxsize=8)
@@ -107,4 +128,5 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
     )
     environment.globals["counted"] = wording.counted
+    environment.globals["colours"] = Markup(colours.style())
     return environment.get_template(name)

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unikat.report import design
-from unikat.report.wording import MIXTURES, incomplete, kind
+from unikat.report import design, track_record
+from unikat.report.wording import incomplete, kind
 
 if TYPE_CHECKING:
     from unikat.report.summary import Result
 
-MODEL_ERROR = (
-    "In trials on 140 samples from seven real populations, with the default options, the mean of "
-    "τ1 was 4% too high on average, and between 2% too low and 11% too high in nine of ten; the "
-    "95% intervals held the truth in 98 of them. With the fixed priors of the papers it was 31% "
-    "too high on average, and the intervals held the truth in none. With the default options they "
-    "held it on the larger New York sample of the paper and on the demo town; on the smaller New "
-    "York sample the truth lay at the edge of the interval or just outside."
-)
-"""Said in the same words in the README and in the documentation."""
-TRIALS = (
-    "How often such intervals held the truth in trials is told in the documentation of auto; where "
-    "the truth is known, try it with unikat evaluate."
-)
-"""Where the trials of a model with its own error are told."""
 _MEMBERSHIP = ("hdp", "gom")
 EXACT_KEYS = 11
 """Keys up to which these compute the probability of a cell exactly."""
@@ -68,22 +54,14 @@ def limits(result: Result) -> list[tuple[str, str]]:
 
 
 def _model_error(result: Result) -> str:
-    """Say how far a model of this kind was off in trials, or that this is not known."""
-    if result.uncertainty == "calibrated":
-        return TRIALS
-    if result.fitted_model in MIXTURES:
-        return MODEL_ERROR
-    terms = (
-        " A log-linear model that leaves out terms that matter takes too many records for unique "
-        "in the population, one with more terms than the file can tell takes too few."
-        if "terms" in result.fit
-        else ""
-    )
-    return (
-        "The trials that unikat reports are of other models, so how far this one is off is not "
-        "known: set it beside others with unikat compare, and try it with unikat evaluate where "
-        f"the truth is known.{terms}"
-    )
+    """Say how far this model was off in trials, or that this is not known."""
+    said = track_record.of_result(result).sentence
+    if "terms" in result.fit:
+        said += (
+            " A log-linear model that leaves out terms that matter takes too many records for "
+            "unique in the population, one with more terms than the file can tell takes too few."
+        )
+    return said
 
 
 def _impossible(result: Result) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 from unikat.data import Design, read
 from unikat.data.design import LARGEST_POPULATION
 from unikat.data.table import CellTable
+from unikat.errors import DataError
 from unikat.provenance import AssessmentSpec
 from unikat.report.files import create, finish
 from unikat.report.wording import counted, interval, number, percent
@@ -32,7 +34,12 @@ class RegistryResult:
     """Name of the file, without its folder."""
     n_records: int
     n_uniques: int
-    """Records alone with their combination in the registry, and at most one in the survey."""
+    """Complete records that are alone with their combination in the registry."""
+    n_shared: int
+    """Those of them whose combination two or more records of the survey have: they are not unique
+    in the population."""
+    n_possible: int
+    """Those of them that may be unique in the population: τ1 and τ2 are about these."""
     n_incomplete: int
     """Records with a missing key, which are taken to agree with every value of it."""
     n_unknown: int
@@ -45,8 +52,8 @@ class RegistryResult:
     """Thresholds, and records whose r1 is at least so large."""
 
 
-def read_registry(spec: AssessmentSpec, survey: CellTable) -> Registry:
-    """Read the registry that a specification names, in the levels of the survey.
+def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -> Registry:
+    """Read the registry that a specification names, or the frame `source`, in the survey's levels.
 
     Raises
     ------
@@ -54,32 +61,42 @@ def read_registry(spec: AssessmentSpec, survey: CellTable) -> Registry:
         If it cannot be read, or does not have the survey's keys.
     """
     assert spec.registry is not None
+    if spec.registry.path is None and source is None:
+        raise DataError(
+            "No file of the registry is named, as in a run of a data frame. Write its path as path "
+            "under [registry] in the specification."
+        )
     data = spec.data
     codes = data.missing_values
     table = read(
-        spec.registry.path,
+        spec.registry.path if source is None else source,
         list(spec.keys),
         Design(population_size=LARGEST_POPULATION - 1),
         codebook=data.codebook,
         missing="integrate" if data.missing == "wildcard" else data.missing,
         missing_values=codes,
         delimiter=spec.registry.delimiter,
+        decimal=spec.registry.decimal,
         encoding=spec.registry.encoding,
         format=spec.registry.format,
+        sheet=spec.registry.sheet,
+        table=spec.registry.table,
         constant_keys=True,
     ).tabulate()
     return Registry.of(table, survey)
 
 
-def registry_result(risk: RegistryRisk, path: Path) -> RegistryResult:
+def registry_result(risk: RegistryRisk, path: Path | None) -> RegistryResult:
     """Bring the risk of a registry into the form of `result.json`."""
     registry = risk.registry
     counts, r1 = registry.counts, np.nan_to_num(risk.r1, nan=-1.0)
-    incomplete = (registry.cells < 0).any(axis=1) & ~registry.unknown
+    incomplete = ~registry.complete & ~registry.unknown
     return RegistryResult(
-        data=path.name,
+        data="the registry" if path is None else path.name,
         n_records=int(counts.sum()),
-        n_uniques=int((registry.unique & ~risk.impossible).sum()),
+        n_uniques=int(registry.unique.sum()),
+        n_shared=int(registry.shared.sum()),
+        n_possible=int((registry.possible & ~risk.impossible).sum()),
         n_incomplete=int(counts[incomplete].sum()),
         n_unknown=int(counts[registry.unknown].sum()),
         n_impossible=int(counts[risk.impossible].sum()),
@@ -107,19 +124,23 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
         )
     return {
         "registry": (
-            f"Of the {found.n_uniques:,} records that are unique in the registry, about "
-            f"{number(found.tau1.median)} are also unique in the population "
-            f"({interval(found.tau1)}).{unknown}"
+            f"{_uniques(found)} Of {_possible(found)}, about "
+            f"{number(found.tau1.median)} {'is' if number(found.tau1.median) == '1' else 'are'} "
+            f"also unique in the population ({interval(found.tau1)}).{unknown}"
         ),
         "registry.tau2": (
-            "Correct links that an intruder would make who links each of these records to a unit "
-            f"of the population at random among those that agree with it: "
-            f"{number(found.tau2.median)} ({interval(found.tau2)})."
+            "Correct matches of an intruder who links each of these records "
+            f"({found.n_possible:,}) to a unit of the population, at random among those that agree "
+            f"with it: {number(found.tau2.median)} ({interval(found.tau2)})."
         ),
         "registry.n_uniques": (
-            f"{percent(found.n_uniques / max(found.n_records, 1))} of the registry's "
-            f"{found.n_records:,} records are alone with their combination in it, and have one "
-            "record of the survey with it at most."
+            f"complete records that are alone with their combination in the registry, "
+            f"{percent(found.n_uniques / max(found.n_records, 1))} of its "
+            f"{counted(found.n_records, 'record')}"
+        ),
+        "registry.n_possible": (
+            "of these, the records that may be unique in the population: the survey has at most "
+            "one record with the combination, and the model knows it"
         ),
         "registry.limit": (
             "The population's counts come from the survey alone: the registry is taken to be no "
@@ -133,12 +154,35 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
     }
 
 
+def _uniques(found: RegistryResult) -> str:
+    """Say how many records are unique in the registry, and which of them cannot be at risk."""
+    n, shared = found.n_uniques, found.n_shared
+    said = f"{counted(n, 'record')} {'is' if n == 1 else 'are'} unique in the registry."
+    if shared:
+        share = "shares its" if shared == 1 else "share their"
+        said += (
+            f" {counted(shared, 'record')} of these {share} combination with two or more records "
+            "of the survey and cannot be unique in the population."
+        )
+    n_open = n - shared - found.n_possible
+    if n_open:
+        said += f" Of {counted(n_open, 'record')} nothing is known."
+    return said
+
+
+def _possible(found: RegistryResult) -> str:
+    n = found.n_possible
+    if n == found.n_uniques:
+        return "these"
+    return f"the other {n:,}"
+
+
 def _have(n: int) -> str:
     return "has" if n == 1 else "have"
 
 
-def write_registry(risk: RegistryRisk, path: Path) -> None:
-    """Write one row per record of the registry, in the order of the input."""
+def registry_table(risk: RegistryRisk) -> pa.Table:
+    """Return the rows of `registry.parquet`, one per record, in the order of the registry."""
     registry, cell = risk.registry, risk.registry.record_cell
     numbers = {
         "population": risk.population,
@@ -157,7 +201,11 @@ def write_registry(risk: RegistryRisk, path: Path) -> None:
             for name, values in numbers.items()
         },
     }
-    table = pa.table(columns).replace_schema_metadata({"unikat.schema": "unikat.registry/1"})
+    return pa.table(columns).replace_schema_metadata({"unikat.schema": "unikat.registry/1"})
+
+
+def write_registry(risk: RegistryRisk, path: Path) -> None:
+    """Write `registry.parquet`."""
     with create(path) as file:
-        pq.write_table(table, file, compression="zstd")
+        pq.write_table(registry_table(risk), file, compression="zstd")
         finish(file)

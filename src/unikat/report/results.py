@@ -18,10 +18,9 @@ last, so a folder with a manifest is complete. All are readable by their owner a
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import TypeAdapter, ValidationError
+from jinja2 import TemplateError
+from pydantic import TypeAdapter
 
+from unikat._json import parse_json
 from unikat._typing import Bool, Float64, Int32
 from unikat.data.table import CellTable
-from unikat.errors import OutputError
+from unikat.errors import OutputError, shown, why
 from unikat.provenance import AssessmentSpec, Provenance
 from unikat.report.beside import NOTHING, Beside
 from unikat.report.files import (
@@ -42,10 +43,10 @@ from unikat.report.files import (
     finish,
     json_text,
     replace_file,
-    why,
     write_bytes,
     write_text,
 )
+from unikat.report.folder import locked
 from unikat.report.html import render
 from unikat.report.registry import FILE as REGISTRY
 from unikat.report.registry import write_registry
@@ -53,6 +54,7 @@ from unikat.report.summary import (
     N_REASONS,
     RESULT_SCHEMA,
     Result,
+    Stage,
     reasons,
     spec_of,
     summarise,
@@ -85,67 +87,234 @@ class Results:
     spec: AssessmentSpec
     traces: dict[str, Float64]
     """Draws of τ1 and τ2 by name, each (n_chains, n_draws), discarded ones included."""
+    digests: dict[str, str]
+    """SHA-256 of the files, as the manifest has them."""
+    root: Path
+    """The folder, wherever the working folder is later."""
+
+    def read(self, name: str) -> bytes:
+        """Read a file of the run, if it is still the one of these results.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be read, or was changed or replaced since.
+        """
+        path = self.root / name
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise OutputError(f"Cannot read {path}: {why(error)}.") from None
+        if hashlib.sha256(content).hexdigest() != self.digests[name]:
+            raise OutputError(
+                f"{path} was changed or replaced since the assessment was loaded; load it again."
+            )
+        return content
+
+    def copy(self, folder: Path) -> None:
+        """Write the same results into another folder; paths in the specification lead there.
+
+        Raises
+        ------
+        OutputError
+            If anything cannot be read or written; what was in the folder is then still there.
+        """
+        with all_or_nothing(folder, FILES, MANIFEST) as scratch:
+            for name in self.digests:
+                if name == SPEC:
+                    write_text(scratch / SPEC, self.spec.to_toml(folder, _note(self.result)))
+                else:
+                    write_bytes(scratch / name, self.read(name))
+            digests = {name: _digest(scratch / name) for name in sorted(self.digests)}
+            write_text(scratch / REPORT, render(self.result, self.traces))
+            manifest = {"schema": _MANIFEST_SCHEMA, "sha256": digests}
+            write_text(scratch / MANIFEST, json_text(manifest))
 
 
-def write(
-    estimate: RiskEstimate,
-    folder: str | os.PathLike[str],
-    spec: AssessmentSpec | None = None,
-    provenance: Provenance | None = None,
-    handled: Handled | None = None,
-    beside: Beside = NOTHING,
-) -> Result:
-    """Write the results of a run into a folder, replacing the results that are there.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Findings:
+    """Everything that a run has found, in memory; `write` makes the folder of it."""
 
-    Parameters
-    ----------
-    estimate
-        What was found.
-    folder
-        Where to write; made if it does not exist.
-    spec
-        What was asked; completed with what the estimate tells, which is all but the file.
-    provenance
-        What ran; by default this machine, now.
-    handled
-        What was done with records that have an impossible combination, if any combination is.
-    beside
-        What was found beside it.
+    result: Result
+    spec: AssessmentSpec
+    """What was asked, completed with what was left to be decided."""
+    estimate: RiskEstimate
+    handled: Handled | None = None
+    """What was done with records that have an impossible combination, if any combination is."""
+    beside: Beside = NOTHING
 
-    Returns
-    -------
-    Result
-        The content of `result.json`.
+    @classmethod
+    def of(
+        cls,
+        estimate: RiskEstimate,
+        spec: AssessmentSpec | None = None,
+        provenance: Provenance | None = None,
+        handled: Handled | None = None,
+        beside: Beside = NOTHING,
+        stage: Stage = "final",
+    ) -> Findings:
+        """Bring an estimate into the form of the results.
+
+        Parameters
+        ----------
+        estimate
+            What was found.
+        spec
+            What was asked; completed with what the estimate tells, which is all but the file.
+        provenance
+            What ran; by default this machine, now.
+        handled
+            What was done with records that have an impossible combination, if any combination is.
+        beside
+            What was found beside it.
+        stage
+            Whether this is the answer, or a first one that another will replace.
+        """
+        spec = spec_of(estimate, spec, handled)
+        if provenance is None:
+            provenance = Provenance.now(
+                seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint
+            )
+        result = summarise(estimate, spec, provenance, handled, beside, stage)
+        return cls(result=result, spec=spec, estimate=estimate, handled=handled, beside=beside)
+
+    @property
+    def traces(self) -> dict[str, Float64]:
+        """Draws of τ1 and τ2 by name, each (n_chains, n_draws), discarded ones included."""
+        if self.estimate.draws is None:
+            return {}
+        scalars = self.estimate.draws.scalars
+        return {name: scalars[name] for name in (*SCALARS, *WITHOUT_ERROR) if name in scalars}
+
+    def write(self, folder: Path) -> None:
+        """Write the results into a folder, replacing the results that are there.
+
+        Raises
+        ------
+        OutputError
+            If anything cannot be written; what was in the folder is then still there.
+        """
+        with all_or_nothing(folder, FILES, MANIFEST) as scratch:
+            write_text(scratch / RESULT, json_text(asdict(self.result)))
+            write_text(scratch / SPEC, self.spec.to_toml(folder, _note(self.result)))
+            self._write_records(scratch / RECORDS)
+            if self.beside.registry is not None:
+                write_registry(self.beside.registry, scratch / REGISTRY)
+            if self.estimate.draws is not None:
+                write_bytes(scratch / DRAWS, self.estimate.draws.to_netcdf())
+            digests = {
+                path.name: _digest(path)
+                for path in sorted(scratch.iterdir())
+                if path.name != REPORT
+            }
+            write_text(scratch / REPORT, render(self.result, self.traces))
+            manifest = {"schema": _MANIFEST_SCHEMA, "sha256": digests}
+            write_text(scratch / MANIFEST, json_text(manifest))
+
+    def write_result(self, folder: Path) -> None:
+        """Write `result.json` alone, as the first answer of a run that goes on.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written.
+        """
+        replace_file(folder / RESULT, json_text(asdict(self.result)).encode())
+
+    def record_tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of `records.parquet`, one per record, a chunk of records at a time."""
+        estimate, handled = self.estimate, self.handled
+        table, records = estimate.table, estimate.records
+        row_cell, conflict = _rows(table, handled)
+        # Of the records that were assessed, whose rows of the file these are.
+        further = self.beside.record_columns(table)
+        rows = np.flatnonzero(row_cell >= 0)
+        names = pa.array([key.name for key in table.keys], pa.string())
+        frequency = table.matches if table.missing == "wildcard" else table.counts
+        what = pa.array([_CONFLICTS["drop" if handled is None else handled.on_conflict]])
+        schema = self.records_schema()
+        for start in range(0, len(row_cell), _CHUNK):
+            cells = row_cell[start : start + _CHUNK].astype(np.int64)
+            out = cells < 0
+            cells[out] = 0
+            columns: dict[str, Any] = {
+                "row": np.arange(start + 1, start + 1 + len(cells)),
+                "f": pa.array(frequency[cells], mask=out),
+                "sample_unique": pa.array(table.unique[cells], mask=out),
+            }
+            if conflict is not None:
+                found = conflict[start : start + _CHUNK]
+                columns["conflict"] = pa.DictionaryArray.from_arrays(
+                    pa.array(np.zeros(len(found), np.int8), mask=~found), what
+                )
+            for name in _NUMBERS:
+                values = getattr(records, name)[cells]
+                columns[name] = pa.array(values, mask=np.isnan(values) | out)
+            here = slice(*np.searchsorted(rows, (start, start + len(cells))))
+            for name, values in further.items():
+                spread = np.full(len(cells), np.nan)
+                spread[~out] = values[here]
+                columns[name] = pa.array(spread, mask=out)
+            keys, drops = reasons(records, cells)
+            for rank in range(N_REASONS):
+                absent = np.ones(len(cells), bool)
+                key, drop = np.zeros(len(cells), np.int16), np.zeros(len(cells))
+                if rank < keys.shape[1]:
+                    absent = (keys[:, rank] < 0) | out
+                    key, drop = keys[:, rank].astype(np.int16), drops[:, rank]
+                indices = pa.array(np.where(absent, 0, key).astype(np.int16), mask=absent)
+                columns[f"key_{rank + 1}"] = pa.DictionaryArray.from_arrays(indices, names)
+                columns[f"drop_{rank + 1}"] = pa.array(drop, mask=absent)
+            arrays = [pa.array(columns[field.name]) for field in schema]
+            yield pa.Table.from_arrays(arrays, schema=schema)
+
+    def records_schema(self) -> pa.Schema:
+        """Columns of `records.parquet`, and what run they are of."""
+        risks = [(name, pa.float64()) for name in _NUMBERS]
+        fields = [("row", pa.int64()), ("f", pa.int64()), ("sample_unique", pa.bool_()), *risks]
+        for rank in range(1, N_REASONS + 1):
+            fields += [
+                (f"key_{rank}", pa.dictionary(pa.int16(), pa.string())),
+                (f"drop_{rank}", pa.float64()),
+            ]
+        further = self.beside.record_columns(self.estimate.table)
+        fields += [(name, pa.float64()) for name in further]
+        if self.handled is not None:
+            fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))
+        return pa.schema(fields).with_metadata(
+            {
+                "unikat.schema": _RECORDS_SCHEMA,
+                "unikat.version": self.result.provenance.unikat,
+                "unikat.seed": str(self.result.seed),
+                "unikat.converged": "true" if self.result.converged else "false",
+            }
+        )
+
+    def _write_records(self, path: Path) -> None:
+        with create(path) as file:
+            schema = self.records_schema()
+            with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+                for part in self.record_tables():
+                    writer.write_table(part)
+            finish(file)
+
+
+def check_free(folder: Path, *, overwrite: bool = False) -> None:
+    """Refuse to write into a folder that holds results, unless they are to be replaced.
 
     Raises
     ------
     OutputError
-        If anything cannot be written; what was in the folder is then still there.
+        With what to do.
     """
-    folder = Path(folder)
-    spec = spec_of(estimate, spec, handled)
-    if provenance is None:
-        provenance = Provenance.now(
-            seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder; name another.")
+    found = [name for name in FILES if (folder / name).exists()]
+    if found and not overwrite:
+        raise OutputError(
+            f"The folder {folder} already holds a run ({', '.join(found)}). Replace it with "
+            "overwrite=True, or name another folder. Nothing was written."
         )
-    result = summarise(estimate, spec, provenance, handled, beside)
-    with all_or_nothing(folder, FILES, MANIFEST) as scratch:
-        write_text(scratch / RESULT, json_text(asdict(result)))
-        write_text(scratch / SPEC, spec.to_toml(folder, _note(result)))
-        _write_records(estimate, result, scratch / RECORDS, handled, beside)
-        if beside.registry is not None:
-            write_registry(beside.registry, scratch / REGISTRY)
-        traces: dict[str, Float64] = {}
-        if estimate.draws is not None:
-            write_bytes(scratch / DRAWS, estimate.draws.to_netcdf())
-            scalars = estimate.draws.scalars
-            traces = {name: scalars[name] for name in (*SCALARS, *WITHOUT_ERROR) if name in scalars}
-        digests = {
-            path.name: _digest(path) for path in sorted(scratch.iterdir()) if path.name != REPORT
-        }
-        write_text(scratch / REPORT, render(result, traces))
-        write_text(scratch / MANIFEST, json_text({"schema": _MANIFEST_SCHEMA, "sha256": digests}))
-    return result
 
 
 def load(folder: str | os.PathLike[str]) -> Results:
@@ -161,7 +330,7 @@ def load(folder: str | os.PathLike[str]) -> Results:
     OutputError
         If there is no complete run, or a file was changed since it was written.
     """
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     if not folder.is_dir():
         raise OutputError(f"{folder} is not a folder; name the folder of a run (its --out).")
     present = [name for name in FILES if (folder / name).exists()]
@@ -176,7 +345,8 @@ def load(folder: str | os.PathLike[str]) -> Results:
             else "there are no results in it; name the folder of a run (its --out)"
         )
         raise OutputError(f"{folder} does not hold a complete run: {reason}.")
-    for name, expected in _manifest(folder).items():
+    digests = _manifest(folder)
+    for name, expected in digests.items():
         try:
             found = _digest(folder / name)
         except OSError as error:
@@ -192,6 +362,8 @@ def load(folder: str | os.PathLike[str]) -> Results:
         result=_read_result(folder / RESULT),
         spec=AssessmentSpec.read(folder / SPEC),
         traces=_read_traces(folder / DRAWS),
+        digests=digests,
+        root=folder.resolve(),
     )
 
 
@@ -201,10 +373,19 @@ def write_report(results: Results) -> Path:
     Raises
     ------
     OutputError
-        If it cannot be written; the old report is then still there.
+        If it cannot be written, or the results do not hang together; the old report is then still
+        there.
     """
     target = results.folder / REPORT
-    replace_file(target, render(results.result, results.traces).encode())
+    try:
+        page = render(results.result, results.traces).encode()
+    except (
+        ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TemplateError,
+    ) as error:  # fmt: skip
+        # What was read has the right types; it may still be what no run writes.
+        raise _not_understood(results.folder / RESULT, error) from error
+    with locked(results.folder):
+        replace_file(target, page)
     return target
 
 
@@ -222,69 +403,6 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_records(
-    estimate: RiskEstimate,
-    result: Result,
-    path: Path,
-    handled: Handled | None,
-    beside: Beside,
-) -> None:
-    """Write one row per record, a chunk of records at a time, and what run they are of."""
-    table, records = estimate.table, estimate.records
-    row_cell, conflict = _rows(table, handled)
-    # Of the records that were assessed, whose rows of the file these are.
-    further = beside.record_columns(table)
-    rows = np.flatnonzero(row_cell >= 0)
-    with create(path) as file:
-        names = pa.array([key.name for key in table.keys], pa.string())
-        frequency = table.matches if table.missing == "wildcard" else table.counts
-        what = pa.array([_CONFLICTS["drop" if handled is None else handled.on_conflict]])
-        schema = _records_schema(conflicts=conflict is not None, further=further).with_metadata(
-            {
-                "unikat.schema": _RECORDS_SCHEMA,
-                "unikat.version": result.provenance.unikat,
-                "unikat.seed": str(result.seed),
-                "unikat.converged": "true" if result.converged else "false",
-            }
-        )
-        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            for start in range(0, len(row_cell), _CHUNK):
-                cells = row_cell[start : start + _CHUNK].astype(np.int64)
-                out = cells < 0
-                cells[out] = 0
-                columns: dict[str, Any] = {
-                    "row": np.arange(start + 1, start + 1 + len(cells)),
-                    "f": pa.array(frequency[cells], mask=out),
-                    "sample_unique": pa.array(table.unique[cells], mask=out),
-                }
-                if conflict is not None:
-                    found = conflict[start : start + _CHUNK]
-                    columns["conflict"] = pa.DictionaryArray.from_arrays(
-                        pa.array(np.zeros(len(found), np.int8), mask=~found), what
-                    )
-                for name in _NUMBERS:
-                    values = getattr(records, name)[cells]
-                    columns[name] = pa.array(values, mask=np.isnan(values) | out)
-                here = slice(*np.searchsorted(rows, (start, start + len(cells))))
-                for name, values in further.items():
-                    spread = np.full(len(cells), np.nan)
-                    spread[~out] = values[here]
-                    columns[name] = pa.array(spread, mask=out)
-                keys, drops = reasons(records, cells)
-                for rank in range(N_REASONS):
-                    absent = np.ones(len(cells), bool)
-                    key, drop = np.zeros(len(cells), np.int16), np.zeros(len(cells))
-                    if rank < keys.shape[1]:
-                        absent = (keys[:, rank] < 0) | out
-                        key, drop = keys[:, rank].astype(np.int16), drops[:, rank]
-                    indices = pa.array(np.where(absent, 0, key).astype(np.int16), mask=absent)
-                    columns[f"key_{rank + 1}"] = pa.DictionaryArray.from_arrays(indices, names)
-                    columns[f"drop_{rank + 1}"] = pa.array(drop, mask=absent)
-                arrays = [pa.array(columns[field.name]) for field in schema]
-                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-        finish(file)
-
-
 def _rows(table: CellTable, handled: Handled | None) -> tuple[Int32, Bool | None]:
     """Cell of every row of the file, -1 if it was left out, and which rows broke a rule."""
     if handled is None:
@@ -292,20 +410,6 @@ def _rows(table: CellTable, handled: Handled | None) -> tuple[Int32, Bool | None
     cells = np.full(len(handled.kept), -1, np.int32)
     cells[handled.kept] = table.record_cell
     return cells, handled.in_conflict
-
-
-def _records_schema(*, conflicts: bool = False, further: Iterable[str] = ()) -> pa.Schema:
-    risks = [(name, pa.float64()) for name in _NUMBERS]
-    fields = [("row", pa.int64()), ("f", pa.int64()), ("sample_unique", pa.bool_()), *risks]
-    for rank in range(1, N_REASONS + 1):
-        fields += [
-            (f"key_{rank}", pa.dictionary(pa.int16(), pa.string())),
-            (f"drop_{rank}", pa.float64()),
-        ]
-    fields += [(name, pa.float64()) for name in further]
-    if conflicts:
-        fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))
-    return pa.schema(fields)
 
 
 def _other_results(folder: Path) -> str:
@@ -337,7 +441,7 @@ def _other_results(folder: Path) -> str:
 def _manifest(folder: Path) -> dict[str, str]:
     path = folder / MANIFEST
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_bytes())
         digests = content["sha256"]
         if content["schema"] != _MANIFEST_SCHEMA or not {RESULT, RECORDS, SPEC} <= set(digests):
             raise ValueError
@@ -354,16 +458,16 @@ def _manifest(folder: Path) -> dict[str, str]:
 
 def _read_result(path: Path) -> Result:
     try:
-        text = path.read_text(encoding="utf-8")
-        schema = json.loads(text).get("schema")
-        if schema != RESULT_SCHEMA:
-            raise OutputError(
-                f"{path} has schema {schema!r}; this version of unikat reads {RESULT_SCHEMA!r}. "
-                "Use the version that wrote it."
-            )
-        return TypeAdapter(Result).validate_json(text)
-    except (OSError, ValidationError, ValueError) as error:
-        raise OutputError(f"{path} cannot be understood: {type(error).__name__}.") from None
+        content = parse_json(path.read_bytes())
+        schema = content.get("schema")
+        if schema == RESULT_SCHEMA:
+            return TypeAdapter(Result).validate_python(content)
+    except (OSError, ValueError, AttributeError) as error:
+        raise _not_understood(path, error) from None
+    raise OutputError(
+        f"{path} has schema {shown(schema)}; this version of unikat reads {RESULT_SCHEMA!r}. "
+        "Use the version that wrote it."
+    )
 
 
 def _read_traces(path: Path) -> dict[str, Float64]:
@@ -374,6 +478,7 @@ def _read_traces(path: Path) -> dict[str, Float64]:
     traces = {}
     try:
         with h5py.File(path, "r") as file:
+            _check_datasets(file, path.stat().st_size)
             for name in (*SCALARS, *WITHOUT_ERROR):
                 if name in WITHOUT_ERROR and name not in file.get("posterior", ()):
                     continue
@@ -383,6 +488,32 @@ def _read_traces(path: Path) -> dict[str, Float64]:
                     if group in file and name in file[group]
                 ]
                 traces[name] = np.concatenate(parts, axis=1)
-    except (OSError, KeyError, ValueError) as error:
-        raise OutputError(f"{path} cannot be understood: {type(error).__name__}.") from None
+                if not traces[name].size or not np.isfinite(traces[name]).all():
+                    raise ValueError
+    except (
+        OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, MemoryError,
+    ) as error:  # fmt: skip
+        raise _not_understood(path, error) from None
     return traces
+
+
+def _check_datasets(group: Any, size: int) -> None:
+    """Refuse what lies in another file, or is said to be longer than the file (ValueError)."""
+    import h5py
+
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise ValueError
+        inner = group[name]
+        if isinstance(inner, h5py.Group):
+            _check_datasets(inner, size)
+        elif inner.external or inner.is_virtual or inner.nbytes > size:
+            # What is declared need not be there, and would be filled with zeros.
+            raise ValueError
+
+
+def _not_understood(path: Path, error: Exception) -> OutputError:
+    return OutputError(
+        f"{path} cannot be understood ({type(error).__name__}): it is damaged, or of another "
+        "version of unikat. Run the assessment again."
+    )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from unikat.data import CellTable, Design, Key, read
 from unikat.data.design import LARGEST_POPULATION
+from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError
+from unikat.interrupts import interruptible
 from unikat.specification import DataSpec, DesignSpec, ZerosSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
@@ -27,40 +30,48 @@ def design_of(spec: DesignSpec, population_size: int | None) -> Design:
     return Design(population_size=population_size, **spec.model_dump())
 
 
-def tabulate(data: DataSpec, keys: Sequence[str], design: Design) -> CellTable:
-    """Read the file and tabulate its keys.
+def tabulate(data: DataSpec, keys: Sequence[str], design: Design, source: Any = None) -> CellTable:
+    """Read the file, or the frame `source`, and tabulate its keys.
 
     Raises
     ------
     DataError, SpecError
         If no file is named, or it cannot be read as asked.
     """
-    return open_data(data, keys, design).tabulate()
+    return open_data(data, keys, design, source).tabulate()
 
 
-def open_data(data: DataSpec, keys: Sequence[str], design: Design) -> Microdata:
-    """Read the file, and find the levels of its keys.
+def open_data(data: DataSpec, keys: Sequence[str], design: Design, source: Any = None) -> Microdata:
+    """Read the file, or the frame `source`, and find the levels of its keys.
 
     Raises
     ------
     DataError, SpecError
         If no file is named, or it cannot be read as asked.
     """
-    if data.path is None:
-        raise DataError("No data file is named; give its path as data.path or on the command line.")
+    if data.path is None and source is None:
+        raise DataError(
+            "No data file is named, as in a run of a data frame. Write its path as path under "
+            "[data] in the specification, or pass the file or frame itself with the options."
+        )
     return read(
-        data.path,
+        data.path if source is None else source,
         list(keys),
         design,
         codebook=data.codebook,
         missing=data.missing,
         missing_values=data.missing_values,
         delimiter=data.delimiter,
+        decimal=data.decimal,
         encoding=data.encoding,
         format=data.format,
+        sheet=data.sheet,
+        table=data.table,
+        memory_limit=data.memory_limit or DEFAULT_MEMORY,
     )
 
 
+@interruptible
 def without_conflicts(table: CellTable, zeros: ZerosSpec, data: DataSpec) -> Handled:
     """Give a table the impossible combinations of a specification.
 

@@ -6,8 +6,9 @@ small cells.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -28,6 +29,11 @@ from unikat.specification import ModelSpec
 from unikat.zeros.conflicts import Handled
 
 RESULT_SCHEMA = "unikat.result/1"
+Stage: TypeAlias = Literal["preliminary", "final"]
+PRELIMINARY = (
+    "This is the first answer, of one candidate model: the other models are still being compared, "
+    "and the interval does not cover the model's own error. Wait for the final answer."
+)
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5, 0.9)
 """Record risks from which records are counted."""
 N_BINS = 20
@@ -54,6 +60,24 @@ class SampleFacts:
     """Records with a missing key."""
     missing: str
     """How missing keys were treated."""
+    n_combinations: float | None = None
+    """Combinations of levels that there are, impossible ones included; None in results of before it
+    was kept."""
+
+    @property
+    def n_possible(self) -> int:
+        """Incomplete records that may be unique: all, where missing keys are integrated over."""
+        return self.n_incomplete if self.missing == "integrate" else 0
+
+    @property
+    def n_at_risk(self) -> int:
+        """Records that τ1 and τ2 are about: sample uniques, and incomplete records."""
+        return self.n_uniques + self.n_possible
+
+    @property
+    def dense(self) -> bool:
+        """There are at least as many records as combinations of levels."""
+        return self.n_combinations is not None and self.n_records >= self.n_combinations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +132,8 @@ class RecordFacts:
     """Record risks in numbers that name no cell."""
 
     n_judged: int
-    """Records that have an r1: the sample uniques, and incomplete records that may be."""
+    """Records at risk, which have an r1: the sample uniques, and the incomplete records where
+    missing keys are integrated over (`SampleFacts.n_at_risk`)."""
     at_least: tuple[AtLeast, ...]
     histogram: tuple[int, ...]
     """Records by r1, in bins of equal width from 0 to 1, the last including 1."""
@@ -190,6 +215,8 @@ class Result:
     """Risk of a registry's records; None if there is no registry."""
     classics: ClassicsResult | None = None
     """The classic measures; None if they were not asked for."""
+    stage: Stage = "final"
+    """`preliminary` while a model is being selected: the answer of the first candidate."""
 
     @property
     def fitted_model(self) -> str:
@@ -204,6 +231,7 @@ def summarise(
     provenance: Provenance,
     handled: Handled | None = None,
     beside: Beside = NOTHING,
+    stage: Stage = "final",
 ) -> Result:
     """Bring an estimate into the form of `result.json`.
 
@@ -219,6 +247,8 @@ def summarise(
         The impossible combinations and what was done with records that have one, if any are.
     beside
         What else was asked for.
+    stage
+        Whether this is the answer, or a first one that another will replace.
 
     Returns
     -------
@@ -247,7 +277,8 @@ def summarise(
         model_options=spec.model.options,
         seed=provenance.seed,
         seconds=0.0 if draws is None else round(draws.seconds, 3),
-        converged=estimate.converged,
+        # Who asks only whether a run converged must not take a candidate for the answer.
+        converged=estimate.converged and stage == "final",
         stop_reason="known exactly" if draws is None else draws.stop_reason,
         known_exactly=draws is None,
         data=None if spec.data.path is None else spec.data.path.name,
@@ -259,7 +290,7 @@ def summarise(
         keys=_key_facts(estimate),
         records=_record_facts(estimate, judged, spec.report.show_small_cells, handled),
         sampling=sampling,
-        warnings=estimate.warnings,
+        warnings=(*((PRELIMINARY,) if stage == "preliminary" else ()), *estimate.warnings),
         sentences={},
         provenance=provenance,
         zeros=zeros_result(handled, draws, estimate.tau1.level),
@@ -269,12 +300,13 @@ def summarise(
         design=design_result(table, spec.design, None if draws is None else draws.model),
         registry=beside.registry_result(spec),
         classics=beside.classics_result(table),
+        stage=stage,
     )
     for part in (wording, choice, design):
         result.sentences.update(part.sentences(result))
     result.sentences.update(zeros_sentences(result.zeros))
     result.sentences.update(registry.sentences(result.registry))
-    result.sentences.update(classics.sentences(result.classics))
+    result.sentences.update(classics.sentences(result))
     return result
 
 
@@ -292,6 +324,7 @@ def sample_facts(table: CellTable) -> SampleFacts:
         population_size=table.population_size,
         n_incomplete=int(table.counts[table.incomplete].sum()),
         missing=table.missing,
+        n_combinations=math.prod(float(n) for n in table.n_levels),
     )
 
 

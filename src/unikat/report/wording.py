@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from unikat.inference.progress import range_of, work_needed
+from unikat.report import track_record
 from unikat.report.uncertainty import INDEPENDENT, KINDS, POSTERIOR, Kind
 
 if TYPE_CHECKING:
-    from unikat.report.summary import Result
+    from unikat.data.table import CellTable
+    from unikat.report.summary import Result, SampleFacts
     from unikat.risk.estimate import Summary
 
 PROVISIONAL = "Provisional, not converged: "
+PRELIMINARY = "Preliminary, other models are still being compared: "
 CONDITION = POSTERIOR.condition
 MIXTURES = ("hdp", "gom", "latent-class")
 """Models whose chains start from many classes."""
@@ -95,61 +100,106 @@ def interval(summary: Summary) -> str:
     return f"{number(summary.lower)} to {number(summary.upper)}"
 
 
+def in_line(result: Result, summary: Summary) -> str:
+    """Write a measure with its interval; of a doubted model τ1 with its known error instead."""
+    record = track_record.of_result(result)
+    if not record.doubted:
+        return f"{number(summary.median)} ({interval(summary)})"
+    known = f" (in trials {record.bias})" if summary is result.tau1 else ""
+    return f"{number(summary.median)}{known}"
+
+
 def level(summary: Summary) -> str:
     """Write the probability of a summary's interval."""
     return f"{100 * summary.level:g}%"
 
 
+def interval_name(result: Result) -> str:
+    """Name an interval: one that mostly missed the truth in trials has its level by name only."""
+    name = f"{level(result.tau1)} interval"
+    return f"nominal {name}" if track_record.of_result(result).doubted else name
+
+
+def understood(table: CellTable) -> str:
+    """Say what was read, before a long run begins."""
+    share = table.n_records / table.population_size
+    return (
+        f"{counted(table.n_records, 'record')}, {counted(table.n_keys, 'key')}, "
+        f"{counted(table.n_uniques, 'sample unique')}; population {table.population_size:,} "
+        f"(sampling fraction {percent(share)})"
+    )
+
+
+def first_answer(result: Result) -> str:
+    """Say the preliminary answer of `auto` in one line."""
+    tau1 = result.tau1
+    return (
+        f"Preliminary answer: τ1 about {number(tau1.median)} ({level(tau1)} interval "
+        f"{interval(tau1)}). Other models are still being compared."
+    )
+
+
 def answer(result: Result) -> str:
     """Say the result in one sentence, and first that it is provisional if it is."""
     said = _answer(result)
-    return said if result.converged else f"{PROVISIONAL}{said[:1].lower()}{said[1:]}"
+    if result.converged:
+        return said
+    first = PRELIMINARY if result.stage == "preliminary" else PROVISIONAL
+    return f"{first}{said[:1].lower()}{said[1:]}"
 
 
 def _answer(result: Result) -> str:
     sample, tau1 = result.sample, result.tau1
-    n_uniques = sample.n_uniques
     # What wildcards match is a convention, not a fact.
     sure = "" if sample.missing == "wildcard" and sample.n_incomplete else ", without any doubt"
     if result.known_exactly and sample.population_size == sample.n_records:
         return (
-            f"The file holds the whole population, so {_each(n_uniques)}{uniques(n_uniques)} in "
-            f"the file is unique in the population{sure}."
+            f"The file holds the whole population, so {_each(sample.n_uniques)}{at_risk(sample)} "
+            f"is unique in the population{sure}."
         )
     if result.known_exactly:
         return (
             "No record is unique in this file on these keys, so no record is both unique in the "
             f"file and unique in the population{sure}."
         )
-    if sample.n_uniques:
-        among = f"Of the {_judged(result)},"
-    else:
-        among = (
-            f"Of the {counted(result.records.n_judged, 'incomplete record')} that may be unique,"
-        )
+    estimate = f"of the {at_risk(sample)} in this file, about {_uniques_of_both(result)}"
+    record = track_record.of_result(result)
+    if record.doubted:
+        return f"{record.warning} Its estimate: {estimate}."
     within = kind(result).within.format(level=level(tau1))
     return (
-        f"{among} about {number(tau1.median)} are also unique in the population; {within} between "
-        f"{number(tau1.lower)} and {number(tau1.upper)}."
+        f"{estimate[0].upper()}{estimate[1:]}; {within} between {number(tau1.lower)} and "
+        f"{number(tau1.upper)}."
     )
 
 
-def _judged(result: Result) -> str:
-    """Name the records that τ1 and τ2 are about; an incomplete one may turn out to be unique."""
-    n_judged = result.records.n_judged
-    doubt = "" if n_judged == result.sample.n_uniques else ", or may be,"
-    return f"{uniques(n_judged, doubt)} in this file"
+def _uniques_of_both(result: Result) -> str:
+    """Say the answer: the verb is in the plural unless the number is 1."""
+    found = number(result.tau1.median)
+    verb = "is" if found == "1" else "are"
+    if result.sample.n_possible:
+        return f"{found} {verb} unique in the file and in the population"
+    return f"{found} {verb} also unique in the population"
 
 
-def uniques(n: int, doubt: str = "") -> str:
-    """Write so many records that are unique.
+def at_risk(sample: SampleFacts) -> str:
+    """Name the records that τ1 and τ2 are about, in the same words everywhere.
 
     Examples
     --------
-    >>> uniques(1), uniques(5, ", or may be,")
-    ('1 record that is unique', '5 records that are, or may be, unique')
+    >>> from unikat.report.summary import SampleFacts
+    >>> facts = dict(n_records=99, n_keys=2, n_cells=50, population_size=900)
+    >>> at_risk(SampleFacts(n_uniques=8, n_incomplete=0, missing="integrate", **facts))
+    '8 sample uniques'
+    >>> at_risk(SampleFacts(n_uniques=8, n_incomplete=1, missing="integrate", **facts))
+    '8 sample uniques and 1 incomplete record'
     """
-    return f"{counted(n, 'record')} that {'is' if n == 1 else 'are'}{doubt} unique"
+    parts = []
+    if sample.n_uniques or not sample.n_possible:
+        parts.append(counted(sample.n_uniques, "sample unique"))
+    if sample.n_possible:
+        parts.append(counted(sample.n_possible, "incomplete record"))
+    return " and ".join(parts)
 
 
 def _each(n: int) -> str:
@@ -161,10 +211,25 @@ def kind(result: Result) -> Kind:
     return POSTERIOR if result.uncertainty is None else KINDS[result.uncertainty]
 
 
+def proviso(result: Result) -> str:
+    """Say when the truth should lie in the intervals."""
+    record = track_record.of_result(result)
+    if record.doubted:
+        return f"in trials the true τ1 lay in the intervals of this model in {record.held}"
+    return f"{kind(result).proviso}, the truth should lie in their intervals"
+
+
 def condition(result: Result) -> str:
     """Say what the interval of the answer depends on."""
     if result.known_exactly:
         return ""
+    record = track_record.of_result(result)
+    if record.doubted:
+        return (
+            f"No interval is shown here: in trials the 95% intervals of this model{record.options} "
+            f"contained the true value in {record.held}. Do not decide on this number. Use the "
+            "default model, auto, and see whether other models agree (unikat compare)."
+        )
     said = kind(result).condition
     if result.uncertainty == "conditional" and "interval" in result.model_options:
         said += " The option interval=bootstrap adds the error of the estimate."
@@ -178,23 +243,24 @@ def share(result: Result) -> str:
     if not sample.n_uniques:
         return f"That is {whole}."
     parts = [percent(value / n_judged) for value in (tau1.median, tau1.lower, tau1.upper)]
-    these = "the unique records" if n_judged == sample.n_uniques else "these records"
-    return f"That is {parts[0]} of {these} ({parts[1]} to {parts[2]}) and {whole}."
+    these = "these records" if sample.n_possible else "the sample uniques"
+    ends = "" if track_record.of_result(result).doubted else f" ({parts[1]} to {parts[2]})"
+    return f"That is {parts[0]} of {these}{ends} and {whole}."
 
 
 def matches(result: Result) -> str:
     """Say what τ2 means."""
     tau2 = result.tau2
+    each = f"{_each(result.sample.n_at_risk)}{at_risk(result.sample)} in this file"
     if result.known_exactly:
         return (
             f"An intruder who links every unique record to a unit of the population that agrees "
             f"with it on all keys would be right {_times(tau2.mean)}."
         )
     return (
-        f"An intruder who links {_each(result.records.n_judged)}{_judged(result)} to a unit of the "
-        "population that agrees with it on all keys, at random if several do, would be right about "
-        f"{_times(tau2.median)} ({level(tau2)} interval "
-        f"{number(tau2.lower)} to {number(tau2.upper)})."
+        f"An intruder who links {each} to a unit of the population that agrees with it on all "
+        f"keys, at random if several do, would be right about {_times(tau2.median)} "
+        f"({interval_name(result)} {number(tau2.lower)} to {number(tau2.upper)})."
     )
 
 
@@ -202,6 +268,8 @@ def verdict(result: Result) -> str:
     """Say whether the numbers can be relied on as a computation."""
     if result.known_exactly:
         return "Nothing had to be estimated: the file itself tells the answer."
+    if result.stage == "preliminary":
+        return "The run ended before a model was selected."
     sampling = result.sampling
     assert sampling is not None
     # What the stopping rule looks at; the expected measures have a warning of their own.
@@ -253,6 +321,38 @@ def verdict(result: Result) -> str:
     return f"{state}{ends.get(result.stop_reason, '')}{advice}"
 
 
+def more_time(result: Result) -> str:
+    """Say how much longer a run that did not converge would take, and what to do.
+
+    For a run that ended at a limit of time or sweeps.
+    """
+    sampling = result.sampling
+    assert sampling is not None
+    factor = None
+    if sampling.least_ess is not None:
+        independent = kind(result).independent
+        rhat = 1.0 if independent else (sampling.worst_rhat or math.inf)
+        factor = work_needed(rhat, sampling.least_ess, sampling.rhat_target, sampling.ess_target)
+    if factor is None:
+        return (
+            "How long it would take is not known yet: continue with a limit several times as high. "
+            "If R-hat stays above 1.1, group the keys into fewer levels, leave a key out, or try "
+            "another model."
+        )
+    left = range_of(result.seconds * (factor - 1.0))
+    limit = f"--max-sweeps {_round_up(1.5 * factor * sampling.n_sweeps)}"
+    if result.stop_reason == "time limit":
+        # A limit of time is one of each call.
+        limit = f"--max-seconds {_round_up(1.5 * (factor - 1.0) * result.seconds)}"
+    return f"It needs about {left} more on this machine: continue with {limit} or more."
+
+
+def _round_up(value: float) -> int:
+    """Round to one digit that is not 0, up."""
+    unit = 10 ** max(math.floor(math.log10(max(value, 10.0))), 1)
+    return int(math.ceil(value / unit) * unit)
+
+
 def state(result: Result) -> str:
     """Say in a word or two whether the computation is finished."""
     if result.known_exactly:
@@ -291,8 +391,8 @@ def sentences(result: Result) -> dict[str, str]:
         "tau1": " ".join(filter(None, (answer(result), condition(result), share(result)))),
         "tau2": matches(result),
         "tau1_expected": (
-            "The number of unique records that are also unique in the population, averaged over "
-            "the populations that one set of model parameters allows: "
+            "The number of records that are unique in file and population, averaged over the "
+            "populations that one set of model parameters allows: "
             f"{number(result.tau1_expected.median)} ({interval(result.tau1_expected)}). Its "
             "interval leaves out the chance in the population itself; compare τ1 with the truth, "
             f"not this.{said_kind.expected}"
@@ -314,11 +414,9 @@ def sentences(result: Result) -> dict[str, str]:
             f"{counted(sample.n_cells, 'combination')} of key values "
             f"occur{'s' if sample.n_cells == 1 else ''} in the file."
         ),
-        "sample.n_uniques": (
-            "1 record is the only one in the file with its combination."
-            if sample.n_uniques == 1
-            else f"{sample.n_uniques:,} records are the only ones in the file with their "
-            "combination."
+        "sample.n_uniques": _sample_uniques(sample),
+        "sample.n_combinations": (
+            "Combinations of levels that there are: the product of the keys' numbers of levels."
         ),
         "sample.population_size": (
             f"The population has {sample.population_size:,} units, {population_source(result)}; "
@@ -347,7 +445,10 @@ def sentences(result: Result) -> dict[str, str]:
             "fitted model, which is not fitted anew without the key."
         ),
         "keys.n_missing": "Records in which this key is missing.",
-        "records.n_judged": "Records that are unique in the file, or may be.",
+        "records.n_judged": (
+            f"{at_risk(sample)[:1].upper()}{at_risk(sample)[1:]}: the records at risk, which τ1 "
+            "and τ2 are about. Only they have an r1."
+        ),
         "records.at_least": "Records whose r1 is at least the threshold.",
         "records.histogram": "Records by r1, in 20 bins of equal width from 0 to 1.",
         "records.top": (
@@ -360,6 +461,17 @@ def sentences(result: Result) -> dict[str, str]:
     if result.chains:
         said["chains"] = chains(result)
     return said
+
+
+def _sample_uniques(sample: SampleFacts) -> str:
+    """Say what a sample unique is, which depends on how missing keys are treated."""
+    said, one = counted(sample.n_uniques, "sample unique"), sample.n_uniques == 1
+    if sample.missing == "wildcard" and sample.n_incomplete:
+        who = "a record that matches" if one else "records that match"
+        return f"{said}: {who} no other record, where a missing key matches every level."
+    kind = "complete record" if sample.n_possible else "record"
+    who = f"a {kind} that is alone" if one else f"{kind}s that are alone"
+    return f"{said}: {who} in the file with {'its' if one else 'their'} combination."
 
 
 def population_source(result: Result) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,14 +17,17 @@ from unikat._toml import toml_literal
 from unikat._typing import Int32, Int64
 from unikat.data import CellTable, Key
 from unikat.errors import OutputError, SpecError
+from unikat.interrupts import interruptible
 from unikat.provenance import AssessmentSpec
 from unikat.report.files import replace_file
+from unikat.report.folder import inputs_of, keep_inputs, locked_file
 from unikat.report.source import UNKNOWN, make_zeros, tabulate
 from unikat.report.wording import counted, number, percent
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
 from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown
 from unikat.zeros.levels import Levels
 from unikat.zeros.suggest import MOST_COMBINATIONS, not_looked_at
+from unikat.zeros.tables import csv_field
 
 NO_RULES = (
     "There are no rules: name a file of rules, or a table of impossible combinations, with "
@@ -67,6 +70,7 @@ def read_rules(spec: AssessmentSpec) -> tuple[CellTable, Zeros]:
     return table, make_zeros(spec.zeros, table.keys, spec.data)
 
 
+@interruptible
 def check(spec: AssessmentSpec) -> Checked:
     """Find the rows of a file that break a rule.
 
@@ -151,13 +155,16 @@ def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None
     row = np.concatenate(rows)
     order = np.lexsort((which, row))
     said = [
-        pa.array(part, pa.string()).take(pa.array(which[order]))
+        pa.array([text and csv_field(text) for text in part], pa.string()).take(
+            pa.array(which[order])
+        )
         for part in zip(*names, strict=True)
     ]
     table = pa.table({"row": row[order], "rule": said[0], "condition": said[1]})
-    replace_file(path, _csv(table))
+    _write(path, _csv(table), overwrite=overwrite)
 
 
+@interruptible
 def write_disjoint(spec: AssessmentSpec, path: Path, *, overwrite: bool = False) -> int:
     """Write the impossible combinations as a table whose rows do not overlap.
 
@@ -186,23 +193,28 @@ def write_disjoint(spec: AssessmentSpec, path: Path, *, overwrite: bool = False)
     """
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise SpecError(f"{path.name} must end in .csv or .parquet, the two forms it can have.")
-    check_file(path, overwrite=overwrite)
+    check_file(path, overwrite=overwrite, inputs=inputs_of(spec))
     _, zeros = read_rules(spec)
     pieces = disjoint(zeros.conditions, zeros.offsets)
+    as_csv = path.suffix.lower() == ".csv"
     columns = {
-        key.name: pa.array(_named(key, codes, as_csv=path.suffix.lower() == ".csv"), pa.string())
+        csv_field(key.name) if as_csv else key.name: pa.array(
+            _named(key, codes, as_csv=as_csv), pa.string()
+        )
         for key, codes in zip(zeros.keys, pieces.T, strict=True)
     }
     table = pa.table(columns)
-    if path.suffix.lower() == ".csv":
-        replace_file(path, _csv(table))
+    if as_csv:
+        content = _csv(table)
     else:
         buffer = io.BytesIO()
         pq.write_table(table, buffer, compression="zstd")
-        replace_file(path, buffer.getvalue())
+        content = buffer.getvalue()
+    _write(path, content, overwrite=overwrite)
     return len(pieces)
 
 
+@interruptible
 def find_suggestions(
     spec: AssessmentSpec, *, together: int = 3, most: int = 100
 ) -> tuple[CellTable, tuple[Suggestion, ...]]:
@@ -316,17 +328,34 @@ def write_suggestions(
             f"{_chance(one.bound)}"
         )
         lines.append(f"    {'' if active else '# '}{_quoted(one.rule)},")
-    replace_file(path, "\n".join([*lines, "]", ""]).encode())
+    _write(path, "\n".join([*lines, "]", ""]).encode(), overwrite=overwrite)
 
 
-def check_file(path: Path, *, overwrite: bool) -> None:
+def _write(path: Path, content: bytes, *, overwrite: bool) -> None:
+    """Write a file as a whole; of two runs that write it at a time one is refused."""
+    with locked_file(path):
+        check_file(path, overwrite=overwrite)
+        replace_file(path, content)
+
+
+def check_file(path: Path, *, overwrite: bool, inputs: Collection[Path] = ()) -> None:
     """Refuse a place at which a file cannot or must not be written, before any work is done.
+
+    Parameters
+    ----------
+    path
+        The place.
+    overwrite
+        Whether a file that is there may be replaced.
+    inputs
+        What is read, which is never replaced.
 
     Raises
     ------
     OutputError
         With what to do.
     """
+    keep_inputs([path], inputs)
     if path.is_dir():
         raise OutputError(f"{path} is a folder; name a file.")
     if path.exists() and not path.is_file():
@@ -340,7 +369,7 @@ def check_file(path: Path, *, overwrite: bool) -> None:
         )
 
 
-def check_rules_file(path: Path, *, overwrite: bool) -> None:
+def check_rules_file(path: Path, *, overwrite: bool, inputs: Collection[Path] = ()) -> None:
     """Refuse a place at which a file of rules cannot or must not be written.
 
     Raises
@@ -350,7 +379,7 @@ def check_rules_file(path: Path, *, overwrite: bool) -> None:
     OutputError
         With what to do.
     """
-    check_file(path, overwrite=overwrite)
+    check_file(path, overwrite=overwrite, inputs=inputs)
     if path.suffix.lower() != ".toml":
         raise SpecError(
             f"{path.name} must end in .toml; --zeros would take it for a table of conditions."
@@ -364,7 +393,13 @@ def _named(key: Key, codes: Int32, *, as_csv: bool) -> Sequence[str | None]:
     for code in range(key.n_levels):
         candidates = (key.labels[code], str(key.levels[code])) if code < levels.n_named else ()
         clear = (name for name in candidates if levels.called(name) == {code})
-        names.append(next((name for name in clear if name or not as_csv), None))
+        if as_csv:
+            # What is written is to be read back as the same level, too.
+            clear = (
+                csv_field(name) for name in clear
+                if name and levels.called(csv_field(name)) in (set(), {code})
+            )  # fmt: skip
+        names.append(next(clear, None))
     for code in np.unique(codes[codes >= 0]).tolist():
         if names[code] is not None:
             continue

@@ -36,6 +36,7 @@ from unikat.risk.compare import (
     Store,
     compare,
 )
+from unikat.risk.estimate import RiskEstimate
 from unikat.risk.exposure import views
 from unikat.risk.held_out import HeldOutScore, best_score, differences
 
@@ -48,13 +49,11 @@ WALK_COST = 400.0
 """Nanoseconds, roughly, of both fits of a log-linear model for each combination of levels."""
 CERTAIN = 2.0
 """Standard errors by which another model must predict better to be preferred to the first."""
-MOST_UNSEEN = 0.05
-"""Share of the records above which levels that occur once are warned of."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means:
-    """With what the evidence is found, none of which has an influence on it."""
+class Execution:
+    """How fits are run, none of which has an influence on their numbers."""
 
     workers: Workers | None = None
     folder: Path | None = None
@@ -63,12 +62,17 @@ class Means:
     progress: Progress | None = None
     stage: Callable[[str], None] | None = None
     """Told, in words, what is done now."""
-    note: Callable[[str], None] | None = None
-    """Told, in words, what was found, which is to stay in sight."""
+    preliminary: Callable[[RiskEstimate], None] | None = None
+    """Given the estimate of the first candidate, before a model is selected."""
 
 
 def decided(
-    model: Any, table: CellTable, *, seed: int, level: float = 0.95, means: Means | None = None
+    model: Any,
+    table: CellTable,
+    *,
+    seed: int,
+    level: float = 0.95,
+    execution: Execution | None = None,
 ) -> Any:
     """Return the model itself, or what `auto` puts in its place.
 
@@ -82,7 +86,7 @@ def decided(
         Of the fits for the evidence.
     level
         Probability of the intervals that are told.
-    means
+    execution
         Workers, folder, progress.
 
     Returns
@@ -99,8 +103,8 @@ def decided(
     """
     if not isinstance(model, Auto):
         return model
-    means = means or Means()
-    found, refused = _evidence(model, table, seed, level, means)
+    execution = execution or Execution()
+    found, refused = _evidence(model, table, seed, level, execution)
     chosen = _choose(found, refused)
     weights = None
     if model.calibrate:
@@ -110,12 +114,12 @@ def decided(
         wrapped=chosen.model,
         weights=() if weights is None else tuple(weights.ravel().tolist()),
         asked=model,
-        told=_told(found, chosen, refused, weights, table),
+        told=_told(found, chosen, refused, weights),
     )
 
 
 def _evidence(
-    auto: Auto, table: CellTable, seed: int, level: float, means: Means
+    auto: Auto, table: CellTable, seed: int, level: float, execution: Execution
 ) -> tuple[tuple[ComparedModel, ...], dict[str, str]]:
     """Fit the candidates one after the other; those that refuse the table are left out."""
     if table.n_records < 2:
@@ -124,7 +128,11 @@ def _evidence(
         )
     models = auto.models()
     budget = 1e9 * auto.evidence_seconds / len(models)
-    store = None if means.folder is None else Store(folder=means.folder, resume=means.resume)
+    store = (
+        None
+        if execution.folder is None
+        else Store(folder=execution.folder, resume=execution.resume)
+    )
     found: list[ComparedModel] = []
     refused: dict[str, str] = {}
     for number, (label, model) in enumerate(models.items(), start=1):
@@ -141,10 +149,12 @@ def _evidence(
                 [Candidate(label=label, model=model)],
                 table,
                 replace(settings, limits={label: limits}),
-                workers=means.workers,
+                workers=execution.workers,
                 store=store,
-                progress=means.progress,
-                stage=_counted(means.stage, number, len(models)),
+                progress=execution.progress,
+                stage=_counted(execution.stage, number, len(models)),
+                # The first that can be fitted.
+                estimated=None if found else execution.preliminary,
             )
         except SpecError as error:
             refused[label] = str(error)
@@ -156,12 +166,6 @@ def _evidence(
         if part.interrupted:
             raise KeyboardInterrupt
         found += part.models
-        first = found[0].risk
-        if len(found) == 1 and means.note is not None:
-            means.note(
-                f"First answer, before it is checked: τ1 about {first.tau1.mean:,.0f} "
-                f"({first.tau1.lower:,.0f} to {first.tau1.upper:,.0f})"
-            )
     return tuple(found), refused
 
 
@@ -240,7 +244,6 @@ def _told(
     chosen: ComparedModel,
     refused: dict[str, str],
     weights: Float64 | None,
-    table: CellTable,
 ) -> Facts:
     """Say what was found out, for the report and `result.json`."""
     best = differences([_score(one) for one in found])
@@ -278,26 +281,9 @@ def _told(
         values["before"] = {
             name: getattr(chosen.risk.tau1, name) for name in ("mean", "median", "lower", "upper")
         }
-    return Facts(values, _rare_levels(table))
+    return Facts(values)
 
 
 def _row(name: str, weights: Float64, values: Float64, level: float) -> dict[str, Any]:
     lower, middle, upper = quantiles(weights, values, level)
     return {"what": name, "lower": lower, "median": middle, "upper": upper}
-
-
-def _rare_levels(table: CellTable) -> tuple[str, ...]:
-    """Warn of keys of which the file cannot have all levels: many of them occur once."""
-    warnings = []
-    for j, key in enumerate(table.keys):
-        codes = table.cells[:, j]
-        seen = np.bincount(codes[codes >= 0], table.counts[codes >= 0], key.n_levels)
-        once = int(np.sum(seen == 1))
-        # A level without a record is known from somewhere else, so all of them may be.
-        if np.all(seen > 0) and once > MOST_UNSEEN * table.n_records:
-            warnings.append(
-                f"{once:,} of the {key.n_levels:,} levels of {key.name} occur once in the file, so "
-                "the population has many that the file has not, and τ1 and τ2 come out too low. "
-                f"Recode {key.name}, or name a codebook with all its levels."
-            )
-    return tuple(warnings)

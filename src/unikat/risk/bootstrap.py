@@ -154,21 +154,3 @@ class Bootstrapped:
 def _n_imputed(table: CellTable) -> int:
     """Records with missing keys that every draw completes."""
     return 0 if table.missing == "wildcard" else int(table.counts[table.incomplete].sum())
-
-
-def observer_for(model: Any, measures: Observer, table: CellTable) -> Observer:
-    """Return the observer of a model: with bootstrap errors if it asks for them.
-
-    Where the model puts its own error on the probabilities, convergence is judged without it too.
-    """
-    if getattr(model, "interval", None) == "bootstrap":
-        return Bootstrapped.of(measures, table)
-    if getattr(model, "uncertainty", None) == "calibrated":
-        if isinstance(measures, RiskMeasures):
-            return replace(measures, with_model=True)
-        # Those that hold the risk measures among others.
-        holder: Any = measures
-        if isinstance(inner := getattr(holder, "measures", None), RiskMeasures):
-            found: Observer = replace(holder, measures=replace(inner, with_model=True))
-            return found
-    return measures

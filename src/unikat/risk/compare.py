@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from unikat import __version__
 from unikat._typing import Float64
@@ -25,8 +27,7 @@ from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import Progress
 from unikat.models.auto import Auto
 from unikat.models.base import AnyModel, check_keys
-from unikat.risk.bootstrap import observer_for
-from unikat.risk.estimate import Summary, assess, known_exactly
+from unikat.risk.estimate import RiskEstimate, Summary, assess, known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.held_out import (
     HeldOutScore,
@@ -37,8 +38,10 @@ from unikat.risk.held_out import (
     held_out_score,
     split,
 )
+from unikat.risk.observe import observe
 from unikat.risk.predictive import (
     NAMES,
+    SIZES,
     CheckedMeasures,
     PredictiveCheck,
     counts_of_counts,
@@ -157,6 +160,9 @@ class ScoreFit:
     sampling: SamplingRecord
 
 
+Fitted = TypeVar("Fitted", RiskFit, ScoreFit)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ComparedModel:
     """Everything that is found out about one model."""
@@ -237,6 +243,7 @@ def compare(
     store: Store | None = None,
     progress: Progress | None = None,
     stage: Callable[[str], None] | None = None,
+    estimated: Callable[[RiskEstimate], None] | None = None,
 ) -> Comparison:
     """Fit several models to one sample, one after the other, and compare them.
 
@@ -260,6 +267,8 @@ def compare(
         Told how each fit goes.
     stage
         Told, in words, which fit begins.
+    estimated
+        Given the estimate of each model as soon as its fit to all records is done by this call.
 
     Returns
     -------
@@ -281,6 +290,7 @@ def compare(
         store=store,
         progress=progress,
         stage=stage,
+        estimated=estimated,
         n_models=len(candidates),
     )
     done: list[tuple[Candidate, RiskFit, ScoreFit | None]] = []
@@ -346,16 +356,16 @@ class _Runner:
     store: Store | None
     progress: Progress | None
     stage: Callable[[str], None] | None
+    estimated: Callable[[RiskEstimate], None] | None
     n_models: int
 
     def risk(self, candidate: Candidate, position: int) -> RiskFit:
         """Fit a model to all records."""
         self._tell(candidate, position, "fitting all records")
-        fitted, at_risk = views(candidate.model, self.table)
-        observer = observer_for(candidate.model, CheckedMeasures.of(at_risk), at_risk)
-        kept = self._kept(candidate, RISK, observer)
+        fitted, observer = observe(candidate.model, self.table, CheckedMeasures.of)
+        kept = self._kept(candidate, RISK, observer, _risk_fit)
         if kept is not None:
-            return _risk_fit(kept)
+            return kept
         draws = self._draws(candidate, RISK, fitted, observer)
         level = self.settings.level
         estimate = assess(draws, self.table, level=level)
@@ -374,6 +384,8 @@ class _Runner:
             fit=draws.facts.plain,
         )
         self._keep(candidate, RISK, observer, asdict(fit))
+        if self.estimated is not None:
+            self.estimated(estimate)
         return fit
 
     def score(self, candidate: Candidate, position: int) -> ScoreFit:
@@ -382,9 +394,9 @@ class _Runner:
         fitted = views(candidate.model, self.table)[0]
         kept, left_out = split(fitted, self.settings.held_out, self.settings.seed)
         observer = PredictiveProbabilities.of(kept, left_out, matches=self.settings.matches)
-        stored = self._kept(candidate, HELD_OUT, observer)
+        stored = self._kept(candidate, HELD_OUT, observer, partial(_score_fit, observer=observer))
         if stored is not None:
-            return _score_fit(stored)
+            return stored
         draws = self._draws(candidate, HELD_OUT, kept, observer)
         score = held_out_score(draws.totals, observer.counts)
         matches = observer.matches.log_likelihood(draws.totals.matches)
@@ -436,7 +448,13 @@ class _Runner:
         stop = self.settings.plan_of(candidate.label, kind).stop
         return {"rhat": stop.rhat, "ess": stop.ess, "max_sweeps": stop.max_sweeps}
 
-    def _kept(self, candidate: Candidate, kind: str, observer: Observer) -> dict[str, Any] | None:
+    def _kept(
+        self,
+        candidate: Candidate,
+        kind: str,
+        observer: Observer,
+        read: Callable[[Mapping[str, Any]], Fitted],
+    ) -> Fitted | None:
         """Return a finished fit of the store, if there is nothing more to be done on it."""
         if self.store is None or not self.store.resume:
             return None
@@ -444,14 +462,18 @@ class _Runner:
         content = checkpoints.load(path, self._identity(candidate, observer))
         if content is None:
             return None
-        targets, sampling = self._targets(candidate, kind), content["fit"]["sampling"]
-        same = all(content["targets"][name] == targets[name] for name in ("rhat", "ess"))
-        if sampling["stop_reason"] == "sweep limit":
-            same = same and content["targets"]["max_sweeps"] == targets["max_sweeps"]
-        elif sampling["stop_reason"] != "converged":
-            same = False
-        fit: dict[str, Any] = content["fit"]
-        return fit if same and sampling["n_sweeps"] <= targets["max_sweeps"] else None
+        targets = self._targets(candidate, kind)
+        try:
+            fit, there = read(content["fit"]), content["targets"]
+            sampling = fit.sampling
+            same = all(there[name] == targets[name] for name in ("rhat", "ess"))
+            if sampling.stop_reason == "sweep limit":
+                same = same and there["max_sweeps"] == targets["max_sweeps"]
+            elif sampling.stop_reason != "converged":
+                same = False
+        except (ValueError, TypeError, LookupError, AttributeError):
+            raise checkpoints.not_understood(path) from None
+        return fit if same and sampling.n_sweeps <= targets["max_sweeps"] else None
 
     def _keep(
         self, candidate: Candidate, kind: str, observer: Observer, fit: Mapping[str, Any]
@@ -466,28 +488,38 @@ class _Runner:
 
 
 def _risk_fit(kept: Mapping[str, Any]) -> RiskFit:
-    try:
-        measures = ("tau1", "tau2", "tau1_expected", "tau2_expected")
-        values = dict(kept) | {name: Summary(**kept[name]) for name in measures}
-        values["checks"] = tuple(PredictiveCheck(**check) for check in kept["checks"])
-        values["sampling"] = SamplingRecord(**kept["sampling"])
-        return RiskFit(**values)
-    except (TypeError, KeyError) as error:
-        raise _not_understood(error) from error
+    """Make a fit of what a file holds; it may hold anything.
+
+    Raises
+    ------
+    ValueError
+        If it holds no fit.
+    """
+    fit: RiskFit = TypeAdapter(RiskFit).validate_python(dict(kept))
+    if [check.size for check in fit.checks] != list(SIZES):
+        raise ValueError
+    return fit
 
 
-def _score_fit(kept: Mapping[str, Any]) -> ScoreFit:
-    try:
-        score = HeldOutScore(**kept["score"])
-        return ScoreFit(
-            score=score, matches=kept["matches"], sampling=SamplingRecord(**kept["sampling"])
-        )
-    except (TypeError, KeyError) as error:
-        raise _not_understood(error) from error
+def _score_fit(kept: Mapping[str, Any], observer: PredictiveProbabilities) -> ScoreFit:
+    """As `_risk_fit`, of the score on the records left out."""
+    score, matches = HeldOutScore(**kept["score"]), kept["matches"]
+    numbers = (score.n_records, score.n_zero, score.mean, score.standard_error)
+    likelihood = observer.matches.log_likelihood(observer.start().matches)
+    if not (
+        all(isinstance(number, (int, float)) for number in numbers)
+        and _alike(score.scores, observer.counts.astype(np.float64))
+        and np.array_equal(score.counts, observer.counts)
+        and _alike(matches, likelihood)
+    ):
+        raise ValueError
+    sampling: SamplingRecord = TypeAdapter(SamplingRecord).validate_python(kept["sampling"])
+    return ScoreFit(score=score, matches=matches, sampling=sampling)
 
 
-def _not_understood(error: Exception) -> OutputError:
-    return OutputError(
-        f"A finished fit in the folder cannot be understood ({type(error).__name__}); it is of "
-        "another version of unikat. Run again with --overwrite."
+def _alike(given: object, expected: Float64) -> bool:
+    return (
+        isinstance(given, np.ndarray)
+        and given.dtype == expected.dtype
+        and given.shape == expected.shape
     )

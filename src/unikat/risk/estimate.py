@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32
+from unikat.data.checks import table_warnings
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
@@ -31,6 +32,11 @@ class Summary:
     ess_bulk: float | None
     ess_tail: float | None
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Ends of the equal-tailed interval."""
+        return self.lower, self.upper
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecordRisk:
@@ -51,15 +57,16 @@ class RecordRisk:
     rank_lower: Float64
     rank_upper: Float64
     key_drop: Float64
-    """(n_cells, n_keys): fall in r1 when the key is left out; NaN where not a sample unique."""
+    """(n_cells, n_keys): fall in r1 when the key is left out, from 0 to r1; NaN where not a sample
+    unique."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiskEstimate:
     """Everything an assessment has found."""
 
-    table: CellTable
-    draws: Draws | None
+    table: CellTable = field(repr=False)
+    draws: Draws | None = field(repr=False)
     """None when the risk is known exactly (N = n, or no sample uniques)."""
     tau1: Summary
     """Predictive: the number of sample uniques that are population unique."""
@@ -68,7 +75,7 @@ class RiskEstimate:
     tau1_expected: Summary
     """Expected given the parameters (the papers' τ*)."""
     tau2_expected: Summary
-    records: RecordRisk
+    records: RecordRisk = field(repr=False)
     converged: bool
     warnings: tuple[str, ...]
 
@@ -101,7 +108,8 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
     Raises
     ------
     SpecError
-        If the level is not between 0 and 1, or there are no draws and the risk is not known.
+        If the level is not between 0 and 1, there are no draws and the risk is not known, or the
+        draws are no numbers.
 
     Examples
     --------
@@ -115,6 +123,12 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         raise SpecError(f"level must be between 0 and 1, such as 0.95, not {level!r}.")
     if draws is None:
         return _exact(table, level)
+    if any(np.isnan(draws.retained(name)).any() for name in ("tau1", "tau2")):
+        raise SpecError(
+            f"The model {draws.model.name} reached probabilities that are no numbers, so there is "
+            "no result. Its options are too extreme for this file: leave options out, or take "
+            "values nearer to their defaults."
+        )
     summaries = {
         name: summary_of(
             draws.retained(name),
@@ -151,6 +165,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         )
     if table.population_size - table.n_records > 2**53:
         warnings.append("The population is too large for exact counts; they are rounded.")
+    warnings += table_warnings(table)
     return RiskEstimate(
         table=table,
         draws=draws,
@@ -192,6 +207,7 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
             "No record is unique in the file, so only τ1 and τ2 were determined: the risks of "
             "records that share their combination with others (r2) were not estimated."
         )
+    warnings += table_warnings(table)
     records = RecordRisk(
         unique=table.unique, r1=r1, r1_lower=r1, r1_upper=r1, r2=r2, r2_lower=r2, r2_upper=r2,
         rank=tied, rank_lower=tied, rank_upper=tied, key_drop=drop,
@@ -232,14 +248,9 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
     r1_lower, r1_upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
     r2_lower, r2_upper = histogram_quantiles(totals.histogram_r2, (tail, 1.0 - tail))
     r1, r2 = totals.r1 / weight, totals.r2 / weight
-    n_uniques = len(totals.key_drop)
-    n_parts = len(totals.key_draws)
-    part = np.empty(n_uniques, np.int64)
-    for p in range(n_parts):
-        part[n_uniques * p // n_parts : n_uniques * (p + 1) // n_parts] = p
+    n_uniques = len(totals.key_whole)
     key_drop = np.full(table.cells.shape, np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        key_drop[table.unique] = totals.key_drop / totals.key_draws[part][:, None]
+    key_drop[table.unique] = r1[table.unique][:, None] * (1.0 - _shares_that_remain(totals))
     place, place_lower, place_upper = (np.full(table.n_cells, np.nan) for _ in range(3))
     if n_uniques:
         place[table.unique] = totals.rank / max(int(totals.n_draws[0]), 1)
@@ -261,6 +272,21 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
         rank_upper=np.maximum(place_upper, place),
         key_drop=key_drop,
     )
+
+
+def _shares_that_remain(totals: RiskTotals) -> Float64:
+    """Share of r1 that is left without each key, (n_uniques, n_keys), 0 to 1; NaN: not looked at.
+
+    A ratio of sums over the same draws (`measures`), so that what falls is never more than there
+    is. Of no risk nothing remains.
+    """
+    n_uniques, n_parts = len(totals.key_whole), len(totals.key_draws)
+    shares = np.zeros(totals.key_rest.shape)
+    whole = totals.key_whole[:, None]
+    np.divide(totals.key_rest, whole, out=shares, where=whole > 0.0)
+    for part in np.flatnonzero(totals.key_draws == 0).tolist():
+        shares[n_uniques * part // n_parts : n_uniques * (part + 1) // n_parts] = np.nan
+    return shares
 
 
 def histogram_quantiles(

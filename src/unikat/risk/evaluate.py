@@ -11,12 +11,12 @@ from typing import Protocol
 
 from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers, available_cores
-from unikat.inference.chains import Plan, sample
+from unikat.inference.chains import Plan
 from unikat.inference.identity import check_distinct
+from unikat.inference.progress import Countdown, TimeLeft
 from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel, check_keys
-from unikat.risk.auto import Means, decided
-from unikat.risk.bootstrap import observer_for
+from unikat.risk.auto import Execution
 from unikat.risk.designs import (
     Allocation,
     DesignName,
@@ -27,9 +27,7 @@ from unikat.risk.designs import (
     check_design,
     draw_sample,
 )
-from unikat.risk.estimate import assess, known_exactly
-from unikat.risk.exposure import views
-from unikat.risk.measures import RiskMeasures
+from unikat.risk.fit import fit as fit_model
 from unikat.risk.scores import FitScore, score_fit
 from unikat.rng import check_seed
 
@@ -110,7 +108,7 @@ class StudyProgress:
     failed: int
     seconds: float
     """Spent by this call."""
-    seconds_left: float | None
+    time_left: TimeLeft | None
     """Estimated; None before the first fit of this call."""
 
 
@@ -263,42 +261,37 @@ class Job:
 
 def run_job(job: Job) -> FitScore:
     """Fit a model to a sample and score it; an error becomes the score's message."""
-    fit, drawn = job.fit, job.sample
+    which, drawn = job.fit, job.sample
     if drawn is None:
         empty = FitScore(
-            model=fit.model, n=fit.n, repeat=fit.repeat, n_drawn=0, n_uniques=0,
+            model=which.model, n=which.n, repeat=which.repeat, n_drawn=0, n_uniques=0,
             tau1_true=0.0, tau2_true=0.0,
         )  # fmt: skip
         return replace(empty, error="No unit was drawn: the expected size is small.")
     table = drawn.table
     try:
-        draws = None
-        if not known_exactly(table):
-            workers = Workers(n_workers=1, n_threads=job.n_threads)
-            means = Means(workers=workers)
-            model = decided(job.model, table, seed=job.seed, level=job.level, means=means)
-            fitted, at_risk = views(model, table)
-            draws = sample(
-                model,
-                fitted,
-                observer_for(model, RiskMeasures.of(at_risk), at_risk),
-                seed=job.seed,
-                plan=job.plan,
-                workers=workers,
-            )
-            if draws.stop_reason == "interrupted":
-                raise KeyboardInterrupt
-        estimate = assess(draws, table, level=job.level)
+        workers = Workers(n_workers=1, n_threads=job.n_threads)
+        fitted = fit_model(
+            job.model,
+            table,
+            seed=job.seed,
+            plan=job.plan,
+            level=job.level,
+            execution=Execution(workers=workers),
+        )
+        if fitted.draws is not None and fitted.draws.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        estimate = fitted.estimate(job.level)
     except UnikatError as error:
         message = str(error)
     except Exception as error:
         message = _where(error)
     else:
-        return score_fit(drawn, estimate, model=fit.model, n=fit.n, repeat=fit.repeat)
+        return score_fit(drawn, estimate, model=which.model, n=which.n, repeat=which.repeat)
     return FitScore(
-        model=fit.model,
-        n=fit.n,
-        repeat=fit.repeat,
+        model=which.model,
+        n=which.n,
+        repeat=which.repeat,
         n_drawn=table.n_records,
         n_uniques=table.n_uniques,
         tau1_true=drawn.tau1,
@@ -373,6 +366,7 @@ class _Tracker:
         self._failed = 0
         self._progress = progress
         self._started = time.monotonic()
+        self._countdown = Countdown()
 
     def add(self, score: FitScore) -> None:
         self._done += 1
@@ -390,6 +384,8 @@ class _Tracker:
                 total=self._total,
                 failed=self._failed,
                 seconds=seconds,
-                seconds_left=seconds / made * (self._total - self._done) if made else None,
+                time_left=self._countdown.update(
+                    seconds / made * (self._total - self._done) if made else None
+                ),
             )
         )

@@ -339,8 +339,9 @@ class ByClass:
         erring = error(joining, np.zeros(len(joining)))
         with np.errstate(invalid="ignore", divide="ignore"):
             factor = np.where(joining > 0.0, erring / joining, 1.0)
-        # A Poisson count in place of the binomial: the error of its rate is much larger.
-        alone: Float64 = np.exp(-(self.means(with_error) + factor * mean))
+        # Those that join have a Poisson count: the error of its rate is much larger than what that
+        # leaves out. The cell itself has the law it has by itself.
+        alone: Float64 = self.alone(with_error, poisson) * np.exp(-factor * mean)
         return alone
 
 

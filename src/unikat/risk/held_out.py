@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float64, Int32, Int64
+from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import CHAINS, AnyModel, Stream
@@ -220,15 +220,32 @@ def held_out_score(totals: ScoreTotals, counts: Int64) -> HeldOutScore:
 def best_score(scores: Sequence[HeldOutScore]) -> int:
     """Return the position of the best model.
 
-    A record to which a model gives probability zero refutes it, so fewer of these come first; among
-    equals the higher mean.
+    A record to which a model gives probability zero refutes it, so models with the fewest of these
+    come first. Among equals it is the higher mean over the records to which all of them give a
+    positive probability.
+
     """
+    first = _fewest_zeros(scores)
+    common = _common([scores[position] for position in first])
 
-    def rank(position: int) -> tuple[int, float]:
+    def score_there(position: int) -> float:
         score = scores[position]
-        return score.n_zero, math.inf if math.isnan(score.mean) else -score.mean
+        mean = _mean_and_error(score.scores[common], score.counts[common])[0]
+        return -math.inf if math.isnan(mean) else mean
 
-    return min(range(len(scores)), key=rank)
+    return max(first, key=score_there)
+
+
+def _fewest_zeros(scores: Sequence[HeldOutScore]) -> list[int]:
+    """Positions of the models that give the fewest records probability zero."""
+    fewest = min(score.n_zero for score in scores)
+    return [position for position, score in enumerate(scores) if score.n_zero == fewest]
+
+
+def _common(scores: Sequence[HeldOutScore]) -> Bool:
+    """Patterns to which all of these models give a positive probability, (n_cells,)."""
+    both: Bool = np.logical_and.reduce([np.isfinite(score.scores) for score in scores])
+    return both
 
 
 def differences(scores: Sequence[HeldOutScore]) -> tuple[ScoreDifference, ...]:
@@ -242,12 +259,15 @@ def differences(scores: Sequence[HeldOutScore]) -> tuple[ScoreDifference, ...]:
     Returns
     -------
     tuple of ScoreDifference
-        One for each model.
+        One for each model. Of models that give as few records probability zero as the best one,
+        over the records to which all of these give a positive probability, so that none is above
+        0; of the others, which are ranked after them, over those to which both do.
     """
     best = scores[best_score(scores)]
+    common = _common([scores[position] for position in _fewest_zeros(scores)])
     found = []
     for score in scores:
-        both = np.isfinite(score.scores) & np.isfinite(best.scores)
+        both = common if score.n_zero == best.n_zero else _common([score, best])
         counts = score.counts[both]
         mean, error = _mean_and_error(score.scores[both] - best.scores[both], counts)
         if score is best:

@@ -5,6 +5,27 @@ individuals are multinomial over the cells, or so within each class of a design 
 *Expected* measures are means given the model's
 parameters (the papers' tau*); *predictive* ones count in a drawn population, and are what an
 interval has to cover.
+
+What a key adds to a record's risk is its *fall*: r1 less what r1 is when the key is left out. The
+margin holds the cell, so in every draw
+
+    0  <=  r1_m = P(F_m = 1)  <=  r1_c = P(F_c = 1),
+
+where both are 0 if the draw's sample is not unique there. Keys are left out in some of the draws
+only, t in T, to save time, and r1 is the mean over all of them. The difference of two means over
+different draws may be negative or exceed r1. So the share of the risk that remains is a ratio of
+sums over the same draws,
+
+    fall = r1 (1 - sum_T r1_m / sum_T r1_c),        0 <= fall <= r1.
+
+r1_m has the law of r1_c: the same imputed records, the same treatment of missing keys, the same
+error of the model (the cells that join have its mean, `Exposure.alone_joined`). Of a model that
+integrates rates out, whose cells are independent given its state, the margin has nobody else if
+neither the cell nor the cells that join it have:
+
+    r1_m = r1_c P(no unobserved unit in the cells of m other than c, none of which has a record),
+
+the first factor from `integrated_risk`, the second from `empty_rest`.
 """
 
 from __future__ import annotations
@@ -16,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.table import CellTable, pattern_ids
+from unikat.data.table import CellTable, match_sums, meeting, pattern_ids
 from unikat.errors import SpecError
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
@@ -46,8 +67,10 @@ class RiskTotals(NamedTuple):
     """(n_cells, n_bins): over the square root of r1."""
     histogram_r2: Int32
     """(n_cells, n_bins)"""
-    key_drop: Float64
-    """(n_uniques, n_keys): fall of r1 when a key is left out."""
+    key_whole: Float64
+    """(n_uniques,): r1 in the draws in which keys are left out."""
+    key_rest: Float64
+    """(n_uniques, n_keys): r1 in the same draws with the key left out."""
     key_draws: Int64
     """(_PARTS,): draws in which the part was looked at."""
     rank: Float64
@@ -80,7 +103,8 @@ class RiskMeasures:
     exposure: Exposure
     """How the unobserved individuals relate to the records."""
     margins: Int32
-    """(n_margins, n_keys): sample uniques with one key left out that stay sample unique."""
+    """(n_margins, n_keys): sample uniques with one key left out that stay sample unique, if no
+    imputed record joins them."""
     margin_unique: Int64
     """(n_margins,): the sample unique, counted among the uniques."""
     margin_key: Int64
@@ -140,7 +164,8 @@ class RiskMeasures:
             r2=np.zeros(n),
             histogram_r1=np.zeros((n, self.n_bins), np.int32),
             histogram_r2=np.zeros((n, self.n_bins), np.int32),
-            key_drop=np.zeros((n_uniques, len(self.n_levels))),
+            key_whole=np.zeros(n_uniques),
+            key_rest=np.zeros((n_uniques, len(self.n_levels))),
             key_draws=np.zeros(_PARTS, np.int64),
             rank=np.zeros(n_uniques),
             histogram_rank=np.zeros((n_uniques, self.n_bins), np.int32),
@@ -165,17 +190,17 @@ class RiskMeasures:
         totals.n_draws[0] += 1
         look = _Look(stream, model, state, data)
         if len(self.incomplete):
-            p, q, tau = self._observe_imputed(look, totals)
+            found, tau = self._observe_imputed(look, totals)
         else:
             p = self._chances(look, self.cells)
             q = self._with_error(look, p, self.counts)
             risk = self._risk(look, q, self.cells, self.counts)
             each = np.arange(len(self.cells))
             tau = self._add(look, p, q, risk, self.unique, each, totals)
-        at_risk = self.exposure.taken(p, self.unique)
-        erring = at_risk if q is p else self.exposure.taken(q, self.unique)
-        self._add_ranks(self.exposure.means(erring), totals)
-        self._add_margins(look, at_risk, erring, totals)
+            found = _Found(p, q, risk[0], np.empty((0, len(self.n_levels)), np.int32))
+        uniques = found.taken(self.exposure, self.unique)
+        self._add_ranks(self.exposure.means(uniques.q), totals)
+        self._add_margins(look, uniques, totals)
         return tau
 
     def _chances(self, look: _Look, cells: Int32) -> Any:
@@ -189,13 +214,19 @@ class RiskMeasures:
 
     def _risk(self, look: _Look, q: Any, cells: Int32, counts: Float64) -> tuple[Float64, Float64]:
         """r1 and r2 of cells, with what the model can integrate out integrated out."""
-        hook = getattr(look.model, "integrated_risk", None)
+        if not self._integrates(look.model):
+            return self.exposure.risk(q, counts, look.poisson)
+        model: Any = look.model
+        found: tuple[Float64, Float64] = model.integrated_risk(
+            look.stream, look.state, look.data, cells, counts
+        )
+        return found
+
+    def _integrates(self, model: AnyModel) -> bool:
+        """Whether the model's own integrals are taken instead of risks given its probabilities."""
         # Where nobody is unobserved all is known, whatever a model makes of it.
         census = isinstance(self.exposure, EqualChances) and self.exposure.unobserved == 0.0
-        if hook is None or census:
-            return self.exposure.risk(q, counts, look.poisson)
-        found: tuple[Float64, Float64] = hook(look.stream, look.state, look.data, cells, counts)
-        return found
+        return hasattr(model, "integrated_risk") and not census
 
     def _add(
         self,
@@ -232,7 +263,7 @@ class RiskMeasures:
 
     def _observe_imputed(
         self, look: _Look, totals: RiskTotals
-    ) -> tuple[Any, Any, Mapping[str, float]]:
+    ) -> tuple[_Found, Mapping[str, float]]:
         """Observe with the incomplete records imputed and all records counted afresh."""
         imputed = look.model.impute(look.stream, look.state, look.data)[:, : len(self.n_levels)]
         owner = np.repeat(self.incomplete, self.n_incomplete)
@@ -259,7 +290,9 @@ class RiskMeasures:
         place = np.zeros(len(self.cells), np.int64)
         place[complete] = where[: len(complete)]
         by_pattern = self.exposure.taken(p, place)
-        return by_pattern, by_pattern if q is p else self.exposure.taken(q, place), tau
+        with_error = by_pattern if q is p else self.exposure.taken(q, place)
+        alone = np.where(count == 1.0, r1, 0.0)[place]
+        return _Found(by_pattern, with_error, alone, imputed), tau
 
     def _add_ranks(self, q: Float64, totals: RiskTotals) -> None:
         """Add the places of the sample uniques: the rarer the cell, the higher the risk.
@@ -275,10 +308,10 @@ class RiskMeasures:
         bins = np.minimum(np.sqrt(place / max(n, 1)) * self.n_bins, self.n_bins - 1)
         totals.histogram_rank[np.arange(n), bins.astype(np.int64)] += 1
 
-    def _add_margins(self, look: _Look, p: Any, q: Any, totals: RiskTotals) -> None:
-        """Leave out each key in turn for a part of the sample uniques, of which p and q are."""
-        n_uniques = len(totals.key_drop)
-        stream, exposure = look.stream, self.exposure
+    def _add_margins(self, look: _Look, uniques: _Found, totals: RiskTotals) -> None:
+        """Leave out each key in turn for a part of the sample uniques."""
+        n_uniques = len(totals.key_whole)
+        stream = look.stream
         # Hashed, so that all parts get their turn whatever the thinning, and shifted from chain to
         # chain, so that few draws already cover all parts.
         part = (int(chain_key(stream.sweep, 0)[0]) + stream.chain * (_PARTS // 4)) % _PARTS
@@ -286,19 +319,48 @@ class RiskMeasures:
         if first == last:
             return
         totals.key_draws[part] += 1
-        here = np.arange(first, last)
-        r1 = exposure.alone(exposure.taken(q, here), look.poisson)
-        totals.key_drop[first:last] += r1[:, None]
+        totals.key_whole[first:last] += uniques.r1[first:last]
         within = slice(*np.searchsorted(self.margin_unique, (first, last)))
-        of_cell = self.margin_unique[within]
-        margin = self._chances(look, self.margins[within])
-        if q is p:
-            without = exposure.alone(margin, look.poisson)
-        else:
-            cell, erring = exposure.taken(p, of_cell), exposure.taken(q, of_cell)
-            without = exposure.alone_joined(margin, cell, erring, look.erring, look.poisson)
+        margins, of_cell = self.margins[within], self.margin_unique[within]
+        cell = uniques.taken(self.exposure, of_cell)
+        rest = np.minimum(self._rest(look, margins, of_cell, cell), cell.r1)
+        rest[_joined(margins, self.margin_key[within], cell.imputed, self.n_levels)] = 0.0
         # Each (unique, key) occurs once, so fancy indexing does not lose anything.
-        totals.key_drop[of_cell, self.margin_key[within]] -= without
+        totals.key_rest[of_cell, self.margin_key[within]] += rest
+
+    def _rest(self, look: _Look, margins: Int32, of_cell: Int64, cell: _Found) -> Float64:
+        """r1 of margins that hold a cell each and no other record, (n_margins,).
+
+        At most that of the cell, but for rounding, and for models that estimate probabilities.
+        """
+        if self._integrates(look.model):
+            model: Any = look.model
+            cells = self.cells[self.unique][of_cell]
+            rest: Float64 = cell.r1 * model.empty_rest(look.state, look.data, margins, cells)
+            return rest
+        margin = self._chances(look, margins)
+        if cell.q is cell.p:
+            return self.exposure.alone(margin, look.poisson)
+        return self.exposure.alone_joined(margin, cell.p, cell.q, look.erring, look.poisson)
+
+
+class _Found(NamedTuple):
+    """What one draw says of cells, (n,) each."""
+
+    p: Any
+    """The model's chances."""
+    q: Any
+    """The same with the model's error; the very same object if it has none."""
+    r1: Float64
+    """Probability to be population unique; 0 where the draw's sample is not unique."""
+    imputed: Int32
+    """(n_imputed, n_keys): the incomplete records as the draw completes them."""
+
+    def taken(self, exposure: Exposure, which: Int64 | Bool) -> _Found:
+        """What it says of some of the cells."""
+        p = exposure.taken(self.p, which)
+        q = p if self.q is self.p else exposure.taken(self.q, which)
+        return _Found(p, q, self.r1[which], self.imputed)
 
 
 class _Look(NamedTuple):
@@ -321,11 +383,28 @@ class _Look(NamedTuple):
         return found
 
 
+def _joined(margins: Int32, key: Int64, imputed: Int32, n_levels: tuple[int, ...]) -> Bool:
+    """Whether an imputed record falls in each margin, its key left out, (n_margins,)."""
+    joined = np.zeros(len(margins), bool)
+    if not len(imputed):
+        return joined
+    for j in range(len(n_levels)):
+        asked = np.flatnonzero(key == j)
+        without = imputed.copy()
+        without[:, j] = -1
+        met = meeting(margins[asked], without, n_levels)
+        hit = np.zeros(met.n_numbers, bool)
+        hit[met.offered] = True
+        joined[asked[met.asking]] = hit[met.wanted]
+    return joined
+
+
 def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:
     """Sample uniques that stay sample unique when one key is left out.
 
-    Only patterns that are complete in the remaining keys are counted, so with missing keys a
-    margin may pass as unique that an incomplete record matches.
+    Where missing keys match any level, so they do in the margin. Where they are integrated over,
+    only patterns that are complete in the remaining keys are counted: the others are in the margin
+    or not, draw by draw.
     """
     uniques = np.flatnonzero(table.unique)
     cells, unique, keys = [], [], []
@@ -335,9 +414,11 @@ def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:
             continue
         levels = [table.n_levels[k] for k in rest]
         ids = pattern_ids(table.cells[:, rest], levels)
-        _, where = np.unique(ids, return_inverse=True)
-        count = np.bincount(where, table.counts)
-        stays = np.flatnonzero(count[where[uniques]] == 1.0)
+        _, first, where = np.unique(ids, return_index=True, return_inverse=True)
+        count = np.bincount(where, table.counts).astype(np.int64)
+        if table.missing == "wildcard":
+            count = match_sums(table.cells[first][:, rest], count[:, None], levels)[:, 0]
+        stays = np.flatnonzero(count[where[uniques]] == 1)
         margin = table.cells[uniques[stays]].copy()
         margin[:, j] = -1
         cells.append(margin)

@@ -90,6 +90,8 @@ class Registry:
     """(n_cells,): records of the survey, f, counted likewise."""
     unknown: Bool
     """(n_cells,): has a level that no record of the survey has, so nothing is known of it."""
+    complete: Bool
+    """(n_cells,): no key is missing."""
     record_cell: Int32
     """(n_records,): pattern of each record."""
     coverage: Float64
@@ -162,6 +164,7 @@ class Registry:
             registered=np.where(unknown, registry.counts, registered),
             surveyed=np.where(unknown, 0, surveyed),
             unknown=unknown,
+            complete=~registry.incomplete,
             record_cell=registry.record_cell,
             coverage=_coverage(codes, registry.counts, survey, unknown),
             n_surveyed=survey.n_records,
@@ -175,10 +178,27 @@ class Registry:
 
     @property
     def unique(self) -> Bool:
-        """Combinations of one record of the registry, and of one of the survey at most."""
-        incomplete = (self.cells < 0).any(axis=1)
-        unique: Bool = (self.shown == 1) & ~incomplete & ~self.unknown
+        """Unique in the registry: complete, with one record of it. The survey has no say."""
+        unique: Bool = (self.registered == 1) & self.complete
         return unique
+
+    @property
+    def shared(self) -> Bool:
+        """Unique in the registry, but two or more records of the survey have the combination.
+
+        So they are not unique in the population.
+        """
+        shared: Bool = self.unique & (self.surveyed > 1)
+        return shared
+
+    @property
+    def possible(self) -> Bool:
+        """Unique in the registry, of known levels, and in the survey once at most.
+
+        These may be unique in the population.
+        """
+        possible: Bool = self.unique & ~self.shared & ~self.unknown
+        return possible
 
 
 def _places(labels: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
@@ -235,8 +255,8 @@ class RegistryMeasures:
     """Observer that computes the survey's measures, and those of a registry beside them.
 
     Scalars per draw: those of the measures, and ``registry_tau1``, ``registry_tau2``: records of
-    the registry that are unique in it and in the population, and the sum of 1/F over those that are
-    unique in it. Convergence is judged on the survey's measures and on these.
+    the registry that are unique in it and in the population, and the sum of 1/F over those that may
+    be (`Registry.possible`). Convergence is judged on the survey's measures and on these.
     """
 
     measures: RiskMeasures
@@ -280,7 +300,7 @@ class RegistryMeasures:
         # What the model takes for impossible is in the registry all the same: of its frequency
         # nothing is known.
         weight = self._evidence(exposure.means(chances))
-        unique = registry.unique & (weight > 0.0)
+        unique = registry.possible & (weight > 0.0)
         hook = getattr(model, "risk_probabilities", None)
         if hook is not None:
             # That so many units were seen, of those that the two files look at, tells of the rate.
@@ -337,9 +357,11 @@ class RegistryRisk:
     tau1: Summary
     """Records of the registry that are unique in it and in the population."""
     tau2: Summary
-    """Sum of 1/F over the records that are unique in the registry."""
+    """Sum of 1/F over the records that are unique in the registry and may be so in the population
+    (`Registry.possible`, without impossible ones)."""
     r1: Float64
-    """Probability that the record is unique in the population; NaN unless unique in the files."""
+    """Probability that the record is unique in the population; NaN unless unique in the registry. 0
+    where the survey has two or more records."""
     r1_lower: Float64
     r1_upper: Float64
     r2: Float64
@@ -366,19 +388,21 @@ def registry_risk(draws: Draws, registry: Registry, *, level: float = 0.95) -> R
     lower, upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
     r1, r2 = totals.r1 / weight, totals.r2 / weight
     impossible = (totals.weight == 0.0) & ~registry.unknown
-    unique, unknown = registry.unique & ~impossible, registry.unknown | impossible
+    unique, unknown = registry.possible & ~impossible, registry.unknown | impossible
     tau1, tau2 = (
         _summary(draws, f"registry_{name}", float(mean[unique].sum()), level)
         for name, mean in (("tau1", r1), ("tau2", r2))
     )
+    told = unique | registry.shared
     return RegistryRisk(
         registry=registry,
         impossible=impossible,
         tau1=tau1,
         tau2=tau2,
-        r1=np.where(unique, r1, np.nan),
-        r1_lower=np.where(unique, np.minimum(lower, r1), np.nan),
-        r1_upper=np.where(unique, np.maximum(upper, r1), np.nan),
+        # Not unique in the population: 0 in every draw.
+        r1=np.where(told, r1, np.nan),
+        r1_lower=np.where(told, np.where(unique, np.minimum(lower, r1), 0.0), np.nan),
+        r1_upper=np.where(told, np.where(unique, np.maximum(upper, r1), 0.0), np.nan),
         r2=np.where(unknown, np.nan, r2),
         population=np.where(unknown, np.nan, registry.shown + totals.unseen / weight),
     )

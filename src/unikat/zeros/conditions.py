@@ -15,7 +15,7 @@ import numpy as np
 
 from unikat._typing import Bool, Int64
 from unikat.data.keys import Key
-from unikat.errors import SpecError, suggest
+from unikat.errors import SpecError, brief, listed, suggest
 from unikat.zeros.levels import Interval, Levels, compare, is_number
 from unikat.zeros.rules import (
     Both,
@@ -211,31 +211,33 @@ class _Expander:
         position = self.context.position.get(reference.name)
         if position is None:
             names = tuple(self.context.position)
+            name = brief(reference.name)
             hint = suggest(reference.name, names)
             if isinstance(other, KeyRef) and other.name in self.context.position:
                 levels = self.context.levels[self.context.position[other.name]]
                 if levels.called(reference.name):
-                    hint = f" If a level of {other.name!r} is meant, put it in quotes."
-            listed = "" if "Did" in hint else f" The keys are {', '.join(names)}."
+                    hint = f" If a level of {brief(other.name)!r} is meant, put it in quotes."
+            keys = "" if "Did" in hint else f" The keys are {listed(names)}."
             self.refuse(
                 reference.position,
-                f"no key is called {reference.name!r}.{hint or ' Correct the name.'}{listed}",
+                f"no key is called {name!r}.{hint or ' Correct the name.'}{keys}",
             )
         return self.context.position[reference.name]
 
     def level(self, j: int, literal: Literal) -> int:
         """Find the level that a literal means."""
-        levels, name = self.context.levels[j], self.context.keys[j].name
+        levels, name = self.context.levels[j], brief(self.context.keys[j].name)
+        said = literal.value if is_number(literal.value) else brief(str(literal.value))
         found = levels.called(literal.value)
         if len(found) == 1:
             return min(found)
         if found:
-            labels = sorted(levels.key.labels[code] for code in found)
+            labels = levels.shown(found)
+            which = f" (by value or label: {labels})" if labels else ""
             self.refuse(
                 literal.position,
-                f"{literal.value!r} means several levels of {name!r} (by value or label: "
-                f"{', '.join(map(repr, labels))}); give the levels labels in the codebook that "
-                "are no other level's value, and use these.",
+                f"{said!r} means several levels of {name!r}{which}; give the levels labels in the "
+                "codebook that are no other level's value, and use these.",
             )
         missing = levels.key.missing_level
         if missing is not None and str(literal.value) == levels.key.labels[missing]:
@@ -245,8 +247,7 @@ class _Expander:
             )
         self.refuse(
             literal.position,
-            f"{name!r} has no level {literal.value!r}.{levels.nearest(str(literal.value))} "
-            f"Its levels are {levels.listed}.",
+            f"{name!r} has no level {said!r}.{levels.hint(str(literal.value))}",
         )
 
     def missingness(self, expression: Missingness, negated: bool) -> list[int]:
@@ -298,16 +299,15 @@ class _Expander:
                     if compare(interval, "==", Interval(number, number)) is None:
                         self.refuse(
                             literal.position,
-                            f"{literal.value} is only a part of the level "
-                            f"{levels.key.labels[code]!r} of {levels.key.name!r}; a rule can name "
-                            "whole levels only.",
+                            f"{literal.value} is only a part of {levels.called_in_text(code)} of "
+                            f"{brief(levels.key.name)!r}; a rule can name whole levels only.",
                         )
         return self.level(j, literal)
 
     def ordered(self, j: int, operator: str, literal: Literal, expression: Comparison) -> set[int]:
         """Find the levels of a key that lie below or above a number."""
         levels = self.context.levels[j]
-        name = levels.key.name
+        name = brief(levels.key.name)
         try:
             number = float(literal.value)
         except ValueError:
@@ -323,11 +323,11 @@ class _Expander:
             for code, interval in enumerate(view):
                 holds = compare(interval, operator, against)
                 if holds is None:
-                    label = levels.key.labels[code]
                     self.refuse(
                         literal.position,
-                        f"{literal.value} cuts through the level {label!r} of {name!r}; compare "
-                        "with a number at which a level begins, or bin the key differently.",
+                        f"{literal.value} cuts through {levels.called_in_text(code)} of {name!r}; "
+                        "compare with a number at which a level begins, or bin the key "
+                        "differently.",
                     )
                 if holds:
                     chosen.add(code)
@@ -340,9 +340,8 @@ class _Expander:
         if not levels.views:
             self.refuse(
                 expression.position,
-                f"{levels.key.name!r} has no order of numbers: its level "
-                f"{levels.without_number!r} is neither a number nor an interval. List levels with "
-                "in (...).",
+                f"{brief(levels.key.name)!r} has no order of numbers: {levels.without_number} is "
+                "neither a number nor an interval. List levels with in (...).",
             )
         return levels.views
 
@@ -355,7 +354,7 @@ class _Expander:
             )
 
     def two_keys(self, i: int, operator: str, j: int, expression: Comparison) -> list[int]:
-        names = [self.context.keys[k].name for k in (i, j)]
+        names = [brief(self.context.keys[k].name) for k in (i, j)]
         if i == j:
             self.refuse(expression.position, f"{names[0]!r} is compared with itself.")
         found = [
@@ -382,12 +381,12 @@ class _Expander:
             for other, against in enumerate(right):
                 holds = compare(interval, operator, against)
                 if holds is None:
-                    a, b = (self.context.keys[k] for k in (i, j))
+                    a, b = (self.context.levels[k] for k in (i, j))
                     self.refuse(
                         expression.position,
-                        f"whether this holds is not certain for the levels {a.labels[code]!r} of "
-                        f"{a.name!r} and {b.labels[other]!r} of {b.name!r}; compare keys whose "
-                        "levels are numbers.",
+                        f"whether this holds is not certain for {a.called_in_text(code)} of "
+                        f"{brief(a.key.name)!r} and {b.called_in_text(other)} of "
+                        f"{brief(b.key.name)!r}; compare keys whose levels are numbers.",
                     )
                 if holds:
                     chosen.add(other)

@@ -7,7 +7,7 @@ combinations can hold it, so something has to be done before a model is fitted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -18,7 +18,7 @@ import numpy as np
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.keys import MISSING
 from unikat.data.table import CellTable, pattern_ids
-from unikat.errors import DataError, SpecError, suggest
+from unikat.errors import DataError, SpecError, brief, listed, suggest
 from unikat.zeros.writing import rule_text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ CONDITIONS_TOGETHER = "several conditions together"
 """The same for the conditions of a table."""
 TOGETHER = "several rules together"
 """What stands for a rule where no single one forbids a record, but every completion of it."""
-_MOST_RULES = 20
+_MOST_RULES = 10
 _LONGEST_SHOWN = 60
 _MOST_AT_ONCE = 20_000_000
 
@@ -410,8 +410,9 @@ def _missing_codes(table: CellTable, columns: Iterable[int]) -> Int32:
         else:
             codes[j] = level
     if lacking:
+        names = listed([repr(name) for name in lacking])
         raise DataError(
-            f"Missing is a level of its own, but no record lacks {_listed(lacking)}, so there is "
+            f"Missing is a level of its own, but no record lacks {names}, so there is "
             "no such level to set. Leave the records out with --zeros-conflict drop, or integrate "
             "over missing keys with --missing integrate."
         )
@@ -438,9 +439,8 @@ def shown(rule: BrokenRule) -> str:
 
 
 def cut(text: str) -> str:
-    """Return the beginning of a text, on one line."""
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+    """Return a text on one line; of a long one the beginning and the end."""
+    return brief(text, _LONGEST_SHOWN)
 
 
 def _line(rule: BrokenRule) -> str:
@@ -448,7 +448,3 @@ def _line(rule: BrokenRule) -> str:
     more = ", ..." if rule.n_records > len(rule.first_rows) else ""
     rows = "row" if rule.n_records == 1 else "rows"
     return f"{shown(rule)}: {rule.n_records:,} {rows} ({listed}{more})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))

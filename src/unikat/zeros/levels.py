@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
 from typing import NamedTuple
 
 from unikat.data.keys import Key
-from unikat.errors import suggest
+from unikat.errors import brief, listed, suggest
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _POINT = re.compile(_NUMBER)
@@ -117,24 +118,40 @@ class Levels:
 
     @cached_property
     def without_number(self) -> str:
-        """Label of a level that has no number, where there is no view."""
-        for label in self.key.labels[: self.n_named]:
-            if _ends(label) is None:
-                return label
-        return self.key.labels[0]
-
-    @property
-    def listed(self) -> str:
-        """The labels, the first few of many."""
+        """What a message calls a level that has no number, where there is no view."""
         labels = self.key.labels[: self.n_named]
-        shown = ", ".join(map(repr, labels[:_SHOWN_LEVELS]))
-        return f"{shown}, ..." if len(labels) > _SHOWN_LEVELS else shown
+        code = next((code for code, label in enumerate(labels) if _ends(label) is None), 0)
+        return self.called_in_text(code)
 
-    def nearest(self, text: str) -> str:
-        """Return `` Did you mean ...?`` for the nearest label or value, or an empty string."""
-        names = [*self.key.labels[: self.n_named]]
-        names += [str(level) for level in self.key.levels[: self.n_named]]
-        return suggest(text, dict.fromkeys(names))
+    def shown(self, codes: Iterable[int]) -> str:
+        """Return the labels of those levels that a message may show, the first few of many."""
+        labels = [self.key.labels[code] for code in sorted(codes) if self.may_show(code)]
+        return listed([repr(brief(label)) for label in labels], _SHOWN_LEVELS)
+
+    def called_in_text(self, code: int) -> str:
+        """Return what a message calls a level."""
+        return f"the level {self.shown([code])}" if self.may_show(code) else "a level"
+
+    def may_show(self, code: int) -> bool:
+        """Whether a message may name a level: not where only records tell it."""
+        return code not in self.key.private
+
+    def hint(self, text: str) -> str:
+        """Say what can be done where a text means no level, without naming values of records."""
+        key, codes = self.key, [code for code in range(self.n_named) if self.may_show(code)]
+        names = [key.labels[code] for code in codes] + [str(key.levels[code]) for code in codes]
+        said = suggest(text, dict.fromkeys(names))
+        name = brief(key.name)
+        if len(codes) == self.n_named:
+            said += f" Its levels are {self.shown(codes)}."
+        elif codes:
+            said += f" Its levels in the codebook are {self.shown(codes)}."
+        if key.binning is not None:
+            return f"{said} {name} is grouped by {brief(key.binning)}, so its levels are groups."
+        return (
+            f"{said} If no record of the sample has this level, declare it in a codebook: list all "
+            f"levels of {name} under levels."
+        )
 
 
 class _Ends(NamedTuple):

@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
-from unikat.errors import SpecError
+from unikat.errors import SpecError, brief, visible
 
 DEEPEST = 100
 """Most parentheses and ``not`` within each other."""
@@ -154,7 +154,11 @@ def refuse(text: str, position: int, message: str, where: str = "The rule") -> N
     place = position - start
     # Of a long line, a piece around the place that is meant.
     first = max(0, place - _WINDOW // 2) if len(line) > _WINDOW else 0
-    shown = line[first : first + _WINDOW]
+    # A control character keeps its one place, so that the caret stands below what is meant.
+    shown = "".join(
+        char if char.isprintable() or char == "\t" else "�"
+        for char in line[first : first + _WINDOW]
+    )
     # A tab stays a tab, so that the caret stands below its character.
     blank = "".join("\t" if char == "\t" else " " for char in shown[: place - first])
     raise SpecError(f"{where}: {message}\n  {shown}\n  {blank}^")
@@ -163,9 +167,8 @@ def refuse(text: str, position: int, message: str, where: str = "The rule") -> N
 def called(text: str, number: int | None = None, name: str | None = None) -> str:
     """Return what messages call a rule: its name, or its number and the beginning of its text."""
     if name:
-        return f"Rule {name!r}"
-    line = " ".join(text.split())
-    line = line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 1]}…"
+        return f"Rule {brief(name, _LONGEST_SHOWN)!r}"
+    line = visible(brief(text, _LONGEST_SHOWN))
     return f"The rule '{line}'" if number is None else f"Rule {number}"
 
 
@@ -180,7 +183,7 @@ class _Token:
     def said(self) -> str:
         if self.kind == "end":
             return "the end of the rule"
-        return "this text" if self.kind == "text" else f"{self.value!r}"
+        return "this text" if self.kind == "text" else f"{brief(self.value)!r}"
 
 
 def _tokens(text: str, where: str) -> list[_Token]:
@@ -201,6 +204,8 @@ def _tokens(text: str, where: str) -> list[_Token]:
         elif kind == "name":
             tokens.append(_Token(kind="key", value=value, position=position))
         elif kind == "number":
+            if len(value) > _LONGEST_SHOWN:
+                refuse(text, position, "this number has too many digits.", where)
             following = text[match.end() : match.end() + 1]
             if following.isalnum() or following in ("_", "."):
                 remedy = "a name that begins with a digit stands in backquotes, a text in quotes."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from math import isnan
 from os import PathLike
@@ -11,13 +12,36 @@ from typing import Any
 from unikat._typing import Bool
 from unikat.data.engine import session
 from unikat.data.keys import Key
+from unikat.data.names import is_name
+from unikat.data.numbers import number_meant
 from unikat.data.readers import _open as open_source
-from unikat.errors import DataError, SpecError, suggest
+from unikat.errors import DataError, SpecError, brief, listed, suggest
 from unikat.zeros.conditions import MOST_CONDITIONS, Layout, simplified
 from unikat.zeros.levels import Levels, is_number
 
 _BLANKS = frozenset(("", "*", "NA", "N/A", "NaN", "nan", "<NA>", "None", "NULL", "null", "."))
 """What stands for any level, unless a level of the key is called so."""
+
+
+_FORMULA = re.compile(r"\s*[=+\-@]|[\t\r\n]")
+"""The beginning of a text that spreadsheet programs run as a formula."""
+
+
+def csv_field(text: str) -> str:
+    """Return a text for a CSV file: an apostrophe keeps a spreadsheet from running a formula.
+
+    Examples
+    --------
+    >>> csv_field("=1+1"), csv_field("-1"), csv_field("none")
+    ("'=1+1", '-1', 'none')
+    """
+    is_formula = _FORMULA.match(text) and number_meant(text) is None
+    return f"'{text}" if is_formula else text
+
+
+def _from_csv(field: str) -> str:
+    """Take the apostrophe away that `csv_field` puts before a formula."""
+    return field[1:] if field[:1] == "'" and csv_field(field[1:]) == field else field
 
 
 def conditions_from_table(table: Any, keys: Sequence[Key], *, encoding: str | None = None) -> Bool:
@@ -99,16 +123,22 @@ def _read(
 ) -> tuple[str, list[str], list[tuple[Any, ...]]]:
     """Return what messages call a table, its columns, which must be keys, and its rows."""
     source = open_source(table, delimiter=None, encoding=encoding, format=None)
-    for column in source.columns:
-        if column not in keys:
-            raise SpecError(
-                f"{source.name}: the column {column!r} is no key.{suggest(column, keys)} A "
-                "table of impossible combinations has a column per key and no others; the keys "
-                f"are {', '.join(keys)}."
-            )
-    columns = list(source.columns)
+    names = list(source.columns)
+    columns = [name if name in keys else _from_csv(name) for name in names]
+    strange = [place for place, column in enumerate(columns) if column not in keys]
+    if strange:
+        # Where no column is a key, the first line may be a row.
+        name = columns[strange[0]]
+        header = len(strange) < len(columns) and is_name(name)
+        said = f" {name!r}" if header else f" {strange[0] + 1:,}"
+        near = suggest(name, keys) if header else ""
+        raise SpecError(
+            f"{source.name}: the column{said} is no key.{near} A table of impossible combinations "
+            "has a column per key and no others, and a first line that names them; the keys are "
+            f"{listed(list(keys))}."
+        )
     with session(source.files, name=source.name) as connection:
-        source.attach(connection, columns)
+        source.attach(connection, names)
         return source.name, columns, connection.execute("SELECT * FROM source").fetchall()
 
 
@@ -124,20 +154,23 @@ def _level(levels: Levels, entry: object, where: str) -> int | None:
     value = entry if is_number(entry) or isinstance(entry, str) else str(entry)
     found = levels.called(value)
     if not found and isinstance(value, str):
-        value = value.strip()
+        found = levels.called(_from_csv(value))
+    if not found and isinstance(value, str):
+        value = _from_csv(value.strip())
         found = levels.called(value)
     if len(found) == 1:
         return min(found)
     if not found and str(value) in _BLANKS:
         return None
-    name = levels.key.name
+    name = brief(levels.key.name)
     if found:
-        labels = ", ".join(repr(levels.key.labels[code]) for code in sorted(found))
+        labels = levels.shown(found)
+        which = f" (by value or label: {labels})" if labels else ""
         raise SpecError(
-            f"{where}: {value!r} means several levels of {name!r} (by value or label: {labels}); "
-            "give the levels labels in the codebook that are no other level's value."
+            f"{where}: the entry of {name!r} means several levels{which}; give the levels labels "
+            "in the codebook that are no other level's value."
         )
     raise SpecError(
-        f"{where}: {name!r} has no level {value!r}.{levels.nearest(str(value))} Its levels are "
-        f"{levels.listed}; a blank stands for any."
+        f"{where}: the entry of {name!r} is no level of it.{levels.hint(str(value))} A blank "
+        "stands for any."
     )

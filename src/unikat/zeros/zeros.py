@@ -12,7 +12,7 @@ import numpy as np
 
 from unikat._typing import AnyArray, Bool, Int64
 from unikat.data.keys import MISSING, Key
-from unikat.errors import SpecError
+from unikat.errors import SpecError, brief
 from unikat.kernels.zeros import Diagram
 from unikat.zeros.conditions import Context, Layout, simplified
 from unikat.zeros.diagram import NothingPossibleError, build, n_possible, possible
@@ -283,7 +283,7 @@ def _any_rule(rule: str | tuple[str | None, str] | Rule, context: Context, numbe
 def _read(text: str, context: Context, where: str, name: str | None) -> Rule:
     layout = context.layout
     bits = context.conditions(parse(text, where), text, where)
-    shown = "\n".join(f"  {line}" for line in text.strip().splitlines())
+    shown = f"  {brief(text)}"
     if not bits:
         raise SpecError(
             f"{where} forbids nothing: no combination of levels meets it. A rule says what is "

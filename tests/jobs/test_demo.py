@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from report.estimates import estimate, provenance, spec
-from unikat.report.demo import KEYS, Truth, compare, draw_sample, simulate_town, truth
+from unikat.jobs.demo import KEYS, Truth, compare, draw_sample, simulate_town, truth
 from unikat.report.summary import summarise
 
 

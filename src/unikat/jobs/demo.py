@@ -8,12 +8,11 @@ order of magnitude is taken from life.
 
 from __future__ import annotations
 
+import io
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +21,16 @@ from pyarrow import csv
 
 from unikat._typing import AnyArray, Int64
 from unikat.errors import OutputError
-from unikat.inference.progress import Progress
+from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
+from unikat.jobs.assess import EVIDENCE as EVIDENCE_FOLDER
+from unikat.jobs.assess import check_folder, run
+from unikat.jobs.options import AssessOptions
+from unikat.jobs.progress import Watcher, silent
+from unikat.jobs.specify import specify
 from unikat.provenance import AssessmentSpec
-from unikat.report.assessment import check_folder, run
-from unikat.report.files import make_folder
+from unikat.report.files import replace_file
+from unikat.report.folder import into_folder
+from unikat.report.results import FILES
 from unikat.report.summary import Result
 from unikat.report.wording import interval, number
 from unikat.risk.estimate import Summary
@@ -197,15 +202,10 @@ def truth(town: pa.Table, sample: pa.Table, keys: Sequence[str] = KEYS) -> Truth
     )
 
 
+@into_folder(SAMPLE, TRUTH, *FILES, CHECKPOINT, EVIDENCE_FOLDER)
 def run_demo(
-    folder: Path,
-    *,
-    seed: int = 1,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-    stage: Callable[[str], None] | None = None,
-    note: Callable[[str], None] | None = None,
-) -> Truth | None:
+    folder: Path, *, seed: int = 1, overwrite: bool = False, watcher: Watcher | None = None
+) -> tuple[Result, Truth]:
     """Simulate a town, write a sample of it into a folder, and assess it like any other file.
 
     Parameters
@@ -216,14 +216,20 @@ def run_demo(
         Seed of the town, of the sample and of the chains.
     overwrite
         Replace the run in the folder.
-    progress, stage, note
-        As in :func:`unikat.report.assessment.run`.
+    watcher
+        Callbacks for progress.
 
     Returns
     -------
-    Truth or None
-        To hold the estimate against. None after an interrupt before there is one.
+    tuple
+        The answer, and the truth to hold it against.
+
+    Raises
+    ------
+    Unfinished
+        On Ctrl-C before there is an answer.
     """
+    watcher = watcher or silent()
     check_folder(folder, overwrite=overwrite)
     for name in (SAMPLE, TRUTH):
         if (folder / name).exists() and not overwrite:
@@ -231,27 +237,24 @@ def run_demo(
                 f"{folder / name} is already there; give --overwrite to replace it, or another "
                 "--out. Nothing was written."
             )
-    if stage is not None:
-        stage("Simulating a town")
+    watcher.stage("Simulating a town")
     town = simulate_town(seed=seed)
     sample = draw_sample(town, seed=seed)
     known = truth(town, sample)
-    make_folder(folder)
     path = folder / SAMPLE
-    _write_private(path, lambda file: csv.write_csv(sample, file))
-    content = json.dumps(asdict(known), indent=2) + "\n"
-    _write_private(folder / TRUTH, lambda file: file.write(content.encode()))
-    spec = AssessmentSpec.parse(
-        {
-            "data": {"path": str(path)},
-            "keys": list(KEYS),
-            "population_size": town.num_rows,
-            "model": {"name": "auto", "candidates": CANDIDATES, "evidence_seconds": EVIDENCE},
-            "sampling": {"seed": seed},
-        }
-    )
-    estimate = run(spec, folder, overwrite=overwrite, progress=progress, stage=stage, note=note)
-    return None if estimate is None else known
+    buffer = io.BytesIO()
+    csv.write_csv(sample, buffer)
+    replace_file(path, buffer.getvalue())
+    replace_file(folder / TRUTH, (json.dumps(asdict(known), indent=2) + "\n").encode())
+    options = {
+        "keys": list(KEYS),
+        "population_size": town.num_rows,
+        "set": {"candidates": list(CANDIDATES), "evidence_seconds": EVIDENCE},
+        "seed": seed,
+    }
+    spec, inputs = specify(AssessmentSpec, AssessOptions, path, options)
+    found = run(spec, inputs, folder, overwrite=overwrite, watcher=watcher)
+    return found.result, known
 
 
 def compare(result: Result, known: Truth) -> str:
@@ -276,15 +279,6 @@ def compare(result: Result, known: Truth) -> str:
 def _beside(summary: Summary, true: float) -> str:
     holds = "holds" if summary.lower <= true <= summary.upper else "misses"
     return f"{number(summary.median)} ({interval(summary)}): the interval {holds} the truth"
-
-
-def _write_private(path: Path, write: Callable[[Any], object]) -> None:
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-            write(file)
-    except OSError as error:
-        raise OutputError(f"Cannot write {path}: {error.strerror or error}.") from None
 
 
 def _labels(codes: Int64, labels: Sequence[str]) -> pa.Array:

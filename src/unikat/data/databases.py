@@ -1,0 +1,247 @@
+"""Tables of SQLite and DuckDB files, opened to be read only."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unikat.data.engine import quoted, session
+from unikat.data.numbers import as_text
+from unikat.data.parts import choose
+from unikat.data.sources import (
+    Declared,
+    FileSource,
+    LoadedSource,
+    Source,
+    TableSource,
+    check_columns,
+    identifier,
+)
+from unikat.errors import DataError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_BATCH = 1 << 16
+"""Rows taken from SQLite at a time."""
+
+
+class SqliteSource(LoadedSource):
+    """A table or a view of an SQLite file.
+
+    Columns of an SQLite table may hold values of several types. Whole numbers and others together
+    are numbers, and numbers and text together are text.
+    """
+
+    def __init__(self, path: Path, table: str | None) -> None:
+        FileSource.__init__(self, [path], path.name)
+        with self._opened() as connection:
+            kinds = dict(
+                connection.execute(
+                    "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') "
+                    "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+                )
+            )
+            chosen = choose(list(kinds), table, what="table", file=self.name)
+            rows = connection.execute(f"SELECT * FROM {identifier(chosen)} LIMIT 0")
+        self._table = chosen
+        self._is_view = kinds[chosen] == "view"
+        self.columns = check_columns([column[0] for column in rows.description], self.name)
+
+    def load(self, names: Sequence[str]) -> pa.Table:
+        """Read the named columns from the file."""
+        import pyarrow as pa
+
+        with self._opened() as connection:
+            types = [self._types(connection, name) for name in names]
+            schema = pa.schema(
+                [(name, _arrow_type(found)) for name, found in zip(names, types, strict=True)]
+            )
+            batches = [
+                pa.record_batch(
+                    [
+                        pa.array(_converted(column, found), field.type)
+                        for column, found, field in zip(
+                            zip(*rows, strict=True), types, schema, strict=True
+                        )
+                    ],
+                    schema=schema,
+                )
+                for rows in self._rows(connection, names)
+            ]
+        return pa.Table.from_batches(batches, schema=schema)
+
+    def _types(self, connection: sqlite3.Connection, name: str) -> set[str]:
+        rows = connection.execute(
+            f"SELECT DISTINCT typeof({identifier(name)}) FROM {identifier(self._table)} "
+            f"WHERE {identifier(name)} <> ''"
+        )
+        return {row[0] for row in rows}
+
+    def _rows(
+        self, connection: sqlite3.Connection, names: Sequence[str]
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        # An index that holds some columns could give its rows in another order, and so could a
+        # view of which only some columns are asked for.
+        if self._is_view:
+            listed, hint = "*", ""
+            places = [self.columns.index(name) for name in names]
+        else:
+            listed, hint = ", ".join(map(identifier, names)), "NOT INDEXED"
+            places = list(range(len(names)))
+        query = f"SELECT {listed} FROM {identifier(self._table)} {hint}"
+        rows = (tuple(row[place] for place in places) for row in connection.execute(query))
+        while batch := list(islice(rows, _BATCH)):
+            yield batch
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        path = self.paths[0]
+        # Without a journal nothing is locked, and no file is made beside this one.
+        pending = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
+        connection = None
+        try:
+            address = f"{path.as_uri()}?mode=ro{'' if pending else '&immutable=1'}"
+            connection = sqlite3.connect(address, uri=True)
+            connection.execute("PRAGMA trusted_schema = OFF")
+            yield connection
+        # Names of columns and messages of damaged files need not be text.
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if "UTF-8 column" in str(error):
+                raise DataError(
+                    f"{self.name}: the table holds text that is not UTF-8; correct it, or export "
+                    "the table as CSV and name its encoding."
+                ) from None
+            raise DataError(
+                f"{self.name} cannot be read as an SQLite database. The file may be damaged, in "
+                "use by another program, or not of the format its name says; write it again, or "
+                "export the table as CSV."
+            ) from None
+        finally:
+            if connection is not None:
+                connection.close()
+
+
+def _arrow_type(types: Set[str]) -> pa.DataType:
+    """Type of a column whose values have these types of SQLite."""
+    import pyarrow as pa
+
+    if "blob" in types:
+        return pa.binary()
+    if "text" in types:
+        return pa.string()
+    return pa.float64() if "real" in types else pa.int64()
+
+
+def _converted(values: Sequence[Any], types: Set[str]) -> list[Any]:
+    """Values of one type, None for empty text."""
+    kept = [None if value == "" else value for value in values]
+    if "blob" in types:
+        return [value.encode() if isinstance(value, str) else value for value in kept]
+    if "text" in types:
+        return [None if value is None else as_text(value) for value in kept]
+    return [None if value is None else float(value) for value in kept] if "real" in types else kept
+
+
+class DuckDbSource(FileSource):
+    """A table of a DuckDB file, whose rows DuckDB gives in a fixed order."""
+
+    def __init__(self, path: Path, table: str) -> None:
+        """Describe the table, whose name is SQL already."""
+        super().__init__([path], path.name)
+        self._table = table
+        with self._opened() as connection:
+            rows = connection.execute(f"DESCRIBE original.{table}").fetchall()
+        self.columns = check_columns([row[0] for row in rows], self.name)
+        self._enums = [row[0] for row in rows if row[1].startswith("ENUM(")]
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that DuckDB must be allowed to read: what is not in the file yet lies beside it."""
+        return [self.paths[0], Path(f"{self.paths[0]}.wal")]
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
+        """Make the view ``source`` of the named columns."""
+        attach_read_only(connection, self.paths[0])
+        listed = ", ".join(f"{identifier(name)} AS c{j}" for j, name in enumerate(names))
+        connection.execute(
+            f"CREATE TEMP VIEW source AS SELECT {listed} FROM original.{self._table}"
+        )
+
+    def declared(self, name: str) -> Declared:
+        """Tell the order of the levels of an ENUM."""
+        if name not in self._enums:
+            return Declared()
+        column = identifier(name)
+        with self._opened() as connection:
+            rows = connection.execute(
+                f"SELECT unnest(enum_range({column}))::VARCHAR "
+                f"FROM (SELECT {column} FROM original.{self._table} LIMIT 1)"
+            ).fetchall()
+        return Declared(order=tuple(row[0] for row in rows))
+
+    def native(self) -> Any:
+        """Give the rows with all columns."""
+        with self._opened() as connection:
+            return connection.sql(f"SELECT * FROM original.{self._table}").to_arrow_table()
+
+    @contextmanager
+    def _opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with session(self.files, name=self.name) as connection:
+            attach_read_only(connection, self.paths[0])
+            yield connection
+
+
+def open_duckdb(path: Path, table: str | None) -> Source:
+    """Open a table of a DuckDB file; views are brought into memory.
+
+    A view's rows need not come in the same order twice.
+    """
+    path = path.resolve()
+    with session([path, Path(f"{path}.wal")], name=path.name) as connection:
+        attach_read_only(connection, path)
+        rows = connection.execute(
+            "SELECT schema_name, table_name, false FROM duckdb_tables() "
+            "WHERE database_name = 'original' AND NOT internal UNION ALL "
+            "SELECT schema_name, view_name, true FROM duckdb_views() "
+            "WHERE database_name = 'original' AND NOT internal ORDER BY ALL"
+        ).fetchall()
+        views = {}
+        places = {}
+        for schema, name, is_view in rows:
+            called = name if schema == "main" else f"{schema}.{name}"
+            places[called] = f"{identifier(schema)}.{identifier(name)}"
+            views[called] = is_view
+        chosen = choose(list(places), table, what="table", file=path.name)
+        if not views[chosen]:
+            return DuckDbSource(path, places[chosen])
+        found = connection.sql(f"SELECT * FROM original.{places[chosen]}").to_arrow_table()
+    return TableSource(path, found)
+
+
+def attach_read_only(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Attach a DuckDB file as ``original``.
+
+    Raises
+    ------
+    DataError
+        If it is in use, damaged, or of another version.
+    """
+    import duckdb
+
+    try:
+        connection.execute(f"ATTACH {quoted(str(path))} AS original (READ_ONLY)")
+    except duckdb.Error as error:
+        reason = (
+            "Another program has it open for writing; close that."
+            if "lock" in str(error)
+            else "The file may be damaged, of a version of DuckDB newer than "
+            f"{duckdb.__version__}, or not of the format its name says; export the table as "
+            "Parquet."
+        )
+        raise DataError(f"{path.name} cannot be opened as a DuckDB database. {reason}") from None

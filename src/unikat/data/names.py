@@ -1,0 +1,70 @@
+"""Names of columns: which of them a message may show.
+
+The first line of a file without a header is a record, and a header that is read in the wrong
+encoding or with an open quotation mark is anything. So a message tells how many columns there are,
+and names a few of them only where the whole header looks like names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from unikat.errors import suggest
+
+MOST_SHOWN = 5
+"""Names in a message, at most."""
+_LONGEST = 40
+_NAME = re.compile(r"[^\W\d][\w .()/%-]*")
+_VALUE = re.compile(r"\s*[-+(]?\s*[.,]?\d")
+"""The beginning of a number, a date, a code or an address."""
+
+
+def column_hint(name: str, columns: Sequence[str], *, confirmed: bool = True) -> str:
+    """Say which columns there are where one is not found, without values of records.
+
+    Parameters
+    ----------
+    name
+        What was looked for.
+    columns
+        Names of the columns as they were read.
+    confirmed
+        Whether another name that was asked for is one of the columns, so that the first line of
+        the file is a header.
+
+    Returns
+    -------
+    str
+        Sentences that follow "There is no column ...", each with a blank before it.
+
+    Examples
+    --------
+    >>> column_hint("AEG", ["AGE", "SEX"])
+    " Did you mean 'AGE'? There are 2 columns: AGE, SEX."
+    >>> column_hint("AGE", ["34", "f", "Ardez"])
+    ' There are 3 columns. Their names look like values, not like names: check that the first line
+    names the columns.'
+    """
+    many = f" There {'is 1 column' if len(columns) == 1 else f'are {len(columns):,} columns'}"
+    names = [column for column in columns if is_name(column)]
+    if any(_VALUE.match(column) for column in columns):
+        return (
+            f"{many}. Their names look like values, not like names: check that the first line "
+            "names the columns."
+        )
+    if 2 * len(names) < len(columns):
+        return (
+            f"{many}. Their names are empty, long or not readable: check the first line, the "
+            "encoding and the delimiter."
+        )
+    near = suggest(name, names)
+    if not confirmed:
+        return f"{near}{many}, and none has a name that was asked for: check the first line."
+    such = ": " if len(columns) <= MOST_SHOWN else ", such as "
+    return f"{near}{many}{such}{', '.join(names[:MOST_SHOWN])}." if names else f"{near}{many}."
+
+
+def is_name(column: str) -> bool:
+    """Whether a column's name is short and printable, and begins as names do."""
+    return len(column) <= _LONGEST and bool(_NAME.fullmatch(column)) and column.isprintable()

@@ -1,0 +1,252 @@
+"""Excel and OpenDocument spreadsheets, read with python-calamine."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from unikat.data.numbers import as_text
+from unikat.data.parts import choose
+from unikat.data.sources import FileSource, LoadedSource, check_columns
+from unikat.errors import DataError, SpecError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_BYTES = 2**32
+"""Largest size of a workbook once it is unpacked."""
+MOST_CELLS = 100_000_000
+"""Most cells of a sheet, empty ones between others included."""
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    expat.ExpatError,
+    ElementTree.ParseError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
+"""What the standard library raises for files that are no whole workbooks."""
+
+
+class SpreadsheetSource(LoadedSource):
+    """One sheet of a workbook: names in its first row that is not empty, then a row per record.
+
+    Empty cells are missing. A column of numbers alone holds numbers, whole ones as integers. Where
+    numbers and text are mixed all are taken as text. Columns without a name are left out, as are
+    empty rows at the end.
+    """
+
+    def __init__(self, path: Path, format: str, sheet: str | None) -> None:
+        FileSource.__init__(self, [path], path.name)
+        try:
+            import python_calamine as calamine
+        except ImportError:
+            raise SpecError(
+                f"{path.name} is a spreadsheet, which needs the package python-calamine: install "
+                "it with  pip install 'unikat[spreadsheet]',  or save the sheet as CSV."
+            ) from None
+        try:
+            _check_size(path)
+            book = calamine.load_workbook(str(path))
+            sheets = [
+                one.name
+                for one in book.sheets_metadata
+                if one.typ == calamine.SheetTypeEnum.WorkSheet
+            ]
+            chosen = choose(sheets, sheet, what="sheet", file=self.name)
+            scanned = _XlsxScan(path, chosen) if format == "xlsx" else _OdsScan(path, chosen)
+            _check_extent(scanned.n_rows, scanned.n_columns, self.name)
+            self._sheet = book.get_sheet_by_name(chosen)
+        except calamine.PasswordError:
+            raise DataError(
+                f"{self.name} is protected by a password; save it without one."
+            ) from None
+        except (calamine.CalamineError, *_BROKEN):
+            raise DataError(
+                f"{self.name} cannot be read as a spreadsheet. The file may be damaged or not of "
+                "the format its name says; save it again, or as CSV."
+            ) from None
+        rows = self._sheet.to_python(nrows=1)
+        header = [as_text(cell).strip() for cell in rows[0]] if rows else []
+        if not any(header):
+            raise DataError(
+                f"{self.name}, sheet {chosen!r} is empty; its first row must name the columns."
+            )
+        # A sheet with a header has a first cell.
+        self._start, first = self._sheet.start or (0, 0)
+        self._places = {name: place for place, name in enumerate(header) if name}
+        self._n_errors = {name: scanned.errors[first + j] for name, j in self._places.items()}
+        self.columns = check_columns([name for name in header if name], self.name)
+
+    def columns_of(self, names: Sequence[str]) -> pa.Table:
+        """Give the named columns."""
+        for name in names:
+            if self._n_errors[name]:
+                raise DataError(
+                    f"{self.name}, column {name!r}: {self._n_errors[name]:,} cell(s) hold an error "
+                    "of a formula, such as #DIV/0!, and no value. Correct the formulas, or clear "
+                    "these cells: empty cells are missing values."
+                )
+        return super().columns_of(names)
+
+    def load(self, names: Sequence[str]) -> pa.Table:
+        """Read the named columns from the file."""
+        import pyarrow as pa
+
+        columns: list[list[object]] = [[] for _ in names]
+        places = [self._places[name] for name in names]
+        length = 0
+        for number, row in enumerate(self._sheet.iter_rows()):
+            if number <= self._start:
+                continue
+            for column, place in zip(columns, places, strict=True):
+                column.append(row[place])
+            if any(cell != "" for cell in row):
+                length = number - self._start
+        return pa.table(
+            {name: as_column(column[:length]) for name, column in zip(names, columns, strict=True)}
+        )
+
+
+def as_column(cells: Sequence[object]) -> pa.Array:
+    """Bring cells of any types into one column: their common type, or text if they have none.
+
+    None and empty text are missing, and numbers that are all whole are integers.
+
+    Examples
+    --------
+    >>> as_column([1.0, "", 3.0]).to_pylist()
+    [1, None, 3]
+    >>> as_column([1.0, "85+", "01"]).to_pylist()
+    ['1', '85+', '01']
+    """
+    import pyarrow as pa
+
+    values = [None if cell == "" else cell for cell in cells]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {float}:
+        numbers = pa.array(values, pa.float64())
+        try:
+            return numbers.cast(pa.int64())
+        except pa.ArrowInvalid:
+            return numbers
+    if kinds == {date, datetime}:
+        return pa.array(values, pa.timestamp("us"))
+    if len(kinds) > 1:
+        values = [None if value is None else as_text(value) for value in values]
+    return pa.array(values)
+
+
+def _check_size(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > MOST_BYTES:
+        raise DataError(
+            f"{path.name} holds {size / 2**30:,.0f} GiB once it is unpacked, more than "
+            f"{MOST_BYTES // 2**30}; save the sheet as CSV."
+        )
+
+
+def _check_extent(n_rows: int, n_columns: int, name: str) -> None:
+    """Refuse a cell far away from the others, since room is made for all between."""
+    if n_rows * n_columns > MOST_CELLS:
+        raise DataError(
+            f"{name}: the sheet has cells in {n_rows:,} rows and {n_columns:,} columns, so it "
+            f"spans more than {MOST_CELLS:,} cells. Delete what stands far away from the data, or "
+            "save the sheet as CSV."
+        )
+
+
+class _Scan(ABC):
+    """What the XML of a sheet says and the reader does not: its extent, and errors of formulas."""
+
+    def __init__(self, path: Path, sheet: str) -> None:
+        self.errors = Counter[int]()
+        """Cells with errors, by the position of their column."""
+        self.n_rows = 0
+        self.n_columns = 0
+        self._sheet = sheet
+        self._row = self._column = -1
+        self._here = False
+        parser = expat.ParserCreate()
+        parser.StartElementHandler = self._start
+        with zipfile.ZipFile(path) as archive, archive.open(self._member(archive)) as file:
+            parser.ParseFile(file)
+
+    @abstractmethod
+    def _member(self, archive: zipfile.ZipFile) -> str:
+        """Return the file of the archive that holds the sheet."""
+
+    @abstractmethod
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Look at the beginning of an element."""
+
+
+class _XlsxScan(_Scan):
+    def _member(self, archive: zipfile.ZipFile) -> str:
+        relations = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+        targets = {relation.get("Id"): relation.get("Target", "") for relation in relations}
+        for element in ElementTree.fromstring(archive.read("xl/workbook.xml")).iter():
+            if element.tag.endswith("}sheet") and element.get("name") == self._sheet:
+                number = next(v for k, v in element.attrib.items() if k.endswith("}id"))
+                return posixpath.normpath(posixpath.join("/xl", targets[number])).lstrip("/")
+        raise KeyError(self._sheet)
+
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        name = tag.rpartition(":")[2]
+        if name == "row":
+            # Places may be left out, and then follow each other.
+            self._row = int(attributes.get("r", self._row + 2)) - 1
+            self._column = -1
+        elif name == "c":
+            self._column += 1
+            if "r" in attributes:
+                place = re.fullmatch("([A-Z]{1,3})([0-9]{1,7})", attributes["r"])
+                if place is None:
+                    raise ValueError("no place of a sheet")
+                self._row = int(place[2]) - 1
+                self._column = _column_number(place[1])
+            self.errors[self._column] += attributes.get("t") == "e"
+        elif name in ("v", "is"):
+            # Empty cells that only have a format take no room.
+            self.n_rows = max(self.n_rows, self._row + 1)
+            self.n_columns = max(self.n_columns, self._column + 1)
+
+
+class _OdsScan(_Scan):
+    """The extent of the sheet stays 0: python-calamine bounds it by itself."""
+
+    def _member(self, archive: zipfile.ZipFile) -> str:
+        return "content.xml"
+
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag == "table:table":
+            self._here = attributes.get("table:name") == self._sheet
+        elif tag == "table:table-row":
+            self._column = 0
+        elif tag in ("table:table-cell", "table:covered-table-cell"):
+            if self._here:
+                self.errors[self._column] += attributes.get("calcext:value-type") == "error"
+            self._column += int(attributes.get("table:number-columns-repeated", 1))
+
+
+def _column_number(letters: str) -> int:
+    """Position of a column from its letters: A is 0, AA is 26."""
+    number = 0
+    for letter in letters:
+        number = 26 * number + ord(letter) - ord("A") + 1
+    return number - 1

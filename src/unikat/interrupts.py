@@ -1,0 +1,97 @@
+"""Ctrl-C within a second, also while compiled code works that does not look for it.
+
+Python tells of Ctrl-C in its main thread, between two steps of Python. A query of DuckDB or a
+compiled search is one step, however long it takes. `interruptible` makes such a step in another
+thread while the main thread waits and listens.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+NAME = "unikat-work"
+"""Beginning of the names of threads that need not be waited for."""
+_POLL = 0.2
+"""Seconds of one piece of waiting: Windows delivers Ctrl-C only between them."""
+_PATIENCE = 1.0
+"""Seconds for which an interrupted step is waited for; it is then left behind."""
+
+_stoppers: dict[int, list[Callable[[], object]]] = {}
+"""By thread: what makes the step stop that it is in."""
+
+
+def interruptible(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Let Ctrl-C end a function at once, wherever it is.
+
+    For work of which nothing is kept that is not complete. A step that cannot be stopped goes on
+    in a thread that does not keep the process alive; its result is not used.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if threading.current_thread() is not threading.main_thread():
+            # Ctrl-C is not for this thread.
+            return function(*args, **kwargs)
+        found: list[Result] = []
+        failed: list[BaseException] = []
+        context = contextvars.copy_context()
+        # Python takes a thread whose join was interrupted for ended.
+        ended = threading.Event()
+
+        def work() -> None:
+            try:
+                found.append(context.run(function, *args, **kwargs))
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                ended.set()
+
+        thread = threading.Thread(target=work, name=NAME, daemon=True)
+        try:
+            thread.start()
+            while not ended.wait(_POLL):
+                pass
+        except BaseException:
+            _stop(thread, ended)
+            raise
+        if failed:
+            # Not to be kept alive by its own traceback.
+            raise failed.pop()
+        return found[0]
+
+    return call
+
+
+@contextmanager
+def stopped_by(stop: Callable[[], object]) -> Iterator[None]:
+    """Name what ends the steps of this thread; it is called from another thread, perhaps often."""
+    mine = _stoppers.setdefault(threading.get_ident(), [])
+    mine.append(stop)
+    try:
+        yield
+    finally:
+        mine.remove(stop)
+        if not mine:
+            del _stoppers[threading.get_ident()]
+
+
+def left_behind() -> bool:
+    """Whether a step still runs that was interrupted."""
+    return any(thread.name.startswith(NAME) for thread in threading.enumerate())
+
+
+def _stop(thread: threading.Thread, ended: threading.Event) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not ended.wait(0.05) and time.monotonic() < end:
+        # Each ends the query that runs now; the thread may begin another.
+        for stop in tuple(_stoppers.get(thread.ident or 0, ())):
+            stop()

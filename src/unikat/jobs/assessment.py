@@ -1,0 +1,268 @@
+"""The answer of an assessment, fresh from a run or read from its folder."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from unikat._typing import Float64
+from unikat.data.frames import FILE, FrameKind
+from unikat.provenance import AssessmentSpec
+from unikat.report import plots, results, track_record, wording
+from unikat.report.html import render
+from unikat.report.plots import Figure
+from unikat.report.registry import FILE as REGISTRY_FILE
+from unikat.report.registry import registry_table
+from unikat.report.results import Findings, Results
+from unikat.report.summary import Result
+from unikat.risk.estimate import RiskEstimate, Summary
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plots:
+    """Figures of an assessment; each is shown by a notebook, and saved by its `save`."""
+
+    _result: Result = field(repr=False)
+    _traces: dict[str, Float64] = field(repr=False)
+
+    def tau1(self) -> Figure:
+        """Draw the posterior distribution of τ1."""
+        return plots.tau1(self._result, self._traces)
+
+    def tau2(self) -> Figure:
+        """Draw the posterior distribution of τ2."""
+        return plots.tau2(self._result, self._traces)
+
+    def keys(self) -> Figure:
+        """Draw by how much τ1 falls when a key is left out."""
+        return plots.keys(self._result)
+
+    def records(self) -> Figure:
+        """Draw how many records have which risk r1."""
+        return plots.records(self._result)
+
+    def chains(self) -> Figure:
+        """Draw the draws of τ1, chain by chain."""
+        return plots.chains(self._result, self._traces)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Assessment:
+    """The disclosure risk of a file; from :func:`unikat.assess` or :func:`unikat.load`.
+
+    Shown in a notebook it gives headline, interval and figure; `print` gives about five lines.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"SEX": [1, 2, 2, 1], "AGE": [30, 41, 41, 30]})
+    >>> result = unikat.assess(frame, keys=["SEX", "AGE"], population_size=4)
+    >>> result.tau1.mean, result.tau1.interval
+    (0.0, (0.0, 0.0))
+    >>> result.records["r2"].tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+
+    result: Result
+    """Every number of the report, as `result.json` holds them."""
+    spec: AssessmentSpec
+    """What was asked, completed with what was left to be decided: `assessment.toml`."""
+    folder: Path | None = None
+    """Where the results lie; None if they were not written."""
+    _traces: dict[str, Float64] = field(default_factory=dict)
+    _findings: Findings | None = None
+    """Fresh from a run; None if read from a folder."""
+    _loaded: Results | None = None
+    """Read from a folder; None if fresh from a run."""
+    _kind: FrameKind = FILE
+    """Of the frame that was passed: `records` is of the same kind."""
+
+    @property
+    def tau1(self) -> Summary:
+        """τ1, sample uniques that are population uniques: posterior mean, median and interval."""
+        return self.result.tau1
+
+    @property
+    def tau2(self) -> Summary:
+        """τ2, expected number of correct matches of an intruder."""
+        return self.result.tau2
+
+    @property
+    def tau1_expected(self) -> Summary:
+        """Expected τ1 given the model's parameters, the papers' τ1*."""
+        return self.result.tau1_expected
+
+    @property
+    def tau2_expected(self) -> Summary:
+        """Expected τ2 given the model's parameters, the papers' τ2*."""
+        return self.result.tau2_expected
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run converged; if not, do not decide on its numbers.
+
+        False also for the preliminary answer of a run that was interrupted.
+        """
+        return self.result.converged
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What has to be known before the numbers are used."""
+        return self.result.warnings
+
+    @property
+    def estimate(self) -> RiskEstimate | None:
+        """The estimate with its table of cells; None for an assessment that was loaded."""
+        return None if self._findings is None else self._findings.estimate
+
+    @cached_property
+    def records(self) -> Any:
+        """Risk of every record, one row per record in the order of the input.
+
+        A frame of the kind that was assessed, with its index if it has one; a pandas frame for
+        files, and for an assessment that was loaded. The columns are those of `records.parquet`.
+        """
+        if self._findings is not None:
+            parts = list(self._findings.record_tables())
+            schema = self._findings.records_schema()
+            return self._kind.frame(pa.concat_tables(parts) if parts else schema.empty_table())
+        assert self._loaded is not None
+        return FILE.frame(pq.read_table(pa.BufferReader(self._loaded.read(results.RECORDS))))
+
+    @cached_property
+    def registry_records(self) -> Any:
+        """Risk of every record of the registry, with the columns of `registry.parquet`.
+
+        A pandas frame, in the order of the registry; None if there is no registry.
+        """
+        if self._findings is not None:
+            found = self._findings.beside.registry
+            return None if found is None else FILE.frame(registry_table(found))
+        assert self._loaded is not None
+        if REGISTRY_FILE not in self._loaded.digests:
+            return None
+        return FILE.frame(pq.read_table(pa.BufferReader(self._loaded.read(REGISTRY_FILE))))
+
+    @cached_property
+    def draws(self) -> DataTree | None:
+        """Posterior draws for ArviZ: groups `posterior` and `warmup_posterior`.
+
+        None where the file itself tells the risk.
+        """
+        if self._findings is not None:
+            draws = self._findings.estimate.draws
+            return None if draws is None else draws.to_datatree()
+        assert self._loaded is not None
+        if results.DRAWS not in self._loaded.digests:
+            return None
+        from xarray import open_datatree
+
+        content = io.BytesIO(self._loaded.read(results.DRAWS))
+        with open_datatree(content, engine="h5netcdf") as tree:
+            return tree.load()
+
+    @property
+    def plot(self) -> Plots:
+        """Figures."""
+        return Plots(_result=self.result, _traces=self._traces)
+
+    def to_html(self) -> str:
+        """Return the report, a complete HTML document that needs no network."""
+        return render(self.result, self._traces)
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the results into a folder: report, numbers, records, draws and specification.
+
+        Parameters
+        ----------
+        folder
+            Where to write; made if it does not exist. All files are readable by you alone.
+        overwrite
+            Replace the results of another run that are there.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        OutputError
+            If the folder holds another run and `overwrite` is not set, or it cannot be written to;
+            what was there is then still there.
+        """
+        folder = Path(folder).expanduser()
+        if self.folder is not None and self.folder.resolve() == folder.resolve():
+            return folder
+        results.check_free(folder, overwrite=overwrite)
+        if self._findings is not None:
+            self._findings.write(folder)
+        elif self._loaded is not None:
+            self._loaded.copy(folder)
+        return folder
+
+    def __repr__(self) -> str:
+        result, sample = self.result, self.result.sample
+        state = "converged" if result.converged else f"NOT CONVERGED ({result.stop_reason})"
+        if result.stage == "preliminary":
+            state = "PRELIMINARY, other models were not compared yet"
+        return "\n".join(
+            [
+                f"Assessment of {result.data or 'a data frame'}: {sample.n_records:,} records, "
+                f"{sample.n_keys} keys, {wording.at_risk(sample)}; population "
+                f"{sample.population_size:,}",
+                f"τ1 {wording.in_line(result, result.tau1)}  records unique in file and population",
+                f"τ2 {wording.in_line(result, result.tau2)}  expected correct matches",
+                f"Model {result.fitted_model}: {state}",
+                ".tau1 .tau2 .records .draws .plot .warnings .save(folder)",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        said = [wording.answer(self.result), wording.share(self.result), *self.warnings[:3]]
+        words = "".join(f"<p>{escape(text)}</p>" for text in said if text)
+        # The figure has an interval, which is no headline for every model.
+        without = self.result.known_exactly or track_record.of_result(self.result).doubted
+        figure = "" if without else self.plot.tau1()._repr_html_()
+        return f"<div>{words}{figure}</div>"
+
+
+def load(folder: str | os.PathLike[str]) -> Assessment:
+    """Read an assessment from the folder of a run.
+
+    Parameters
+    ----------
+    folder
+        The folder that `out` or `save` named.
+
+    Raises
+    ------
+    OutputError
+        If there is no complete run, or a file was changed since it was written.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> unikat.load("no such folder")
+    Traceback (most recent call last):
+    unikat.errors.OutputError: no such folder is not a folder; name the folder of a run (its --out).
+    """
+    found = results.load(folder)
+    return Assessment(
+        result=found.result,
+        spec=found.spec,
+        folder=found.root,
+        _traces=found.traces,
+        _loaded=found,
+    )

@@ -1,0 +1,338 @@
+"""Evaluate models on samples from data taken as the population: from options to an answer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from unikat._typing import Int64
+from unikat.data.frames import FILE, FrameKind
+from unikat.errors import DataError, SpecError
+from unikat.inference.backends import Workers
+from unikat.jobs.assess import plan_of
+from unikat.jobs.options import EvaluateOptions
+from unikat.jobs.progress import Watcher, silent, watching
+from unikat.jobs.specify import Inputs, documented, specify
+from unikat.provenance import Provenance, package_version
+from unikat.report import evaluation as pages
+from unikat.report.evaluation_html import render
+from unikat.report.evaluation_spec import EvaluationSpec
+from unikat.report.evaluation_store import FOLDER as TASKS
+from unikat.report.evaluation_store import FitStore
+from unikat.report.evaluation_summary import EvaluationSummary, summarise
+from unikat.report.files import make_folder
+from unikat.report.folder import into_folder
+from unikat.report.source import UNKNOWN, open_data, tabulate, without_conflicts
+from unikat.risk import evaluate as studies
+from unikat.risk.designs import Population
+from unikat.risk.evaluate import Study, check_study
+from unikat.risk.scores import FitScore
+from unikat.zeros.conflicts import Handled
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Evaluation:
+    """How well models did where the truth is known; from :func:`unikat.evaluate`."""
+
+    summary: EvaluationSummary
+    """Bias, error, coverage and record-level scores of every model and size: `summary.json`."""
+    spec: EvaluationSpec
+    """What was asked, completed with what was left to be decided."""
+    folder: Path | None = None
+    """Where the results lie; None if they were not written."""
+    _scores: tuple[FitScore, ...] = ()
+    _kind: FrameKind = FILE
+
+    @property
+    def converged(self) -> bool:
+        """Whether all fits converged."""
+        return self.summary.converged
+
+    @cached_property
+    def table(self) -> Any:
+        """One row per sample and model, with the columns of `evaluation.parquet`.
+
+        A frame of the kind of the population's; a pandas frame for files.
+        """
+        found = pages.table(self._scores, self.summary)
+        return self._kind.frame(found, same_rows=False)
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write page, table, numbers and specification into a folder.
+
+        Raises
+        ------
+        OutputError
+            If the folder holds an evaluation and `overwrite` is not set, or it cannot be written.
+        """
+        folder = Path(folder)
+        pages.check_folder(folder, overwrite=overwrite)
+        pages.write(self.summary, self._scores, self.spec, folder)
+        return folder
+
+    def to_html(self) -> str:
+        """Return the page, a complete HTML document that needs no network."""
+        return render(self.summary, self._scores)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Evaluation: {self.summary.n_done:,} of {self.summary.n_fits:,} fits done, "
+            f"{self.summary.n_failed:,} failed"
+        ]
+        for found in self.summary.results:
+            tau1 = found.tau1
+            if tau1 is not None:
+                lines.append(
+                    f"{found.model}, n {found.n:,}: bias of τ1 {tau1.bias:+.1f}, interval "
+                    f"contained the true value in {tau1.n_covered} of {found.n_samples}"
+                )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        html: str = FILE.frame(pages.table(self._scores, self.summary))._repr_html_()
+        return html
+
+
+@documented(EvaluationSpec, EvaluateOptions)
+def evaluate(
+    data: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool | None = None,
+    **options: Unpack[EvaluateOptions],
+) -> Evaluation:
+    """Draw repeated samples from data taken as the population, and compare models with the truth.
+
+    Parameters
+    ----------
+    data
+        A frame or file whose rows are the whole population, as for :func:`unikat.assess`; or the
+        path of an ``evaluation.toml``.
+    out
+        Folder for the results, and for finished fits; None: nothing is written.
+    resume
+        Continue the study in `out`; models, sizes and repeats can be added.
+    overwrite
+        Replace the study in `out`.
+    progress
+        Show the progress. None: in notebooks and on terminals only.
+
+    Returns
+    -------
+    Evaluation
+        Bias, error and coverage by model and size. After Ctrl-C, of the fits that were done.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the data are wrong. Nothing was written.
+    OutputError
+        If `out` holds a study and neither `resume` nor `overwrite` is set, or another study than
+        the one to continue, or it cannot be written.
+    KeyboardInterrupt
+        On Ctrl-C before any fit is done.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> cells = [0, 1, 2, 3, 3, 3, 7, 7]
+    >>> frame = pd.DataFrame({name: [c >> i & 1 for c in cells] for i, name in enumerate("ABC")})
+    >>> found = unikat.evaluate(frame, keys="A,B,C", n=4, repeats=2, models="latent-class",
+    ...                         chains=2, max_sweeps=50, workers=1)
+    >>> found.table["n_drawn"].tolist()
+    [4, 4]
+    """
+    spec, inputs = specify(EvaluationSpec, EvaluateOptions, data, options)
+    with watching(progress) as watcher:
+        folder = None if out is None else Path(out).expanduser()
+        return run(spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher)
+
+
+@into_folder(*pages.FILES, TASKS)
+def run(
+    spec: EvaluationSpec,
+    inputs: Inputs,
+    folder: Path | None,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    watcher: Watcher | None = None,
+) -> Evaluation:
+    """Evaluate models on samples from the data of a specification.
+
+    Parameters
+    ----------
+    spec
+        What to do.
+    inputs
+        Data that were handed over as values.
+    folder
+        Where the results go, and finished fits meanwhile. None: nothing is written.
+    resume
+        Continue the study in the folder; models, sizes and repeats may have been added.
+    overwrite
+        Replace the study that is in the folder.
+    watcher
+        Callbacks for progress.
+
+    Raises
+    ------
+    SpecError, DataError
+        If anything asked for is wrong. Nothing was written.
+    OutputError
+        If the folder holds a study and neither `resume` nor `overwrite` is set, or holds another
+        study than the one to resume, or cannot be written to.
+    """
+    watcher = watcher or silent()
+    started = datetime.now(UTC)
+    models, plan = spec.build_models(), plan_of(spec.sampling)
+    if folder is None and (resume or overwrite):
+        raise SpecError("resume and overwrite need the folder of the study; name it with out.")
+    if folder is not None:
+        pages.check_folder(folder, resume=resume, overwrite=overwrite)
+    watcher.stage("Reading")
+    population, handled = read_population(spec, inputs.data)
+    study = Study(
+        sizes=spec.sample_sizes(population.n_units),
+        repeats=spec.repeats,
+        design=spec.design,
+        allocation=spec.allocation,
+        power=0.5 if spec.power is None else spec.power,
+        seed=spec.sampling.seed,
+        plan=plan,
+        level=spec.level,
+    )
+    check_study(population, models, study)
+    watcher.note(
+        f"Population: {population.n_units:,} units; samples of "
+        f"{', '.join(f'{n:,}' for n in study.sizes)}, {study.repeats:,} of each size"
+    )
+    made = folder is not None and make_folder(folder)
+    store = None if folder is None else FitStore(folder, _identity(study, population))
+    try:
+        if store is not None:
+            store.open(resume=resume)
+        watcher.stage("Fitting")
+        found = studies.evaluate(
+            population,
+            models,
+            study,
+            workers=Workers(n_workers=spec.sampling.workers, n_threads=spec.sampling.threads),
+            store=store,
+            progress=watcher.progress,
+        )
+        record = Provenance.now(
+            seed=study.seed, data_fingerprint=population.fingerprint, started=started
+        )
+        completed = _completed(spec, study)
+        summary = summarise(found, population, completed, record, handled)
+        if folder is not None:
+            watcher.stage("Writing")
+            pages.write(summary, found.scores, completed, folder)
+        return Evaluation(
+            summary=summary,
+            spec=completed,
+            folder=folder,
+            _scores=found.scores,
+            _kind=FrameKind.of(inputs.data),
+        )
+    finally:
+        if store is not None:
+            store.discard_if_empty()
+        if made and folder is not None:
+            # Succeeds only if nothing was kept in it.
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def read_population(spec: EvaluationSpec, source: Any = None) -> tuple[Population, Handled | None]:
+    """Read the file of a specification, or the frame `source`, as a population.
+
+    Also says what was done with units that have an impossible combination, if any combination is.
+
+    Raises
+    ------
+    DataError, SpecError
+        If it cannot be read, or a unit has a missing key that is not taken as a level, or an
+        impossible combination that is not to be left out; if the strata or the sizes of the units
+        cannot be used.
+    """
+    # The population size is the number of rows, which is not known before they are read.
+    microdata = open_data(spec.data, spec.keys, UNKNOWN, source)
+    table = microdata.tabulate()
+    strata = None if spec.strata is None else _strata(spec, table.n_records, source)
+    measure = None if spec.size is None else microdata.numbers(spec.size)
+    if spec.zeros is None:
+        return Population.of(table, strata, measure), None
+    handled = without_conflicts(table, spec.zeros, spec.data)
+    if handled.n_set_missing and spec.data.missing != "level":
+        raise DataError(
+            f"{handled.n_set_missing:,} units of the population break a rule of what is "
+            "impossible, and their keys would be set missing; but the truth is known only if every "
+            "unit has a cell. Leave these units out with --zeros-conflict drop "
+            '(on_conflict="drop"), or correct the rules or the file.'
+        )
+    if strata is not None:
+        strata = strata[handled.kept]
+    if measure is not None:
+        measure = measure[handled.kept]
+    return Population.of(handled.table, strata, measure), handled
+
+
+def _strata(spec: EvaluationSpec, n_units: int, source: Any) -> Int64:
+    """Number of the stratum of each unit; a missing value is a stratum of its own."""
+    data = spec.data
+    assert spec.strata is not None
+    name = spec.strata.partition(":")[0]
+    # Two columns, since one alone is refused as a set of keys.
+    other = next(key for key in spec.keys if key.partition(":")[0] != name)
+    try:
+        as_levels = data.model_copy(update={"missing": "level"})
+        table = tabulate(as_levels, [spec.strata, other], UNKNOWN, source)
+    except DataError as error:
+        raise DataError(f"The strata cannot be used. {error}") from None
+    if table.n_records != n_units:
+        name = "The data" if data.path is None else data.path.name
+        raise DataError(f"{name} changed since they were read; read them again.")
+    _, strata = np.unique(table.cells[table.record_cell, 0], return_inverse=True)
+    return strata.astype(np.int64)
+
+
+def _identity(study: Study, population: Population) -> dict[str, str]:
+    """Everything on which a fit depends besides model, size and repetition."""
+    stop = study.plan.stop
+    return {
+        "data, keys or strata": population.fingerprint,
+        "design": _design(study),
+        "seed": str(study.seed),
+        "chains": str(study.plan.n_chains),
+        "thin": str(study.plan.thin),
+        "rhat": repr(float(stop.rhat)),
+        "ess": repr(float(stop.ess)),
+        "max_sweeps": str(stop.max_sweeps),
+        "max_seconds": str(stop.max_seconds),
+        "level": repr(float(study.level)),
+        "unikat version": package_version(),
+    }
+
+
+def _design(study: Study) -> str:
+    if study.allocation == "proportional":
+        return study.design
+    power = f" {float(study.power)!r}" if study.allocation == "power" else ""
+    return f"{study.design}, {study.allocation}{power}"
+
+
+def _completed(spec: EvaluationSpec, study: Study) -> EvaluationSpec:
+    """Write down what was left to be decided."""
+    sampling = spec.sampling.model_copy(update={"max_sweeps": study.plan.stop.max_sweeps})
+    return spec.model_copy(update={"sampling": sampling, "n": study.sizes})

@@ -1,0 +1,214 @@
+"""Progress of a run: a live line on a terminal, plain lines in a log, a bar in a notebook."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from unikat.errors import visible
+from unikat.inference.progress import ProgressEvent
+from unikat.risk.evaluate import StudyProgress
+
+PLAIN_EVERY = 20.0
+"""Seconds between two plain lines."""
+QUIET_SECONDS = 2.0
+"""A log has no lines of a run that is shorter."""
+NOTEBOOK_EVERY = 0.5
+"""Seconds between two updates of a notebook."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watcher:
+    """The callbacks of a run."""
+
+    progress: Callable[[ProgressEvent | StudyProgress], None]
+    """Where the current fit or study stands."""
+    stage: Callable[[str], None]
+    """What is done now, in words."""
+    note: Callable[[str], None]
+    """What was found on the way, which stays in sight."""
+
+
+@contextlib.contextmanager
+def watching(show: bool | None = None) -> Iterator[Watcher]:
+    """Show the progress of a run.
+
+    Parameters
+    ----------
+    show
+        True: in a notebook as a bar, on a terminal as a live line, elsewhere as plain lines on
+        standard error. None: the same, but no plain lines. False: not at all.
+    """
+    if show is False:
+        yield silent()
+    elif _in_notebook():
+        with _notebook() as watcher:
+            yield watcher
+    elif sys.stderr is not None and sys.stderr.isatty():
+        with _live() as watcher:
+            yield watcher
+    else:
+        yield _plain() if show else silent()
+
+
+def silent() -> Watcher:
+    """Show nothing."""
+
+    def ignore(_: Any) -> None:
+        """Show nothing."""
+
+    return Watcher(progress=ignore, stage=ignore, note=ignore)
+
+
+def _in_notebook() -> bool:
+    """Whether this process serves a notebook, which shows HTML and replaces what it has shown."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+@contextlib.contextmanager
+def _live() -> Iterator[Watcher]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
+
+    spinner = Spinner("dots", text=Text("Starting"))
+    console = Console(stderr=True, highlight=False)
+    with Live(spinner, console=console, refresh_per_second=8, transient=True):
+        current = "Starting"
+
+        def progress(event: ProgressEvent | StudyProgress) -> None:
+            spinner.update(text=Text(f"{visible(current)}\n  {visible(describe(event))}"))
+
+        def stage(words: str) -> None:
+            nonlocal current
+            current = words
+            spinner.update(text=Text(visible(words)))
+
+        def note(words: str) -> None:
+            # Above the live line, which goes on below.
+            console.print(Text(visible(words)))
+
+        yield Watcher(progress=progress, stage=stage, note=note)
+
+
+def _plain() -> Watcher:
+    started = last = time.monotonic()
+    waiting: list[str] = []
+
+    def flush() -> None:
+        if waiting and time.monotonic() - started >= QUIET_SECONDS:
+            print(*map(visible, waiting), sep="\n", file=sys.stderr, flush=True)  # noqa: T201  # as asked for
+            waiting.clear()
+
+    def write(words: str) -> None:
+        waiting.append(words)
+        flush()
+
+    def progress(event: ProgressEvent | StudyProgress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PLAIN_EVERY:
+            last = time.monotonic()
+            waiting.append(describe(event))
+        flush()
+
+    return Watcher(progress=progress, stage=write, note=write)
+
+
+@contextlib.contextmanager
+def _notebook() -> Iterator[Watcher]:
+    """Show a bar that replaces itself, with the plain means that every notebook has."""
+    from IPython.display import HTML, display
+
+    current, last = "Starting", 0.0
+    notes: list[str] = []
+    handle = display(HTML(_bar(current, notes, None)), display_id=True)
+
+    def show(event: ProgressEvent | StudyProgress | None = None) -> None:
+        handle.update(HTML(_bar(current, notes, event)))
+
+    def progress(event: ProgressEvent | StudyProgress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= NOTEBOOK_EVERY:
+            last = time.monotonic()
+            show(event)
+
+    def stage(words: str) -> None:
+        nonlocal current
+        current = words
+        show()
+
+    def note(words: str) -> None:
+        notes.append(words)
+        show()
+
+    try:
+        yield Watcher(progress=progress, stage=stage, note=note)
+    finally:
+        # The answer follows; what was found on the way stays.
+        handle.update(HTML("".join(f"<div>{escape(words)}</div>" for words in notes)))
+
+
+def _bar(stage: str, notes: list[str], event: ProgressEvent | StudyProgress | None) -> str:
+    """Write notes, stage and a bar as HTML."""
+    done = None if event is None else share_done(event)
+    value = "" if done is None else f' value="{done:.3f}"'
+    line = stage if event is None else f"{stage} · {describe(event)}"
+    found = "".join(f"<div>{escape(words)}</div>" for words in notes)
+    return (
+        f"{found}<div><progress max='1'{value} aria-label='Progress of the run'></progress> "
+        f"{escape(line)}</div>"
+    )
+
+
+def share_done(event: ProgressEvent | StudyProgress) -> float | None:
+    """Part of the work that is done, if it can be estimated: effective draws of those asked for."""
+    if isinstance(event, StudyProgress):
+        return event.done / max(event.total, 1)
+    if event.ess is None or not event.target_ess:
+        return None
+    return min(event.ess / event.target_ess, 1.0)
+
+
+def describe(event: ProgressEvent | StudyProgress) -> str:
+    """Put an event in one line."""
+    if isinstance(event, StudyProgress):
+        return _describe_study(event)
+    if event.preparing:
+        words = f"{event.preparing[:1].upper()}{event.preparing[1:]}"
+        return f"{words}  {_clock(event.seconds)}"
+    if not event.sweeps:
+        return "Compiling and starting"
+    parts = [f"{event.sweeps:,} sweeps", _clock(event.seconds)]
+    if event.time_left is not None:
+        parts.append(f"{event.time_left} left")
+    if "tau1" in event.means:
+        parts.append(f"τ1 {event.means['tau1']:,.1f}")
+    if event.rhat is not None:
+        parts.append(f"R-hat {event.rhat:.3f}")
+    if event.ess is not None:
+        target = "" if event.target_ess is None else f" of {event.target_ess:,.0f}"
+        parts.append(f"effective draws {event.ess:,.0f}{target}")
+    return "  ".join(parts)
+
+
+def _describe_study(event: StudyProgress) -> str:
+    parts = [f"{event.done:,} of {event.total:,} fits done", _clock(event.seconds)]
+    if event.time_left is not None:
+        parts.append(f"{event.time_left} left")
+    if event.failed:
+        parts.append(f"{event.failed:,} failed")
+    return "  ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,82 @@
+"""Files of R: factors keep the order of their levels; of several data frames one is named."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from data.decoding import decoded
+from unikat.data import Design, read
+from unikat.errors import UnikatError
+
+pyreadr = pytest.importorskip("pyreadr", reason="the extra 'r' is not installed")
+
+DESIGN = Design(population_size=1000)
+# What pyreadr does not write: a factor, and several objects in a file.
+FRAME = base64.b85decode(
+    "ABzYG$<P980{><%a%6J=bx=)9!$1(7W_N`IQVRYKi@kZXJyZ{Z72DE!k~P^%VUyJ)DxUNgi$_nblkAM70VnLv+c%"
+    "RpAL|GJ1jwKVLLmgTTwI)-A$MFq@C@)s{6h4>>4;EogjcvnYlT3>O)`cXRd0x8(0HGDWX-FwB}ofn)w_GiA2}u4r"
+    "l~db63(U_4V743vc#Y8Mkkdk5bf}^TM0gWE44(w=Fh)9@$uvR7!EyJ)cPO(8AatfGu(zEQZ8nzYi@mVIb}GXt{L7"
+    ";?pR?pyS<uw*<jxpC`xsuhnoV6bP9)sdmD1`FPe;l{lsNYxQhF2UX|v#6O|9TG{nU;UralzcO%9FI56H7<?Ma|rD"
+    "oeyGXekr"
+)
+SEVERAL = base64.b85decode(
+    "ABzYG$<P980{><%a%5ourBcC8gFp}+ShfZdnkIgSjg1#?wu#k)i8XCa@njITrU|eJXyZx0*m(3*oMm?_piMMRvdl"
+    "0uyf^dM>8W?*cn$y%uuKC8#SrNA{OsTuFoQ1!SYV^?q>QH#!_Ixtf~SYaQdRSCpdw>{54%LGm4LWavw#y^(u_7m#"
+    "GY7`D`=v!^qD^<_qrusg&|HM-w2Pw76uI>Ki3dj;H4iFJi};%r#_1LDn}6zU6DU|mx-4T>4(ttXin{W*s%&t{Fv!"
+    "6s7hM%$>LIvJ~|)ka5naIcs07w2#d+|VkTip*;>d6{lf1rGbCvd+ZkW?HTj#`Oc%QWk5iQ5c9j%4duUayJ3nVC=c"
+    "@f&rJ2x%413Tpt(EH8eA9pz)fn!UsPfIGg0GWY-752sw`$j~6bzQu%=}4xA^9(*rRA5Bol^R}@_#zP<`cw?pT2qn"
+    "000"
+)
+
+
+def refused(source: Path, **options: Any) -> str:
+    with pytest.raises(UnikatError) as caught:
+        read(source, "TOWN,SEX", DESIGN, **options)
+    return str(caught.value)
+
+
+def test_frame(tmp_path: Path) -> None:
+    path = tmp_path / "x.rds"
+    path.write_bytes(FRAME)
+    microdata = read(path, "TOWN,AGE,SEX,PAY,WORKS", DESIGN)
+    rows = decoded(microdata.tabulate())
+    assert rows["TOWN"].tolist() == ["01", "1", None, "01"]
+    assert rows["AGE"].tolist() == ["young", "old", None, "young"]
+    assert microdata.keys[1].levels == ("young", "old")
+    assert rows["SEX"].tolist() == [1, 2, None, 2]
+    assert rows["PAY"].tolist() == [1, None, 2, 2]
+    assert rows["WORKS"].tolist() == [True, False, False, True]
+    added = microdata.with_columns({"risk": [0.0] * 4})
+    assert added["PAY"].to_pylist() == [1.0, None, 2.0, 2.0]
+
+
+def test_several_frames(tmp_path: Path) -> None:
+    path = tmp_path / "x.RData"
+    path.write_bytes(SEVERAL)
+    message = refused(path)
+    assert "holds 3 tables: 'people', 'notes', 'towns'" in message
+    assert "--table people (in Python: table='people')" in message
+    assert read(path, "TOWN,SEX", DESIGN, table="towns", missing="level").n_missing == (1, 1)
+
+
+def test_what_pyreadr_writes(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"TOWN": ["01", "1", "01"], "SEX": [1, 2, 2]})
+    for name in ("x.rda", "x.rds"):
+        write = pyreadr.write_rds if name == "x.rds" else pyreadr.write_rdata
+        write(str(tmp_path / name), frame, **({} if name == "x.rds" else {"df_name": "d"}))
+        assert read(tmp_path / name, "TOWN,SEX", DESIGN).keys[0].levels == ("01", "1")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.rds"
+    for content in (FRAME[: len(FRAME) // 2], b"A,B\n1,2\n", b"\x1f\x8b and nothing else"):
+        path.write_bytes(content)
+        assert "x.rds cannot be read as a file of R" in refused(path)
+    monkeypatch.setitem(sys.modules, "pyreadr", None)
+    assert "pip install 'unikat[r]'" in refused(path)

@@ -1,0 +1,171 @@
+"""Workbooks: cells are taken as they are, errors of formulas are none, and sheets are named."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pytest
+
+from data.decoding import decoded
+from data.workbooks import Wrong, write_ods, write_xlsx
+from unikat.data import Design, Microdata, read
+from unikat.data import spreadsheets as module
+from unikat.errors import UnikatError
+
+pytest.importorskip("python_calamine", reason="the extra 'spreadsheet' is not installed")
+
+Write: TypeAlias = Callable[..., Path]
+
+DESIGN = Design(population_size=1000)
+ROWS = [
+    ["REGION", "SEX", "AGE", "WORKS", "BORN", "KIDS"],
+    ["01", 1, 30, True, date(2001, 2, 3), 0],
+    ["1", 2, "85+", False, date(1950, 1, 1), 1.0],
+    [None, 2, 41, True, date(1999, 12, 31), None],
+    ["01", 1, 30, None, date(2001, 2, 3), 0],
+    ["x y", None, "85+", False, date(1977, 7, 7), 2],
+]
+
+
+@pytest.fixture(params=["xlsx", "ods"])
+def write(request: pytest.FixtureRequest, tmp_path: Path) -> Write:
+    """Write a workbook of either format."""
+    written = {"xlsx": write_xlsx, "ods": write_ods}[request.param]
+    return lambda sheets, **options: written(tmp_path / f"book.{request.param}", sheets, **options)
+
+
+def column(microdata: Microdata, name: str) -> list[object]:
+    return decoded(microdata.tabulate())[name].tolist()
+
+
+def refused(source: Path, keys: Sequence[str] = ("SEX", "AGE"), **options: Any) -> str:
+    with pytest.raises(UnikatError) as caught:
+        read(source, keys, DESIGN, **options)
+    return str(caught.value)
+
+
+def test_cells(write: Write) -> None:
+    microdata = read(write({"Data": ROWS}), ["REGION", "SEX", "AGE", "WORKS", "KIDS"], DESIGN)
+    assert column(microdata, "REGION") == ["01", "1", None, "01", "x y"]
+    assert microdata.keys[1].levels == (1, 2)
+    assert column(microdata, "SEX") == [1, 2, 2, 1, None]
+    # Numbers and text in one column are text, without a point.
+    assert column(microdata, "AGE") == ["30", "85+", "41", "30", "85+"]
+    assert column(microdata, "WORKS") == [True, False, True, None, False]
+    assert column(microdata, "KIDS") == [0, 1, None, 0, 2]
+    added = microdata.with_columns({"risk": [0.0] * 5})
+    assert isinstance(added, pa.Table)
+    assert added["BORN"].to_pylist() == [row[4] for row in ROWS[1:]]
+    assert added["SEX"].to_pylist() == [1, 2, 2, 1, None]
+
+
+def test_dates_and_decimals(write: Write) -> None:
+    rows = [["BORN", "PAY"], *([[date(1980 + i, 1, 1), 100.5 * i] for i in range(12)])]
+    keys = read(write({"Data": rows}), "BORN:quantile(2),PAY:cut(300)", DESIGN).keys
+    assert keys[0].labels == ("< 1986-01-01", ">= 1986-01-01")
+    assert keys[1].labels == ("< 300", ">= 300")
+    assert "holds dates or times" in refused(write({"Data": rows}), ["BORN", "PAY:cut(300)"])
+    assert "decimal numbers" in refused(write({"Data": rows}), ["PAY", "BORN:quantile(2)"])
+
+
+def test_room_around_the_data(write: Write) -> None:
+    """Empty rows and columns before the data, columns without a name, empty rows at the end."""
+    rows = [
+        [None, None, None],
+        [None, "A", None, "B"],
+        [None, 1, "note", 3],
+        [None, None, None, None],
+        [None, 2, None, 4],
+        [None, None, None, None],
+    ]
+    microdata = read(write({"Data": rows}), "A,B", DESIGN, missing="level")
+    assert microdata.n_records == 3
+    assert column(microdata, "A") == [1, None, 2]
+    assert column(microdata, "B") == [3, None, 4]
+    assert microdata.to_frame().column_names == ["A", "B"]
+
+
+def test_sheets(write: Write) -> None:
+    book = write({"Data": ROWS, "Notes": [["Ask", "Bob"], ["x", "y"]], "z" * 60: [["Z"]]})
+    message = refused(book)
+    assert "zz" not in message
+    assert "holds 3 sheets: 'Data', 'Notes'" in message
+    assert "--sheet Data (in Python: sheet='Data')" in message
+    assert read(book, "SEX,AGE", DESIGN, sheet="Data").n_records == 5
+    assert "holds no sheet 'Dta'. Did you mean 'Data'?" in refused(book, sheet="Dta")
+    assert "is empty" in refused(write({"Data": [], "Other": ROWS}), sheet="Data")
+
+
+def test_sheets_of_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("SEX,AGE\n1,2\n")
+    message = refused(path, sheet="Data")
+    assert "--sheet Data (in Python: sheet='Data') is given" in message
+    assert "which has no sheets" in message
+
+
+def test_errors_of_formulas(write: Write) -> None:
+    rows = [["A", "B", "C"], *([[i % 3, i % 2, i] for i in range(8)])]
+    rows[3][2], rows[7][2] = Wrong(), Wrong("#N/A")
+    book = write({"Data": rows, "Other": [["A", "B"], [Wrong(), 1]]})
+    assert read(book, "A,B", DESIGN, sheet="Data").n_records == 8
+    message = refused(book, ["A", "C"], sheet="Data")
+    assert "column 'C': 2 cell(s) hold an error of a formula" in message
+    assert "1 cell(s) hold an error" in refused(book, ["A", "B"], sheet="Other")
+
+
+def test_errors_are_found_where_places_are_not_written(tmp_path: Path) -> None:
+    """Cells may leave out where they are, and then follow each other."""
+    body = (
+        '<row><c t="inlineStr"><is><t>A</t></is></c><c t="inlineStr"><is><t>B</t></is></c></row>'
+        '<row><c><v>1</v></c><c t="e"><v>#REF!</v></c></row>'
+    )
+    book = write_xlsx(tmp_path / "book.xlsx", {"Data": []}, extra=body)
+    assert "column 'B': 1 cell(s)" in refused(book, ["A", "B"])
+
+
+def test_a_cell_far_away(tmp_path: Path) -> None:
+    """Room is made for all cells between the first and the last; the process would be killed."""
+    far = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
+    book = write_xlsx(tmp_path / "book.xlsx", {"Data": ROWS}, extra=far)
+    assert "in 1,048,576 rows and 16,384 columns" in refused(book)
+    nowhere = '<row r="9"><c r="B1999999994"><v>1</v></c></row>'
+    book = write_xlsx(tmp_path / "book.xlsx", {"Data": ROWS}, extra=nowhere)
+    assert "cannot be read" in refused(book)
+    empty = '<row r="1048576"><c r="XFD1048576" s="1"/></row>'
+    book = write_xlsx(tmp_path / "book.xlsx", {"Data": ROWS}, extra=empty)
+    assert read(book, "SEX,AGE", DESIGN).n_records == 5
+    far = (
+        '<table:table-row table:number-rows-repeated="1000000"><table:table-cell '
+        'table:number-columns-repeated="16000" office:value-type="float" office:value="1"/>'
+        "</table:table-row>"
+    )
+    assert "cannot be read" in refused(write_ods(tmp_path / "b.ods", {"Data": ROWS}, extra=far))
+
+
+def test_size_once_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = write_xlsx(tmp_path / "book.xlsx", {"Data": ROWS})
+    monkeypatch.setattr(module, "MOST_BYTES", 100)
+    assert "once it is unpacked" in refused(book)
+
+
+def test_damaged_workbooks(write: Write, tmp_path: Path) -> None:
+    book = write({"Data": ROWS})
+    whole = book.read_bytes()
+    book.write_bytes(whole[: len(whole) // 2])
+    assert "cannot be read as a spreadsheet" in refused(book)
+    book.write_bytes(b"PK\x03\x04 and nothing else")
+    assert "cannot be read as a spreadsheet" in refused(book)
+    book.write_bytes(b"\xd0\xcf\x11\xe0 the old format")
+    assert "with a password; save it as .xlsx" in refused(book)
+
+
+def test_without_the_package(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = write({"Data": ROWS})
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    assert "pip install 'unikat[spreadsheet]'" in refused(book)

@@ -1,0 +1,525 @@
+"""One door: Python, command line and studies find the same draws, for every model."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import unikat
+from unikat.cli.main import cli, main
+from unikat.errors import OutputError, SpecError
+from unikat.inference.chains import StopRule
+from unikat.jobs.assess import plan_of
+from unikat.jobs.options import AssessOptions, CompareOptions, EvaluateOptions, options_of
+from unikat.jobs.specify import specify
+from unikat.models.auto import Auto
+from unikat.models.catalogue import MODELS, build_model
+from unikat.provenance import AssessmentSpec
+from unikat.report import results
+from unikat.risk.designs import Population, chain_seed, draw_sample
+
+KEYS = ["age", "sex", "work", "place"]
+SHORT: dict[str, Any] = {"chains": 2, "max_sweeps": 48, "thin": 2, "workers": 1}
+VARIANTS = {
+    **{name: name for name in MODELS},
+    "bootstrap": "loglinear:interval=bootstrap",
+    "auto": "auto:candidates=latent-class,elamir-skinner:evidence_seconds=0.5",
+}
+SCALARS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
+
+
+def people(n: int = 240) -> pd.DataFrame:
+    """Every level is frequent, so that a sample has all levels of the population."""
+    rng = np.random.default_rng(3)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 6, n),
+            "sex": rng.integers(0, 2, n),
+            "work": np.minimum(rng.geometric(0.4, n) - 1, 4),
+            "place": rng.integers(0, 4, n),
+        },
+        index=[f"p{i}" for i in range(n)],
+    )
+
+
+def option(label: str) -> Any:
+    """A model with its options: `auto` has a list among them."""
+    if not label.startswith("auto"):
+        return label
+    return Auto(candidates=("latent-class", "elamir-skinner"), evidence_seconds=0.5)
+
+
+@pytest.mark.parametrize("label", VARIANTS.values(), ids=VARIANTS.keys())
+def test_every_way_in_finds_the_same_draws(label: str, tmp_path: Path) -> None:
+    population = people(1200)
+    everybody = Population.of(
+        unikat.read(population, KEYS, unikat.Design(population_size=1200)).tabulate()
+    )
+    drawn = draw_sample(everybody, 200, 1, seed=5)
+    assert drawn is not None
+    codes = drawn.table.cells[drawn.table.record_cell]
+    sample = pd.DataFrame(
+        {
+            key.name: [key.levels[code] for code in codes[:, j]]
+            for j, key in enumerate(drawn.table.keys)
+        }
+    )
+    assert all(sample[name].nunique() == population[name].nunique() for name in KEYS)
+    seed = chain_seed(5, 200, 1)
+
+    door = unikat.assess(
+        sample, keys=KEYS, population_size=1200, model=option(label), seed=seed, **SHORT
+    )
+    sample.to_csv(tmp_path / "sample.csv", index=False)
+    command = ["assess", str(tmp_path / "sample.csv"), "--keys", ",".join(KEYS), "--seed",
+               str(seed), "--population-size", "1,200", "--out", str(tmp_path / "out")]  # fmt: skip
+    for name, value in SHORT.items():
+        command += [f"--{name.replace('_', '-')}", str(value)]
+    if label.startswith("auto"):
+        command += ["--set", 'candidates=["latent-class", "elamir-skinner"]',
+                    "--set", "evidence_seconds=0.5"]  # fmt: skip
+    else:
+        command += ["--model", label]
+    assert main([*command, "--quiet", "--allow-unconverged"]) == 0
+    shell = unikat.load(tmp_path / "out")
+    asked = door.spec.model
+    steps = unikat.fit(
+        build_model(asked.name, asked.options),
+        drawn.table,
+        seed=seed,
+        plan=plan_of(door.spec.sampling),
+    )
+    study = unikat.evaluate(
+        population, keys=KEYS, n=200, repeats=1, seed=5, models=[option(label)], **SHORT
+    )
+
+    assert door.draws is not None
+    assert shell.draws is not None
+    assert steps.draws is not None
+    for name in SCALARS:
+        here = door.draws["posterior"][name].to_numpy()
+        np.testing.assert_array_equal(here, shell.draws["posterior"][name].to_numpy())
+        np.testing.assert_array_equal(here, steps.draws.retained(name))
+        (row,) = study.table.to_dict("records")
+        assert pd.isna(row["error"])
+        for part in ("mean", "lower", "upper"):
+            assert row[f"{name}_{part}"] == getattr(getattr(door, name), part)
+    same = [name for name in door.records.columns if name != "row"]
+    pd.testing.assert_frame_equal(door.records[same], shell.records[same])
+
+
+def test_compare_finds_the_draws_of_assess() -> None:
+    sample, models = people(), ["latent-class", "loglinear:interval=bootstrap"]
+    common: dict[str, Any] = {"keys": KEYS, "population_size": 3000, **SHORT}
+    compared = unikat.compare(sample, models=models, **common)
+    for row in compared.table.to_dict("records"):
+        alone = unikat.assess(sample, model=row["model"], **common)
+        assert row["tau1_mean"] == alone.tau1.mean
+        assert (row["tau2_lower"], row["tau2_upper"]) == alone.tau2.interval
+
+
+# --- options -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("assess", AssessOptions), ("compare", CompareOptions), ("evaluate", EvaluateOptions)],
+)
+def test_command_line_and_python_have_the_same_options(name: str, kind: Any) -> None:
+    defined = {one.name for one in options_of(kind)}
+    of_command = {parameter.name for parameter in cli.commands[name].params}
+    only_there = {"source", "allow_unconverged", "as_json", "quiet", "out", "resume", "overwrite"}
+    assert of_command - only_there == defined
+    function = getattr(unikat, name)
+    parameters = inspect.signature(function).parameters
+    assert set(parameters) == defined | {"data", "out", "resume", "overwrite", "progress"}
+    # Type checkers see the same.
+    (options,) = [
+        hint
+        for hint in typing.get_type_hints(function, include_extras=True).values()
+        if typing.get_origin(hint) is typing.Unpack
+    ]
+    assert typing.get_args(options) == (kind,)
+    for one in defined:
+        assert f"\n{one}\n    " in function.__doc__
+
+
+def test_defaults_are_those_of_the_specification() -> None:
+    parameters = inspect.signature(unikat.assess).parameters
+    assert parameters["chains"].default == 4
+    assert parameters["level"].default == 0.95
+    shown = {one.name: one.option.default for one in options_of(AssessOptions)}
+    assert shown["max_sweeps"] == str(StopRule().max_sweeps)
+    assert shown["model"] == AssessmentSpec().model.name
+    assert shown["zeros_conflict"] == "stop"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"chain": 2}, ["no option 'chain'", "'chains'"]),
+        ({"chains": 0, "level": 2}, ["in 2 places", "chains is 0", "level is 2"]),
+        ({"population_size": "36.970"}, ["population_size", "thousands"]),
+        ({"population_size": float("nan")}, ["population_size"]),
+        ({"model": 3}, ["neither a name", "int"]),
+        ({"zeros_conflict": "drop"}, ["no rules"]),
+        ({"resume": True}, ["resume and overwrite need the folder"]),
+        ({"weights": [1.0, 2.0]}, ["weights"]),
+    ],
+)
+def test_wrong_options_are_one_message(options: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(SpecError) as caught:
+        unikat.assess(people(), **{"keys": KEYS, "population_size": 3000, **options})
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_options_mean_the_same_in_every_form(tmp_path: Path) -> None:
+    rules = tmp_path / "zeros.toml"
+    rules.write_text("rules = ['age == 0 and work == 1']\n")
+    (tmp_path / "sizes.csv").write_text("place,units\n0,100\n1,200\n")
+    (tmp_path / "book.json").write_text('{"age": {"levels": [0, 1]}}')
+    forms: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"keys": "age, sex"}, {"keys": ["age", "sex"]}),
+        ({"population_size": "1,200"}, {"population_size": 1200}),
+        ({"model": "gom:components=3"}, {"model": "gom", "set": {"components": 3}}),
+        ({"set": ["alpha=1.5"], "model": "hdp"}, {"set": {"alpha": 1.5}, "model": "hdp"}),
+        ({"missing_values": "8,9"}, {"missing_values": ["8", "9"]}),
+        ({"sensitive": "a,b"}, {"sensitive": ["a", "b"]}),
+        ({"level": "90%"}, {"level": 0.9}),
+        ({"max_sweeps": "1e3"}, {"max_sweeps": 1000}),
+        (
+            {"strata": "place", "stratum_sizes": tmp_path / "sizes.csv"},
+            {"strata": "place", "stratum_sizes": {"0": 100, "1": 200}},
+        ),
+        ({"zeros": rules}, {"zeros": ["age == 0 and work == 1"]}),
+        ({"zeros": str(rules), "zeros_conflict": "drop"},
+         {"zeros": {"rules": ["age == 0 and work == 1"], "on_conflict": "drop"}}),
+    ]  # fmt: skip
+    for one, other in forms:
+        specs = [specify(AssessmentSpec, AssessOptions, people(), form)[0] for form in (one, other)]
+        # The rules know the file in which they stand; that is no part of what is asked.
+        assert specs[0].model_dump() == specs[1].model_dump()
+
+
+# --- the answer --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def answer() -> unikat.Assessment:
+    return unikat.assess(people(), keys=KEYS, population_size=3000, model="latent-class", **SHORT)
+
+
+def test_the_answer_is_short(answer: unikat.Assessment) -> None:
+    lines = repr(answer).splitlines()
+    assert len(lines) == 5
+    assert max(map(len, lines)) < 120
+    assert "240 records, 4 keys" in lines[0]
+    assert "population 3,000" in lines[0]
+    assert f"({answer.tau1.lower:.0f} to {answer.tau1.upper:.0f})" in lines[1]
+    for value in (answer.estimate, answer.estimate.table, answer.estimate.draws):  # type: ignore[union-attr]
+        assert len(repr(value)) < 1500
+
+
+def test_a_notebook_gets_headline_interval_and_figure(answer: unikat.Assessment) -> None:
+    shown = answer._repr_html_()
+    assert f"between {answer.tau1.lower:.0f} and {answer.tau1.upper:.0f}" in shown
+    assert "<svg" in shown
+    assert "<script" not in shown
+    assert "http://" not in shown.replace("http://www.w3.org/2000/svg", "")
+    for name in ("tau1", "tau2", "keys", "records", "chains"):
+        figure = getattr(answer.plot, name)()
+        assert figure._repr_html_().count("<svg") >= 1
+
+
+def kinds() -> dict[str, Any]:
+    frame = people().reset_index(drop=True)
+    return {
+        "polars": pl.from_pandas(frame),
+        "lazy": pl.from_pandas(frame).lazy(),
+        "pyarrow": pa.Table.from_pandas(frame, preserve_index=False),
+        "duckdb": duckdb.from_df(frame),
+    }
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pyarrow", "duckdb"])
+def test_records_come_as_what_was_given(kind: str, answer: unikat.Assessment) -> None:
+    given = kinds()[kind]
+    found = unikat.assess(
+        given, keys=KEYS, population_size=3000, model="latent-class", **SHORT
+    ).records
+    assert type(found) is type(given)
+    if kind == "lazy":
+        found = found.collect()
+    values = found.fetchnumpy()["r2"] if kind == "duckdb" else np.asarray(found["r2"])
+    np.testing.assert_array_equal(values, answer.records["r2"])
+
+
+def test_records_keep_the_index(answer: unikat.Assessment, tmp_path: Path) -> None:
+    assert list(answer.records.index) == list(people().index)
+    assert people().join(answer.records).shape == (240, 4 + len(answer.records.columns))
+    people().to_csv(tmp_path / "people.csv", index=False)
+    of_file = unikat.assess(
+        tmp_path / "people.csv", keys=KEYS, population_size=3000, model="latent-class", **SHORT
+    )
+    assert isinstance(of_file.records, pd.DataFrame)
+    np.testing.assert_array_equal(of_file.records["r1"], answer.records["r1"])
+
+
+def test_saved_is_loaded(answer: unikat.Assessment, tmp_path: Path) -> None:
+    folder = answer.save(tmp_path / "saved")
+    files = {*results.FILES, ".unikat"} - {results.REGISTRY}
+    assert {path.name for path in folder.iterdir()} == files
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
+    back = unikat.load(folder)
+    assert back.result == answer.result
+    assert repr(back) == repr(answer)
+    pd.testing.assert_frame_equal(
+        back.records, answer.records.reset_index(drop=True), check_categorical=False
+    )
+    assert back.draws is not None
+    assert answer.draws is not None
+    assert back.draws["posterior"].equals(answer.draws["posterior"])
+    assert back.to_html() == answer.to_html()
+    with pytest.raises(OutputError, match="already holds a run"):
+        answer.save(folder)
+    answer.save(folder, overwrite=True)
+    copy = back.save(tmp_path / "copy")
+    assert unikat.load(copy).result == answer.result
+    assert pq.read_table(copy / "records.parquet").num_rows == 240
+
+
+def test_nothing_is_written_unless_asked(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    unikat.assess(people(), keys=KEYS, population_size=3000, model="loglinear", **SHORT)
+    unikat.compare(people(), keys=KEYS, population_size=3000, models="loglinear", **SHORT)
+    unikat.evaluate(people(), keys=KEYS, n=50, repeats=1, models="loglinear", **SHORT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_comparison_and_an_evaluation_are_saved(tmp_path: Path) -> None:
+    compared = unikat.compare(
+        people(), keys=KEYS, population_size=3000, models="loglinear,latent-class", **SHORT
+    )
+    assert repr(compared).startswith("Comparison of loglinear, latent-class")
+    assert "<table" in compared._repr_html_()
+    folder = compared.save(tmp_path / "compared")
+    assert (folder / "comparison.html").read_text() == compared.to_html()
+    evaluated = unikat.evaluate(people(), keys=KEYS, n=50, repeats=2, models="loglinear", **SHORT)
+    assert "loglinear, n 50: bias of τ1" in repr(evaluated)
+    folder = evaluated.save(tmp_path / "evaluated")
+    assert pq.read_table(folder / "evaluation.parquet").num_rows == 2
+    with pytest.raises(OutputError, match="already holds"):
+        evaluated.save(folder)
+
+
+# --- the first answer --------------------------------------------------------
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
+    """Interrupt the nth call of `sample` in a comparison."""
+    from unikat.risk import compare
+
+    real, calls = compare.sample, 0
+
+    def sample(*args: Any, **how: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == nth:
+            raise KeyboardInterrupt
+        return real(*args, **how)
+
+    monkeypatch.setattr(compare, "sample", sample)
+
+
+AUTO: dict[str, Any] = {
+    "keys": KEYS,
+    "population_size": 3000,
+    "set": {"candidates": ["latent-class", "elamir-skinner"], "evidence_seconds": 0.5},
+    **SHORT,
+}
+
+
+def test_the_first_answer_is_kept_on_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 2)  # the fit to the records kept, of the first candidate
+        first = unikat.assess(people(), out=tmp_path / "out", **AUTO)
+    assert first.result.stage == "preliminary"
+    assert "PRELIMINARY" in repr(first)
+    assert first.warnings[0].startswith("This is the first answer")
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    written = (tmp_path / "out" / "result.json").read_text()
+    assert '"stage": "preliminary"' in written
+    with pytest.raises(OutputError, match="does not hold a complete run"):
+        unikat.load(tmp_path / "out")
+    with pytest.raises(OutputError, match="unfinished run"):
+        unikat.assess(people(), out=tmp_path / "out", **AUTO)
+    final = unikat.assess(people(), out=tmp_path / "out", resume=True, **AUTO)
+    assert final.result.stage == "final"
+    assert unikat.load(tmp_path / "out").result.stage == "final"
+    alone = unikat.assess(people(), **AUTO)
+    assert alone.tau1 == final.tau1
+
+
+def test_ctrl_c_before_any_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt_at(monkeypatch, 1)
+    with pytest.raises(KeyboardInterrupt):
+        unikat.assess(people(), out=tmp_path / "out", **AUTO)
+    assert not (tmp_path / "out").exists()
+
+
+def test_complete_results_stay_until_the_new_ones_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    old = unikat.assess(people(), out=out, keys=KEYS, population_size=3000, model="loglinear")
+    interrupt_at(monkeypatch, 2)
+    unikat.assess(people(), out=out, overwrite=True, **AUTO)
+    assert unikat.load(out).result == old.result
+
+
+# --- what a reader found -----------------------------------------------------
+
+
+def test_records_are_those_of_the_frame_that_was_passed() -> None:
+    frame = people()
+    result = unikat.assess(
+        frame, keys=KEYS, population_size=3000, model="loglinear", chains=2, max_sweeps=48
+    )
+    # What becomes of the frame later is no matter.
+    frame.index = frame.index[::-1]
+    del frame["age"]
+    assert list(result.records.index) == list(people().index)
+    assert len(result.records) == 240
+
+
+def test_a_preliminary_answer_is_not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt_at(monkeypatch, 2)
+    first = unikat.assess(people(), **(AUTO | {"max_sweeps": 20_000, "thin": None}))
+    assert first.result.stage == "preliminary"
+    assert not first.converged
+    assert "Preliminary" in first._repr_html_()
+
+
+def test_an_interrupted_overwrite_shows_its_own_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    people().to_csv(tmp_path / "people.csv", index=False)
+    out = tmp_path / "out"
+    run = ["assess", str(tmp_path / "people.csv"), "--keys", ",".join(KEYS), "--population-size",
+           "3000", "--chains", "2", "--max-sweeps", "48", "--workers", "1", "--out", str(out),
+           "--quiet", "--json"]  # fmt: skip
+    assert main([*run, "--model", "loglinear", "--allow-unconverged"]) == 0
+    capsys.readouterr()
+    interrupt_at(monkeypatch, 2)
+    asked = ["--set", 'candidates=["latent-class"]', "--set", "evidence_seconds=0.5"]
+    assert main([*run, *asked, "--overwrite"]) == 2
+    told = capsys.readouterr()
+    assert '"stage": "preliminary"' in told.out
+    assert "preliminary" in told.err
+    assert unikat.load(out).result.model == "loglinear"
+
+
+def test_the_order_of_options_is_no_matter() -> None:
+    one, other = (
+        specify(AssessmentSpec, AssessOptions, people(), dict(options))[0].model.options
+        for options in (
+            [("set", {"components": 5}), ("model", "gom:components=30")],
+            [("model", "gom:components=30"), ("set", {"components": 5})],
+        )
+    )
+    assert one == other == {"components": 5}
+    of_model = specify(
+        AssessmentSpec, AssessOptions, people(), {"set": {"components": 5}, "model": unikat.GoM()}
+    )
+    assert of_model[0].model.options == {"components": 5}
+
+
+def test_an_assessment_is_repeated_with_another_model(
+    answer: unikat.Assessment, tmp_path: Path
+) -> None:
+    """Its specification holds all options of the model before."""
+    people().to_csv(tmp_path / "people.csv", index=False)
+    options: dict[str, Any] = {"keys": KEYS, "population_size": 3000, "out": tmp_path / "one"}
+    unikat.assess(tmp_path / "people.csv", model="loglinear", **options)
+    again = unikat.assess(tmp_path / "one" / "assessment.toml", model="latent-class", **SHORT)
+    assert again.result.model == "latent-class"
+    # A copy in another folder still knows where the data are.
+    copy = unikat.load(tmp_path / "one").save(tmp_path / "deep" / "er" / "copy")
+    back = unikat.load(copy)
+    assert back.spec.data.path == tmp_path / "people.csv"
+    assert unikat.assess(copy / "assessment.toml").tau1 == back.tau1
+
+
+def test_what_was_loaded_is_not_mixed_with_what_came_after(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"keys": KEYS, "population_size": 3000, "model": "loglinear"}
+    unikat.assess(people(), out=tmp_path / "out", **options)
+    first = unikat.load(tmp_path / "out")
+    unikat.assess(people(100), out=tmp_path / "out", overwrite=True, **options)
+    with pytest.raises(OutputError, match="changed or replaced"):
+        _ = first.records
+    with pytest.raises(OutputError, match="changed or replaced"):
+        first.save(tmp_path / "copy")
+    assert not (tmp_path / "copy" / "result.json").exists()
+
+
+def test_an_interrupt_while_writing_says_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    options: dict[str, Any] = {"keys": KEYS, "population_size": 3000, "model": "latent-class"}
+    with monkeypatch.context() as patch:
+        patch.setattr(results.Findings, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt, match="continue with --resume"):
+            unikat.assess(people(), out=tmp_path / "out", **options, **SHORT)
+    resumed = unikat.assess(people(), out=tmp_path / "out", resume=True, **options, **SHORT)
+    assert resumed.tau1 == unikat.assess(people(), **options, **SHORT).tau1
+
+
+def test_values_of_numpy_and_pandas_are_values() -> None:
+    frame = people()
+    forms: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"strata": "place", "stratum_sizes": {0: 100, 1: 200}},
+         {"strata": "place", "stratum_sizes": {"0": 100, "1": 200}}),
+        ({"strata": "place", "stratum_sizes": pd.Series({0: 100, 1: 200})},
+         {"strata": "place", "stratum_sizes": {"0": 100, "1": 200}}),
+        ({"missing_values": 9}, {"missing_values": [9]}),
+        ({"model": "gom", "set": {"components": np.int64(3)}}, {"model": "gom:components=3"}),
+        ({"keys": pd.Index(["age", "sex"])}, {"keys": ["age", "sex"]}),
+        ({"codebook": {"age": {"levels": frame["age"].unique()}}},
+         {"codebook": {"age": {"levels": frame["age"].unique().tolist()}}}),
+    ]  # fmt: skip
+    for one, other in forms:
+        specs = [specify(AssessmentSpec, AssessOptions, frame, form)[0] for form in (one, other)]
+        assert specs[0].model_dump() == specs[1].model_dump()
+    labels = unikat.compare(
+        frame, keys=KEYS, population_size=3000, models=[unikat.HDP(), unikat.Superpopulation1()],
+        **SHORT,
+    ).table["model"]  # fmt: skip
+    assert list(labels) == ["hdp", "superpopulation-1"]
+
+
+def test_a_registry_may_be_a_frame(tmp_path: Path) -> None:
+    registry = people(80).reset_index(drop=True)
+    options: dict[str, Any] = {"keys": KEYS, "population_size": 3000, "model": "latent-class"}
+    found = unikat.assess(people(), registry=registry, **options, **SHORT)
+    assert len(found.registry_records) == 80
+    folder = found.save(tmp_path / "out")
+    back = unikat.load(folder)
+    pd.testing.assert_frame_equal(back.registry_records, found.registry_records)
+    with pytest.raises(unikat.DataError, match=r"under \[registry\]|under \[data\]"):
+        unikat.assess(folder / "assessment.toml")

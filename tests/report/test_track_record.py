@@ -1,0 +1,231 @@
+"""The table of trials agrees with docs/accuracy.md, and each model is told its own figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from report.estimates import estimate, provenance, spec
+from unikat.models.catalogue import MODELS, build_model
+from unikat.report import limits
+from unikat.report.summary import Result, summarise
+from unikat.report.track_record import TRIALS, Trials, of_label, of_result, track_record
+
+ROOT = Path(__file__).parents[2]
+DOCS = "\n" + (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8").replace("−", "-")
+Numbers = tuple[int, int, float, float, float]
+"""Samples, held, mean error, lowest, highest."""
+
+
+def tables(section: str) -> list[list[dict[str, list[str]]]]:
+    """The tables of a section, each a list of rows: cells by the title of their column."""
+    text = DOCS.partition(f"\n{section}\n")[2]
+    text = re.split(r"\n## ", text)[0]
+    found, rows, head = [], [], None
+    for line in [*text.splitlines(), ""]:
+        if not line.startswith("|"):
+            if rows:
+                found.append(rows)
+            rows, head = [], None
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if head is None:
+            head = cells
+        elif not set(line) <= set("|- "):
+            row: dict[str, list[str]] = {}
+            for title, cell in zip(head, cells, strict=True):
+                row.setdefault(title.strip("`"), []).append(cell)
+            rows.append(row)
+    return found
+
+
+def percent(text: str) -> float:
+    return float(text.rstrip("%")) / 100
+
+
+def learned(name: str) -> Numbers:
+    """The first tables: all samples together, and where the intervals held."""
+    row = next(row for row in tables("# Accuracy on real populations")[0] if row["model"] == [name])
+    low, high = row["90% of errors"][0].split(" to ")
+    by_size = [one[name][0] for one in tables("# Accuracy on real populations")[1]]
+    held = sum(int(re.search(r"(\d+)/10", cell)[1]) for cell in by_size)  # type: ignore[index]
+    samples = int(row["fits"][0])
+    assert f"{100 * held / samples:.0f}%" == row["held"][0]
+    return samples, held, percent(row["τ1: bias"][0]), percent(low), percent(high)
+
+
+def of_auto() -> Numbers:
+    rows = tables("## The default, `auto`")[0]
+    held = [row["held"][0].split("/") for row in rows]
+    errors = [percent(row["bias"][0]) for row in rows]
+    said = re.search(r"Over all (\d+) samples.*?mean error of τ1 is ([+-][\d.]+%)", DOCS, re.S)
+    assert said is not None
+    samples = sum(int(n) for _, n in held)
+    assert int(said[1]) == samples
+    return samples, sum(int(k) for k, _ in held), percent(said[2]), min(errors), max(errors)
+
+
+def by_size(section: str, title: str) -> Numbers:
+    """Tables with cells such as "-43% 0/5"; the first column of a name is that of τ1."""
+    cells = [row[title][0].split() for row in tables(section)[0]]
+    errors = [percent(error) for error, _ in cells]
+    held = [[int(part) for part in share.split("/")] for _, share in cells]
+    return (
+        sum(n for _, n in held), sum(k for k, _ in held), mean(errors), min(errors), max(errors)
+    )  # fmt: skip
+
+
+def dense(name: str) -> Numbers:
+    """Paper 3's kind of table: the summaries of both sizes, relative to the true means."""
+    section = "## Mixed effects on paper 3's kind of table"
+    found = tables(section)
+    truth = [[int(n) for n in row["τ1"][0].split(" (")[0].split(", ")]
+             for row in found[0] if row[""][0].startswith("here")]  # fmt: skip
+    summaries = [table for table in found if "error" in table[0] and "RMSE" in table[0]]
+    errors, held, samples = [], 0, 0
+    for table, true in zip(summaries, truth, strict=True):
+        row = next(row for row in table if row["model"] == [name])
+        errors.append(float(row["error"][0]) / mean(true))
+        k, n = row["held"][0].split("/")
+        held, samples = held + int(k), samples + int(n)
+    return samples, held, mean(errors), min(errors), max(errors)
+
+
+def unequal(name: str) -> Numbers:
+    """Samples with unequal chances: small and large states together, ten samples of each."""
+    errors, held, samples = [], 0, 0
+    for table in tables("## Unequal chances")[:2]:
+        row = next(row for row in table if row["model"] == [name])
+        parts = [row[f"τ1, {size}"][0].strip("*") for size in ("small states", "large")]
+        told = [[float(n) for n in re.findall(r"[\d.]+", part)] for part in parts]
+        errors.append(sum(one for one, _ in told) / sum(true for _, true in told) - 1.0)
+        held, samples = held + int(row["τ1 held"][0].split()[0]), samples + 10
+    return samples, held, mean(errors), min(errors), max(errors)
+
+
+LOG_LINEAR, COMBINATIONS = "## Log-linear models", "## Models of combinations"
+_PRIORS, _PAPER = "with the fixed priors of the papers", "with the hyperparameters of the paper"
+_DEFAULT = "with the default options"
+SOURCES: dict[tuple[str, str, bool], Callable[[], Numbers]] = {
+    ("auto", _DEFAULT, False): of_auto,
+    **{
+        (name, label, False): lambda name=name, kind=kind: learned(f"{name}, {kind}")  # type: ignore[misc]
+        for name in ("latent-class", "hdp", "gom")
+        for label, kind in ((_DEFAULT, "learned"), (_PRIORS, "paper"))
+    },
+    ("loglinear", _DEFAULT, False): lambda: by_size(LOG_LINEAR, "loglinear` (two-way)"),
+    ("loglinear", "with terms=select", False): lambda: by_size(
+        LOG_LINEAR, "loglinear:terms=select"
+    ),
+    **{
+        (name, _DEFAULT, False): lambda name=name: by_size(LOG_LINEAR, name)  # type: ignore[misc]
+        for name in ("skinner-holmes", "elamir-skinner")
+    },
+    **{
+        (name, _DEFAULT, False): lambda name=name: by_size(COMBINATIONS, name)  # type: ignore[misc]
+        for name in ("individual-risk", "superpopulation-1", "superpopulation-2")
+    },
+    **{
+        (name, _PAPER, False): lambda name=name: unequal(f"`{name}`, elicited")  # type: ignore[misc]
+        for name in ("superpopulation-1", "superpopulation-2")
+    },
+    **{
+        (name, label, True): lambda row=row: dense(row)  # type: ignore[misc]
+        for name, label, row in (
+            ("latent-class", _DEFAULT, "latent-class"),
+            ("hdp", _DEFAULT, "hdp"),
+            ("loglinear", _DEFAULT, "log-linear II"),
+            ("loglinear", "with terms=select", "log-linear selected"),
+            ("loglinear", "with terms=independence", "log-linear I"),
+            ("skinner-holmes", _DEFAULT, "Skinner-Holmes I"),
+            ("elamir-skinner", _DEFAULT, "Elamir-Skinner I"),
+            ("mixed-effects", _DEFAULT, "NP ZM & I"),
+            ("mixed-effects", "with random=none and fixed=two-way", "P & II"),
+            ("mixed-effects", "with random=none", "P & I"),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("trials", TRIALS, ids=lambda one: f"{one.model}, {one.label}, {one.dense}")
+def test_the_table_is_that_of_the_documentation(trials: Trials) -> None:
+    samples, held, error, lowest, highest = SOURCES[trials.model, trials.label, trials.dense]()
+    assert (trials.samples, trials.held) == (samples, held)
+    # To the rounding of the table here, in tenths of a percent.
+    ours = (trials.error, trials.lowest, trials.highest)
+    assert ours == pytest.approx((error, lowest, highest), abs=0.00051)
+
+
+def test_every_row_has_a_source_and_options_that_the_model_takes() -> None:
+    assert len(SOURCES) == len(TRIALS)
+    for trials in TRIALS:
+        build_model(trials.model, trials.options)
+        found = track_record(trials.model, trials.options, dense=trials.dense)
+        assert found.trials is trials
+        assert found.same_options
+
+
+def result(**changes: Any) -> Result:
+    return replace(summarise(estimate(), spec(), provenance()), **changes)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_model_is_told_its_own_figures(name: str) -> None:
+    """No model quotes another one; of one without trials it is said that there are none."""
+    facts = result(model=name, model_options={})
+    said = dict(limits.limits(facts))["The answer depends on the model"]
+    record = of_result(facts)
+    assert record.trials is not None
+    own = f"{record.trials.held} of the {record.trials.samples} samples"
+    assert own in said
+    assert f"τ1 by {name} " in said
+    for other in MODELS:
+        assert other == name or f"τ1 by {other} " not in said
+
+
+def test_other_options_than_those_tried_are_told() -> None:
+    said = track_record("gom", {"components": 3}, dense=False).sentence
+    assert said.startswith("There are no trials of gom with these options. In trials on 140 ")
+    assert "with the default options" in said
+    said = track_record("mixed-effects", {}, dense=False).sentence
+    assert "no trials of mixed-effects on files with fewer records than combinations" in said
+    # Without its own error `auto` is the model that it chose.
+    facts = result(model="auto", model_options={"calibrate": False}, fit={"chosen": "gom"})
+    assert of_result(facts).model == "gom"
+    assert of_result(replace(facts, uncertainty="calibrated")).model == "auto"
+
+
+def test_files_with_more_records_than_combinations_are_told_of_such_files() -> None:
+    sparse = result(model="loglinear", model_options={})
+    assert sparse.sample.n_combinations == 18 * 2 * 9 * 12 * 4
+    assert of_label("loglinear", sparse.sample).doubted
+    dense_sample = replace(sparse.sample, n_combinations=3000.0)
+    assert not of_label("loglinear", dense_sample).doubted
+    # Dense tables acquit no options of a model that fails where cells are sparse.
+    independence = "loglinear:terms=independence"
+    assert of_label(independence, sparse.sample).doubted
+    assert " with its default options " in of_label(independence, sparse.sample).warning
+    assert not of_label(independence, dense_sample).doubted
+    # It was not in the trials with dense tables.
+    found = of_label("individual-risk", dense_sample)
+    assert found.doubted
+    assert not found.same_density
+    assert "on other files" in found.warning
+
+
+def test_who_is_doubted_is_decided_by_the_trials() -> None:
+    for trials in TRIALS:
+        found = track_record(trials.model, trials.options, dense=trials.dense)
+        assert found.doubted == (trials.held / trials.samples <= 0.5)
+        assert bool(found.warning) == found.doubted
+    doubted = {one for one in MODELS if track_record(one, {}, dense=False).doubted}
+    assert doubted == {
+        "loglinear", "skinner-holmes", "elamir-skinner", "individual-risk", "superpopulation-1",
+        "superpopulation-2",
+    }  # fmt: skip
