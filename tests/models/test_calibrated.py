@@ -22,8 +22,8 @@ from unikat.models.auto import Auto
 from unikat.models.base import CHAINS, Facts, Stream, Uncertainty
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.models.latent_class import LatentClass
-from unikat.risk.bootstrap import observer_for
 from unikat.risk.measures import RiskMeasures
+from unikat.risk.observe import observer_for
 
 HERE = Workers(n_workers=1, n_threads=1)
 NONE = int(np.argmin(np.abs(SHIFTS)))

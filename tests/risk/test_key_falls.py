@@ -18,10 +18,10 @@ from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.models.catalogue import MODELS, build_model
 from unikat.models.latent_class import LatentClass
 from unikat.models.superpopulation import Superpopulation1, Superpopulation2
-from unikat.risk.bootstrap import observer_for
 from unikat.risk.estimate import _record_risk
 from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
+from unikat.risk.observe import observer_for
 
 from .toy_model import Toy, ToyState
 
