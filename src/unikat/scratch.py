@@ -33,15 +33,15 @@ _swept: set[tuple[int, Path]] = set()
 class Scratch:
     """A temporary folder; made when this is."""
 
-    def __init__(self) -> None:
-        """Make it, where TMPDIR says.
+    def __init__(self, root: Path | None = None) -> None:
+        """Make it in a folder, by default where TMPDIR says.
 
         Raises
         ------
         OutputError
             If it cannot be made.
         """
-        root = temporary_root()
+        root = temporary_root() if root is None else root
         if (os.getpid(), root) not in _swept:
             _swept.add((os.getpid(), root))
             sweep(root)

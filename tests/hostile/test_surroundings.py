@@ -117,6 +117,21 @@ def test_a_name_with_accents_is_read_in_the_c_locale(here: Path) -> None:
     clean(here, done, code=0)
 
 
+def test_workers_start_where_the_path_of_temporary_files_is_long(here: Path) -> None:
+    """A socket's path has at most 107 bytes; clusters give every job a long TMPDIR."""
+    long = here / ("job-" + "0" * 90)
+    long.mkdir()
+    study = ["--n", "60", "--repeats", "2", "--models", "hdp", "--max-sweeps", "20"]
+    done = run(
+        here,
+        ["evaluate", "people.csv", *KEYS, *study, "--workers", "2", "--out", "out"],
+        TMPDIR=str(long),
+    )
+    assert done.returncode in {0, 2}, done.stderr
+    assert (here / "out" / "evaluation.html").is_file()
+    assert list(long.iterdir()) == []
+
+
 def few_files_and_workers(here: Path) -> subprocess.CompletedProcess[str]:
     study = ["--n", "60", "--repeats", "2", "--models", "hdp", "--max-sweeps", "20"]
     arguments = ["evaluate", "people.csv", *KEYS, *study, "--workers", "2", "--out", "out"]

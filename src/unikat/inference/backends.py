@@ -1,39 +1,31 @@
 """Where segments run: in this process, in local worker processes, or on an executor of the user.
 
-The local pool is started with `forkserver` (or `spawn`), never `fork`: a forked process dies in
-Numba's thread pool. Its workers are given the job once, when they start; they ignore Ctrl-C, stop
-between two sweeps when the parent says so, and end when the parent is gone, however it ended.
+Worker processes (see :mod:`unikat.inference.processes`) are given the job once, when they start,
+and stop between two sweeps when the parent says so.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
-import multiprocessing
 import os
 import pickle
-import signal
 import sys
 import threading
-import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import (
     BrokenExecutor,
     Executor,
     Future,
-    ProcessPoolExecutor,
     ThreadPoolExecutor,
 )
 from concurrent.futures import wait as wait_futures
 from dataclasses import dataclass, replace
-from multiprocessing import resource_tracker
-from multiprocessing.connection import wait
-from typing import Any, Protocol
+from typing import Protocol
 
 from unikat.errors import SpecError, UnikatError, shown
+from unikat.inference.processes import WorkerPool, available_cores
 from unikat.inference.segments import Job, Segment, SegmentResult, run_segment
 from unikat.interrupts import NAME
-from unikat.scratch import Scratch
 
 PATIENCE = 1.0
 """Seconds for which sweeps that still run are waited for, once their results are not wanted."""
@@ -81,13 +73,6 @@ class Backend(Protocol):
         ...
 
 
-def available_cores() -> int:
-    """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @contextlib.contextmanager
 def open_backend(job: Job, workers: Workers, n_chains: int, sweep_cost: float) -> Iterator[Backend]:
     """Start what `workers` asks for, and end what was started here, and nothing else."""
@@ -99,11 +84,11 @@ def open_backend(job: Job, workers: Workers, n_chains: int, sweep_cost: float) -
     n_workers = 1 if tiny else min(workers.n_workers or cores, n_chains)
     n_threads = workers.n_threads or max(1, cores // n_workers)
     luggage = None if n_workers == 1 else _pack(job)
-    local: _InProcess | _Pool
+    local: _InProcess | _Processes
     if luggage is None:
         local = _InProcess(job, workers.n_threads or cores)
     else:
-        local = _Pool(luggage, _own_modules(job), n_workers, n_threads)
+        local = _Processes(luggage, _own_modules(job), n_workers, n_threads)
     try:
         yield local
     finally:
@@ -147,13 +132,13 @@ class _InProcess:
     def __init__(self, job: Job, n_threads: int) -> None:
         self._job = job
         self._stop = threading.Event()
-        self.executor: Executor = ThreadPoolExecutor(1, thread_name_prefix=f"{NAME}-chains")
+        self._executor: Executor = ThreadPoolExecutor(1, thread_name_prefix=f"{NAME}-chains")
         self._last: Future[SegmentResult] | None = None
         self.n_threads = n_threads
 
     def submit(self, segment: Segment) -> Future[SegmentResult]:
         segment = replace(segment, job=self._job)
-        self._last = self.executor.submit(run_segment, segment, self._stop.is_set)
+        self._last = self._executor.submit(run_segment, segment, self._stop.is_set)
         return self._last
 
     def abandon(self) -> None:
@@ -161,7 +146,7 @@ class _InProcess:
 
     def close(self) -> None:
         """End the thread; one that is in a long sweep ends after it."""
-        self.executor.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False, cancel_futures=True)
         if self._last is not None:
             wait_futures([self._last], timeout=PATIENCE)
 
@@ -185,28 +170,19 @@ _GUARD = (
 _MAIN = b"__main__"
 
 
-class _Pool:
+class _Processes:
     """Worker processes on this machine."""
 
     def __init__(self, luggage: bytes, modules: list[str], n_workers: int, n_threads: int) -> None:
-        method = "forkserver" if sys.platform == "linux" else "spawn"
-        context = multiprocessing.get_context(method)
-        if method == "forkserver":
-            # Imported once and inherited by all workers. Without this the server would import the
-            # user's script.
-            context.set_forkserver_preload(modules)
-        # A bare byte in shared memory: an event has a lock, and a worker killed while it holds the
-        # lock would block all others for ever.
-        self._stop = context.RawValue("b", 0)
         self._needs_main = _MAIN in luggage
         self.n_threads = n_threads
-        self.executor: Executor = ProcessPoolExecutor(
-            n_workers, mp_context=context, initializer=_start_worker, initargs=(luggage, self._stop)
+        self._pool = WorkerPool(
+            _run_segment, luggage, n_workers, preload=modules, imports_main=self._needs_main
         )
         # Started now, so that the workers import while the parent compiles.
         try:
             for _ in range(n_workers):
-                self._submit(os.getpid)
+                self._pool.start_one()
         except BrokenExecutor as error:
             raise self.broken(error) from error
         except RuntimeError:
@@ -215,27 +191,22 @@ class _Pool:
         except KeyboardInterrupt:
             # Workers that are on their way need what this process holds for them.
             self.kill()
-            self.executor.shutdown(wait=True, cancel_futures=True)
+            self.close()
             raise
 
     def submit(self, segment: Segment) -> Future[SegmentResult]:
-        return self._submit(_run_here, segment)
-
-    def _submit(self, function: Any, *arguments: Any) -> Future[Any]:
-        # Any submission may start a process.
-        with contextlib.nullcontext() if self._needs_main else main_hidden(), uninterrupted():
-            return self.executor.submit(function, *arguments)
+        return self._pool.submit(segment)
 
     def abandon(self) -> None:
-        self._stop.value = _ABANDON
+        self._pool.abandon()
 
     def close(self) -> None:
         """Wait for the workers to end."""
-        self.executor.shutdown(wait=True, cancel_futures=True)
+        self._pool.close()
 
     def kill(self) -> None:
         """End the workers now, in the middle of a sweep."""
-        kill_workers(self._stop)
+        self._pool.kill()
 
     def broken(self, error: BrokenExecutor) -> UnikatError:
         hint = f" {_GUARD}" if self._needs_main else ""
@@ -243,6 +214,10 @@ class _Pool:
             "A worker process ended unexpectedly; most often the system had no memory left and "
             f"stopped it. Try fewer workers (n_workers=1 uses no processes).{hint} {RESUME}"
         )
+
+
+def _run_segment(job: Job, segment: Segment, stopped: Callable[[], bool]) -> SegmentResult:
+    return run_segment(replace(segment, job=job), stopped)
 
 
 def _pack(job: Job) -> bytes | None:
@@ -264,103 +239,3 @@ def _main_has_file() -> bool:
 def _own_modules(job: Job) -> list[str]:
     names = [__name__, type(job.model).__module__, type(job.observer).__module__]
     return [name for name in names if name.split(".")[0] == __name__.split(".")[0]]
-
-
-_main_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def main_hidden() -> Iterator[None]:
-    """Start processes without importing the user's script in them.
-
-    A new process imports the script that the parent runs. A script without a `__main__` guard
-    would then be run again, to the end, in every worker. Ours need nothing from it.
-    """
-    with _main_lock:
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = types.ModuleType("__main__")
-        try:
-            yield
-        finally:
-            sys.modules["__main__"] = main
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C from processes that start here until they ignore it; this one gets it after.
-
-    A process that is interrupted while it imports prints a traceback, and one that starts needs
-    what its parent holds for it.
-    """
-    _keep_sockets()
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    # Started beforehand: where it is started it lets the signal through again.
-    resource_tracker.ensure_running()
-    held: list[int] = []
-    main = threading.current_thread() is threading.main_thread()
-    # The mask is for the new process. Here another thread may take the signal all the same, and
-    # its handler then runs in the main thread.
-    handler = signal.getsignal(signal.SIGINT)
-    if main and callable(handler):
-        signal.signal(signal.SIGINT, lambda number, _: held.append(number))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if main and callable(handler):
-            signal.signal(signal.SIGINT, handler)
-            if held:
-                handler(held[0], None)
-
-
-def _keep_sockets() -> None:
-    """Let multiprocessing keep its sockets in a temporary folder that goes even after a kill."""
-    config: dict[str, Any] = multiprocessing.current_process()._config  # type: ignore[attr-defined]
-    if "tempdir" not in config:
-        config["tempdir"] = str(Scratch().path)
-
-
-_ABANDON, _DIE = 1, 2
-WATCH_SECONDS = 0.2
-
-_here: tuple[Job, Any] | None = None
-"""In a worker: its job, and the byte that stops it."""
-
-
-def _start_worker(luggage: bytes, stop: Any) -> None:
-    global _here
-    # First of all: unpacking imports the model, and Ctrl-C meanwhile is for the parent.
-    begin_worker(stop)
-    _here = (pickle.loads(luggage), stop)
-
-
-def begin_worker(stop: Any) -> None:
-    """Make a new process a worker: deaf to Ctrl-C, gone when its parent is or says so, quiet."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=watch_parent, args=(stop,), name="unikat-watch", daemon=True).start()
-    # What libraries warn of is not for standard error.
-    logging.captureWarnings(True)
-    logging.lastResort = logging.NullHandler()
-
-
-def watch_parent(stop: Any) -> None:
-    """End this worker when its parent is gone, or says so."""
-    parent = multiprocessing.parent_process()
-    while parent is not None:
-        if wait([parent.sentinel], WATCH_SECONDS) or stop.value == _DIE:
-            os._exit(1)
-
-
-def kill_workers(stop: Any) -> None:
-    """Let the workers that watch this byte end now, in the middle of what they do."""
-    stop.value = _DIE
-
-
-def _run_here(segment: Segment) -> SegmentResult:
-    if _here is None:
-        raise RuntimeError("a segment was sent to a process that is not a worker")
-    job, stop = _here
-    return run_segment(replace(segment, job=job), lambda: bool(stop.value))

@@ -1,27 +1,18 @@
 """Independent tasks in worker processes: many small runs side by side instead of one large one.
 
-The workers are started as those of a run are (see :mod:`unikat.inference.backends`): never by
-fork, deaf to Ctrl-C, and gone when the parent is gone.
+The workers are those of :mod:`unikat.inference.processes`.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
-import sys
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from unikat.errors import UnikatError
-from unikat.inference.backends import (
-    available_cores,
-    begin_worker,
-    kill_workers,
-    main_hidden,
-    uninterrupted,
-)
+from unikat.inference.processes import WorkerPool, available_cores
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -58,25 +49,14 @@ def run_tasks(
         for task in tasks:
             yield function(task)
         return
-    method = "forkserver" if sys.platform == "linux" else "spawn"
-    context = multiprocessing.get_context(method)
-    if method == "forkserver":
-        context.set_forkserver_preload([function.__module__])
-    stop = context.RawValue("b", 0)
-    pool = ProcessPoolExecutor(
-        n_workers,
-        mp_context=context,
-        initializer=_start,
-        initargs=(pickle.dumps(function), stop),
-    )
+    pool = WorkerPool(_apply, pickle.dumps(function), n_workers, preload=[function.__module__])
     running: set[Future[Result]] = set()
     rest = iter(tasks)
     finished = False
     try:
         while True:
             for task in islice(rest, _WAITING * n_workers - len(running)):
-                with main_hidden(), uninterrupted():
-                    running.add(pool.submit(_apply, task))
+                running.add(pool.submit(task))
             if not running:
                 finished = True
                 break
@@ -92,21 +72,9 @@ def run_tasks(
     finally:
         # Also when the caller stops asking. A task that still runs has nothing worth waiting for.
         if not finished:
-            kill_workers(stop)
-        pool.shutdown(wait=True, cancel_futures=True)
+            pool.kill()
+        pool.close()
 
 
-_function: Callable[[Any], Any] | None = None
-"""In a worker: what it applies."""
-
-
-def _start(function: bytes, stop: Any) -> None:
-    global _function
-    begin_worker(stop)
-    _function = pickle.loads(function)
-
-
-def _apply(task: Any) -> Any:
-    if _function is None:
-        raise RuntimeError("a task was sent to a process that is not a worker")
-    return _function(task)
+def _apply(function: Callable[[Task], Result], task: Task, _: Callable[[], bool]) -> Result:
+    return function(task)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Protocol
 
 from unikat.errors import SpecError, UnikatError
-from unikat.inference.backends import Workers, available_cores
+from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan
 from unikat.inference.identity import check_distinct
+from unikat.inference.processes import available_cores
 from unikat.inference.progress import Countdown, TimeLeft
 from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel, check_keys
