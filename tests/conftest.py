@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+# A shell lets what it starts in the background ignore Ctrl-C; the tests of it would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WATCH = """
 import sys
