@@ -83,7 +83,7 @@ def frame(source: str) -> pd.DataFrame:
 def sample_of(case: int, folder: Path) -> tuple[Any, np.ndarray, str]:
     """Return a sample, the population count of each of its cells, and the name of the source."""
     from unikat import CellTable, Design, Key, read
-    from unikat.risk.designs import Population, draw_units
+    from unikat.studies.designs import Population, draw_units
 
     if case % STUDIED == STUDIED - 1:
         number = case // STUDIED
@@ -233,8 +233,8 @@ def answers(p: np.ndarray, n: int, rest: int) -> dict[str, np.ndarray]:
 
 def run_case(case: int, folder: Path) -> str:
     """Fit a case, and keep what is learned from it."""
-    from unikat.risk.held_out import split
-    from unikat.risk.matches import Matches
+    from unikat.studies.held_out import split
+    from unikat.studies.matches import Matches
 
     begin = time.monotonic()
     table, population_counts, source = sample_of(case, folder)
@@ -265,7 +265,7 @@ def run_case(case: int, folder: Path) -> str:
 def learn(cases: list[dict[str, Any]], rounds: int = 80) -> Any:
     """Fit the prior to cases by expectation and maximisation."""
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-    from unikat.risk.calibrate import Experience, prior
+    from unikat.studies.calibrate import Experience, prior
 
     surveys = [survey(case) for case in cases]
     weight = np.array([1.0 / np.sqrt(surveys.count(one)) for one in surveys])
@@ -331,7 +331,7 @@ def predicted(case: dict[str, Any], weights: np.ndarray, tau: str) -> np.ndarray
 def evidence(cases: list[dict[str, Any]], without: dict[str, Any], kind: str) -> list[list[float]]:
     """Errors, coverage, width and log score of tau1 and tau2 with one kind of evidence."""
     from unikat.models.calibrated import SHIFTS
-    from unikat.risk.calibrate import posterior, prior
+    from unikat.studies.calibrate import posterior, prior
 
     rows = []
     for case in cases:

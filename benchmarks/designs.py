@@ -44,7 +44,7 @@ REGISTERED = 8000
 def population(keys: tuple[str, ...]) -> Any:
     """Read the population and the state of each of its units."""
     from unikat import Design, read
-    from unikat.risk.designs import Population
+    from unikat.studies.designs import Population
 
     path = data_file("acs2024_persons_northeast")
     # The size is that of the file, which is not known before it is read.

@@ -26,10 +26,10 @@ def measure(
     from unikat import fit
     from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import diagnose
-    from unikat.models.catalogue import build_model
-    from unikat.risk.auto import Execution
+    from unikat.models.named import build_model
     from unikat.risk.measures import RiskMeasures
-    from unikat.specification import ModelSpec
+    from unikat.spec.tables import ModelSpec
+    from unikat.studies.auto import Execution
 
     table = cell_table(name)
     spec = ModelSpec.of(label)

@@ -32,10 +32,10 @@ from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.diagnostics import diagnose, worst_ess, worst_rhat
 from unikat.models.base import Stream
-from unikat.models.catalogue import build_model
+from unikat.models.named import build_model
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures, RiskTotals
-from unikat.specification import ModelSpec
+from unikat.spec.tables import ModelSpec
 
 AGES = {
     6: [25, 35, 45, 55, 65],

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from common import machine, print_table
 
+from unikat.classics.diversity import l_diversity, t_closeness
+from unikat.classics.frequencies import frequencies, k_anonymity
+from unikat.classics.individual import household_risk, individual_risk
 from unikat.data.design import Sampling
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.models.individual_risk import IndividualRisk
-from unikat.risk.classics.diversity import l_diversity, t_closeness
-from unikat.risk.classics.frequencies import frequencies, k_anonymity
-from unikat.risk.classics.individual import household_risk, individual_risk
-from unikat.risk.fit import fit
+from unikat.models.cells.individual_risk import IndividualRisk
+from unikat.studies.fit import fit
 
 LEVELS = (2, 9, 9, 5, 25, 5, 9)
 VALUES = 20

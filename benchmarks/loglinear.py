@@ -21,9 +21,9 @@ from common import data_file, machine, print_table
 
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.models.maximum_likelihood import fit
-from unikat.models.selection import select
-from unikat.models.terms import all_interactions
+from unikat.models.loglinear.maximum_likelihood import fit
+from unikat.models.loglinear.selection import select
+from unikat.models.loglinear.terms import all_interactions
 
 KEYS = ["AGEP", "SEX", "RAC1P", "MAR", "SCHL", "ESR", "CIT", "DIS", "LANX", "MIL"]
 

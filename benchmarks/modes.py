@@ -18,7 +18,7 @@ from common import machine, print_table, zeros_table
 
 if TYPE_CHECKING:
     from unikat.data import CellTable
-    from unikat.models.hdp import HDP
+    from unikat.models.mixtures.hdp import HDP
 
 STARTS = ("pure", "few", "mixed")
 
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--tempering", type=float, default=0.02)
     options = parser.parse_args()
 
-    from unikat.models.hdp import HDP
+    from unikat.models.mixtures.hdp import HDP
 
     model = HDP(zeros_tempering=options.tempering)
     model.compile(True)

@@ -23,7 +23,7 @@ FRACTIONS = (0.01, 0.05, 0.2, 0.5)
 
 def estimates(sizes: np.ndarray, classes: np.ndarray, size: int, cells: int) -> dict[str, float]:
     """Every estimator and variant, by a short name."""
-    from unikat.risk.classics.population_uniques import bethlehem, dankar, pitman, snb, zayatz
+    from unikat.classics.population_uniques import bethlehem, dankar, pitman, snb, zayatz
 
     found = {
         "Pitman": pitman(sizes, classes, size),

@@ -25,7 +25,7 @@ def main() -> None:
 
     from unikat.kernels import truncation
     from unikat.models.base import Stream
-    from unikat.models.catalogue import build_model
+    from unikat.models.named import build_model
 
     print(machine(), end="\n\n")
     table = zeros_table("ny2000_sz_1000")

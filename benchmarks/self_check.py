@@ -42,7 +42,7 @@ N_DECILES = 10
 def population(name: str, folder: Path) -> Any:
     """Read a population, once in each process."""
     from unikat import Design, read
-    from unikat.risk.designs import Population
+    from unikat.studies.designs import Population
 
     path, size = prepare(name, folder)
     keys = POPULATIONS[name][1].split(",")
@@ -57,11 +57,11 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
     from unikat.inference.chains import Plan, StopRule, sample
     from unikat.models.auto import Auto
     from unikat.models.calibrated import Calibrated
-    from unikat.risk.auto import Execution
-    from unikat.risk.calibrate import Experience, posterior, prior
-    from unikat.risk.designs import chain_seed, draw_units
-    from unikat.risk.fit import fit
-    from unikat.risk.held_out import PredictiveProbabilities, split
+    from unikat.studies.auto import Execution
+    from unikat.studies.calibrate import Experience, posterior, prior
+    from unikat.studies.designs import chain_seed, draw_units
+    from unikat.studies.fit import fit
+    from unikat.studies.held_out import PredictiveProbabilities, split
 
     begin = time.monotonic()
     centre, slope, deviation, shift, ridge, shift_deviation = WITHOUT[name.split("-")[0]]

@@ -31,8 +31,8 @@ def measure(options: argparse.Namespace) -> None:
     import numpy as np
     import pandas as pd
 
+    from unikat.classics.suda import suda2
     from unikat.data import Design, read
-    from unikat.risk.classics.suda import suda2
 
     keys = [*KEYS, *MORE_KEYS][: options.keys]
     rng = np.random.default_rng(1)

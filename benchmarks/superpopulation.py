@@ -23,9 +23,9 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.inference.diagnostics import diagnose
 from unikat.models.base import Stream
-from unikat.models.catalogue import build_model
-from unikat.risk.fit import fit
-from unikat.risk.scores import classification
+from unikat.models.named import build_model
+from unikat.studies.fit import fit
+from unikat.studies.scores import classification
 
 LEVELS = {"sex": 2, "age": 14, "region": 4, "position": 14, "relation": 13}
 N = 15_142_320

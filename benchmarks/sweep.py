@@ -32,8 +32,8 @@ class Chain:
 
     def __init__(self, table: CellTable, label: str, seed: int) -> None:
         from unikat.models.base import Stream
-        from unikat.models.catalogue import build_model
-        from unikat.specification import ModelSpec
+        from unikat.models.named import build_model
+        from unikat.spec.tables import ModelSpec
 
         spec = ModelSpec.of(label)
         self.model = build_model(spec.name, spec.options)

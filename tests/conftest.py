@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-# A shell lets what it starts in the background ignore Ctrl-C; the tests of it would wait for ever.
+# A shell lets what it starts in the background ignore these; the tests of them would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 WATCH = """
 import sys

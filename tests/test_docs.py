@@ -15,20 +15,17 @@ import unikat
 from unikat.data import formats, load_codebook
 from unikat.models.auto import CANDIDATES, Auto
 from unikat.models.base import Uncertainty
-from unikat.provenance import AssessmentSpec
-from unikat.report import (
-    choice,
-    comparison,
-    comparison_summary,
-    evaluation,
-    evaluation_summary,
-    results,
-    summary,
-)
-from unikat.report.evaluation import _schema
-from unikat.risk import auto
-from unikat.risk.calibrate import EXPERIENCE
-from unikat.specification import ZerosSpec
+from unikat.report.facts import assessment as summary
+from unikat.report.facts import comparison as comparison_summary
+from unikat.report.facts import evaluation as evaluation_summary
+from unikat.report.folders import assessment as results
+from unikat.report.folders import comparison, evaluation
+from unikat.report.folders.evaluation import _schema
+from unikat.report.text import selection as choice
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.tables import ZerosSpec
+from unikat.studies import auto
+from unikat.studies.calibrate import EXPERIENCE
 from unikat.zeros.rules import parse
 
 DOCS = Path(__file__).parents[1] / "docs"

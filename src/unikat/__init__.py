@@ -17,6 +17,8 @@ The names below are loaded when first used, so that ``import unikat`` costs noth
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from unikat._version import __version__
+
 if TYPE_CHECKING:
     from unikat.data import CellTable, Design, Key, Microdata, read
     from unikat.errors import DataError, OutputError, SpecError, UnikatError
@@ -25,22 +27,21 @@ if TYPE_CHECKING:
     from unikat.jobs.compare import Comparison, compare
     from unikat.jobs.evaluate import Evaluation, evaluate
     from unikat.models.auto import Auto
-    from unikat.models.empirical_bayes import ElamirSkinner, SkinnerHolmes
-    from unikat.models.gom import GoM
-    from unikat.models.hdp import HDP
-    from unikat.models.individual_risk import IndividualRisk
-    from unikat.models.latent_class import LatentClass
-    from unikat.models.loglinear import LogLinear
-    from unikat.models.mixed_effects import MixedEffects
-    from unikat.models.population_count import PopulationCount
-    from unikat.models.superpopulation import Superpopulation1, Superpopulation2
-    from unikat.report.plots import Figure
+    from unikat.models.cells.individual_risk import IndividualRisk
+    from unikat.models.cells.population_count import PopulationCount
+    from unikat.models.cells.superpopulation import Superpopulation1, Superpopulation2
+    from unikat.models.loglinear.conditional import LogLinear
+    from unikat.models.loglinear.empirical_bayes import ElamirSkinner, SkinnerHolmes
+    from unikat.models.loglinear.mixed_effects import MixedEffects
+    from unikat.models.mixtures.gom import GoM
+    from unikat.models.mixtures.hdp import HDP
+    from unikat.models.mixtures.latent_class import LatentClass
+    from unikat.report.pages.plots import Figure
     from unikat.risk.estimate import RiskEstimate
-    from unikat.risk.fit import Fit, fit
+    from unikat.studies.fit import Fit, fit
     from unikat.zeros import Zeros
     from unikat.zeros.conflicts import apply_zeros
 
-__version__ = "0.1.0"
 
 _MODULES = {
     "Assessment": "unikat.jobs.assessment",
@@ -49,32 +50,32 @@ _MODULES = {
     "Comparison": "unikat.jobs.compare",
     "DataError": "unikat.errors",
     "Design": "unikat.data",
-    "ElamirSkinner": "unikat.models.empirical_bayes",
+    "ElamirSkinner": "unikat.models.loglinear.empirical_bayes",
     "Evaluation": "unikat.jobs.evaluate",
-    "Figure": "unikat.report.plots",
-    "Fit": "unikat.risk.fit",
-    "GoM": "unikat.models.gom",
-    "HDP": "unikat.models.hdp",
-    "IndividualRisk": "unikat.models.individual_risk",
+    "Figure": "unikat.report.pages.plots",
+    "Fit": "unikat.studies.fit",
+    "GoM": "unikat.models.mixtures.gom",
+    "HDP": "unikat.models.mixtures.hdp",
+    "IndividualRisk": "unikat.models.cells.individual_risk",
     "Key": "unikat.data",
-    "LatentClass": "unikat.models.latent_class",
-    "LogLinear": "unikat.models.loglinear",
+    "LatentClass": "unikat.models.mixtures.latent_class",
+    "LogLinear": "unikat.models.loglinear.conditional",
     "Microdata": "unikat.data",
-    "MixedEffects": "unikat.models.mixed_effects",
+    "MixedEffects": "unikat.models.loglinear.mixed_effects",
     "OutputError": "unikat.errors",
-    "PopulationCount": "unikat.models.population_count",
+    "PopulationCount": "unikat.models.cells.population_count",
     "RiskEstimate": "unikat.risk.estimate",
-    "SkinnerHolmes": "unikat.models.empirical_bayes",
+    "SkinnerHolmes": "unikat.models.loglinear.empirical_bayes",
     "SpecError": "unikat.errors",
-    "Superpopulation1": "unikat.models.superpopulation",
-    "Superpopulation2": "unikat.models.superpopulation",
+    "Superpopulation1": "unikat.models.cells.superpopulation",
+    "Superpopulation2": "unikat.models.cells.superpopulation",
     "UnikatError": "unikat.errors",
     "Zeros": "unikat.zeros",
     "apply_zeros": "unikat.zeros.conflicts",
     "assess": "unikat.jobs.assess",
     "compare": "unikat.jobs.compare",
     "evaluate": "unikat.jobs.evaluate",
-    "fit": "unikat.risk.fit",
+    "fit": "unikat.studies.fit",
     "load": "unikat.jobs.assessment",
     "read": "unikat.data",
 }

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unikat.cli.main import main
-from unikat.specification import whole_number
+from unikat.spec.tables import whole_number
 
 KEYS = "AGE,SEX,WORK,PLACE"
 COMMON = (
@@ -413,7 +413,7 @@ def test_an_interrupt_before_anything_is_done(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unikat.risk.fit.sample", interrupted)
+    monkeypatch.setattr("unikat.studies.fit.sample", interrupted)
     assert main(["assess", "people.csv", *COMMON, "--population-size", "9000"]) == 130
     assert "Interrupted" in capsys.readouterr().err
     assert not (here / "people-unikat").exists()

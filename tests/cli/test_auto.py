@@ -15,7 +15,7 @@ import pytest
 from cli.test_assess import KEYS, numbers, refused, write_people
 from cli.test_main import COMMAND, ENVIRONMENT
 from unikat.cli.main import main
-from unikat.risk import auto
+from unikat.studies import auto
 
 SIZE = ("--keys", KEYS, "--population-size", "20000")
 ONE = ("--workers", "1", "--threads", "1", "--chains", "2")
@@ -176,8 +176,10 @@ def test_ctrl_c_while_candidates_are_fitted(here: Path) -> None:
     )
     try:
         end = time.monotonic() + 120
-        while not list(here.glob("out/evidence/*/*")) and time.monotonic() < end:
+        answer = here / "out" / "result.json"
+        while not (answer.exists() and list(here.glob("out/evidence/*/*"))):
             assert process.poll() is None, process.communicate()
+            assert time.monotonic() < end
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=60)
@@ -193,6 +195,7 @@ def test_ctrl_c_while_candidates_are_fitted(here: Path) -> None:
 def test_a_comparison_takes_auto_by_its_label(
     here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("unikat.jobs.progress.QUIET_SECONDS", 0.0)
     label = "auto:evidence_seconds=0.2"
     run = ["compare", "people.csv", *SIZE, *ONE, "--max-sweeps", "200", "--allow-unconverged"]
     models = ["--models", f"latent-class,{label}", "--out", "out"]
@@ -229,7 +232,7 @@ def test_the_first_answer_is_shown_and_written(
     here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the other models are compared: on standard error, and in result.json."""
-    from unikat.risk import compare
+    from unikat.studies import compare
 
     write_people(here / "people.csv", 300)
     seen = []

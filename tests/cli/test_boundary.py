@@ -32,7 +32,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("unikat.report.results.load", fail)
+    monkeypatch.setattr("unikat.report.folders.assessment.load", fail)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_debug_says_where_and_no_values(
 
 def fails(secret: str) -> None:
     """Fail in a worker, at a place that is ours."""
-    import unikat.risk.evaluate
+    import unikat.studies.evaluate
 
-    unikat.risk.evaluate.run_job(None)  # type: ignore[arg-type]
+    unikat.studies.evaluate.run_job(None)  # type: ignore[arg-type]
 
 
 def test_the_place_in_a_worker_is_told(
@@ -88,7 +88,7 @@ def test_the_place_in_a_worker_is_told(
     def run(*_: Any) -> None:
         list(run_tasks(fails, [SECRET] * 2, 2))
 
-    monkeypatch.setattr("unikat.report.results.load", run)
+    monkeypatch.setattr("unikat.report.folders.assessment.load", run)
     assert main(["report", str(tmp_path)]) == 1
     told = capsys.readouterr().err
     assert "AttributeError in evaluate.py:" in told
@@ -111,7 +111,7 @@ def test_warnings_of_libraries_are_not_shown(
         logging.getLogger("library").warning(SECRET)
         raise OutputError("There is nothing.")
 
-    monkeypatch.setattr("unikat.report.results.load", warn)
+    monkeypatch.setattr("unikat.report.folders.assessment.load", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert main(["report", str(tmp_path)]) == 1
@@ -129,7 +129,7 @@ def test_ctrl_c_that_others_turned_into_an_error_is_ctrl_c(
         except KeyboardInterrupt:
             raise SystemError(SECRET) from None
 
-    monkeypatch.setattr("unikat.report.results.load", turned)
+    monkeypatch.setattr("unikat.report.folders.assessment.load", turned)
     assert main(["report", str(tmp_path)]) == 130
     assert "Interrupted" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -148,7 +148,7 @@ def test_a_request_to_end_is_like_ctrl_c(
     def ended(*_: Any) -> None:
         signal.raise_signal(number)
 
-    monkeypatch.setattr("unikat.report.results.load", ended)
+    monkeypatch.setattr("unikat.report.folders.assessment.load", ended)
     assert main(["report", str(tmp_path)]) == code
     assert "Interrupted" in capsys.readouterr().err
     assert signal.getsignal(number) == before

@@ -18,7 +18,7 @@ from cli.test_assess import KEYS, advised, everything, refused, write_people
 from cli.test_main import COMMAND, ENVIRONMENT
 from unikat.cli.main import main
 from unikat.errors import OutputError
-from unikat.report.results import load
+from unikat.report.folders.assessment import load
 
 MODELS = "hdp,hdp:alpha=per-record"
 COMMON = ("--keys", KEYS, "--workers", "1", "--threads", "1", "--chains", "2")
@@ -67,7 +67,11 @@ def numbers(folder: Path) -> dict[str, Any]:
     return dict(summary)
 
 
-def test_the_whole_comparison(people: Path, here: Path, capsys: Any) -> None:
+def test_the_whole_comparison(
+    people: Path, here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However fast the machine is.
+    monkeypatch.setattr("unikat.jobs.progress.QUIET_SECONDS", 0.0)
     specify(here)
     assert main(["compare", "spec.toml"]) == 0
     told = capsys.readouterr()
@@ -271,7 +275,7 @@ def test_an_interrupt_before_anything_is_done(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unikat.risk.compare.sample", interrupted)
+    monkeypatch.setattr("unikat.studies.compare.sample", interrupted)
     assert main(["compare", "people.csv", *COMMON, *FEW, "--models", "hdp"]) == 130
     assert "Interrupted" in capsys.readouterr().err
     assert not (here / "people-comparison").exists()

@@ -17,7 +17,7 @@ from cli.test_main import COMMAND, ENVIRONMENT
 from unikat.cli.main import main
 from unikat.inference.progress import TimeLeft
 from unikat.jobs.progress import describe
-from unikat.risk.evaluate import StudyProgress
+from unikat.studies.evaluate import StudyProgress
 
 COMMON = ["--keys", "AGE:width(10),SEX,WORK,PLACE", "--workers", "1", "--chains", "2"]
 EASY = ["--max-sweeps", "4000", "--rhat", "9", "--ess", "1"]

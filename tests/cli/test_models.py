@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from unikat.cli.main import main
-from unikat.provenance import AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec
 
 KEYS = "age group,sex,work"
 COMMON = ("--keys", KEYS, "--workers", "1", "--threads", "1", "--chains", "2", "--quiet")
@@ -156,7 +156,7 @@ def test_unknown_terms_are_refused_before_the_first_fit(
         raise AssertionError("a fit was made")
 
     place = {"compare": "compare", "evaluate": "fit"}[command]
-    monkeypatch.setattr(f"unikat.risk.{place}.sample", never)
+    monkeypatch.setattr(f"unikat.studies.{place}.sample", never)
     run = [command, "people.csv", "--keys", "age group,sex", "--quiet", "--workers", "1"]
     run += ["--models", "hdp,loglinear:terms=age:sex", "--out", "out"]
     more = ["--population-size", "9000"] if command == "compare" else ["--n", "50"]
@@ -199,7 +199,8 @@ def test_an_evaluation_says_which_intervals_are_narrow(here: Path, capsys: Any) 
 SLOW = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
-from unikat.models import loglinear, telling
+from unikat.models import telling
+from unikat.models.loglinear import conditional
 from unikat.cli.main import main
 
 def slow(*_):
@@ -207,7 +208,7 @@ def slow(*_):
         print("preparing", flush=True)
         time.sleep(60)
 
-loglinear.select = slow
+conditional.select = slow
 sys.exit(main())
 """
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unikat.cli.main import main
-from unikat.report import zeros as work
+from unikat.jobs import zeros as work
 
 from .test_assess import KEYS, everything, refused, write_people
 
@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rules(*texts: Any, path: str = "zeros.toml", **more: Any) -> Path:
-    from unikat._toml import write_toml
+    from unikat.files.toml import write_toml
 
     Path(path).write_text(write_toml({"rules": list(texts), **more}))
     return Path(path)

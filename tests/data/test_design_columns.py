@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from unikat.data import Design, Microdata, read
 from unikat.data.sampling import LEAST_RECORDS, MOST_CLASSES, SAME_WEIGHT, sampling_of
 from unikat.errors import DataError, SpecError
-from unikat.provenance import AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec
 
 
 def microdata(design: Design, **columns: Any) -> Microdata:

@@ -13,8 +13,8 @@ from unikat.data import CellTable, Design, Key
 from unikat.data.table import pattern_ids
 from unikat.errors import DataError, SpecError
 from unikat.kernels.zeros import Diagram
-from unikat.risk.designs import Population
-from unikat.risk.held_out import split
+from unikat.studies.designs import Population
+from unikat.studies.held_out import split
 
 
 def keys_of(sizes: list[int]) -> list[Key]:

@@ -324,7 +324,7 @@ def _codebook(rng: Random, folder: Path, bases: Path) -> Case:
         )
     how = rng.random()
     if how < 0.2:
-        from unikat._toml import write_toml
+        from unikat.files.toml import write_toml
 
         name, text = "book.toml", write_toml(book)
     else:

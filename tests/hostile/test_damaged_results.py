@@ -13,7 +13,7 @@ import pytest
 
 from report.estimates import estimate, provenance, spec, write
 from unikat.errors import OutputError, SpecError, UnikatError
-from unikat.report.results import load, write_report
+from unikat.report.folders.assessment import load, write_report
 
 DEEP = "[" * 100_000
 

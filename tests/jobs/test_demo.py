@@ -7,7 +7,7 @@ import pytest
 
 from report.estimates import estimate, provenance, spec
 from unikat.jobs.demo import KEYS, Truth, compare, draw_sample, simulate_town, truth
-from unikat.report.summary import summarise
+from unikat.report.text.summary import summarise
 
 
 @pytest.fixture(scope="module")

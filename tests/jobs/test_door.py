@@ -20,13 +20,14 @@ from unikat.cli.main import cli, main
 from unikat.errors import OutputError, SpecError
 from unikat.inference.chains import StopRule
 from unikat.jobs.assess import plan_of
-from unikat.jobs.options import AssessOptions, CompareOptions, EvaluateOptions, options_of
-from unikat.jobs.specify import specify
 from unikat.models.auto import Auto
-from unikat.models.catalogue import MODELS, build_model
-from unikat.provenance import AssessmentSpec
-from unikat.report import results
-from unikat.risk.designs import Population, chain_seed, draw_sample
+from unikat.models.catalogue import MODELS
+from unikat.models.named import build_model
+from unikat.report.folders import assessment as results
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.from_options import specify
+from unikat.spec.options import AssessOptions, CompareOptions, EvaluateOptions, options_of
+from unikat.studies.designs import Population, chain_seed, draw_sample
 
 KEYS = ["age", "sex", "work", "place"]
 SHORT: dict[str, Any] = {"chains": 2, "max_sweeps": 48, "thin": 2, "workers": 1}
@@ -328,7 +329,7 @@ def test_a_comparison_and_an_evaluation_are_saved(tmp_path: Path) -> None:
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
     """Interrupt the nth call of `sample` in a comparison."""
-    from unikat.risk import compare
+    from unikat.studies import compare
 
     real, calls = compare.sample, 0
 

@@ -16,8 +16,8 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels import cells as kernels
 from unikat.models.base import Stream
-from unikat.models.hdp import HDP
-from unikat.models.mixed_membership import MembershipState
+from unikat.models.mixtures.hdp import HDP
+from unikat.models.mixtures.mixed_membership import MembershipState
 from unikat.rng import chain_key
 
 ORACLE = Path(__file__).parents[3] / "shared" / "oracles" / "risk_extreme_values.json"

@@ -11,7 +11,7 @@ from scipy import stats
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels import latent_class as kernels
-from unikat.models.latent_class import LatentClass, LatentClassData
+from unikat.models.mixtures.latent_class import LatentClass, LatentClassData
 from unikat.rng import chain_key
 
 KEY = chain_key(9, 0)

@@ -15,8 +15,8 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels import loglinear as kernels
 from unikat.kernels.loglinear import Factors
-from unikat.models.factored import Layout, lay_out
-from unikat.models.terms import maximal
+from unikat.models.loglinear.factored import Layout, lay_out
+from unikat.models.loglinear.terms import maximal
 from unikat.zeros.diagram import build, possible
 from zeros.enumeration import all_cells, random_conditions
 

@@ -18,8 +18,8 @@ from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.grid import complete
 from unikat.kernels.partition import split_merge
 from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_LANGEVIN, normal, seek, uniform
-from unikat.models.grid import design_of, list_cells
-from unikat.models.mixed_effects import MixedEffects
+from unikat.models.loglinear.grid import design_of, list_cells
+from unikat.models.loglinear.mixed_effects import MixedEffects
 from unikat.rng import chain_key
 
 FALSE_ALARM = 1e-6

@@ -12,8 +12,8 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
-from unikat.models.hdp import HDP
-from unikat.models.mixed_membership import MembershipState, MixtureData
+from unikat.models.mixtures.hdp import HDP
+from unikat.models.mixtures.mixed_membership import MembershipState, MixtureData
 
 FALSE_ALARM = 1e-6
 """Of each test of transitions, split evenly over its start states (chi-square)."""

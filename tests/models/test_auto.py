@@ -7,8 +7,9 @@ import pytest
 
 from unikat.errors import SpecError
 from unikat.models.auto import CANDIDATES, Auto
-from unikat.models.catalogue import MODELS, build_model
-from unikat.specification import ModelSpec
+from unikat.models.catalogue import MODELS
+from unikat.models.named import build_model
+from unikat.spec.tables import ModelSpec
 
 
 def test_it_is_no_model_but_can_be_named():

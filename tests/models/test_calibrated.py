@@ -21,7 +21,7 @@ from unikat.kernels import cells
 from unikat.models.auto import Auto
 from unikat.models.base import CHAINS, Facts, Stream, Uncertainty
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
-from unikat.models.latent_class import LatentClass
+from unikat.models.mixtures.latent_class import LatentClass
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.observe import observer_for
 

@@ -31,7 +31,8 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
-from unikat.models.catalogue import MODELS, build_model
+from unikat.models.catalogue import MODELS
+from unikat.models.named import build_model
 from unikat.zeros.diagram import build, possible
 
 

@@ -13,7 +13,8 @@ from unikat.data.design import Sampling
 from unikat.data.table import CellTable
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
-from unikat.models.catalogue import MODELS, build_model
+from unikat.models.catalogue import MODELS
+from unikat.models.named import build_model
 from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.observe import observer_for

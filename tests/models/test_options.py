@@ -16,7 +16,7 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.models import options
 from unikat.models.auto import Auto
 from unikat.models.catalogue import MODELS
-from unikat.models.gom import GoM
+from unikat.models.mixtures.gom import GoM
 from unikat.models.options import check_memory, check_numbers, memory
 from unikat.risk.measures import RiskMeasures
 

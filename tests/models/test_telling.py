@@ -6,7 +6,7 @@ import numpy as np
 
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.models.loglinear import LogLinear
+from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.telling import doing, listening, tell
 
 

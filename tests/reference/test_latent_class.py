@@ -16,7 +16,7 @@ from scipy import stats
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
-from unikat.models.latent_class import LatentClass
+from unikat.models.mixtures.latent_class import LatentClass
 
 FOLDER = Path(__file__).parents[3] / "shared" / "oracles"
 ORACLE = FOLDER / "npbayes_nozeros.json"

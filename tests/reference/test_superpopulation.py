@@ -11,8 +11,8 @@ import pytest
 from unikat import CellTable, Design, Superpopulation1, Superpopulation2, read
 from unikat.data.design import Sampling
 from unikat.models.base import Stream
-from unikat.risk.designs import Population
-from unikat.risk.scores import classification
+from unikat.studies.designs import Population
+from unikat.studies.scores import classification
 
 FILE = Path(__file__).parents[3] / "shared" / "data" / "acs2024_persons_northeast.parquet"
 KEYS = ("ST", "SEX", "AGEP:width(5)", "COW", "MAR")

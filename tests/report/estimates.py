@@ -10,10 +10,11 @@ import numpy as np
 
 from unikat.data import CellTable, Key
 from unikat.inference.draws import Diagnostics, Draws
-from unikat.provenance import AssessmentSpec, Provenance
-from unikat.report.results import Findings
-from unikat.report.summary import Result
+from unikat.report.facts.assessment import Result
+from unikat.report.folders.assessment import Findings
 from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.provenance import Provenance
 
 NAMES = ("AGE", "SEX", "OCCUPATION <b>", "REGION", "TENURE")
 

@@ -16,8 +16,10 @@ from report.browser import assert_sound, layout, run
 from report.estimates import estimate as made
 from report.estimates import provenance, spec, summary, table
 from report.test_comparison import compared
-from unikat.report import comparison_figures, evaluation_figures, figures
-from unikat.report.canvas import (
+from unikat.report.facts.assessment import KeyFacts
+from unikat.report.pages import comparison_figures, evaluation_figures, figures
+from unikat.report.pages.assessment import template
+from unikat.report.pages.canvas import (
     NARROW,
     WIDE,
     Canvas,
@@ -28,11 +30,10 @@ from unikat.report.canvas import (
     ticks,
     wrapped,
 )
-from unikat.report.choice import Answer, Range
-from unikat.report.html import template
-from unikat.report.summary import KeyFacts, summarise
-from unikat.report.wording import number
-from unikat.risk.scores import FitScore, RecordScores, summarise_fits
+from unikat.report.text.numbers import number
+from unikat.report.text.selection import Answer, Range
+from unikat.report.text.summary import summarise
+from unikat.studies.scores import FitScore, RecordScores, summarise_fits
 
 LABELS = (
     "hdp",

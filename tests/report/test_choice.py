@@ -16,12 +16,15 @@ import pytest
 from report.estimates import estimate, provenance, spec, write
 from unikat.cli._output import show
 from unikat.models.base import Facts
-from unikat.report import choice, fitted, wording
-from unikat.report.html import render
-from unikat.report.limits import limits
-from unikat.report.results import load, write_report
-from unikat.report.summary import Result, summarise
-from unikat.report.uncertainty import KINDS
+from unikat.report.facts.assessment import Result
+from unikat.report.folders.assessment import load, write_report
+from unikat.report.pages import fitted
+from unikat.report.pages.assessment import render
+from unikat.report.text import assessment as wording
+from unikat.report.text import selection as choice
+from unikat.report.text.limits import limits
+from unikat.report.text.summary import summarise
+from unikat.report.text.uncertainty import KINDS
 
 
 class Calibrated:
@@ -217,7 +220,7 @@ def test_the_interval_is_said_to_hold_the_error_and_not_more() -> None:
 
 
 def test_the_figure_tells_all_answers() -> None:
-    from unikat.report import figures
+    from unikat.report.pages import figures
 
     found = result()
     drawing = figures.answers(choice.answers(found), "τ1", "τ1")

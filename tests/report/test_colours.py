@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from unikat.report.colours import DARK, LIGHT, PRINT, style
+from unikat.report.pages.colours import DARK, LIGHT, PRINT, style
 
 
 def luminance(colour: str) -> float:

@@ -20,17 +20,19 @@ from report.estimates import provenance, summary, table
 from report.test_html import Page
 from unikat.errors import SpecError
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-from unikat.report import comparison_figures as figures
-from unikat.report import comparison_wording as wording
-from unikat.report.canvas import NARROW, WIDE
-from unikat.report.comparison import FILES, _parquet, check_folder, render, write
-from unikat.report.comparison_spec import ComparisonSpec, Named
-from unikat.report.comparison_summary import ComparisonSummary, summarise_comparison
-from unikat.report.html import CONTENT_POLICY
-from unikat.report.wording import interval, number
-from unikat.risk.compare import ComparedModel, Comparison, RiskFit, SamplingRecord, ScoreFit
-from unikat.risk.held_out import HeldOutScore, best_score, differences
-from unikat.risk.predictive import SIZES, PredictiveCheck, counts_of_counts
+from unikat.models.named import Named
+from unikat.report.facts.comparison import ComparisonSummary
+from unikat.report.folders.comparison import FILES, _parquet, check_folder, render, write
+from unikat.report.pages import comparison_figures as figures
+from unikat.report.pages.assessment import CONTENT_POLICY
+from unikat.report.pages.canvas import NARROW, WIDE
+from unikat.report.text import comparison as wording
+from unikat.report.text.numbers import interval, number
+from unikat.report.text.summary import summarise_comparison
+from unikat.spec.comparison import ComparisonSpec
+from unikat.studies.compare import ComparedModel, Comparison, RiskFit, SamplingRecord, ScoreFit
+from unikat.studies.held_out import HeldOutScore, best_score, differences
+from unikat.studies.predictive import SIZES, PredictiveCheck, counts_of_counts
 
 
 @dataclass(frozen=True)

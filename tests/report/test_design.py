@@ -10,8 +10,9 @@ import pytest
 
 from unikat import HDP, CellTable, IndividualRisk, Key, Superpopulation1, Superpopulation2
 from unikat.data.design import Sampling
-from unikat.report import design as told
-from unikat.specification import DesignSpec
+from unikat.report.facts.design import design_result
+from unikat.report.text import design as told
+from unikat.spec.tables import DesignSpec
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ def vars_of(made: CellTable) -> dict[str, Any]:
 
 
 def result(made: CellTable, model: Any, spec: DesignSpec | None = None) -> Any:
-    found = told.design_result(made, spec or DesignSpec(strata="S", weights="W"), model)
+    found = design_result(made, spec or DesignSpec(strata="S", weights="W"), model)
     sample = SimpleNamespace(n_records=made.n_records, population_size=made.population_size)
     return SimpleNamespace(sample=sample, design=found)
 

@@ -21,19 +21,20 @@ from unikat.errors import DataError, OutputError, SpecError, UnikatError
 from unikat.jobs import evaluate as jobs
 from unikat.jobs.evaluate import read_population
 from unikat.jobs.progress import silent
-from unikat.jobs.specify import Inputs
 from unikat.models.base import Stream
-from unikat.models.loglinear import LogLinear
-from unikat.report.evaluation import FILES, PAGE, SPEC, SUMMARY, TABLE
-from unikat.report.evaluation_html import render
-from unikat.report.evaluation_spec import EvaluationSpec
-from unikat.report.evaluation_store import FitStore
-from unikat.report.evaluation_summary import SCHEMA, rows
-from unikat.report.html import CONTENT_POLICY
-from unikat.risk.designs import draw_sample
-from unikat.risk.evaluate import Fit
+from unikat.models.loglinear.conditional import LogLinear
+from unikat.report.facts.evaluation import SCHEMA
+from unikat.report.folders.evaluation import FILES, PAGE, SPEC, SUMMARY, TABLE
+from unikat.report.pages.assessment import CONTENT_POLICY
+from unikat.report.pages.evaluation import render
+from unikat.report.text.evaluation import rows
 from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
+from unikat.spec.evaluation import EvaluationSpec
+from unikat.spec.from_options import Inputs
+from unikat.studies.designs import draw_sample
+from unikat.studies.evaluate import Fit
+from unikat.studies.store import FitStore
 
 SAMPLING = {"chains": 2, "workers": 1, "max_sweeps": 60, "rhat": 5.0, "ess": 1.0}
 MODELS = ["hdp", "hdp:alpha=per-record"]
@@ -118,7 +119,7 @@ def test_the_truth_is_that_of_the_file(study: tuple[Path, Any], tmp_path: Path) 
     everybody = pd.read_csv(asked.data.path)
     keys = list(asked.keys)
     everybody["F"] = everybody.groupby(keys)["AGE"].transform("size")
-    from unikat.risk.designs import draw_units
+    from unikat.studies.designs import draw_units
 
     population, _ = read_population(asked)
     assert population.table.population_size == len(everybody)
@@ -359,7 +360,7 @@ def test_failures_are_reported(study: tuple[Path, Any], tmp_path: Path, monkeypa
     def refuse(*_: Any, **__: Any) -> Any:
         raise UnikatError("No such <luck>.")
 
-    monkeypatch.setattr("unikat.risk.fit.sample", refuse)
+    monkeypatch.setattr("unikat.studies.fit.sample", refuse)
     summary = run(spec(study[0].parent / "people.csv"), tmp_path / "out")
     assert summary.n_failed == len(summary.failures) == 8
     assert summary.failures[0].message == "No such <luck>."

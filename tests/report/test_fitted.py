@@ -12,13 +12,15 @@ import pytest
 
 from report.estimates import estimate, provenance, spec
 from unikat.cli._output import show
+from unikat.files.json import json_text
 from unikat.inference.draws import Draws
 from unikat.models.base import Facts, Uncertainty
-from unikat.report import fitted, wording
-from unikat.report.files import json_text
-from unikat.report.html import render
-from unikat.report.summary import Result, summarise
-from unikat.report.uncertainty import KINDS
+from unikat.report.facts.assessment import Result
+from unikat.report.pages import fitted
+from unikat.report.pages.assessment import render
+from unikat.report.text import assessment as wording
+from unikat.report.text.summary import summarise
+from unikat.report.text.uncertainty import KINDS
 from unikat.risk.estimate import RiskEstimate
 
 STEPS = [

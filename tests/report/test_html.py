@@ -12,10 +12,10 @@ import pytest
 
 from report.browser import assert_sound, layout
 from report.estimates import estimate, provenance, spec, table
-from unikat.report import figures
-from unikat.report.canvas import Drawing
-from unikat.report.html import CONTENT_POLICY, render
-from unikat.report.summary import summarise
+from unikat.report.pages import figures
+from unikat.report.pages.assessment import CONTENT_POLICY, render
+from unikat.report.pages.canvas import Drawing
+from unikat.report.text.summary import summarise
 
 
 class Page(HTMLParser):

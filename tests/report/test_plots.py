@@ -11,11 +11,12 @@ import pytest
 from report.browser import assert_sound, layout
 from report.estimates import estimate, provenance, spec, table, write
 from unikat.errors import OutputError, SpecError
-from unikat.report import plots
-from unikat.report.html import render
-from unikat.report.plots import Figure
-from unikat.report.results import load
-from unikat.report.summary import Result, summarise
+from unikat.report.facts.assessment import Result
+from unikat.report.folders.assessment import load
+from unikat.report.pages import plots
+from unikat.report.pages.assessment import render
+from unikat.report.pages.plots import Figure
+from unikat.report.text.summary import summarise
 
 FOUND = estimate()
 

@@ -13,9 +13,10 @@ import pytest
 
 from report.estimates import NAMES, estimate, provenance, spec, table, write
 from unikat.errors import OutputError
-from unikat.report import files, results
-from unikat.report.results import FILES, REGISTRY, load, write_report
-from unikat.report.summary import RESULT_SCHEMA
+from unikat.files import writing as files
+from unikat.report.facts.assessment import RESULT_SCHEMA
+from unikat.report.folders import assessment as results
+from unikat.report.folders.assessment import FILES, REGISTRY, load, write_report
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from report.estimates import estimate, provenance, spec
-from unikat.models.catalogue import MODELS, build_model
-from unikat.report import limits
-from unikat.report.summary import Result, summarise
-from unikat.report.track_record import TRIALS, Trials, of_label, of_result, track_record
+from unikat.models.catalogue import MODELS
+from unikat.models.named import build_model
+from unikat.report.facts.assessment import Result
+from unikat.report.text import limits
+from unikat.report.text.summary import summarise
+from unikat.report.text.track_record import TRIALS, Trials, of_label, of_result, track_record
 
 ROOT = Path(__file__).parents[2]
 DOCS = "\n" + (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8").replace("−", "-")

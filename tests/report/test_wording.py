@@ -13,10 +13,12 @@ import pytest
 from report.estimates import estimate, provenance, spec, summary, table
 from unikat.cli._output import show
 from unikat.data import CellTable, Key
-from unikat.models import newcomer
-from unikat.report import limits, wording
-from unikat.report.summary import Result, summarise
-from unikat.report.track_record import track_record
+from unikat.models.mixtures import new_record as newcomer
+from unikat.report.facts.assessment import Result
+from unikat.report.text import assessment as wording
+from unikat.report.text import limits
+from unikat.report.text.summary import summarise
+from unikat.report.text.track_record import track_record
 
 ROOT = Path(__file__).parents[2]
 

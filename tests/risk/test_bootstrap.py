@@ -13,7 +13,7 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import Stream
-from unikat.models.loglinear import LogLinear
+from unikat.models.loglinear.conditional import LogLinear
 from unikat.risk.bootstrap import Bootstrapped
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.observe import observer_for

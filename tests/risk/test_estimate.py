@@ -15,7 +15,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
-from unikat.models.hdp import HDP
+from unikat.models.mixtures.hdp import HDP
 from unikat.risk import estimate
 from unikat.risk.estimate import assess, known_exactly
 from unikat.risk.measures import RiskMeasures

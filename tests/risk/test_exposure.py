@@ -19,9 +19,9 @@ from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.models.base import Stream
-from unikat.models.individual_risk import IndividualRisk
-from unikat.models.latent_class import LatentClass
-from unikat.models.loglinear import LogLinear
+from unikat.models.cells.individual_risk import IndividualRisk
+from unikat.models.loglinear.conditional import LogLinear
+from unikat.models.mixtures.latent_class import LatentClass
 from unikat.risk.bootstrap import Bootstrapped
 from unikat.risk.exposure import (
     ByClass,
@@ -32,9 +32,9 @@ from unikat.risk.exposure import (
     views,
     without_class,
 )
-from unikat.risk.held_out import split
-from unikat.risk.matches import Matches
 from unikat.risk.measures import RiskMeasures
+from unikat.studies.held_out import split
+from unikat.studies.matches import Matches
 from unikat.zeros.diagram import build, possible
 
 STREAM = Stream(3, 0, 1)

@@ -15,9 +15,10 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
-from unikat.models.catalogue import MODELS, build_model
-from unikat.models.latent_class import LatentClass
-from unikat.models.superpopulation import Superpopulation1, Superpopulation2
+from unikat.models.catalogue import MODELS
+from unikat.models.cells.superpopulation import Superpopulation1, Superpopulation2
+from unikat.models.mixtures.latent_class import LatentClass
+from unikat.models.named import build_model
 from unikat.risk.estimate import _record_risk
 from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures

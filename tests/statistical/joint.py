@@ -24,10 +24,10 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
-from unikat.models.gom import GoM
-from unikat.models.hdp import HDP
-from unikat.models.latent_class import LatentClass, LatentClassState
-from unikat.models.mixed_membership import MembershipState
+from unikat.models.mixtures.gom import GoM
+from unikat.models.mixtures.hdp import HDP
+from unikat.models.mixtures.latent_class import LatentClass, LatentClassState
+from unikat.models.mixtures.mixed_membership import MembershipState
 from unikat.zeros.diagram import build
 
 Array = twin.Array

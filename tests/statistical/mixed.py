@@ -22,8 +22,8 @@ from statistical import joint
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
-from unikat.models.grid import design_of
-from unikat.models.mixed_effects import MixedEffects, MixedEffectsData, MixedEffectsState
+from unikat.models.loglinear.grid import design_of
+from unikat.models.loglinear.mixed_effects import MixedEffects, MixedEffectsData, MixedEffectsState
 
 Array = NDArray[Any]
 

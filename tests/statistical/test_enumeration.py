@@ -13,9 +13,9 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
-from unikat.models.gom import GoM
-from unikat.models.hdp import HDP
-from unikat.models.latent_class import LatentClass
+from unikat.models.mixtures.gom import GoM
+from unikat.models.mixtures.hdp import HDP
+from unikat.models.mixtures.latent_class import LatentClass
 
 pytestmark = pytest.mark.statistical
 

@@ -10,9 +10,9 @@ import pytest
 
 from statistical import joint, twin
 from unikat.kernels import moves, profiles, weights
-from unikat.models import latent_class
 from unikat.models.base import Stream
-from unikat.models.hdp import HDP
+from unikat.models.mixtures import latent_class
+from unikat.models.mixtures.hdp import HDP
 
 pytestmark = pytest.mark.statistical
 

@@ -17,9 +17,9 @@ from unikat.data.table import CellTable
 from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.partition import split_merge
-from unikat.models import mixed_effects
 from unikat.models.base import Stream
-from unikat.models.mixed_effects import MixedEffects
+from unikat.models.loglinear.conditional import mixed_effects
+from unikat.models.loglinear.mixed_effects import MixedEffects
 from unikat.rng import chain_key
 
 pytestmark = pytest.mark.statistical

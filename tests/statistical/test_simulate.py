@@ -11,8 +11,8 @@ from scipy import stats
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
-from unikat.models.catalogue import build_model
-from unikat.specification import ModelSpec
+from unikat.models.named import build_model
+from unikat.spec.tables import ModelSpec
 
 KEYS = [Key.of_size("A", 2), Key.of_size("B", 3), Key.of_size("C", 2)]
 N = 50_000

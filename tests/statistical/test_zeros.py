@@ -18,8 +18,9 @@ import naive
 from statistical import joint, twin
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.models import gom, hdp, latent_class, mixed_membership, possible
 from unikat.models.base import Info, Stream
+from unikat.models.mixtures import gom, hdp, latent_class, mixed_membership
+from unikat.models.mixtures import truncation as possible
 
 pytestmark = pytest.mark.statistical
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from unikat.jobs.options import Defined, default_of, options_of
+from unikat.spec.options import Defined, default_of, options_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -18,8 +18,8 @@ import click
 from unikat.errors import OutputError, visible
 
 if TYPE_CHECKING:
-    from unikat.report.evaluation_summary import EvaluationSummary
-    from unikat.report.summary import Result
+    from unikat.report.facts.assessment import Result
+    from unikat.report.facts.evaluation import EvaluationSummary
 
 DONE, FAILED, UNCONVERGED = 0, 1, 2
 
@@ -76,8 +76,11 @@ def say(text: str = "") -> None:
 
 def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
-    from unikat.report import choice, classics, fitted, track_record, wording
-    from unikat.report.results import REPORT
+    from unikat.report.folders.assessment import REPORT
+    from unikat.report.pages import fitted
+    from unikat.report.text import assessment as wording
+    from unikat.report.text import classics, track_record
+    from unikat.report.text import selection as choice
 
     lines = ["", *_wrapped(wording.answer(result))]
     if not result.known_exactly:
@@ -133,7 +136,7 @@ def ending(
     remedy: str = "give the same command with --resume",
 ) -> int:
     """Say how to continue a run that is not finished, and give the exit code."""
-    from unikat.report.wording import more_time
+    from unikat.report.text.assessment import more_time
 
     if result.stage == "preliminary":
         tell(
@@ -163,9 +166,9 @@ def undecided(folder: Path, *, remedy: str = "give the same command with --resum
 
 def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool = False) -> None:
     """Print how each model did, or `summary.json`."""
-    from unikat.report.evaluation import PAGE, SUMMARY
-    from unikat.report.evaluation_summary import HEAD, rows
-    from unikat.report.zeros_facts import terminal_sentence
+    from unikat.report.folders.evaluation import PAGE, SUMMARY
+    from unikat.report.text.evaluation import HEAD, rows
+    from unikat.report.text.zeros import terminal_sentence
 
     if as_json:
         say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
@@ -189,7 +192,7 @@ def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool =
 
 def evaluated(summary: EvaluationSummary, folder: Path, *, allow_unconverged: bool = False) -> int:
     """Say how to go on with a study that is not finished, and give the exit code."""
-    from unikat.report.wording import counted
+    from unikat.report.text.numbers import counted
 
     fits = counted(summary.n_fits, "fit")
     if not summary.complete:
@@ -226,12 +229,12 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _cells(summary: object) -> tuple[str, str, str]:
-    from unikat.report import wording
+    from unikat.report.text import numbers
     from unikat.risk.estimate import Summary
 
     assert isinstance(summary, Summary)
     rhat = "–" if summary.rhat is None else f"{summary.rhat:.3f}"
-    return wording.number(summary.median), wording.interval(summary), rhat
+    return numbers.number(summary.median), numbers.interval(summary), rhat
 
 
 def _wrapped(text: str) -> list[str]:

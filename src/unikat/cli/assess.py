@@ -10,12 +10,12 @@ import click
 
 from unikat.cli._options import given, options, stem
 from unikat.cli._output import UNCONVERGED, ending, say, show, undecided
-from unikat.jobs.options import AssessOptions
+from unikat.spec.options import AssessOptions
 
 
 @click.command()
 @click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
-@options(AssessOptions, "unikat.provenance.AssessmentSpec")
+@options(AssessOptions, "unikat.spec.assessment.AssessmentSpec")
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path),
               help="Folder of the results.  [default: name of FILE with -unikat]")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue the run in DIR that was not finished.")
@@ -31,11 +31,11 @@ def assess(source: Path, **values: Any) -> int:
     model auto takes longer than others: it first fits several and selects one. Its preliminary
     answer is shown, and written to result.json, as soon as it is there.
     """
+    from unikat.files.json import json_text
     from unikat.jobs.assess import Unfinished, run
     from unikat.jobs.progress import watching
-    from unikat.jobs.specify import specify
-    from unikat.provenance import AssessmentSpec
-    from unikat.report.files import json_text
+    from unikat.spec.assessment import AssessmentSpec
+    from unikat.spec.from_options import specify
 
     spec, inputs = specify(
         AssessmentSpec, AssessOptions, source, given(AssessOptions, values), shell=True

@@ -9,15 +9,15 @@ import click
 
 from unikat.cli._options import given, options, stem
 from unikat.cli._output import DONE, UNCONVERGED, say, tell
-from unikat.jobs.options import CompareOptions
+from unikat.spec.options import CompareOptions
 
 if TYPE_CHECKING:
-    from unikat.report.comparison_summary import ComparisonSummary
+    from unikat.report.facts.comparison import ComparisonSummary
 
 
 @click.command()
 @click.argument("source", metavar="FILE|comparison.toml", type=click.Path(path_type=Path))
-@options(CompareOptions, "unikat.report.comparison_spec.ComparisonSpec")
+@options(CompareOptions, "unikat.spec.comparison.ComparisonSpec")
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path),
               help="Folder of the results.  [default: name of FILE with -comparison]")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue the comparison in DIR; finished fits are "
@@ -37,9 +37,9 @@ def compare(source: Path, **values: Any) -> int:
     from unikat.jobs.assess import Unfinished
     from unikat.jobs.compare import run
     from unikat.jobs.progress import watching
-    from unikat.jobs.specify import specify
-    from unikat.report.comparison import SUMMARY
-    from unikat.report.comparison_spec import ComparisonSpec
+    from unikat.report.folders.comparison import SUMMARY
+    from unikat.spec.comparison import ComparisonSpec
+    from unikat.spec.from_options import specify
 
     spec, inputs = specify(
         ComparisonSpec, CompareOptions, source, given(CompareOptions, values), shell=True
@@ -73,9 +73,9 @@ def _show(summary: ComparisonSummary, folder: Path) -> None:
     """Print the answer, the table and where the page is."""
     from textwrap import wrap
 
-    from unikat.report.comparison import PAGE
-    from unikat.report.comparison_wording import terminal_table
-    from unikat.report.zeros_facts import terminal_sentence
+    from unikat.report.folders.comparison import PAGE
+    from unikat.report.text.comparison import terminal_table
+    from unikat.report.text.zeros import terminal_sentence
 
     said = summary.sentences
     lines = ["", *wrap(said["answer"], width=88), *wrap(said["evidence"], width=88), ""]

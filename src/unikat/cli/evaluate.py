@@ -9,12 +9,12 @@ import click
 
 from unikat.cli._options import given, options, stem
 from unikat.cli._output import evaluated, show_evaluation
-from unikat.jobs.options import EvaluateOptions
+from unikat.spec.options import EvaluateOptions
 
 
 @click.command()
 @click.argument("source", metavar="POPULATION|evaluation.toml", type=click.Path(path_type=Path))
-@options(EvaluateOptions, "unikat.report.evaluation_spec.EvaluationSpec")
+@options(EvaluateOptions, "unikat.spec.evaluation.EvaluationSpec")
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path),
               help="Folder of the results.  [default: POPULATION-evaluation]")  # fmt: skip
 @click.option("--resume", is_flag=True,
@@ -33,8 +33,8 @@ def evaluate(source: Path, **values: Any) -> int:
     """
     from unikat.jobs.evaluate import run
     from unikat.jobs.progress import watching
-    from unikat.jobs.specify import specify
-    from unikat.report.evaluation_spec import EvaluationSpec
+    from unikat.spec.evaluation import EvaluationSpec
+    from unikat.spec.from_options import specify
 
     spec, inputs = specify(
         EvaluationSpec, EvaluateOptions, source, given(EvaluateOptions, values), shell=True

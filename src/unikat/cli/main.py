@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import click
 
-from unikat import __version__
+from unikat._version import __version__
 from unikat.cli._boundary import Stops, open_streams, quiet_libraries, stopping, tell_unforeseen
 from unikat.cli._output import quietly_closed, tell, write_any_character
 from unikat.cli.assess import assess
@@ -22,8 +22,8 @@ from unikat.cli.evaluate import evaluate
 from unikat.cli.report import report
 from unikat.cli.zeros import zeros
 from unikat.errors import OutputError, UnikatError, bounded
+from unikat.files.scratch import close_all
 from unikat.interrupts import left_behind
-from unikat.scratch import close_all
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 _OF_SIGNALS = 128

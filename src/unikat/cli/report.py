@@ -17,7 +17,7 @@ def report(folder: Path) -> int:
     The files of the run are checked first: if one was changed since it was written, nothing is
     rendered.
     """
-    from unikat.report.results import load, write_report
+    from unikat.report.folders.assessment import load, write_report
 
     say(str(write_report(load(folder))))
     return 0

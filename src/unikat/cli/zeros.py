@@ -10,9 +10,9 @@ import click
 from unikat.cli._options import given, options
 from unikat.cli._output import DONE, FAILED, say
 from unikat.errors import SpecError
-from unikat.jobs.options import ZerosCommandOptions
+from unikat.spec.options import ZerosCommandOptions
 
-_options = options(ZerosCommandOptions, "unikat.provenance.AssessmentSpec")
+_options = options(ZerosCommandOptions, "unikat.spec.assessment.AssessmentSpec")
 
 
 @click.group()
@@ -37,8 +37,8 @@ def check(source: Path, rows: Path | None, **values: Any) -> int:
 
     The exit code is 0 if no row breaks a rule, else 1. No value of a record is shown.
     """
-    from unikat.report.zeros import check as run
-    from unikat.report.zeros import check_file, check_lines, write_rows
+    from unikat.jobs.zeros import check as run
+    from unikat.jobs.zeros import check_file, check_lines, write_rows
 
     spec = _spec(source, values)
     if rows is not None:
@@ -66,8 +66,8 @@ def disjoint(source: Path, out: Path, **values: Any) -> int:
     A column per key of FILE holds the label of a level; a blank stands for any. The form is that
     of other programs, and --zeros reads it back.
     """
-    from unikat.report.wording import counted
-    from unikat.report.zeros import check_file, write_disjoint
+    from unikat.jobs.zeros import check_file, write_disjoint
+    from unikat.report.text.numbers import counted
 
     spec = _spec(source, values)
     check_file(out, overwrite=values["overwrite"], inputs=_inputs(source, spec, values))
@@ -97,7 +97,7 @@ def suggest(source: Path, out: Path | None, together: str, most: str, **values: 
     They may be impossible, rare, or left out when the sample was drawn: you judge. Those that
     follow from the rules of --zeros are not suggested again.
     """
-    from unikat.report.zeros import (
+    from unikat.jobs.zeros import (
         check_rules_file,
         find_suggestions,
         suggestion_lines,
@@ -134,7 +134,7 @@ def suggest(source: Path, out: Path | None, together: str, most: str, **values: 
 
 def _inputs(source: Path, spec: Any, values: dict[str, Any]) -> list[Path]:
     """Files that are read, none of which may be written."""
-    from unikat.report.folder import inputs_of
+    from unikat.files.folder import inputs_of
 
     return [source, *map(Path, filter(None, [values["zeros"]])), *inputs_of(spec)]
 
@@ -146,7 +146,7 @@ def _watching(values: dict[str, Any]) -> Any:
 
 
 def _number(option: str, text: str) -> int:
-    from unikat.specification import whole_number
+    from unikat.spec.tables import whole_number
 
     try:
         return int(str(whole_number(text)))
@@ -155,8 +155,8 @@ def _number(option: str, text: str) -> int:
 
 
 def _spec(source: Path, values: dict[str, Any]) -> Any:
-    from unikat.jobs.specify import specify
-    from unikat.provenance import AssessmentSpec
+    from unikat.spec.assessment import AssessmentSpec
+    from unikat.spec.from_options import specify
 
     given_values = given(ZerosCommandOptions, values)
     return specify(AssessmentSpec, ZerosCommandOptions, source, given_values, shell=True)[0]

@@ -8,10 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unikat._json import parse_json
-from unikat._toml import parse_toml, why_not_read
 from unikat.data.numbers import number_meant
 from unikat.errors import DataError, SpecError, brief, has_surrogates, suggest
+from unikat.files.json import parse_json
+from unikat.files.toml import parse_toml, why_not_read
 
 _FIELDS = ("levels", "labels", "missing")
 _LARGEST = 2**63

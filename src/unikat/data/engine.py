@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unikat.errors import DataError, SpecError, option
+from unikat.files.scratch import scratch_folder
 from unikat.interrupts import stopped_by
-from unikat.scratch import scratch_folder
 
 if TYPE_CHECKING:
     import duckdb

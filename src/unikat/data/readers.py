@@ -45,8 +45,8 @@ from unikat.data.spreadsheets import SpreadsheetSource
 from unikat.data.statistical import StatisticalSource
 from unikat.data.table import Missing, check_missing
 from unikat.errors import DataError, SpecError, brief, option
+from unikat.files.scratch import Scratch
 from unikat.interrupts import interruptible
-from unikat.scratch import Scratch
 
 _DELIMITERS = ",;\t|"
 _NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from unikat._typing import AnyArray
 from unikat.data.engine import literals, pattern, quoted, session
 from unikat.errors import DataError, brief, listed
-from unikat.scratch import Scratch
+from unikat.files.scratch import Scratch
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,14 +11,12 @@ that this program has loaded itself; a file can only choose among them.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,9 +25,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from unikat._json import parse_json
 from unikat._typing import AnyArray
 from unikat.errors import OutputError, shown, why
+from unikat.files.json import parse_json
+from unikat.files.writing import replacing
 
 FILE_NAME = "sampling.checkpoint"
 SCHEMA = 1
@@ -89,23 +88,10 @@ def save(path: Path, run: Mapping[str, str], content: Mapping[str, Any]) -> None
     ).encode()
     try:
         _make_private(path.parent)
-        # mkstemp creates with mode 0600.
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".tmp")
+        with replacing(path) as file:
+            _write(file, header, arrays)
     except OSError as error:
         raise _unwritable(path, error) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(file, header, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-        sync_folder(path.parent)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        if isinstance(error, OSError):
-            raise _unwritable(path, error) from error
-        raise
 
 
 def _make_private(folder: Path) -> None:
@@ -241,17 +227,6 @@ def _write(file: BinaryIO, header: bytes, arrays: list[AnyArray]) -> None:
         np.lib.format.write_array(hashing, array, allow_pickle=False)
     file.seek(len(_MAGIC))
     file.write(hashing.digest.digest())
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the renaming durable, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _encode(value: Any, arrays: list[AnyArray]) -> Any:

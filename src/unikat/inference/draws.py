@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from unikat._typing import Float64
 from unikat.errors import OutputError
+from unikat.files.scratch import scratch_folder
+from unikat.files.writing import replacing
 from unikat.models.base import NO_FACTS, AnyModel, Facts, Stream
-from unikat.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -95,7 +94,7 @@ class Draws:
         """
         from arviz_base import from_dict
 
-        from unikat import __version__
+        from unikat._version import __version__
 
         first = self.n_discarded
         groups = {"posterior": {name: draws[:, first:] for name, draws in self.scalars.items()}}
@@ -141,15 +140,8 @@ class Draws:
         path = Path(path)
         try:
             content = self.to_netcdf()
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                os.replace(name, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(name)
-                raise
+            with replacing(path) as file:
+                file.write(content)
         except OSError as error:
             raise OutputError(
                 f"The draws cannot be written to {path}: {error.strerror or error}."

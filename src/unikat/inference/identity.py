@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unikat import __version__
+from unikat._version import __version__
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.segments import Job

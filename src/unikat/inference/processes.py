@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from unikat.errors import UnikatError
-from unikat.scratch import Scratch, temporary_root
+from unikat.files.scratch import Scratch, temporary_root
 
 WATCH_SECONDS = 0.2
 _ABANDON, _DIE = 1, 2

@@ -11,30 +11,31 @@ from typing import Any, Unpack
 from unikat.data.checks import table_warnings
 from unikat.data.frames import FrameKind
 from unikat.errors import OutputError, SpecError, option
+from unikat.files.folder import into_folder
+from unikat.files.writing import make_folder
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.jobs.assessment import Assessment
-from unikat.jobs.options import AssessOptions
+from unikat.jobs.inputs import design_of, open_data, read_registry, without_conflicts
 from unikat.jobs.progress import Watcher, silent, watching
-from unikat.jobs.specify import Inputs, documented, specify
 from unikat.models.base import check_keys
-from unikat.models.catalogue import build_model
-from unikat.provenance import AssessmentSpec, Provenance
-from unikat.report import results, wording
-from unikat.report.beside import Beside, find_classics
-from unikat.report.files import make_folder
-from unikat.report.folder import into_folder
-from unikat.report.registry import read_registry
-from unikat.report.results import Findings
-from unikat.report.source import design_of, open_data, without_conflicts
-from unikat.report.summary import Stage
-from unikat.risk.auto import Execution
-from unikat.risk.compare import Store
+from unikat.models.named import build_model
+from unikat.report.facts.assessment import Stage
+from unikat.report.facts.supplements import Beside, find_classics
+from unikat.report.folders import assessment as results
+from unikat.report.folders.assessment import Findings
+from unikat.report.text import assessment as wording
 from unikat.risk.estimate import RiskEstimate
-from unikat.risk.fit import check_registry, fit
-from unikat.specification import SamplingSpec
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.from_options import Inputs, documented, specify
+from unikat.spec.options import AssessOptions
+from unikat.spec.provenance import Provenance
+from unikat.spec.tables import SamplingSpec
+from unikat.studies.auto import Execution
+from unikat.studies.compare import Store
+from unikat.studies.fit import check_registry, fit
 
 EVIDENCE = "evidence"
 """Folder inside a run's in which `auto` keeps finished fits until the run has converged."""

@@ -15,15 +15,18 @@ import pyarrow.parquet as pq
 
 from unikat._typing import Float64
 from unikat.data.frames import FILE, FrameKind
-from unikat.provenance import AssessmentSpec
-from unikat.report import plots, results, track_record, wording
-from unikat.report.html import render
-from unikat.report.plots import Figure
-from unikat.report.registry import FILE as REGISTRY_FILE
-from unikat.report.registry import registry_table
-from unikat.report.results import Findings, Results
-from unikat.report.summary import Result
+from unikat.report.facts.assessment import Result
+from unikat.report.facts.registry import FILE as REGISTRY_FILE
+from unikat.report.facts.registry import registry_table
+from unikat.report.folders import assessment as results
+from unikat.report.folders.assessment import Findings, Results
+from unikat.report.pages import plots
+from unikat.report.pages.assessment import render
+from unikat.report.pages.plots import Figure
+from unikat.report.text import assessment as wording
+from unikat.report.text import track_record
 from unikat.risk.estimate import RiskEstimate, Summary
+from unikat.spec.assessment import AssessmentSpec
 
 if TYPE_CHECKING:
     from xarray import DataTree

@@ -15,27 +15,29 @@ from unikat.data.checks import table_warnings
 from unikat.data.frames import FILE, FrameKind
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, option
+from unikat.files.folder import into_folder
+from unikat.files.writing import make_folder
 from unikat.inference.backends import Workers
 from unikat.inference.identity import digest
 from unikat.jobs.assess import Unfinished, plan_of
-from unikat.jobs.options import CompareOptions
+from unikat.jobs.inputs import design_of, tabulate, without_conflicts
 from unikat.jobs.progress import Watcher, silent, watching
-from unikat.jobs.specify import Inputs, documented, specify
 from unikat.models.auto import Auto
 from unikat.models.base import check_keys
-from unikat.provenance import Provenance
-from unikat.report import comparison as pages
-from unikat.report import wording
-from unikat.report.comparison_spec import ComparisonSpec, Named
-from unikat.report.comparison_summary import ComparisonSummary, summarise_comparison
-from unikat.report.comparison_wording import notes, short_table, terminal_table
-from unikat.report.files import make_folder
-from unikat.report.folder import into_folder
-from unikat.report.source import design_of, tabulate, without_conflicts
-from unikat.risk import compare as comparing
-from unikat.risk.auto import Execution, decided
-from unikat.risk.compare import Candidate, ComparisonSettings, Store
+from unikat.models.named import Named, compared_models
+from unikat.report.facts.comparison import ComparisonSummary
+from unikat.report.folders import comparison as pages
+from unikat.report.text import assessment as wording
+from unikat.report.text.comparison import notes, short_table, terminal_table
+from unikat.report.text.summary import summarise_comparison
 from unikat.risk.estimate import known_exactly
+from unikat.spec.comparison import ComparisonSpec
+from unikat.spec.from_options import Inputs, documented, specify
+from unikat.spec.options import CompareOptions
+from unikat.spec.provenance import Provenance
+from unikat.studies import compare as comparing
+from unikat.studies.auto import Execution, decided
+from unikat.studies.compare import Candidate, ComparisonSettings, Store
 
 EVIDENCE = "evidence"
 """Beginning of the folders, inside that of the fits, of what each `auto` chooses by."""
@@ -190,7 +192,7 @@ def run(
     """
     watcher = watcher or silent()
     started = datetime.now(UTC)
-    named = spec.build_models()
+    named = compared_models(spec)
     design = design_of(spec.design, spec.population_size)
     settings = _settings(spec)
     if folder is None and (resume or overwrite):

@@ -21,19 +21,19 @@ from pyarrow import csv
 
 from unikat._typing import AnyArray, Int64
 from unikat.errors import OutputError
+from unikat.files.folder import into_folder
+from unikat.files.writing import replace_file
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.jobs.assess import EVIDENCE as EVIDENCE_FOLDER
 from unikat.jobs.assess import check_folder, run
-from unikat.jobs.options import AssessOptions
 from unikat.jobs.progress import Watcher, silent
-from unikat.jobs.specify import specify
-from unikat.provenance import AssessmentSpec
-from unikat.report.files import replace_file
-from unikat.report.folder import into_folder
-from unikat.report.results import FILES
-from unikat.report.summary import Result
-from unikat.report.wording import interval, number
+from unikat.report.facts.assessment import Result
+from unikat.report.folders.assessment import FILES
+from unikat.report.text.numbers import interval, number
 from unikat.risk.estimate import Summary
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.from_options import specify
+from unikat.spec.options import AssessOptions
 
 KEYS = (
     "age",

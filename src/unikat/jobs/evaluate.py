@@ -13,27 +13,30 @@ from typing import Any, Unpack
 import numpy as np
 
 from unikat._typing import Int64
+from unikat._version import __version__
 from unikat.data.frames import FILE, FrameKind
 from unikat.errors import DataError, SpecError
+from unikat.files.folder import into_folder
+from unikat.files.writing import make_folder
 from unikat.inference.backends import Workers
 from unikat.jobs.assess import plan_of
-from unikat.jobs.options import EvaluateOptions
+from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
 from unikat.jobs.progress import Watcher, silent, watching
-from unikat.jobs.specify import Inputs, documented, specify
-from unikat.provenance import Provenance, package_version
-from unikat.report import evaluation as pages
-from unikat.report.evaluation_html import render
-from unikat.report.evaluation_spec import EvaluationSpec
-from unikat.report.evaluation_store import FOLDER as TASKS
-from unikat.report.evaluation_store import FitStore
-from unikat.report.evaluation_summary import EvaluationSummary, summarise
-from unikat.report.files import make_folder
-from unikat.report.folder import into_folder
-from unikat.report.source import UNKNOWN, open_data, tabulate, without_conflicts
-from unikat.risk import evaluate as studies
-from unikat.risk.designs import Population
-from unikat.risk.evaluate import Study, check_study
-from unikat.risk.scores import FitScore
+from unikat.models.named import models_by_label
+from unikat.report.facts.evaluation import EvaluationSummary
+from unikat.report.folders import evaluation as pages
+from unikat.report.pages.evaluation import render
+from unikat.report.text.summary import summarise_evaluation
+from unikat.spec.evaluation import EvaluationSpec
+from unikat.spec.from_options import Inputs, documented, specify
+from unikat.spec.options import EvaluateOptions
+from unikat.spec.provenance import Provenance
+from unikat.studies import evaluate as studies
+from unikat.studies.designs import Population
+from unikat.studies.evaluate import Study, check_study
+from unikat.studies.scores import FitScore
+from unikat.studies.store import FOLDER as TASKS
+from unikat.studies.store import FitStore
 from unikat.zeros.conflicts import Handled
 
 
@@ -194,7 +197,7 @@ def run(
     """
     watcher = watcher or silent()
     started = datetime.now(UTC)
-    models, plan = spec.build_models(), plan_of(spec.sampling)
+    models, plan = models_by_label(spec.models), plan_of(spec.sampling)
     if folder is None and (resume or overwrite):
         raise SpecError("resume and overwrite need the folder of the study; name it with out.")
     if folder is not None:
@@ -234,7 +237,7 @@ def run(
             seed=study.seed, data_fingerprint=population.fingerprint, started=started
         )
         completed = _completed(spec, study)
-        summary = summarise(found, population, completed, record, handled)
+        summary = summarise_evaluation(found, population, completed, record, handled)
         if folder is not None:
             watcher.stage("Writing")
             pages.write(summary, found.scores, completed, folder)
@@ -321,7 +324,7 @@ def _identity(study: Study, population: Population) -> dict[str, str]:
         "max_sweeps": str(stop.max_sweeps),
         "max_seconds": str(stop.max_seconds),
         "level": repr(float(study.level)),
-        "unikat version": package_version(),
+        "unikat version": __version__,
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from unikat.errors import visible
 from unikat.inference.progress import ProgressEvent
-from unikat.risk.evaluate import StudyProgress
+from unikat.studies.evaluate import StudyProgress
 
 PLAIN_EVERY = 20.0
 """Seconds between two plain lines."""

@@ -1,6 +1,6 @@
 """Kernels of Skinner and Shlomo's criteria: how biased the risk of a log-linear fit is.
 
-Sums over all cells, the empty ones among them; see `models/selection.py`.
+Sums over all cells, the empty ones among them; see `models/loglinear/selection.py`.
 """
 
 from __future__ import annotations

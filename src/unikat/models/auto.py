@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 
 from unikat.errors import SpecError, shown
 from unikat.models.base import Uncertainty, check_keys
+from unikat.models.catalogue import MODELS, build
 from unikat.models.options import check_bool, check_numbers
+from unikat.spec.tables import ModelSpec
 
 CHOOSABLE = ("latent-class", "hdp", "gom")
 """Models whose error is known: it was learned with latent classes, and the other mixtures answer
@@ -75,15 +77,12 @@ class Auto:
 
     def models(self) -> dict[str, Any]:
         """The candidates by the names they were given."""
-        from unikat.models.catalogue import build_model
-        from unikat.specification import ModelSpec
-
         found: dict[str, Any] = {}
         for text in self.candidates:
             named = ModelSpec.of(text)
             if named.name == self.name:
                 raise SpecError("model option candidates names auto itself; leave it out.")
-            found[text] = build_model(named.name, named.options)
+            found[text] = build(named.name, named.options, MODELS)
         return found
 
     def check_keys(self, names: Sequence[str]) -> None:

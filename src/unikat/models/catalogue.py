@@ -7,15 +7,14 @@ from dataclasses import fields
 from typing import Any
 
 from unikat.errors import SpecError, brief, suggest
-from unikat.models.auto import Auto
-from unikat.models.empirical_bayes import ElamirSkinner, SkinnerHolmes
-from unikat.models.gom import GoM
-from unikat.models.hdp import HDP
-from unikat.models.individual_risk import IndividualRisk
-from unikat.models.latent_class import LatentClass
-from unikat.models.loglinear import LogLinear
-from unikat.models.mixed_effects import MixedEffects
-from unikat.models.superpopulation import Superpopulation1, Superpopulation2
+from unikat.models.cells.individual_risk import IndividualRisk
+from unikat.models.cells.superpopulation import Superpopulation1, Superpopulation2
+from unikat.models.loglinear.conditional import LogLinear
+from unikat.models.loglinear.empirical_bayes import ElamirSkinner, SkinnerHolmes
+from unikat.models.loglinear.mixed_effects import MixedEffects
+from unikat.models.mixtures.gom import GoM
+from unikat.models.mixtures.hdp import HDP
+from unikat.models.mixtures.latent_class import LatentClass
 
 MODELS: dict[str, type[Any]] = {
     model.name: model
@@ -35,26 +34,18 @@ MODELS: dict[str, type[Any]] = {
 """Filled from here alone."""
 
 
-def build_model(name: str, options: Mapping[str, Any]) -> Any:
-    """Make the model of a name, with its options.
-
-    `auto` is no model itself: `risk.auto.decided` puts one in its place.
+def build(name: str, options: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
+    """Make the model of a name among some, with its options.
 
     Raises
     ------
     SpecError
         If there is no such model or option, or the model refuses a value.
-
-    Examples
-    --------
-    >>> build_model("hdp", {"alpha": "per-record"}).alpha
-    'per-record'
     """
-    kind = Auto if name == Auto.name else MODELS.get(name)
+    kind = kinds.get(name)
     if kind is None:
-        names = [Auto.name, *MODELS]
         raise SpecError(
-            f"There is no model {brief(name)!r}.{suggest(name, names)} Models: {', '.join(names)}."
+            f"There is no model {brief(name)!r}.{suggest(name, kinds)} Models: {', '.join(kinds)}."
         )
     known = [field.name for field in fields(kind)]
     for option in options:

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from unikat._typing import AnyArray, Float32, Float64, Int16, Int32
-from unikat.models.possible import incomplete
+from unikat.models.mixtures.truncation import incomplete
 from unikat.models.records import MixtureData
 
 

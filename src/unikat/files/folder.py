@@ -1,0 +1,274 @@
+"""The folder of a run: one run at a time, nothing of others replaced, nothing of a dead run left.
+
+While a run lasts it holds the lock of the file `.unikat` in its folder. The file names what unikat
+has written there, one name in a line; nothing else is ever replaced or deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import glob
+import hashlib
+import inspect
+import os
+import re
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, TypeVar
+
+from unikat.errors import OutputError, SpecError, why
+from unikat.files.locks import acquire, release
+
+MARK = ".unikat"
+SCRATCH = ".unikat-writing-"
+"""Beginning of the names of what is not complete."""
+_HEAD = "# unikat: this file locks the folder and names what unikat wrote here.\n"
+_LEFT = re.compile(rf"{re.escape(SCRATCH)}[a-z0-9_]{{8}}")
+"""Names of files that are being written."""
+Run = TypeVar("Run", bound=Callable[..., Any])
+
+_held = threading.local()
+"""`places`: the folders and files that this thread has locked."""
+
+
+def into_folder(*names: str) -> Callable[[Run], Run]:
+    """Let a function that writes `names` into its argument `folder` be alone there.
+
+    Before it begins, a folder is refused in which one of the names is that of something unikat did
+    not write, or in which writing would change an input that its argument `spec` names.
+
+    Parameters
+    ----------
+    names
+        Files and folders that it may write, replace or delete in the folder.
+    """
+
+    def decorate(run: Run) -> Run:
+        signature = inspect.signature(run)
+
+        @functools.wraps(run)
+        def alone(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs).arguments
+            if given["folder"] is None:
+                # Nothing is written.
+                return run(*args, **kwargs)
+            folder = Path(given["folder"])
+            keep_inputs([folder / name for name in names], inputs_of(given.get("spec")))
+            with locked(folder):
+                claim(folder, names)
+                return run(*args, **kwargs)
+
+        return alone  # type: ignore[return-value]
+
+    return decorate
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Be the only run that writes into a folder, which is made if it does not exist.
+
+    A folder that was made and in which nothing is kept is removed again. Within one thread a lock
+    may be taken again.
+
+    Raises
+    ------
+    OutputError
+        If another run writes there, or the folder cannot be written to.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
+    place = os.path.realpath(folder)
+    if place in _places():
+        yield
+        return
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    handle: int | None = None
+    try:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = acquire(folder / MARK)
+        except (OSError, ValueError) as error:
+            reason = why(error) if isinstance(error, OSError) else "its name is no name of one"
+            raise OutputError(
+                f"Cannot write to the folder {folder}: {reason}. Choose another --out."
+            ) from None
+        if handle is None:
+            raise OutputError(
+                f"Another run of unikat is writing into the folder {folder}. Wait until it has "
+                "ended, or choose another --out. Nothing was written."
+            )
+        _places().add(place)
+        try:
+            _clean(folder)
+            yield
+        finally:
+            _places().discard(place)
+            kept = any((folder / name).exists() for name in claimed(folder))
+            release(handle, None if kept else folder / MARK)
+    finally:
+        for path in made:
+            # Succeeds only if nothing was kept in it.
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
+@contextlib.contextmanager
+def locked_file(path: Path) -> Iterator[None]:
+    """Be the only run that writes a file, whose folder exists.
+
+    Raises
+    ------
+    OutputError
+        If another run writes it.
+    """
+    mark = hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:16]
+    lock = path.absolute().parent / f"{MARK}-{mark}"
+    try:
+        handle = acquire(lock)
+    except OSError as error:
+        raise OutputError(f"Cannot write {path}: {why(error)}. Nothing was written.") from None
+    if handle is None:
+        raise OutputError(
+            f"Another run of unikat is writing {path}. Wait until it has ended, or name another "
+            "file. Nothing was written."
+        )
+    try:
+        yield
+    finally:
+        release(handle, lock)
+
+
+def claim(folder: Path, names: Iterable[str]) -> None:
+    """Note that names of a folder that is locked are ours from now on.
+
+    Raises
+    ------
+    OutputError
+        If there is something of one of these names that unikat did not write.
+    """
+    ours = claimed(folder)
+    new = [name for name in names if name not in ours]
+    foreign = [name for name in new if os.path.lexists(folder / name)]
+    if foreign:
+        raise OutputError(
+            f"The folder {folder} holds {', '.join(foreign)}, which unikat did not write there "
+            "and will not replace. Choose another --out, or move it away. Nothing was written."
+        )
+    if not new:
+        return
+    mark = folder / MARK
+    try:
+        with mark.open("r+", encoding="utf-8") as file:
+            text = file.read()
+            # A line that was cut off is not a name of ours.
+            begin = _HEAD if not text else "" if text.endswith("\n") else "\n"
+            file.write(begin + "".join(f"{name}\n" for name in new))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OutputError(f"Cannot write {mark}: {why(error)}. Choose another --out.") from None
+
+
+def claimed(folder: Path) -> set[str]:
+    """Names in a folder that are ours."""
+    try:
+        lines = (folder / MARK).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return set()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def keep_inputs(outputs: Collection[Path], inputs: Collection[Path]) -> None:
+    """Refuse to write over what is read, whatever path leads there.
+
+    Parameters
+    ----------
+    outputs
+        Files that may be written.
+    inputs
+        Files, folders and patterns that are read.
+
+    Raises
+    ------
+    OutputError
+        With the input that would change.
+    SpecError
+        If a name cannot be written down.
+    """
+    for path in (*outputs, *inputs):
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            raise SpecError(
+                f"The name of the file or folder {str(path)!r} is not UTF-8, so the results could "
+                "not say which it was. Rename it."
+            ) from None
+        if "\0" in str(path):
+            raise SpecError(f"{str(path)!r} is no name of a file: it holds a null character.")
+    for path in inputs:
+        changed = next((output for output in outputs if _is_of(output, path)), None)
+        if changed is not None:
+            raise OutputError(
+                f"The run reads {path}, and would write {changed} over it or into it. Choose "
+                "another --out. Nothing was written."
+            )
+
+
+def inputs_of(spec: Any) -> list[Path]:
+    """Files that a specification names to be read."""
+    if spec is None:
+        return []
+    data, zeros = getattr(spec, "data", None), getattr(spec, "zeros", None)
+    registry = getattr(spec, "registry", None)
+    found = [
+        getattr(data, "path", None),
+        getattr(data, "codebook", None),
+        getattr(registry, "path", None),
+        *getattr(zeros, "tables", ()),
+    ]
+    return [Path(path) for path in found if isinstance(path, (str, os.PathLike))]
+
+
+def _is_of(output: Path, path: Path) -> bool:
+    """Whether an output is an input, or in a folder of inputs, or of their pattern."""
+    with contextlib.suppress(OSError):
+        if path.is_dir():
+            return output.resolve().is_relative_to(path.resolve())
+        if path.exists():
+            return output.exists() and os.path.samefile(output, path)
+        if glob.has_magic(str(path)):
+            return fnmatch(str(output.resolve()), str(path.parent.resolve() / path.name))
+    return False
+
+
+def _places() -> set[str]:
+    if not hasattr(_held, "places"):
+        _held.places = set()
+    places: set[str] = _held.places
+    return places
+
+
+def _clean(folder: Path) -> None:
+    """Delete what runs that were killed did not finish writing."""
+    ours = claimed(folder)
+    if not ours:
+        return
+    stores = [folder / name for name in ours if (folder / name).is_dir()]
+    found = [*folder.iterdir(), *(path for store in stores for path in store.rglob(".*"))]
+    for path in found:
+        if _LEFT.fullmatch(path.name) and not path.is_symlink():
+            with contextlib.suppress(OSError):
+                discard(path, ours)
+
+
+def discard(scratch: Path, names: Iterable[str]) -> None:
+    """Delete a file, or a folder with the files of these names in it, and nothing else."""
+    if not scratch.is_dir():
+        scratch.unlink(missing_ok=True)
+        return
+    for name in names:
+        (scratch / name).unlink(missing_ok=True)
+    scratch.rmdir()

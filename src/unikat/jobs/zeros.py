@@ -1,0 +1,452 @@
+"""What `unikat zeros` does: rules against a file, and rules as a table."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from unikat._typing import Int32, Int64
+from unikat.data import CellTable, Key
+from unikat.errors import OutputError, SpecError
+from unikat.files.folder import inputs_of, keep_inputs, locked_file
+from unikat.files.toml import toml_literal
+from unikat.files.writing import replace_file
+from unikat.interrupts import interruptible
+from unikat.jobs.inputs import UNKNOWN, make_zeros, tabulate
+from unikat.report.text.numbers import counted, number, percent
+from unikat.spec.assessment import AssessmentSpec
+from unikat.zeros import Suggestion, Zeros, disjoint, suggest
+from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown
+from unikat.zeros.levels import Levels
+from unikat.zeros.suggest import MOST_COMBINATIONS, not_looked_at
+from unikat.zeros.tables import csv_field
+
+NO_RULES = (
+    "There are no rules: name a file of rules, or a table of impossible combinations, with "
+    "--zeros FILE."
+)
+
+
+MOST_SKIPPED = 5
+"""Sets of keys that are named as not looked at."""
+MOST_CONDITIONS = 20
+"""Broken conditions of a table that are printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """Rules held against a file."""
+
+    data: str
+    """Name of the file."""
+    table: CellTable
+    conflicts: Conflicts
+
+    @property
+    def n_records(self) -> int:
+        """Rows that break a rule."""
+        return self.conflicts.n_records
+
+
+def read_rules(spec: AssessmentSpec) -> tuple[CellTable, Zeros]:
+    """Read the file and the rules of a specification; no population size is needed.
+
+    Raises
+    ------
+    DataError, SpecError
+        If they cannot be read, or there are no rules.
+    """
+    if spec.zeros is None:
+        raise SpecError(NO_RULES)
+    table = tabulate(spec.data, spec.keys, UNKNOWN)
+    return table, make_zeros(spec.zeros, table.keys, spec.data)
+
+
+@interruptible
+def check(spec: AssessmentSpec) -> Checked:
+    """Find the rows of a file that break a rule.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the file or the rules cannot be read.
+    """
+    table, zeros = read_rules(spec)
+    name = "the data" if spec.data.path is None else spec.data.path.name
+    return Checked(data=name, table=table, conflicts=find_conflicts(table, zeros))
+
+
+def check_lines(checked: Checked) -> list[str]:
+    """Lines of the table that `unikat zeros check` prints."""
+    table, conflicts = checked.table, checked.conflicts
+    zeros = conflicts.zeros
+    n = table.n_records
+    rows = [("rule", "combinations", "rows", "share", "first rows")]
+    for position, rule in enumerate(conflicts.rules):
+        cells = "–"
+        if position < len(zeros.rules):
+            cells = percent(zeros.rules[position].n_impossible / zeros.n_cells)
+        rows.append((shown(rule), cells, *_counted(rule.n_records, n), _first(rule)))
+        conditions = conflicts.conditions(position)
+        for one in conditions[:MOST_CONDITIONS]:
+            part = "–" if one.share is None else percent(one.share)
+            first = ", ".join(map(str, one.rows[:LISTED]))
+            first += ", ..." if one.n_records > LISTED else ""
+            rows.append((f"  {cut(one.text)}", part, *_counted(one.n_records, n), first))
+        if len(conditions) > MOST_CONDITIONS:
+            more = f"  and {len(conditions) - MOST_CONDITIONS} more conditions (--rows lists all)"
+            rows.append((more, "", "", "", ""))
+    broken = checked.n_records
+    rows.append(
+        ("all together", percent(zeros.n_impossible / zeros.n_cells), *_counted(broken, n), "")
+    )
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    lines = [
+        "  ".join(
+            [
+                f"{row[0]:<{widths[0]}}",
+                *(f"{cell:>{width}}" for cell, width in zip(row[1:4], widths[1:], strict=True)),
+                row[4],
+            ]
+        ).rstrip()
+        for row in rows
+    ]
+    said = (
+        f"{zeros.n_impossible:,} of {zeros.n_cells:,} combinations "
+        f"{'is' if zeros.n_impossible == 1 else 'are'} impossible "
+        f"({percent(zeros.n_impossible / zeros.n_cells)})."
+    )
+    rows_of_file = f"{counted(n, 'row')} of {checked.data}"
+    some = (
+        f"{broken:,} of {rows_of_file} break{'s' if broken == 1 else ''} a rule."
+        if broken
+        else f"No row of {checked.data} breaks a rule ({counted(n, 'row')})."
+    )
+    return [*lines, "", said, some]
+
+
+def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None:
+    """Write the number of every row that breaks a rule, once for each rule, as CSV.
+
+    For a rule that is a table of conditions there is a line for each condition that is broken.
+
+    Raises
+    ------
+    OutputError
+        If the file is there and `overwrite` is not set, or it cannot be written.
+    """
+    check_file(path, overwrite=overwrite)
+    conflicts = checked.conflicts
+    rows: list[Int64] = []
+    names: list[tuple[str, str | None]] = []
+    for position, rule in enumerate(conflicts.rules):
+        name, conditions = rule.name or rule.text, conflicts.conditions(position)
+        rows += [one.rows for one in conditions] or [conflicts.rows(position)]
+        names += [(name, one.text) for one in conditions] or [(name, None)]
+    which = np.repeat(np.arange(len(rows)), [len(found) for found in rows])
+    row = np.concatenate(rows)
+    order = np.lexsort((which, row))
+    said = [
+        pa.array([text and csv_field(text) for text in part], pa.string()).take(
+            pa.array(which[order])
+        )
+        for part in zip(*names, strict=True)
+    ]
+    table = pa.table({"row": row[order], "rule": said[0], "condition": said[1]})
+    _write(path, _csv(table), overwrite=overwrite)
+
+
+@interruptible
+def write_disjoint(spec: AssessmentSpec, path: Path, *, overwrite: bool = False) -> int:
+    """Write the impossible combinations as a table whose rows do not overlap.
+
+    A column per key holds a level's label, and nothing for any level. `--zeros` reads it back.
+
+    Parameters
+    ----------
+    spec
+        File and rules.
+    path
+        A file with the ending .csv or .parquet.
+    overwrite
+        Replace a file that is there.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the file or the rules cannot be read, or a piece cannot be written in such a table.
+    OutputError
+        If the file is there and `overwrite` is not set, or it cannot be written.
+    """
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise SpecError(f"{path.name} must end in .csv or .parquet, the two forms it can have.")
+    check_file(path, overwrite=overwrite, inputs=inputs_of(spec))
+    _, zeros = read_rules(spec)
+    pieces = disjoint(zeros.conditions, zeros.offsets)
+    as_csv = path.suffix.lower() == ".csv"
+    columns = {
+        csv_field(key.name) if as_csv else key.name: pa.array(
+            _named(key, codes, as_csv=as_csv), pa.string()
+        )
+        for key, codes in zip(zeros.keys, pieces.T, strict=True)
+    }
+    table = pa.table(columns)
+    if as_csv:
+        content = _csv(table)
+    else:
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, compression="zstd")
+        content = buffer.getvalue()
+    _write(path, content, overwrite=overwrite)
+    return len(pieces)
+
+
+@interruptible
+def find_suggestions(
+    spec: AssessmentSpec, *, together: int = 3, most: int = 100
+) -> tuple[CellTable, tuple[Suggestion, ...]]:
+    """Look for combinations that never occur in a file although expected often.
+
+    Parameters
+    ----------
+    spec
+        The file, and the rules that are known, if any.
+    together
+        How many keys are looked at together, at most.
+    most
+        Most suggestions.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the file or the rules cannot be read, or an option is out of range.
+    """
+    table = tabulate(spec.data, spec.keys, UNKNOWN)
+    known = None if spec.zeros is None else make_zeros(spec.zeros, table.keys, spec.data)
+    return table, suggest(table, known, n_keys=together, most=most)
+
+
+def suggestion_lines(
+    table: CellTable, found: Sequence[Suggestion], *, together: int = 3, most: int = 100
+) -> list[str]:
+    """Lines that `unikat zeros suggest` prints, for the options with which they were found."""
+    skipped = textwrap.wrap(_skipped(table, together), width=88)
+    if not found:
+        return ["No combination is missing beyond chance.", *skipped]
+    rows = [("expected", "seen", "chance below", "rule")]
+    rows += [(number(one.expected), "0", _chance(one.bound), one.rule) for one in found]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = [
+        "  ".join(f"{cell:>{width}}" for cell, width in zip(row[:3], widths, strict=True))
+        + f"  {row[3]}"
+        for row in rows
+    ]
+    said = (
+        f"None of the {table.n_records:,} records has these combinations. What is rare, or was "
+        "left out when the sample was drawn, is not impossible: judge each."
+    )
+    if len(found) == most:
+        said += f" No more than {most:,} are listed; --most lists more."
+    return [*lines, "", *textwrap.wrap(said, width=88), *skipped]
+
+
+def _skipped(table: CellTable, together: int) -> str:
+    """Say which keys were not looked at together; nothing if all were."""
+    skipped = not_looked_at(table, together)
+    if not skipped:
+        return ""
+    named = "; ".join(", ".join(keys) for keys in skipped[:MOST_SKIPPED])
+    more = f"; and {len(skipped) - MOST_SKIPPED:,} more sets" if len(skipped) > MOST_SKIPPED else ""
+    return (
+        f"Not looked at together, since their levels combine to more than {MOST_COMBINATIONS:,}: "
+        f"{named}{more}. Group their levels to have them looked at."
+    )
+
+
+def write_suggestions(
+    table: CellTable,
+    found: Sequence[Suggestion],
+    path: Path,
+    *,
+    data: str,
+    active: bool = False,
+    overwrite: bool = False,
+    together: int = 3,
+) -> None:
+    """Write suggestions as a file of rules in which a person strikes or accepts each.
+
+    Parameters
+    ----------
+    table
+        The table in which they were found.
+    found
+        The suggestions.
+    path
+        A TOML file.
+    data
+        What the file of the records is called.
+    active
+        Write them as rules that hold; by default they are comments until a person accepts them.
+    overwrite
+        Replace a file that is there.
+    together
+        How many keys were looked at together, at most.
+
+    Raises
+    ------
+    SpecError
+        If the file does not end in .toml.
+    OutputError
+        If the file is there and `overwrite` is not set, or it cannot be written.
+    """
+    check_rules_file(path, overwrite=overwrite)
+    what = "Strike" if active else "Take the # off"
+    which = "a rule that is wrong" if active else "a rule to accept it"
+    lines = [
+        f"# Combinations that none of the {table.n_records:,} records of {_one_line(data)} has,",
+        "# although many were expected from how the keys occur two by two. What is rare, or was",
+        f"# left out when the sample was drawn, is not impossible. {what} {which}.",
+        *(f"# {line}" for line in textwrap.wrap(_comment(_skipped(table, together)), width=88)),
+        "rules = [",
+    ]
+    for one in found:
+        lines.append(
+            f"    # expected {number(one.expected)}, seen 0; by chance with probability below "
+            f"{_chance(one.bound)}"
+        )
+        lines.append(f"    {'' if active else '# '}{_quoted(one.rule)},")
+    _write(path, "\n".join([*lines, "]", ""]).encode(), overwrite=overwrite)
+
+
+def _write(path: Path, content: bytes, *, overwrite: bool) -> None:
+    """Write a file as a whole; of two runs that write it at a time one is refused."""
+    with locked_file(path):
+        check_file(path, overwrite=overwrite)
+        replace_file(path, content)
+
+
+def check_file(path: Path, *, overwrite: bool, inputs: Collection[Path] = ()) -> None:
+    """Refuse a place at which a file cannot or must not be written, before any work is done.
+
+    Parameters
+    ----------
+    path
+        The place.
+    overwrite
+        Whether a file that is there may be replaced.
+    inputs
+        What is read, which is never replaced.
+
+    Raises
+    ------
+    OutputError
+        With what to do.
+    """
+    keep_inputs([path], inputs)
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder; name a file.")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path} is a device, not a file; name a file.")
+    if not path.absolute().parent.is_dir():
+        raise OutputError(f"The folder {path.absolute().parent} does not exist; make it first.")
+    if path.exists() and not overwrite:
+        raise OutputError(
+            f"{path} exists already. Give --overwrite to replace it, or name another file. "
+            "Nothing was written."
+        )
+
+
+def check_rules_file(path: Path, *, overwrite: bool, inputs: Collection[Path] = ()) -> None:
+    """Refuse a place at which a file of rules cannot or must not be written.
+
+    Raises
+    ------
+    SpecError
+        If its name does not say that it is TOML: --zeros would read it as a table.
+    OutputError
+        With what to do.
+    """
+    check_file(path, overwrite=overwrite, inputs=inputs)
+    if path.suffix.lower() != ".toml":
+        raise SpecError(
+            f"{path.name} must end in .toml; --zeros would take it for a table of conditions."
+        )
+
+
+def _named(key: Key, codes: Int32, *, as_csv: bool) -> Sequence[str | None]:
+    """What a table calls the levels of a key; None for any."""
+    levels = Levels(key=key)
+    names: list[str | None] = []
+    for code in range(key.n_levels):
+        candidates = (key.labels[code], str(key.levels[code])) if code < levels.n_named else ()
+        clear = (name for name in candidates if levels.called(name) == {code})
+        if as_csv:
+            # What is written is to be read back as the same level, too.
+            clear = (
+                csv_field(name) for name in clear
+                if name and levels.called(csv_field(name)) in (set(), {code})
+            )  # fmt: skip
+        names.append(next(clear, None))
+    for code in np.unique(codes[codes >= 0]).tolist():
+        if names[code] is not None:
+            continue
+        if code >= levels.n_named:
+            raise SpecError(
+                f"A table cannot name the level of {key.name!r} that stands for missing values, "
+                "and without it the combinations cannot be listed. Use --missing integrate."
+            )
+        raise SpecError(
+            f"A table cannot name a level of {key.name!r}: its label is empty, or also the value "
+            "or label of another level. Give the levels other labels in a codebook."
+        )
+    return [None if code < 0 else names[code] for code in codes.tolist()]
+
+
+def _csv(table: pa.Table) -> bytes:
+    buffer = io.BytesIO()
+    options = pyarrow.csv.WriteOptions(quoting_style="needed")
+    pyarrow.csv.write_csv(table, buffer, options)
+    return buffer.getvalue()
+
+
+def _counted(n: int, total: int) -> tuple[str, str]:
+    return f"{n:,}", percent(n / total)
+
+
+def _chance(bound: float) -> str:
+    return f"{max(bound, 1e-99):.0e}"
+
+
+def _quoted(rule: str) -> str:
+    """Write a rule as TOML, without escapes if it can be."""
+    plain = "'" not in rule and rule.isprintable()
+    return f"'{rule}'" if plain else toml_literal(rule)
+
+
+def _one_line(name: str) -> str:
+    return " ".join(name.split()) if name.isprintable() else "the file"
+
+
+def _comment(text: str) -> str:
+    """What a comment of TOML can hold of a text."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _first(rule: BrokenRule) -> str:
+    if not rule.n_records:
+        return ""
+    more = ", ..." if rule.n_records > len(rule.first_rows) else ""
+    return ", ".join(map(str, rule.first_rows)) + more

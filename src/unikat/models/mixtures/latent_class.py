@@ -1,0 +1,385 @@
+"""Latent classes: one component for all keys of a record (Dirichlet process mixture, DPMPM).
+
+    X_ij | Z_i = k  ~  theta_j^(k)          key j of record i
+    Z_i             ~  g0
+    g0              ~  GEM(alpha_0)
+    theta_j^(k)     ~  Dirichlet(c_j b_j)   see `models.profiles`
+
+Dunson & Xing (2009); the limit of the mixed-membership models for alpha -> 0. Within a class the
+keys are independent, so a cell's probability is one sum over the classes and identical records
+are dealt out together: a sweep costs by distinct cell, not by record.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float32, Float64, Int16, Int32, Int64
+from unikat.data.table import CellTable
+from unikat.kernels import latent_class as kernels
+from unikat.kernels import mixture, moves
+from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
+from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.mixtures import truncation as possible
+from unikat.models.mixtures.components import (
+    FIRST_SLOTS,
+    Slots,
+    compacted,
+    draw_sticks,
+    first_slots,
+    padded,
+)
+from unikat.models.mixtures.margins import completions
+from unikat.models.mixtures.profiles import ProfilePrior
+from unikat.models.mixtures.truncation import TruncationPrior
+from unikat.models.options import PRIOR, check_bool, check_numbers
+from unikat.models.records import (
+    MixtureData,
+    compile_on_toy_table,
+    in_parts,
+    lay_out,
+    start_classes,
+)
+from unikat.models.restored import mixture_fits, positive
+from unikat.rng import chain_key
+
+
+class LatentClassData(NamedTuple):
+    """The table, and its cells in the order of the walk."""
+
+    records: MixtureData
+    walk: Int32
+    """(n_cells, n_keys): rows of theta, keys with few levels first, sorted."""
+    cell: Int64
+    """(n_cells,): place in the table of each cell of the walk."""
+    starts: Int64
+    """(n_cells + 1,): first record of each cell of the table."""
+
+
+class LatentClassState(NamedTuple):
+    """State of the latent class sampler."""
+
+    z: Int16
+    """(n_records, 1): class of each record, -1 for a record without known keys."""
+    theta: Float32
+    """(n_rows, n_slots)"""
+    weights: Float64
+    """(n_slots,): g0; empty slots hold sticks of the unseen part; they sum to 1."""
+    top: Float64
+    """(1,): alpha_0."""
+    profile: Float64
+    """(n_rows,): Dirichlet parameters of the profiles."""
+    imputed: Int32
+    """(n_incomplete, n_keys): rows of the incomplete records' keys under structural zeros."""
+    impossible: Int32
+    """(n_rows, n_slots): tokens of the simulated impossible records, (n_rows, 0) without zeros."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentClass(ProfilePrior, TruncationPrior):
+    """Latent classes, any number of them.
+
+    Parameters
+    ----------
+    top_shape, top_rate
+        Gamma prior of alpha_0, each from 1e-6 to 1e6; Dunson & Xing (2009) have 1/4 for both.
+    split_merge
+        Propose to split or merge classes in every sweep.
+
+    See Also
+    --------
+    ProfilePrior : the profiles' prior.
+    """
+
+    name: ClassVar[str] = "latent-class"
+    population: ClassVar[PopulationLaw] = "multinomial"
+    uncertainty: ClassVar[Uncertainty] = "posterior"
+    top_shape: float = 0.25
+    top_rate: float = 0.25
+    split_merge: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        check_numbers(self, {"top_shape": PRIOR, "top_rate": PRIOR})
+        check_bool(self, "split_merge")
+        self.check_tempering()
+
+    def prepare(self, table: CellTable) -> LatentClassData:
+        """Lay the table out as rows of theta, and sort its cells for the walk."""
+        records = lay_out(table)
+        # Under structural zeros incomplete records have imputed cells of their own.
+        dealt = np.flatnonzero(~table.incomplete | (table.zeros is None))
+        walk, cell = _walk(records.rows[dealt], records.offsets)
+        cell = dealt[cell]
+        starts = np.concatenate(([0], np.cumsum(table.counts)))
+        return LatentClassData(records, walk, cell, starts)
+
+    def compile(self, zeros: bool = False) -> None:
+        """Compile the kernels (or load them from the cache) on a toy table."""
+        compile_on_toy_table(self, zeros)
+
+    def init(self, stream: Stream, data: LatentClassData) -> LatentClassState:
+        """Start from clusters of cells; their number and purity differ from chain to chain."""
+        key = chain_key(stream.seed, stream.chain)
+        records, n_slots = data.records, first_slots(stream.chain)
+        imputed = np.empty((0, len(records.offsets) - 1), np.int32)
+        filled = records
+        if records.zeros is not None:
+            imputed = possible.first_completed(key, records.zeros, records)
+            filled = possible.augmented(records, imputed, imputed[:0])
+        rows = filled.rows[filled.record_cell]
+        z = start_classes(records, stream)[records.record_cell].astype(np.int16)
+        z[np.all(rows < 0, axis=1)] = -1
+        start = LatentClassState(
+            z=z[:, None],
+            theta=np.full((int(records.offsets[-1]), n_slots), 1.0, np.float32),
+            weights=np.full(n_slots, 1.0 / n_slots),
+            top=np.array([self.top_shape / self.top_rate]),
+            profile=self.first_profile(records),
+            imputed=imputed,
+            impossible=np.empty((int(records.offsets[-1]), 0), np.int32),
+        )
+        counts = np.zeros((len(start.profile), n_slots), np.int64)
+        kernels.count(rows, start.z, counts)
+        sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
+        return self._refresh(key, stream.sweep, start, filled, counts, sizes)[0]
+
+    def state_fits(self, state: LatentClassState, data: LatentClassData) -> bool:
+        """Whether a state of a file has shapes and indices that the kernels can read."""
+        return (
+            mixture_fits(state, data.records, 8) and state.top.shape == (1,) and positive(state.top)
+        )
+
+    def step(
+        self, stream: Stream, state: LatentClassState, data: LatentClassData, n_threads: int
+    ) -> tuple[LatentClassState, Info]:
+        """One sweep: all records' classes given (g0, theta), then those given them."""
+        key = chain_key(stream.seed, stream.chain)
+        n_rows, n_slots = state.theta.shape
+        z = np.empty_like(state.z)
+        counts = np.zeros((n_threads, n_rows, n_slots), np.int64)
+        sizes = np.zeros((n_threads, n_slots), np.int64)
+
+        def allocate(part: int, first: int, last: int) -> None:
+            kernels.allocate(
+                key, stream.sweep, first, last, data.walk, data.cell, data.starts, state.theta,
+                state.weights, z, counts[part], sizes[part],
+            )  # fmt: skip
+
+        in_parts(allocate, len(data.walk), n_threads)
+        if data.records.zeros is None:
+            return self._refresh(
+                key, stream.sweep, state._replace(z=z), data.records, counts.sum(axis=0),
+                sizes.sum(axis=0),
+            )  # fmt: skip
+        return self._step_possible(
+            key, stream.sweep, state, data.records, z, counts.sum(axis=0), sizes.sum(axis=0),
+            n_threads,
+        )  # fmt: skip
+
+    def _step_possible(
+        self,
+        key: Any,
+        sweep: int,
+        state: LatentClassState,
+        records: MixtureData,
+        z: Int16,
+        counts: Int64,
+        sizes: Int64,
+        n_threads: int,
+    ) -> tuple[LatentClassState, Info]:
+        """Rest of a sweep under structural zeros, the complete records' classes in `z` drawn."""
+        assert records.zeros is not None
+        n, (n_rows, n_slots) = len(z), state.theta.shape
+        which = possible.incomplete(records)
+        imputed = possible.completed(
+            key, sweep, records.zeros, records, state.z[which], state.theta
+        )
+        if len(which):
+            walk, place = _walk(imputed, records.offsets)
+            first = len(records.rows)
+            starts = np.concatenate((np.zeros(first, np.int64), np.arange(len(which) + 1)))
+            drawn = np.empty((len(which), 1), np.int16)
+            kernels.allocate(
+                key, sweep, 0, len(walk), walk, first + place, starts, state.theta,
+                state.weights, drawn, counts, sizes,
+            )  # fmt: skip
+            z[which] = drawn
+        n_seen = self.n_possible(n)
+        theta, weights = possible.along_ridges(
+            key, sweep, records.zeros, records, state.profile, counts, sizes, np.zeros(1),
+            (0.0, float(state.top[0]) + sizes.sum()), n_seen, state.theta, state.weights,
+        )  # fmt: skip
+        state = state._replace(theta=theta, weights=weights)
+        more = possible.simulate_classes(
+            key, sweep, records.zeros, records, n_seen, weights, theta, n_threads
+        )
+        kernels.count(more.rows, more.z, counts)
+        sizes += np.bincount(more.z[:, 0], minlength=n_slots)
+        state, info = self._refresh(
+            key,
+            sweep,
+            state._replace(z=np.concatenate((z, more.z)), imputed=imputed),
+            possible.augmented(records, imputed, more.rows),
+            counts,
+            sizes,
+        )
+        impossible = np.zeros((n_rows, len(state.weights)), np.int64)
+        kernels.count(more.rows, state.z[n:], impossible)
+        info.values["impossible_mass"] = len(more.rows) / (len(more.rows) + n_seen)
+        state = state._replace(z=state.z[:n].copy(), impossible=impossible.astype(np.int32))
+        return state, info
+
+    def _refresh(
+        self,
+        key: Any,
+        sweep: int,
+        state: LatentClassState,
+        data: MixtureData,
+        counts: Int64,
+        sizes: Int64,
+    ) -> tuple[LatentClassState, Info]:
+        """Split-merge on `state.z` (the caller's own copy); then weights and profiles."""
+        slots = compacted(
+            Slots(state.z, state.weights, counts, sizes[None, :], state.theta),
+            float(state.top[0]),
+        )
+        # A table is a record here.
+        tables = slots.stacks[0].copy()
+        moved = 0
+        if self.split_merge:
+            moved = moves.split_merge(
+                key, sweep, data.rows, data.record_cell, data.offsets, slots.z, np.zeros(1),
+                slots.weights, np.full(len(tables), math.log(float(state.top[0]))), 0.0,
+                state.profile, tables, slots.counts, slots.stacks,
+            )  # fmt: skip
+        weights, top, occupied = draw_sticks(
+            key, sweep, float(state.top[0]), self.top_shape, self.top_rate, tables
+        )
+        counts = padded(slots.counts, len(weights))
+        occupied_slots = padded(slots.stacks[0], len(weights)) > 0
+        profile, theta = self.draw_profiles(
+            key,
+            sweep,
+            data,
+            counts,
+            occupied_slots,
+            state.profile,
+            None if moved else slots.theta,
+        )
+        info = Info({"top": top, "n_components": float(occupied), "split_merge": float(moved != 0)})
+        state = LatentClassState(
+            slots.z, theta, weights, np.array([top]), profile, state.imputed, state.impossible
+        )
+        return state, info
+
+    def cell_probabilities(
+        self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
+    ) -> Float64:
+        """Probability of each cell for a new individual, (n,), exactly; -1 leaves a key out.
+
+        Under structural zeros that of a possible individual.
+        """
+        records = data.records
+        offsets, theta = records.offsets, state.theta.astype(np.float64)
+        if records.zeros is None:
+            rows = np.where(cells >= 0, cells + offsets[:-1], -1).astype(np.int32)
+            return _probabilities(rows, theta, state.weights, offsets)
+        parts = completions(records.zeros, offsets, cells)
+        p = _probabilities(
+            parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, offsets
+        )
+        mass = float(state.weights @ possible.chances(records.zeros, records, theta)[0])
+        total = np.bincount(parts.owner, p, minlength=len(cells)) / max(mass, 1e-300)
+        return np.minimum(total, 1.0)
+
+    def predictive_probabilities(
+        self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
+    ) -> Float64:
+        """`cell_probabilities` with the profiles integrated out: it is linear in each of them.
+
+        Under structural zeros the normalising constant is that of the mean profiles, which costs
+        about a percent.
+        """
+        records = data.records
+        if records.zeros is not None:
+            records = possible.augmented(records, state.imputed, state.imputed[:0])
+        theta = self.mean_profiles(
+            records, state.z, state.profile, len(state.weights), state.impossible
+        )
+        return self.cell_probabilities(stream, state._replace(theta=theta), data, cells)
+
+    def impute(self, stream: Stream, state: LatentClassState, data: LatentClassData) -> Int32:
+        """Draw the missing keys of the incomplete records, in the order of the records."""
+        records = data.records
+        if records.zeros is not None:
+            return (state.imputed - records.offsets[:-1]).astype(np.int32)
+        rows = records.rows[records.record_cell]
+        incomplete = np.any(rows < 0, axis=1)
+        rows = rows[incomplete]
+        z = np.where(rows >= 0, state.z[incomplete].astype(np.int64), -1)
+        return self._fill(stream, PURPOSE_IMPUTE, state, data, rows, z)
+
+    def simulate(
+        self, stream: Stream, state: LatentClassState, data: LatentClassData, n_records: int
+    ) -> Int32:
+        """Draw the keys of new individuals: records of which every key is missing."""
+
+        def draw(start: int, n: int) -> Int32:
+            rows = np.full((n, data.walk.shape[1]), -1, np.int32)
+            return self._fill(
+                stream, PURPOSE_SIMULATE, state, data, rows, rows.astype(np.int64), start
+            )
+
+        zeros = data.records.zeros
+        if zeros is None:
+            return draw(0, n_records)
+        return possible.first_possible(draw, zeros, n_records)
+
+    def _fill(
+        self,
+        stream: Stream,
+        purpose: int,
+        state: LatentClassState,
+        data: LatentClassData,
+        rows: Int32,
+        z: Int64,
+        start: int = 0,
+    ) -> Int32:
+        """Fill the missing rows. With alpha = 0 every token after the first copies its class."""
+        offsets = data.records.offsets
+        key = chain_key(stream.seed, stream.chain)
+        mixture.impute(
+            key, stream.sweep, purpose, rows, z, np.zeros(1), state.weights, state.theta, offsets,
+            start,
+        )  # fmt: skip
+        return (rows - offsets[:-1]).astype(np.int32)
+
+    def cost(self, data: LatentClassData) -> tuple[float, float]:
+        """Nanoseconds, roughly, of a sweep and of one cell probability."""
+        n_keys = data.walk.shape[1]
+        n_rows = float(data.records.offsets[-1])
+        sweep = 60.0 * n_rows * FIRST_SLOTS + len(data.walk) * (80.0 + 20.0 * n_keys)
+        return sweep, 20.0 + 10.0 * n_keys
+
+
+def _probabilities(rows: Int32, theta: Float64, weights: Float64, offsets: Int64) -> Float64:
+    """Probability of each row of levels or sets, -1 leaving a key out, without truncation."""
+    walk, place = _walk(rows, offsets)
+    out, result = np.empty(len(rows)), np.empty(len(rows))
+    kernels.probabilities(walk, theta, weights, out)
+    result[place] = out
+    return result
+
+
+def _walk(rows: Int32, offsets: Int64) -> tuple[Int32, Int64]:
+    """Rows with the keys of fewest levels first, sorted; and where each row came from."""
+    order = np.argsort(np.diff(offsets), kind="stable")
+    rows = rows[:, order]
+    sorting = np.lexsort(rows.T[::-1])
+    return np.ascontiguousarray(rows[sorting]), sorting

@@ -1,0 +1,130 @@
+"""A new individual under mixed membership: probabilities of cells, and of being possible."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Bool, Float32, Float64, Int32, Int64
+from unikat.kernels import cells as cell_kernels
+from unikat.kernels import zeros as zero_kernels
+from unikat.models.mixtures import truncation as possible
+from unikat.models.records import MixtureData
+
+EXACT_KEYS = 11
+"""Up to so many keys, probabilities of cells are exact."""
+_NODES = 16
+_NEGLIGIBLE = 1e-7
+_REPEATS = (4, 32)
+_SMALL_ALPHA = 0.05
+_MIXED = 4096
+"""Records drawn for the probability of a possible one."""
+
+
+class Newcomer(NamedTuple):
+    """What the law of a new individual depends on."""
+
+    theta: Float32
+    """(n_rows or more, n_slots); rows beyond those of the levels are sets of levels."""
+    weights: Float64
+    """(n_slots,)"""
+    alpha: Float64
+    """(n_nodes,): values of its concentration..."""
+    alpha_weight: Float64
+    """(n_nodes,): ...and their probabilities."""
+    used: Bool
+    """(n_slots,): slots that hold tokens."""
+
+
+def row_probabilities(key: Any, sweep: int, who: Newcomer, offsets: Int64, rows: Int32) -> Float64:
+    """Probability of each combination of rows (n, n_keys), -1 leaving a key out, (n,).
+
+    Exact for up to 11 keys, beyond that an unbiased estimate. Without truncation.
+    """
+    # The last key costs one dot product a cell, so it is the one with most levels.
+    rows = rows[:, np.argsort(np.diff(offsets), kind="stable")]
+    sorting = np.lexsort(rows.T[::-1])
+    slots = _slots_that_matter(who)
+    theta = np.ascontiguousarray(who.theta[:, slots], np.float64)
+    alpha, alpha_weight = who.alpha, who.alpha_weight
+    rows, weights = np.ascontiguousarray(rows[sorting]), who.weights[slots]
+    out = np.empty(len(rows))
+    if rows.shape[1] <= EXACT_KEYS:
+        cell_kernels.partition_probabilities(rows, theta, weights, alpha, alpha_weight, out)
+    else:
+        # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
+        spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
+        cell_kernels.sequential_probabilities(
+            key, sweep, rows, theta, weights, theta @ weights, alpha, alpha_weight,
+            _REPEATS[spread], out,
+        )  # fmt: skip
+    result = np.empty(len(rows))
+    result[sorting] = out
+    return result
+
+
+def possible_mass(key: Any, sweep: int, who: Newcomer, data: MixtureData) -> float:
+    """Probability that a record is possible.
+
+    Exact for the records all of whose keys come from one component; the others are drawn.
+    """
+    assert data.zeros is not None
+    chance = possible.chances(data.zeros, data, who.theta)[0]
+    together = np.zeros(len(who.weights))
+    for value, share in zip(who.alpha, who.alpha_weight, strict=True):
+        same = who.weights.copy()
+        for l in range(1, len(data.offsets) - 1):
+            same *= (l + value * who.weights) / (l + value)
+        together += share * same
+    bounds = np.round(_MIXED * np.cumsum(who.alpha_weight)).astype(np.int64)
+    drawn = np.repeat(who.alpha, np.diff(bounds, prepend=0))
+    mixed = zero_kernels.mixed_chance(
+        key, sweep, len(drawn), *data.zeros, data.offsets, drawn, np.cumsum(who.weights), who.theta
+    )
+    return max(float(together @ chance + mixed), 1e-300)
+
+
+def _slots_that_matter(who: Newcomer) -> Int64:
+    """Slots in falling weight: all that hold tokens, and sticks until the rest is negligible.
+
+    An occupied slot may weigh as little as 1/n, so none of them is dropped.
+    """
+    slots = np.argsort(-who.weights, kind="stable")
+    keep = who.used[slots]
+    keep[: 1 + np.searchsorted(np.cumsum(who.weights[slots]), 1.0 - _NEGLIGIBLE)] = True
+    return slots[keep]
+
+
+@lru_cache(maxsize=8)
+def gamma_nodes(shape: float, rate: float) -> tuple[Float64, Float64]:
+    """Gauss quadrature of Gamma(shape, rate) in u = alpha / (3 + alpha).
+
+    There the chances of a record's partitions, alpha^m Gamma(alpha) / Gamma(alpha + J), are smooth
+    whatever the scale of alpha; in alpha itself they are not where the rate is small. The 3 keeps
+    the poles at alpha = -1, ..., 1 - J far from both ends of u.
+    """
+    # The measure on a fine grid of log alpha, by the trapezium rule.
+    reach = 12.0 * np.sqrt(shape) + 40.0
+    low = np.log(shape - reach) if shape > 400.0 else -40.0 / shape
+    eta = np.linspace(low, np.log(shape + reach), 2001)
+    mass = shape * eta - np.exp(eta)
+    mass = np.exp(mass - mass.max())
+    alpha = np.exp(eta) / rate
+    u = alpha / (3.0 + alpha)
+    # Its orthonormal polynomials (Stieltjes), whose recurrence has the nodes as eigenvalues.
+    diagonal, beside = np.empty(_NODES), np.zeros(_NODES)
+    before, now = np.zeros_like(u), np.sqrt(mass / mass.sum())
+    basis = [now]
+    for p in range(_NODES):
+        diagonal[p] = u @ now**2
+        after = (u - diagonal[p]) * now - (beside[p - 1] if p else 0.0) * before
+        for other in basis:
+            after -= (other @ after) * other
+        beside[p] = np.sqrt(after @ after)
+        before, now = now, after / max(beside[p], 1e-300)
+        basis.append(now)
+    jacobi = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    nodes, vectors = np.linalg.eigh(jacobi)
+    return np.maximum(3.0 * nodes / (1.0 - nodes), 1e-100), vectors[0] ** 2

@@ -1,0 +1,486 @@
+"""What `result.json` holds: every number of a run that the report shows, and nothing of a record.
+
+A record is named by its row number alone; its values appear only if the specification asks for
+small cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from unikat._typing import Float64, Int64
+from unikat.data.table import CellTable
+from unikat.inference import diagnostics as convergence
+from unikat.models.base import Uncertainty
+from unikat.report.facts.classics import ClassicsResult
+from unikat.report.facts.design import DesignResult, design_result
+from unikat.report.facts.registry import RegistryResult
+from unikat.report.facts.supplements import NOTHING, Beside
+from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
+from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.provenance import Provenance
+from unikat.spec.tables import ModelSpec
+from unikat.zeros.conflicts import Handled
+
+RESULT_SCHEMA = "unikat.result/1"
+Stage: TypeAlias = Literal["preliminary", "final"]
+PRELIMINARY = (
+    "This is the first answer, of one candidate model: the other models are still being compared, "
+    "and the interval does not cover the model's own error. Wait for the final answer."
+)
+THRESHOLDS = (0.05, 0.1, 0.2, 0.5, 0.9)
+"""Record risks from which records are counted."""
+N_BINS = 20
+"""Bins of the histogram of record risks, of equal width from 0 to 1."""
+N_TOP = 15
+"""Records listed by row number."""
+N_REASONS = 3
+"""Keys named for a record."""
+REASON_FLOOR = 0.005
+"""Fall in r1 below which a key is not named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleFacts:
+    """Size of the problem."""
+
+    n_records: int
+    n_keys: int
+    n_cells: int
+    """Different combinations of key values that occur, a missing value being a value."""
+    n_uniques: int
+    population_size: int
+    n_incomplete: int
+    """Records with a missing key."""
+    missing: str
+    """How missing keys were treated."""
+    n_combinations: float | None = None
+    """Combinations of levels that there are, impossible ones included; None in results of before it
+    was kept."""
+
+    @property
+    def n_possible(self) -> int:
+        """Incomplete records that may be unique: all, where missing keys are integrated over."""
+        return self.n_incomplete if self.missing == "integrate" else 0
+
+    @property
+    def n_at_risk(self) -> int:
+        """Records that τ1 and τ2 are about: sample uniques, and incomplete records."""
+        return self.n_uniques + self.n_possible
+
+    @property
+    def dense(self) -> bool:
+        """There are at least as many records as combinations of levels."""
+        return self.n_combinations is not None and self.n_records >= self.n_combinations
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyFacts:
+    """One key variable."""
+
+    name: str
+    n_levels: int
+    n_missing: int
+    binning: str | None
+    tau1_without: float | None
+    """Expected τ1 if this key were left out; None where it was not computed."""
+    drop: float | None
+    """Fall in expected τ1 if this key were left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """A key that makes a record rare."""
+
+    key: str
+    drop: float
+    """Fall in the record's r1 if the key is left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopRecord:
+    """A record at great risk, by its row number in the file (the first is 1)."""
+
+    row: int
+    r1: float
+    r1_lower: float
+    r1_upper: float
+    r2: float
+    reasons: tuple[Reason, ...]
+    reasons_computed: bool = True
+    """Whether `reasons` were computed; if not, none are given."""
+    values: dict[str, str] | None = None
+    """Label of every key; only if small cells were asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtLeast:
+    """Number of records whose r1 is at least a threshold."""
+
+    r1: float
+    records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFacts:
+    """Record risks in numbers that name no cell."""
+
+    n_judged: int
+    """Records at risk, which have an r1: the sample uniques, and the incomplete records where
+    missing keys are integrated over (`SampleFacts.n_at_risk`)."""
+    at_least: tuple[AtLeast, ...]
+    histogram: tuple[int, ...]
+    """Records by r1, in bins of equal width from 0 to 1, the last including 1."""
+    top: tuple[TopRecord, ...]
+    values_shown: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingFacts:
+    """How the posterior was sampled."""
+
+    n_chains: int
+    n_sweeps: int
+    """Sweeps of each chain, the discarded first part included."""
+    thin: int
+    n_draws: int
+    """Draws used, all chains together."""
+    n_discarded: int
+    """Draws at the start of each chain that are not used."""
+    rhat_target: float
+    ess_target: float
+    worst_rhat: float | None = None
+    """Largest R-hat of all that decides when sampling ends; None where it is not known."""
+    least_ess: float | None = None
+    """Smallest effective sample size of the same, bulk or tail."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainFacts:
+    """τ1 as one chain alone would tell it."""
+
+    chain: int
+    """Number of the chain, from 1."""
+    tau1: float
+    """Mean of τ1."""
+    lower: float
+    upper: float
+    share: float
+    """The mean as a part of the records that have an r1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The content of `result.json`."""
+
+    schema: str
+    model: str
+    model_options: dict[str, Any]
+    seed: int
+    seconds: float
+    converged: bool
+    stop_reason: str
+    known_exactly: bool
+    """The file itself tells τ1 and τ2, so nothing was sampled."""
+    data: str | None
+    """Name of the file, without its folder."""
+    sample: SampleFacts
+    tau1: Summary
+    tau2: Summary
+    tau1_expected: Summary
+    tau2_expected: Summary
+    keys: tuple[KeyFacts, ...]
+    records: RecordFacts
+    sampling: SamplingFacts | None
+    warnings: tuple[str, ...]
+    sentences: dict[str, str]
+    provenance: Provenance
+    zeros: ZerosResult | None = None
+    """Impossible combinations; None if none were declared."""
+    chains: tuple[ChainFacts, ...] = ()
+    """τ1 by chain where the chains disagree; empty where they agree."""
+    uncertainty: Uncertainty | None = "posterior"
+    """What the draws are draws of; None where the risk is known exactly."""
+    fit: dict[str, Any] = field(default_factory=dict)
+    """What the model says of its fit; empty where it says nothing."""
+    design: DesignResult | None = None
+    """How the sample was drawn; None for equal chances."""
+    registry: RegistryResult | None = None
+    """Risk of a registry's records; None if there is no registry."""
+    classics: ClassicsResult | None = None
+    """The classic measures; None if they were not asked for."""
+    stage: Stage = "final"
+    """`preliminary` while a model is being selected: the answer of the first candidate."""
+
+    @property
+    def fitted_model(self) -> str:
+        """Name of the model whose parameters were fitted: where `auto` chose, of the chosen one."""
+        chosen = self.fit.get("chosen")
+        return self.model if chosen is None else ModelSpec.of(str(chosen)).name
+
+
+def assessment_facts(
+    estimate: RiskEstimate,
+    spec: AssessmentSpec,
+    provenance: Provenance,
+    handled: Handled | None = None,
+    beside: Beside = NOTHING,
+    stage: Stage = "final",
+) -> Result:
+    """Bring an estimate into the form of `result.json`.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    spec
+        What was asked.
+    provenance
+        What ran.
+    handled
+        The impossible combinations and what was done with records that have one, if any are.
+    beside
+        What else was asked for.
+    stage
+        Whether this is the answer, or a first one that another will replace.
+
+    Returns
+    -------
+    Result
+        Numbers and warnings; no sentences yet.
+    """
+    table, draws = estimate.table, estimate.draws
+    judged = np.flatnonzero(~np.isnan(estimate.records.r1))
+    sampling = None
+    if draws is not None:
+        n_draws = next(iter(draws.scalars.values())).shape[1] - draws.n_discarded
+        sampling = SamplingFacts(
+            n_chains=draws.n_chains,
+            n_sweeps=draws.n_sweeps,
+            thin=draws.thin,
+            n_draws=n_draws * draws.n_chains,
+            n_discarded=draws.n_discarded,
+            rhat_target=spec.sampling.rhat,
+            ess_target=spec.sampling.ess,
+            worst_rhat=_known(convergence.worst_rhat(draws.diagnostics)),
+            least_ess=_known(convergence.worst_ess(draws.diagnostics)),
+        )
+    return Result(
+        schema=RESULT_SCHEMA,
+        model=spec.model.name,
+        model_options=spec.model.options,
+        seed=provenance.seed,
+        seconds=0.0 if draws is None else round(draws.seconds, 3),
+        # Who asks only whether a run converged must not take a candidate for the answer.
+        converged=estimate.converged and stage == "final",
+        stop_reason="known exactly" if draws is None else draws.stop_reason,
+        known_exactly=draws is None,
+        data=None if spec.data.path is None else spec.data.path.name,
+        sample=sample_facts(table),
+        tau1=estimate.tau1,
+        tau2=estimate.tau2,
+        tau1_expected=estimate.tau1_expected,
+        tau2_expected=estimate.tau2_expected,
+        keys=_key_facts(estimate),
+        records=_record_facts(estimate, judged, spec.report.show_small_cells, handled),
+        sampling=sampling,
+        warnings=(*((PRELIMINARY,) if stage == "preliminary" else ()), *estimate.warnings),
+        sentences={},
+        provenance=provenance,
+        zeros=zeros_result(handled, draws, estimate.tau1.level),
+        chains=_chain_facts(estimate, judged),
+        uncertainty=None if draws is None else draws.model.uncertainty,
+        fit={} if draws is None else draws.facts.plain,
+        design=design_result(table, spec.design, None if draws is None else draws.model),
+        registry=beside.registry_result(spec),
+        classics=beside.classics_result(table),
+        stage=stage,
+    )
+
+
+def _known(value: float) -> float | None:
+    return value if value == value else None
+
+
+def sample_facts(table: CellTable) -> SampleFacts:
+    """Size of the problem that a table poses."""
+    return SampleFacts(
+        n_records=table.n_records,
+        n_keys=table.n_keys,
+        n_cells=table.n_cells,
+        n_uniques=table.n_uniques,
+        population_size=table.population_size,
+        n_incomplete=int(table.counts[table.incomplete].sum()),
+        missing=table.missing,
+        n_combinations=math.prod(float(n) for n in table.n_levels),
+    )
+
+
+def spec_of(
+    estimate: RiskEstimate, base: AssessmentSpec | None = None, handled: Handled | None = None
+) -> AssessmentSpec:
+    """Write down in full what an estimate was made with.
+
+    A run that ended by the clock or by hand gets the limit of sweeps that it reached, so that
+    repeating it gives the same numbers.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    base
+        What was asked; it is completed with what was left to be decided.
+    handled
+        The impossible combinations, if any are.
+
+    Returns
+    -------
+    AssessmentSpec
+        Without a file if there is no base.
+    """
+    table, draws = estimate.table, estimate.draws
+    values: dict[str, Any] = {} if base is None else base.model_dump(by_alias=True)
+    if base is None:
+        values["keys"] = [
+            key.name if key.binning is None else f"{key.name}:{key.binning}" for key in table.keys
+        ]
+        values["population_size"] = table.population_size
+        values["data"] = {"missing": table.missing}
+        values["report"] = {"level": estimate.tau1.level}
+    if handled is not None and values.get("zeros") is None:
+        values["zeros"] = zeros_spec(handled)
+    if draws is not None:
+        # A calibrated model stands for `auto`, which finds the same again.
+        model: Any = getattr(draws.model, "asked", draws.model)
+        values["model"] = {"name": model.name, **asdict(model)}
+        sampling = values.setdefault("sampling", {})
+        sampling |= {"chains": draws.n_chains, "seed": draws.seed, "thin": draws.thin}
+        if draws.stop_reason in ("time limit", "interrupted"):
+            sampling |= {"max_sweeps": draws.n_sweeps, "max_seconds": None}
+    return AssessmentSpec.parse(values)
+
+
+def reasons(records: RecordRisk, cells: Int64) -> tuple[Int64, Float64]:
+    """Keys that do most to make patterns rare.
+
+    Parameters
+    ----------
+    records
+        The record risks.
+    cells
+        Rows of the table's patterns, (n,).
+
+    Returns
+    -------
+    keys, drops
+        Each (n, N_REASONS or the number of keys if smaller): positions of the keys, the worst
+        first, -1 where there is no further key that matters; and the falls in r1.
+    """
+    drop = np.nan_to_num(records.key_drop[cells], nan=0.0)
+    order = np.argsort(-drop, axis=1, kind="stable")[:, :N_REASONS]
+    drops = np.take_along_axis(drop, order, axis=1)
+    return np.where(drops >= REASON_FLOOR, order, -1), drops
+
+
+def _key_facts(estimate: RiskEstimate) -> tuple[KeyFacts, ...]:
+    """Describe the keys; the part of τ1 that goes with each is that of the complete uniques."""
+    table, records = estimate.table, estimate.records
+    known = np.flatnonzero(table.unique & ~np.isnan(records.key_drop).any(axis=1))
+    total = float(records.r1[known].sum())
+    parts = np.clip(records.key_drop[known].sum(axis=0) / total, 0.0, 1.0) if total > 0 else None
+    tau1 = estimate.tau1_expected.mean
+    return tuple(
+        KeyFacts(
+            name=key.name,
+            n_levels=key.n_levels,
+            n_missing=n_missing,
+            binning=key.binning,
+            tau1_without=None if parts is None else float((1.0 - parts[j]) * tau1),
+            drop=None if parts is None else float(parts[j] * tau1),
+        )
+        for j, (key, n_missing) in enumerate(zip(table.keys, table.n_missing, strict=True))
+    )
+
+
+def _chain_facts(estimate: RiskEstimate, judged: Int64) -> tuple[ChainFacts, ...]:
+    draws, rhat = estimate.draws, estimate.tau1_expected.rhat
+    # An R-hat that is not known is not above the limit.
+    if draws is None or draws.n_chains < 2:
+        return ()
+    if estimate.converged and not (rhat is not None and rhat > EXPECTED_RHAT):
+        return ()
+    n_judged = max(int(estimate.table.counts[judged].sum()), 1)
+    tail = (1.0 - estimate.tau1.level) / 2.0
+    tau1 = draws.retained("tau1")
+    ends = np.quantile(tau1, (tail, 1.0 - tail), axis=1, method="inverted_cdf")
+    return tuple(
+        ChainFacts(chain=number, tau1=mean, lower=lower, upper=upper, share=mean / n_judged)
+        for number, (mean, lower, upper) in enumerate(
+            zip(tau1.mean(axis=1).tolist(), *ends.tolist(), strict=True), start=1
+        )
+    )
+
+
+def _record_facts(
+    estimate: RiskEstimate, judged: Int64, show_values: bool, handled: Handled | None
+) -> RecordFacts:
+    table, records = estimate.table, estimate.records
+    r1, weight = records.r1[judged], table.counts[judged]
+    bins = np.minimum((r1 * N_BINS).astype(np.int64), N_BINS - 1)
+    histogram = np.bincount(bins, weights=weight, minlength=N_BINS).astype(np.int64)
+    return RecordFacts(
+        n_judged=int(weight.sum()),
+        at_least=tuple(
+            AtLeast(r1=threshold, records=int(weight[r1 >= threshold].sum()))
+            for threshold in THRESHOLDS
+        ),
+        histogram=tuple(histogram.tolist()),
+        top=_top(estimate, judged, show_values, handled),
+        values_shown=show_values,
+    )
+
+
+def _top(
+    estimate: RiskEstimate, judged: Int64, show_values: bool, handled: Handled | None
+) -> tuple[TopRecord, ...]:
+    table, records = estimate.table, estimate.records
+    if estimate.draws is None:
+        # Where the risk is known, all sample uniques have the same: no order to show.
+        return ()
+    highest = judged[np.argsort(-records.r1[judged], kind="stable")][:N_TOP]
+    rows = np.flatnonzero(np.isin(table.record_cell, highest))
+    rows = rows[np.argsort(-records.r1[table.record_cell[rows]], kind="stable")][:N_TOP]
+    cells = table.record_cell[rows].astype(np.int64)
+    columns, drops = reasons(records, cells)
+    # Rows of the file: records that were left out have a number too.
+    in_file = rows if handled is None else np.flatnonzero(handled.kept)[rows]
+    found = []
+    for row, cell, keys, falls in zip(in_file, cells, columns, drops, strict=True):
+        values = None
+        if show_values:
+            values = {
+                key.name: "missing" if code < 0 else key.labels[code]
+                for key, code in zip(table.keys, table.cells[cell], strict=True)
+            }
+        found.append(
+            TopRecord(
+                row=int(row) + 1,
+                r1=float(records.r1[cell]),
+                r1_lower=float(records.r1_lower[cell]),
+                r1_upper=float(records.r1_upper[cell]),
+                r2=float(records.r2[cell]),
+                reasons=tuple(
+                    Reason(key=table.keys[j].name, drop=float(fall))
+                    for j, fall in zip(keys, falls, strict=True)
+                    if j >= 0
+                ),
+                reasons_computed=not bool(np.isnan(records.key_drop[cell]).any()),
+                values=values,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,244 @@
+"""What `summary.json` of a comparison holds: every number that its page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from unikat.data.table import CellTable
+from unikat.models.base import Uncertainty
+from unikat.models.named import Named
+from unikat.report.facts.assessment import SampleFacts, sample_facts
+from unikat.report.facts.zeros import ZerosFacts, zeros_facts
+from unikat.risk.estimate import Summary
+from unikat.spec.comparison import ComparisonSpec
+from unikat.spec.provenance import Provenance
+from unikat.studies.compare import ComparedModel, Comparison, SamplingRecord
+from unikat.studies.path import SIZES, PathPoint, stabilised
+from unikat.studies.predictive import PredictiveCheck
+from unikat.zeros.conflicts import Handled
+
+SUMMARY_SCHEMA = "unikat.comparison/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutFacts:
+    """How well a model predicted the records left out."""
+
+    n_records: int
+    """Records left out, the same for all models."""
+    n_zero: int
+    """Those to which the model gives probability zero (log score minus infinity)."""
+    mean: float
+    """Mean log score of the others, nats per record; higher is better."""
+    standard_error: float
+    difference: float
+    """Mean score minus that of the best model, over the records both give a probability (of a model
+    that is not `refuted`: over those that all such models do); above 0 only if it is refuted."""
+    difference_standard_error: float
+    """Of the difference, record by record."""
+    difference_n_records: int
+    best: bool
+    refuted: bool
+    """Gives more records probability zero than the best model: ranked after those that do not,
+    whatever its score on the others."""
+    sampling: SamplingRecord
+    """Of the fit to the records kept; judged on the score of each state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFacts:
+    """One model of the comparison."""
+
+    model: str
+    """Name and options as given."""
+    name: str
+    options: dict[str, Any]
+    """All options, as used."""
+    path_base: str | None
+    """The model without the option of the path; None off the path."""
+    path_value: float | None
+    converged: bool
+    """Whether all fits of the model have."""
+    tau1: Summary
+    tau2: Summary
+    tau1_expected: Summary
+    tau2_expected: Summary
+    sampling: SamplingRecord
+    """Of the fit to all records; judged on τ1 and τ2."""
+    checks: tuple[PredictiveCheck, ...]
+    """Counts of counts of simulated samples beside those of the file."""
+    n_simulated: int
+    held_out: HeldOutFacts | None
+    warnings: tuple[str, ...]
+    uncertainty: Uncertainty = "posterior"
+    """What its draws are draws of."""
+    fit: dict[str, Any] = field(default_factory=dict)
+    """What the model says of its fit; empty where it says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathFacts:
+    """A path over one option of a model."""
+
+    option: str
+    base: str
+    values: tuple[float, ...]
+    chosen: float | None
+    """Smallest value from which on τ1 has stabilised; None if it has not, or is no reason to choose
+    a value of this option."""
+    provisional: bool
+    """A fit of the path has not converged."""
+    tau1_lowest: float
+    """Smallest mean of τ1 on the path."""
+    tau1_highest: float
+    """Largest mean of τ1 on the path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonSummary:
+    """The content of `summary.json`."""
+
+    schema: str
+    data: str | None
+    """Name of the file, without its folder."""
+    seed: int
+    level: float
+    held_out: float
+    """Share of the records left out; 0 for none."""
+    seconds: float
+    """Time spent sampling, all fits together."""
+    converged: bool
+    sample: SampleFacts
+    models: tuple[ModelFacts, ...]
+    paths: tuple[PathFacts, ...]
+    sentences: dict[str, str]
+    provenance: Provenance
+    zeros: ZerosFacts | None = None
+    """Impossible combinations; None if none were declared."""
+
+
+def comparison_facts(
+    comparison: Comparison,
+    named: Sequence[Named],
+    table: CellTable,
+    spec: ComparisonSpec,
+    provenance: Provenance,
+    handled: Handled | None = None,
+) -> ComparisonSummary:
+    """Bring a comparison into the form of `summary.json`.
+
+    Parameters
+    ----------
+    comparison
+        What was found.
+    named
+        The models asked for, in the same order.
+    table
+        The sample.
+    spec
+        What was asked.
+    provenance
+        What ran.
+    handled
+        What was done with records that have an impossible combination, if any combination is.
+    """
+    fewest = min(
+        (model.held_out.score.n_zero for model in comparison.models if model.held_out is not None),
+        default=0,
+    )
+    models = tuple(
+        _model_facts(model, name, fewest)
+        for model, name in zip(comparison.models, named, strict=True)
+    )
+    fits = [model.sampling for model in models]
+    fits += [model.held_out.sampling for model in models if model.held_out is not None]
+    return ComparisonSummary(
+        schema=SUMMARY_SCHEMA,
+        data=None if spec.data.path is None else spec.data.path.name,
+        seed=spec.sampling.seed,
+        level=spec.level,
+        held_out=spec.held_out,
+        seconds=round(sum(fit.seconds for fit in fits), 3),
+        converged=comparison.converged,
+        sample=sample_facts(table),
+        models=models,
+        paths=_paths(models, {model.label: model for model in comparison.models}, spec),
+        sentences={},
+        provenance=provenance,
+        zeros=zeros_facts(handled),
+    )
+
+
+def _model_facts(model: ComparedModel, named: Named, fewest_zeros: int) -> ModelFacts:
+    held_out = None
+    if model.held_out is not None and model.difference is not None:
+        score = model.held_out.score
+        held_out = HeldOutFacts(
+            n_records=score.n_records,
+            n_zero=score.n_zero,
+            mean=score.mean,
+            standard_error=score.standard_error,
+            difference=model.difference.mean,
+            difference_standard_error=model.difference.standard_error,
+            difference_n_records=model.difference.n_records,
+            best=model.best,
+            refuted=score.n_zero > fewest_zeros,
+            sampling=model.held_out.sampling,
+        )
+    # A model that `auto` has chosen is told of in `fit`; the options are those that were asked for.
+    options: Any = getattr(model.model, "asked", model.model)
+    return ModelFacts(
+        model=model.label,
+        name=named.name,
+        options=asdict(options),
+        path_base=named.base,
+        path_value=named.value,
+        converged=model.converged,
+        tau1=model.risk.tau1,
+        tau2=model.risk.tau2,
+        tau1_expected=model.risk.tau1_expected,
+        tau2_expected=model.risk.tau2_expected,
+        sampling=model.risk.sampling,
+        checks=model.risk.checks,
+        n_simulated=model.risk.n_simulated,
+        held_out=held_out,
+        warnings=model.risk.warnings,
+        uncertainty=model.model.uncertainty,
+        fit=dict(model.risk.fit),
+    )
+
+
+def _paths(
+    models: Sequence[ModelFacts], found: Mapping[str, ComparedModel], spec: ComparisonSpec
+) -> tuple[PathFacts, ...]:
+    """Judge each path; there is one for every model that has the option."""
+    if spec.path is None:
+        return ()
+    paths = []
+    for base in dict.fromkeys(model.path_base for model in models if model.path_base):
+        members = [model for model in models if model.path_base == base]
+        points = []
+        for model in members:
+            ess = model.tau1.ess_bulk
+            points.append(
+                PathPoint(
+                    value=model.path_value if model.path_value is not None else float("nan"),
+                    mean=model.tau1.mean,
+                    deviation=found[model.model].risk.tau1_deviation,
+                    ess=float("nan") if ess is None else ess,
+                )
+            )
+        paths.append(
+            PathFacts(
+                option=spec.path.option,
+                base=base,
+                values=tuple(point.value for point in points),
+                chosen=stabilised(points) if spec.path.option in SIZES else None,
+                provisional=not all(model.sampling.converged for model in members),
+                tau1_lowest=min(point.mean for point in points),
+                tau1_highest=max(point.mean for point in points),
+            )
+        )
+    return tuple(paths)

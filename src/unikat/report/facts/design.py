@@ -1,0 +1,79 @@
+"""How the sample was drawn, as `result.json` holds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from unikat.data.table import CellTable
+from unikat.risk.exposure import ByClass, exposure_of
+from unikat.spec.tables import DesignSpec
+
+if TYPE_CHECKING:
+    from unikat.models.base import AnyModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignResult:
+    """The design of a sample whose units had unequal chances."""
+
+    weights: str | None
+    """Column of the weights, or of the inclusion probabilities."""
+    strata: str | None
+    """Column of the strata."""
+    classes: Literal["strata", "weights"]
+    """What the classes of equal chances are made of."""
+    n_classes: int
+    told_by: str | None
+    """Key that tells the class of every record; None if the class is no key."""
+    lowest_fraction: float
+    """Smallest sampling fraction of a class."""
+    highest_fraction: float
+    design_effect: float
+    """1 + the squared coefficient of variation of the weights (Kish 1965)."""
+    used: Literal["classes", "cells", "none"]
+    """How the model uses it: units of a class are alike; cells have weights; not at all."""
+
+
+def design_result(
+    table: CellTable, spec: DesignSpec, model: AnyModel | None
+) -> DesignResult | None:
+    """Return the facts of a table's design; None for equal chances.
+
+    Parameters
+    ----------
+    table
+        The sample.
+    spec
+        Names of the columns.
+    model
+        The model that was fitted, if any.
+    """
+    sampling = table.sampling
+    if sampling is None:
+        return None
+    exposure = exposure_of(table)
+    key = None
+    if isinstance(exposure, ByClass) and not exposure.appended:
+        key = table.keys[exposure.column].name
+    fractions = sampling.n_sampled / np.maximum(sampling.sizes, 1e-300)
+    weights = sampling.weights
+    used: Literal["classes", "cells", "none"] = "classes"
+    if model is None or sampling.n_strata == 1:
+        used = "none"
+    if getattr(model, "uses_weights", False):
+        # Model I of Polettini and Stander has one law for the sampling rates of all cells.
+        used = "cells" if getattr(model, "by_rate", True) else "none"
+    return DesignResult(
+        weights=spec.weights if spec.weights is not None else spec.inclusion,
+        strata=spec.strata,
+        classes="weights" if sampling.from_weights else "strata",
+        n_classes=sampling.n_strata,
+        told_by=key,
+        lowest_fraction=float(min(fractions.min(), 1.0)),
+        highest_fraction=float(min(fractions.max(), 1.0)),
+        design_effect=float(len(weights) * (weights**2).sum() / weights.sum() ** 2),
+        used=used,
+    )

@@ -1,0 +1,104 @@
+"""What a run finds beside the model's answer for the file, if it was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unikat._typing import Float64, Int32
+from unikat.classics.table import Classics, classics
+from unikat.data.microdata import Microdata
+from unikat.data.sampling import one_way
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.interrupts import interruptible
+from unikat.report.facts.classics import ClassicsResult, classics_result, columns
+from unikat.report.facts.registry import RegistryResult, registry_result
+from unikat.risk.registry import RegistryRisk
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.tables import ClassicsSpec, Code
+from unikat.zeros.conflicts import Handled
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """The risk of a registry, and the classic measures; None where they were not asked for."""
+
+    registry: RegistryRisk | None = None
+    classics: Classics | None = None
+
+    def registry_result(self, spec: AssessmentSpec) -> RegistryResult | None:
+        """Return what `result.json` holds of the registry."""
+        if self.registry is None or spec.registry is None:
+            return None
+        return registry_result(self.registry, spec.registry.path)
+
+    def classics_result(self, table: CellTable) -> ClassicsResult | None:
+        """Return what `result.json` holds of the classic measures."""
+        return None if self.classics is None else classics_result(self.classics, table)
+
+    def record_columns(self, table: CellTable) -> dict[str, Float64]:
+        """Further columns of `records.parquet`, each (n_records,)."""
+        return {} if self.classics is None else columns(self.classics, table)
+
+
+NOTHING = Beside()
+
+
+@interruptible
+def find_classics(
+    microdata: Microdata,
+    table: CellTable,
+    spec: ClassicsSpec,
+    handled: Handled | None,
+    missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = (),
+) -> Classics:
+    """Compute the classic measures of a file.
+
+    Parameters
+    ----------
+    microdata
+        Its rows.
+    table
+        Its table, perhaps without records that have an impossible combination.
+    spec
+        What was asked.
+    handled
+        Which records were left out, if any were.
+    missing_values
+        Values that mean missing: in all columns, or by column.
+
+    Raises
+    ------
+    DataError, SpecError
+        If a column does not exist, or an option is out of range; if a sensitive variable is a key.
+    """
+    kept = slice(None) if handled is None else np.flatnonzero(handled.kept)
+
+    keys = [name for name in spec.sensitive if name in {key.name for key in table.keys}]
+    if keys:
+        raise SpecError(
+            f"The sensitive variable {keys[0]!r} is a key, which an intruder knows already; take "
+            "it out of one of the two lists."
+        )
+
+    def codes(column: str) -> Int32:
+        found, values = microdata.codes(column)
+        of_column: Code | tuple[Code, ...] = (
+            missing_values.get(column, ()) if isinstance(missing_values, dict) else missing_values
+        )
+        listed = of_column if isinstance(of_column, tuple) else (of_column,)
+        without = {one_way(str(value)) for value in listed}
+        missing = np.array([value in without for value in values] + [True])
+        return np.where(missing[found], -1, found).astype(np.int32)[kept]
+
+    return classics(
+        table,
+        household=None if spec.household is None else codes(spec.household),
+        sensitive={name: codes(name) for name in spec.sensitive},
+        missing_match=spec.missing_match,
+        recursion=spec.recursion,
+        largest=spec.largest,
+        dis_fraction=spec.dis_fraction,
+    )

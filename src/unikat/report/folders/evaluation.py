@@ -1,0 +1,127 @@
+"""The folder of an evaluation.
+
+| file | what it is |
+|---|---|
+| `evaluation.parquet` | one row per sample and model |
+| `summary.json` | bias, error, coverage and record-level scores of every model and size |
+| `evaluation.html` | the page |
+| `evaluation.toml` | the study as run |
+| `tasks/` | finished fits, from which `--resume` goes on |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from unikat.errors import OutputError, SpecError
+from unikat.files.json import json_text
+from unikat.files.writing import all_or_nothing, create, finish, write_text
+from unikat.report.facts.evaluation import EvaluationSummary
+from unikat.report.pages.evaluation import render
+from unikat.spec.evaluation import EvaluationSpec
+from unikat.studies.scores import FitScore
+from unikat.studies.store import FOLDER as TASKS
+
+TABLE, SUMMARY = "evaluation.parquet", "summary.json"
+PAGE, SPEC = "evaluation.html", "evaluation.toml"
+FILES = (TABLE, SPEC, PAGE, SUMMARY)
+_MEASURES = ("tau1", "tau2", "tau1_expected", "tau2_expected")
+_PARTS = ("mean", "median", "lower", "upper")
+
+
+def write(
+    summary: EvaluationSummary, scores: Sequence[FitScore], spec: EvaluationSpec, folder: Path
+) -> None:
+    """Write an evaluation into a folder, all files or none.
+
+    Raises
+    ------
+    OutputError
+        If anything cannot be written; what was in the folder is then still there.
+    """
+    note = (
+        ""
+        if spec.sampling.max_seconds is None
+        else "Fits had a time limit, so a repetition does not give exactly the same numbers."
+    )
+    with all_or_nothing(folder, FILES, SUMMARY) as scratch:
+        with create(scratch / TABLE) as file:
+            pq.write_table(table(scores, summary), file, compression="zstd")
+            finish(file)
+        write_text(scratch / SPEC, spec.to_toml(folder, note))
+        write_text(scratch / PAGE, render(summary, scores))
+        write_text(scratch / SUMMARY, json_text(asdict(summary)))
+
+
+def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    """Refuse a folder that holds another study, before any work is done.
+
+    Raises
+    ------
+    OutputError
+        With what to do.
+    """
+    if resume and overwrite:
+        raise SpecError("--resume and --overwrite exclude each other; give one of them.")
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
+    found = [name for name in FILES if (folder / name).exists()]
+    unfinished = (folder / TASKS).exists()
+    if resume and found and not unfinished:
+        raise OutputError(
+            f"The fits of the study in {folder} are gone (its folder {TASKS}), so it cannot be "
+            "resumed; repeat it with --overwrite."
+        )
+    if resume or overwrite or not (found or unfinished):
+        return
+    what = f"an evaluation ({', '.join(found)})" if found else "an unfinished evaluation"
+    raise OutputError(
+        f"The folder {folder} already holds {what}. Give --resume to go on with it, --overwrite "
+        "to replace it, or another --out. Nothing was written."
+    )
+
+
+def table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:
+    """Return the rows of `evaluation.parquet`, one per sample and model."""
+    schema = _schema().with_metadata(
+        {
+            "unikat.schema": summary.schema,
+            "unikat.version": summary.provenance.unikat,
+            "unikat.seed": str(summary.seed),
+            "unikat.complete": "true" if summary.complete else "false",
+        }
+    )
+    return pa.Table.from_pylist([_row(score) for score in scores], schema=schema)
+
+
+def _row(score: FitScore) -> dict[str, object]:
+    names = (
+        "model", "n", "repeat", "n_drawn", "n_uniques", "tau1_true", "tau2_true", "stop_reason",
+        "rhat", "ess", "n_sweeps", "seconds", "error",
+    )  # fmt: skip
+    row: dict[str, object] = {name: getattr(score, name) for name in names}
+    row["converged"] = None if score.error is not None else score.converged
+    for measure in _MEASURES:
+        summary = getattr(score, measure)
+        for part in _PARTS:
+            row[f"{measure}_{part}"] = None if summary is None else getattr(summary, part)
+    return row
+
+
+def _schema() -> pa.Schema:
+    whole, real = pa.int64(), pa.float64()
+    fields = [("model", pa.string())]
+    fields += [(name, whole) for name in ("n", "repeat", "n_drawn", "n_uniques")]
+    for measure in ("tau1", "tau2"):
+        fields.append((f"{measure}_true", real))
+        fields += [(f"{measure}_{part}", real) for part in _PARTS]
+    for measure in ("tau1_expected", "tau2_expected"):
+        fields += [(f"{measure}_{part}", real) for part in _PARTS]
+    fields += [("converged", pa.bool_()), ("stop_reason", pa.string()), ("rhat", real)]
+    fields += [("ess", real), ("n_sweeps", whole), ("seconds", real), ("error", pa.string())]
+    return pa.schema(fields)

@@ -1,0 +1,335 @@
+"""Figures of the report as inline SVG: no script, no file, colours from the page's style sheet.
+
+Each function returns a `Drawing` with a text that screen readers speak; parts explain themselves
+in `<title>` tooltips. Only numbers and key names enter a figure, never a record's values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from unikat._typing import Float64
+from unikat.report.facts.assessment import KeyFacts
+from unikat.report.pages.canvas import Canvas, drawing, line_height, shortened, text_width, ticks
+from unikat.report.text.numbers import counted, number
+from unikat.report.text.selection import Answer
+from unikat.risk.estimate import Summary
+
+_MOST_BINS = 44
+
+
+@drawing
+def distribution(
+    canvas: Canvas,
+    draws: Float64,
+    summary: Summary,
+    name: str,
+    caption: str,
+    title: str = "Posterior distribution of",
+) -> None:
+    """Draw the distribution of draws, its interval in full colour and its median marked.
+
+    Parameters
+    ----------
+    canvas
+        Where to draw; `drawing` gives it.
+    draws
+        Draws, any shape.
+    summary
+        Their summary.
+    name
+        The measure, for the tooltips.
+    caption
+        Words under the axis.
+    title
+        What the distribution is; the name follows.
+    """
+    values = draws.ravel()
+    edges = _edges(values)
+    counts, _ = np.histogram(values, edges)
+    words = (
+        f"median {number(summary.median)}, {100 * summary.level:g}% between "
+        f"{number(summary.lower)} and {number(summary.upper)}"
+    )
+    canvas.alt = f"{title} {name}: {words}."
+    canvas.inset(14)
+    canvas.x_range = (float(edges[0]), float(edges[-1]))
+    canvas.y_range = (0.0, float(counts.max()))
+    middle = canvas.x(summary.median)
+    canvas.words(words, "strong", middle)
+    canvas.cursor += 12
+    canvas.area(140)
+    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        centre = (low + high) / 2
+        inside = summary.lower - 0.5 <= centre <= summary.upper + 0.5
+        x, y = canvas.x(low), canvas.y(count)
+        box = (x + 0.5, y, canvas.x(high) - x - 1, canvas.bottom - y)
+        tip = f"{name} between {_edge(low)} and {_edge(high)}: {count / len(values):.1%} of draws"
+        canvas.rect(box, "bar" if inside else "bar-faint", tip)
+    canvas.line((middle, canvas.top - 8), (middle, canvas.bottom), "mark")
+    canvas.x_axis(canvas.x_ticks(8), caption)
+
+
+@drawing
+def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
+    """Draw the chains in the order in which they were made.
+
+    Parameters
+    ----------
+    canvas
+        Where to draw; `drawing` gives it.
+    draws
+        (n_chains, n_draws).
+    n_discarded
+        Draws at the start that are not used; shaded.
+    name
+        The measure.
+    """
+    n_chains, n_draws = draws.shape
+    stride = max(1, math.ceil(2 * n_draws / canvas.width))
+    used = draws[:, n_discarded:] if n_discarded < n_draws else draws
+    shown = draws[:, min(n_discarded // 4, n_draws - 1) :]
+    low, high = float(min(shown.min(), used.min())), float(max(shown.max(), used.max()))
+    pad = max((high - low) * 0.04, 0.5)
+    means = ", ".join(number(float(chain.mean())) for chain in used)
+    canvas.alt = (
+        f"{name} in {n_chains} chains over {n_draws} draws each. Means of the chains: {means}."
+    )
+    canvas.x_range = (0.0, float(max(n_draws - 1, 1)))
+    canvas.y_range = (max(low - pad, 0.0) if low >= 0 else low - pad, high + pad)
+    marks = ticks(*canvas.y_range, 5)
+    canvas.y_margin(marks)
+    edge = canvas.x(n_discarded)
+    if n_discarded:
+        canvas.words("not used", at=(canvas.left + edge) / 2)
+    canvas.cursor += 10
+    canvas.area(158)
+    canvas.y_axis(marks)
+    for chain in range(n_chains):
+        values = np.clip(draws[chain, ::stride], *canvas.y_range)
+        points = [(canvas.x(i * stride), canvas.y(value)) for i, value in enumerate(values)]
+        canvas.path(points, f"chain chain-{chain % 4}", f"chain {chain + 1}")
+    if n_discarded:
+        box = (canvas.left, canvas.top, edge - canvas.left, canvas.bottom - canvas.top)
+        canvas.rect(box, "veil", "start of the run, not used")
+        canvas.line((edge, canvas.top), (edge, canvas.bottom), "mark-thin")
+    canvas.x_axis(canvas.x_ticks(6, whole=True), "draw")
+
+
+@drawing
+def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
+    """Draw how many records have which r1.
+
+    Parameters
+    ----------
+    canvas
+        Where to draw; `drawing` gives it.
+    histogram
+        Records in each bin.
+    """
+    canvas.alt = f"Records by risk r1 in {len(histogram)} bins of equal width: {list(histogram)}."
+    if canvas.narrow and len(histogram) % 2 == 0:
+        histogram = [a + b for a, b in zip(histogram[::2], histogram[1::2], strict=True)]
+    n_bins = len(histogram)
+    # Most records are safe, and one tall bar of them would flatten all that matters.
+    first = int(histogram[0] > 3 * max(histogram[1:]) > 0)
+    drawn = histogram[first:]
+    canvas.x_range = (first / n_bins, 1.0)
+    canvas.y_range = (0.0, float(max(*drawn, 1)) * 1.08)
+    marks = [tick for tick in ticks(*canvas.y_range, 4) if tick == round(tick)]
+    canvas.y_margin(marks)
+    if first:
+        words = f"{histogram[0]:,} records with r1 below {1 / n_bins:g} are not drawn"
+        canvas.words(words, at=canvas.right, anchor="end")
+    step = (canvas.right - canvas.left) / len(drawn)
+    # All bars or none: a bar without its number would look like one without records.
+    numbered = all(text_width(f"{count:,}", "tiny") <= step for count in drawn)
+    canvas.cursor += 12 if numbered else 8
+    canvas.area(152)
+    canvas.y_axis(marks)
+    for i, count in enumerate(drawn, start=first):
+        x, y = canvas.x(i / n_bins), canvas.y(count)
+        tip = f"r1 from {i / n_bins:.2f} to {(i + 1) / n_bins:.2f}: {counted(count, 'record')}"
+        box = (x + 1, y, step - 2, canvas.bottom - y)
+        canvas.rect(box, "bar" if i * 2 >= n_bins else "bar-mid", tip)
+        if count and numbered:
+            canvas.text(x + step / 2, y - 4, f"{count:,}", kind="tiny")
+    shares = [tick for tick in (0, 0.2, 0.4, 0.6, 0.8, 1.0) if tick >= canvas.x_range[0]]
+    canvas.x_axis(shares, "r1, probability that the record is unique in the population")
+
+
+@drawing
+def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
+    """Draw the part of expected τ1 that goes with each key, the worst key first.
+
+    Parameters
+    ----------
+    canvas
+        Where to draw; `drawing` gives it.
+    keys
+        The keys; those whose fall is not known are left out.
+    tau1
+        Expected τ1 with all keys.
+    """
+    known = sorted(
+        (key for key in keys if key.drop is not None), key=lambda key: -(key.drop or 0.0)
+    )
+    canvas.x_range = (0.0, max(tau1, 1e-9))
+    drops = [min(max(key.drop or 0.0, 0.0), canvas.x_range[1]) for key in known]
+    said = [
+        f"−{drop / canvas.x_range[1]:.0%}, leaves {number(max(tau1 - drop, 0.0))}" for drop in drops
+    ]
+    canvas.alt = " ".join(
+        [
+            "Part of expected τ1 that goes if one key is left out.",
+            *(f"{key.name}: {words}." for key, words in zip(known, said, strict=True)),
+        ]
+    )
+    longest = max((text_width(key.name, "name") for key in known), default=0.0)
+    names = min(longest, 0.34 * canvas.width) + 12
+    room = (
+        canvas.width - names - max((text_width(words, "name") for words in said), default=0.0) - 12
+    )
+    beside = room >= 0.3 * canvas.width
+    if beside:
+        canvas.left, canvas.right = names, names + room
+    for key, drop, words in zip(known, drops, said, strict=True):
+        if beside:
+            lines = len(shortened(key.name, names - 12, "name"))
+            height = lines * line_height("name")
+            middle = canvas.cursor + height / 2
+            canvas.text(canvas.right + 10, middle + 4.5, words, anchor="start", kind="name")
+            canvas.name(key.name, names - 10, names - 12, "end")
+            y = middle - 9.5
+        else:
+            canvas.row(key.name, words, ("name", "name"))
+            y = canvas.cursor + 2
+            canvas.cursor = y + 19
+        canvas.rect((canvas.left, y, canvas.right - canvas.left, 19), "bar-back")
+        tip = f"without {key.name}: expected τ1 {words} of {number(tau1)}"
+        canvas.rect((canvas.left, y, canvas.x(drop) - canvas.left, 19), "bar", tip)
+        canvas.cursor += 9
+    canvas.words(
+        "part of expected τ1 that goes if one key is left out",
+        at=(canvas.left + canvas.right) / 2,
+    )
+
+
+@drawing
+def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) -> None:
+    """Draw a measure with its interval as several models tell it, one below the other.
+
+    Parameters
+    ----------
+    canvas
+        Where to draw; `drawing` gives it.
+    found
+        The answers; the final one is in full colour.
+    name
+        The measure, for the tooltips.
+    caption
+        Words under the axis.
+    """
+    said = "; ".join(f"{one.label}: {one.tau1.words}" for one in found)
+    canvas.alt = f"{name} with its interval. {said}."
+    canvas.inset(14)
+    canvas.x_range = (0.0, max(1.04 * max(one.tau1.upper for one in found), 1.0))
+    marks = canvas.x_ticks(8)
+    canvas.area(0)
+    for one in found:
+        words = one.tau1.words
+        canvas.row(one.label, words, ("strong", "strong") if one.final else ("name", "label"))
+        y = canvas.cursor + 11
+        low, high = canvas.x(one.tau1.lower), canvas.x(one.tau1.upper)
+        kind = "bar" if one.final else "bar-faint" if one.narrow else "bar-mid"
+        half = 5.0 if one.final else 2.5
+        tip = f"{one.label}: {name} {words}"
+        canvas.rect((low, y - half, max(high - low, 1.0), 2 * half), kind, tip)
+        middle = canvas.x(one.tau1.middle)
+        if one.final:
+            canvas.line((middle, y - 8), (middle, y + 8), "mark")
+        else:
+            canvas.rect((middle - 4, y - 4, 8, 8), "bar", tip)
+        canvas.cursor = y + 14
+    canvas.bottom = canvas.cursor
+    canvas.x_grid(marks)
+    canvas.x_axis(marks, caption)
+
+
+@drawing
+def selection(
+    canvas: Canvas,
+    terms: Sequence[str],
+    statistic: Sequence[float],
+    tau1: Sequence[float],
+    name: str,
+    threshold: float,
+) -> None:
+    """Draw the way of a selection of terms: expected τ1, and below it the statistic.
+
+    Parameters
+    ----------
+    canvas
+        Where to draw; `drawing` gives it.
+    terms
+        Added at each step; the first is where the selection began.
+    statistic, tau1
+        After each step.
+    name
+        Of the statistic.
+    threshold
+        Where the selection ends.
+    """
+    steps = "; ".join(
+        f"{term}: {after:,.2f} and {value:,.2f}"
+        for term, after, value in zip(terms, tau1, statistic, strict=True)
+    )
+    canvas.alt = (
+        f"Expected τ1 and {name} over the {len(terms) - 1} steps of the selection. {steps}."
+    )
+    canvas.x_range = (0.0, float(max(len(terms) - 1, 1)))
+    panels = []
+    for values, title, level in ((tau1, "expected τ1", None), (statistic, name, threshold)):
+        low, high = min(values), max(values)
+        if level is not None:
+            low, high = min(low, level), max(high, level)
+        pad = max(0.08 * (high - low), 0.05)
+        y_range = (low - pad if level is not None else max(low - pad, 0.0), high + pad)
+        panels.append((values, title, level, y_range))
+    canvas.y_margin([tick for *_, y_range in panels for tick in ticks(*y_range, 4)])
+    canvas.right -= 6
+    for values, title, level, y_range in panels:
+        canvas.words(title, "strong", canvas.left, "start")
+        canvas.cursor += 8
+        canvas.area(112)
+        canvas.y_range = y_range
+        canvas.y_axis(ticks(*y_range, 4))
+        if level is not None:
+            canvas.line(
+                (canvas.left, canvas.y(level)), (canvas.right, canvas.y(level)), "mark-thin"
+            )
+        points = [(canvas.x(i), canvas.y(value)) for i, value in enumerate(values)]
+        canvas.path(points, "chain chain-0", title)
+        for (x, y), term, value in zip(points, terms, values, strict=True):
+            canvas.rect((x - 3, y - 3, 6, 6), "bar", f"{term}: {title} {value:,.2f}")
+        canvas.cursor += 12
+    canvas.x_axis(canvas.x_ticks(10, whole=True), "terms added")
+
+
+def _edges(values: Float64) -> Float64:
+    """Edges of a histogram; counts fall in the middle of whole-numbered bins."""
+    low, high = (float(q) for q in np.quantile(values, [0.0005, 0.9995]))
+    whole = bool(np.all(values == np.round(values)))
+    if whole or high - low > _MOST_BINS:
+        width = max(1, math.ceil((high - low + 1) / _MOST_BINS))
+        first = math.floor(low) - 0.5
+        n_bins = max(math.ceil((high + 0.5 - first) / width), 5)
+        return first + width * np.arange(n_bins + 1, dtype=np.float64)
+    return np.linspace(low, max(high, low + 1e-6), _MOST_BINS + 1)
+
+
+def _edge(value: float) -> str:
+    return f"{math.ceil(value):,}" if value % 1 == 0.5 else f"{value:.2f}"

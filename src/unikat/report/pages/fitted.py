@@ -1,0 +1,312 @@
+"""What a model says of its fit, for the report and the terminal.
+
+Facts that are known here get a title and a sentence; others are shown under their own name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unikat.report.facts.assessment import Result
+from unikat.report.pages import figures
+from unikat.report.pages.canvas import Drawing
+from unikat.report.text import selection as choice
+from unikat.report.text.numbers import counted, number, percent
+
+PATH = "path"
+_PATH_COLUMNS = {
+    "added": "Term added",
+    "B1": "B1/√ν",
+    "B2": "B2/√ν",
+    "tau1": "Expected τ1",
+    "tau2": "Expected τ2",
+}
+_TITLES = {
+    "terms": "Terms",
+    "cells": "Combinations with a probability",
+    "zero_margins": "Zero margins",
+    "margin_error": "Error of the fit",
+    "B1": "B1/√ν",
+    "B2": "B2/√ν",
+    "criterion": "Selected by",
+    "terms_added": "Terms added",
+    "overdispersion": "Spread beyond the terms",
+    "shape": "Shape of the gamma effects",
+    "sigma2": "Variance of the normal effects",
+    "effects": "Fixed effects",
+    "population": "Expected population, in N",
+    "smallest_p": "Smallest sampling rate",
+    "largest_p": "Largest sampling rate",
+    "estimated_population": "Sum of the weights",
+    "cells_fully_sampled": "Combinations sampled in full",
+    "records_without_candidates": "Records filled in by level shares",
+    "occupied": "Combinations in the file",
+    "empty": "Combinations not in the file",
+    "sampling_rate_lowest": "Smallest sampling rate",
+    "sampling_rate_highest": "Largest sampling rate",
+    "sampling_rates_of_empty_cells": "Sampling rates of those not in the file",
+    "hyperparameters": "Hyperparameters and their prior",
+}
+_TERMS = {
+    "independence": "no key goes with another",
+    "two-way": "every two keys go together in their own way",
+    "three-way": "every three keys go together in their own way",
+}
+_UNDERFITTING = 1.645
+_LEFT_OUT = ("margin_error", "criterion", "terms_added")
+"""What a line has no room for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One fact."""
+
+    title: str
+    value: str
+    words: str = ""
+    """What it means; empty where that is not known here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A fact that is a list of entries with the same names."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    figure: Drawing | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedPage:
+    """The section of the report."""
+
+    rows: tuple[Row, ...]
+    note: str
+    """About several rows; may be empty."""
+    tables: tuple[Table, ...]
+
+
+def on_page(result: Result) -> FittedPage | None:
+    """Lay out what the model says of its fit; None if it says nothing."""
+    tables, rows = [], []
+    for name, value in result.fit.items():
+        if name in choice.NAMES:
+            continue
+        if name == PATH and _is_table(value):
+            tables.append(_path(value, result))
+        elif _is_table(value):
+            tables.append(_table(name, value))
+        else:
+            said = _score(value) if name in ("B1", "B2") else written(value)
+            rows.append(Row(title=title(name), value=said, words=_words(name, result)))
+    if not rows and not tables:
+        return None
+    return FittedPage(rows=tuple(rows), note=_note(result), tables=tuple(tables))
+
+
+def brief(result: Result) -> str:
+    """Say the single facts in a line for the terminal; nothing if there are none."""
+    fit = {name: value for name, value in result.fit.items() if name not in choice.NAMES}
+    said = facts_in_line(fit)
+    return f"Fitted model: {said}." if said else ""
+
+
+def facts_in_line(fit: Mapping[str, Any]) -> str:
+    """Say the single facts of a fit in a line; nothing if there are none."""
+    parts = []
+    for name, value in fit.items():
+        if name == "terms":
+            parts.append(str(value))
+        elif name == "cells" and isinstance(value, int):
+            parts.append(f"{counted(value, 'combination')} with a probability")
+        elif name == "zero_margins" and isinstance(value, int):
+            parts.append(counted(value, "zero margin"))
+        elif name not in _LEFT_OUT and not isinstance(value, (list, tuple, Mapping)):
+            said = _score(value) if name in ("B1", "B2") else written(value)
+            parts.append(f"{_TITLES.get(name, name.replace('_', ' '))} {said}")
+    return "; ".join(parts)
+
+
+def title(name: str) -> str:
+    """Name a fact as a reader would.
+
+    Examples
+    --------
+    >>> title("zero_margins"), title("random_effects")
+    ('Zero margins', 'Random effects')
+    """
+    words = name.replace("_", " ")
+    return _TITLES.get(name, f"{words[:1].upper()}{words[1:]}")
+
+
+def written(value: Any) -> str:
+    """Write a fact of any kind.
+
+    Examples
+    --------
+    >>> written(12345), written(0.123456), written(True), written(None)
+    ('12,345', '0.123', 'yes', 'not known')
+    >>> written({"alpha": 1.5, "keys": ["AGE", "SEX"]})
+    'alpha 1.5, keys AGE, SEX'
+    """
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3g}".replace("-", "−") if abs(value) < 1000 else f"{value:,.0f}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {written(item)}" for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(written, value)) if value else "none"
+    return str(value)
+
+
+def _is_table(value: Any) -> bool:
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) > 0
+        and all(isinstance(entry, Mapping) for entry in value)
+    )
+
+
+def _table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
+    columns = tuple(dict.fromkeys(column for entry in entries for column in entry))
+    return Table(
+        caption=title(name),
+        columns=tuple(map(title, columns)),
+        rows=tuple(
+            tuple(written(entry[column]) if column in entry else "" for column in columns)
+            for entry in entries
+        ),
+    )
+
+
+def _path(steps: Sequence[Mapping[str, Any]], result: Result) -> Table:
+    """Lay out the way of a selection, with its figure where all of it is known."""
+    added = result.fit.get("terms_added")
+    all_shown = not isinstance(added, int) or added + 1 <= len(steps)
+    caption = "The way of the selection" + ("" if all_shown else f", its last {len(steps)} steps")
+    criterion = str(result.fit.get("criterion", "B2"))
+    values = [(step.get(criterion), step.get("tau1")) for step in steps]
+    drawn = len(steps) > 1 and all(
+        isinstance(value, (int, float)) for pair in values for value in pair
+    )
+    figure = None
+    if drawn:
+        figure = figures.selection(
+            [str(step.get("added", "")) for step in steps],
+            [float(step[criterion]) for step in steps],
+            [float(step["tau1"]) for step in steps],
+            f"{criterion}/√ν",
+            _threshold(result),
+        )
+    return Table(
+        caption=caption,
+        columns=tuple(_PATH_COLUMNS.values()),
+        rows=tuple(
+            (
+                written(step.get("added")),
+                *(_score(step.get(name)) for name in ("B1", "B2")),
+                *(_measure(step.get(name)) for name in ("tau1", "tau2")),
+            )
+            for step in steps
+        ),
+        figure=figure,
+    )
+
+
+def _score(value: Any) -> str:
+    return f"{value:.2f}".replace("-", "−") if isinstance(value, (int, float)) else written(value)
+
+
+def _measure(value: Any) -> str:
+    return number(value) if isinstance(value, (int, float)) else written(value)
+
+
+def _threshold(result: Result) -> float:
+    value = result.model_options.get("underfitting", _UNDERFITTING)
+    return float(value) if isinstance(value, (int, float)) else _UNDERFITTING
+
+
+def _grid(result: Result) -> int:
+    """Possible combinations of the keys' levels."""
+    if result.zeros is not None:
+        return result.zeros.n_cells - result.zeros.n_impossible
+    return math.prod(key.n_levels for key in result.keys)
+
+
+def _words(name: str, result: Result) -> str:
+    """Say what a fact means."""
+    value = result.fit[name]
+    if name == "terms":
+        joined = "each key by itself, and those joined by a colon as they go together"
+        return _TERMS.get(str(value), joined)
+    if name == "cells" and isinstance(value, int):
+        possible = "possible " if result.zeros is not None else ""
+        grid = _grid(result)
+        return f"{percent(value / grid)} of the {grid:,} {possible}combinations of the keys' levels"
+    if name == "zero_margins" and isinstance(value, int):
+        return _zero_margins(value, result)
+    return {
+        "B1": "sign that terms are missing for τ1",
+        "B2": "sign that terms are missing for τ2",
+        "margin_error": "largest difference of an observed and a fitted margin, in records",
+        "criterion": "the statistic that each step brought nearest to 0",
+        "terms_added": "steps of the selection from independence on",
+        "overdispersion": (
+            "relative variance of the combinations' rates around the terms, by moments; 0 or less "
+            "is none"
+        ),
+        "shape": "of each combination's rate; the smaller, the further from the terms",
+        "sigma2": "of the logarithm of each combination's rate around the terms",
+        "population": "of the fitted model, divided by the population size; 1 if it keeps it",
+        "effects": "coefficients that are drawn beside the random effects",
+        "smallest_p": "of a combination: its records over their weights",
+        "sampling_rate_lowest": "of a combination: its records over their weights",
+        "estimated_population": "of the complete records",
+        "cells_fully_sampled": "whose weights add up to no more than their records",
+        "records_without_candidates": "incomplete records that no complete one agrees with",
+        "sampling_rates_of_empty_cells": "taken from those of the combinations in the file",
+    }.get(name, "")
+
+
+def _note(result: Result) -> str:
+    """Say how B1 and B2 are read (Skinner and Shlomo 2008)."""
+    if "B1" not in result.fit:
+        return ""
+    return (
+        "B1 and B2 estimate from the file itself how much too high τ1 and τ2 come out for want of "
+        "terms, and √ν is their standard error. The quotient is about standard normal if "
+        f"the model holds; above {_threshold(result):g} the model leaves out terms that matter, "
+        "and far below 0 it has more terms than the file can tell. Between them there can be "
+        "several models, and their answers differ: the intervals do not hold that."
+        f"{_with_classes(result)}"
+    )
+
+
+def _with_classes(result: Result) -> str:
+    """Say what B1 and B2 are of where the sample has classes; begins with a blank."""
+    if result.design is None or result.design.n_classes == 1:
+        return ""
+    return (
+        " They are computed as if all classes of the design had been sampled at the same rate, so "
+        "here they tell of terms that are missing, and not how much τ1 and τ2 are off."
+    )
+
+
+def _zero_margins(n: int, result: Result) -> str:
+    if not n:
+        return "every combination of levels that a term is about has a record"
+    remedy = "; smoothing=1 leaves no zeros" if result.model_options.get("smoothing") == 0.0 else ""
+    return (
+        "combinations of levels that a term is about and no record has: the fit gives nobody such "
+        "a combination, and on small samples τ1 tends to come out low for that"
+        f"{remedy}"
+    )

@@ -1,0 +1,226 @@
+"""The figures of an assessment one by one, for notebooks and papers.
+
+Each function returns a `Figure`, which shows itself in a notebook and saves itself to a file.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+from typing import NoReturn
+
+from unikat._typing import Float64
+from unikat.errors import SpecError
+from unikat.files.writing import replace_file
+from unikat.report.facts.assessment import Result
+from unikat.report.pages import assessment as html
+from unikat.report.pages.canvas import WIDE
+from unikat.report.pages.colours import DARK, LIGHT, declared
+
+_SMALLEST = 600
+"""Least width in pixels at which the text of a figure can be read."""
+
+
+@dataclass(frozen=True, repr=False)
+class Figure:
+    """A figure that a notebook shows.
+
+    Examples
+    --------
+    >>> figure = Figure(svg="<svg/>", alt="Posterior distribution of τ1: median 52.")
+    >>> figure
+    <Figure: Posterior distribution of τ1: median 52.>
+    """
+
+    svg: str
+    """The picture on white paper; it needs no style sheet and no network."""
+    alt: str
+    """What it shows, with its numbers."""
+
+    def __repr__(self) -> str:
+        """Say in one line what the figure shows."""
+        return f"<Figure: {textwrap.shorten(self.alt, 100, placeholder=' …')}>"
+
+    def _repr_svg_(self) -> str:
+        """Show the picture where HTML cannot be shown."""
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        """Show the picture in a notebook, in the colours of its theme."""
+        themed = self.svg.replace(_style_of_file(), _style_of_page(), 1)
+        return (
+            f'<div class="unikat-box" tabindex="0" role="group" aria-label="Figure">{themed}</div>'
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the figure to a file that you alone can read; one that is there is replaced.
+
+        Parameters
+        ----------
+        path
+            The file: `.svg` for a picture, `.html` for a page.
+
+        Raises
+        ------
+        SpecError
+            If the name ends otherwise.
+        OutputError
+            If the file cannot be written.
+        """
+        target = Path(path)
+        suffix = target.suffix.lower()
+        if suffix not in (".svg", ".html"):
+            raise SpecError(
+                f"A figure cannot be saved as {target.name!r}: the name must end in .svg or .html."
+            )
+        replace_file(target, (self.svg if suffix == ".svg" else self._page()).encode())
+
+    def _page(self) -> str:
+        return (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{html.CONTENT_POLICY}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            '<meta name="color-scheme" content="light dark">\n'
+            f"<title>{escape(self.alt)}</title>\n</head>\n<body>\n{self._repr_html_()}\n"
+            "</body>\n</html>\n"
+        )
+
+
+def tau1(result: Result, traces: Mapping[str, Float64]) -> Figure:
+    """Draw the posterior distribution of τ1, the number of sample uniques unique in the population.
+
+    Parameters
+    ----------
+    result
+        The content of `result.json`.
+    traces
+        Draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones included.
+
+    Raises
+    ------
+    SpecError
+        If nothing was sampled, because the file itself tells the risk.
+    """
+    return _figure("tau1", result, traces)
+
+
+def tau2(result: Result, traces: Mapping[str, Float64]) -> Figure:
+    """Draw the posterior distribution of τ2, the expected number of correct matches.
+
+    Parameters
+    ----------
+    result, traces
+        As for `tau1`.
+
+    Raises
+    ------
+    SpecError
+        If nothing was sampled, because the file itself tells the risk.
+    """
+    return _figure("tau2", result, traces)
+
+
+def chains(result: Result, traces: Mapping[str, Float64]) -> Figure:
+    """Draw τ1 in the order in which the chains drew it.
+
+    Parameters
+    ----------
+    result, traces
+        As for `tau1`.
+
+    Raises
+    ------
+    SpecError
+        If the draws come from no chains.
+    """
+    return _figure("trace", result, traces)
+
+
+def keys(result: Result) -> Figure:
+    """Draw how far expected τ1 falls when each key alone is left out.
+
+    Parameters
+    ----------
+    result
+        The content of `result.json`.
+
+    Raises
+    ------
+    SpecError
+        If that was not computed.
+    """
+    return _figure("keys", result, {})
+
+
+def records(result: Result) -> Figure:
+    """Draw how many records have which r1, the probability to be unique in the population.
+
+    Parameters
+    ----------
+    result
+        The content of `result.json`.
+
+    Raises
+    ------
+    SpecError
+        If no record has an r1 to be estimated.
+    """
+    return _figure("records", result, {})
+
+
+def _figure(name: str, result: Result, traces: Mapping[str, Float64]) -> Figure:
+    drawn = html.drawings(result, traces)
+    if name not in drawn:
+        _refuse(name, result)
+    drawing = drawn[name]
+    opening, rest = drawing.wide.split(">", 1)
+    title = f"<title>{escape(drawing.alt)}</title>"
+    return Figure(svg=f"{opening}>{title}{_style_of_file()}{rest}", alt=drawing.alt)
+
+
+def _refuse(name: str, result: Result) -> NoReturn:
+    """Say why a figure has nothing to show."""
+    if result.known_exactly and name != "keys":
+        why = "The file itself tells the risk, so there is nothing to draw: see result.tau1."
+    elif name == "trace":
+        why = "This model draws without chains, so there is no trace of chains to draw."
+    elif name in ("tau1", "tau2"):
+        why = f"The draws of {name} are missing: hand over the traces of the run."
+    elif name == "records":
+        why = "No record is unique in the file, so there is no risk of records to draw."
+    else:
+        why = "The fall of τ1 without each key was not computed for this run."
+    raise SpecError(why)
+
+
+@lru_cache(maxsize=1)
+def _style_of_file() -> str:
+    """Style of a picture by itself, on white paper; many programs know no custom properties."""
+    rules = html.template("figure.css.j2").render()
+    for name, colour in LIGHT.items():
+        rules = rules.replace(f"var(--{name})", colour)
+    return f"<style>\n{rules}.unikat {{ background: {LIGHT['paper']}; }}\n</style>"
+
+
+@lru_cache(maxsize=1)
+def _style_of_page() -> str:
+    """Style of a picture in a notebook: the theme decides, or what the reader prefers."""
+    light, dark = f"{{ {declared(LIGHT)} }}", f"{{ {declared(DARK)} }}"
+    rules = html.template("figure.css.j2").render()
+    return (
+        f"<style>\n.unikat {light}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ .unikat {dark} }}\n"
+        f'[data-jp-theme-light="true"] .unikat, [data-theme="light"] .unikat, '
+        f".vscode-light .unikat {light}\n"
+        f'[data-jp-theme-light="false"] .unikat, [data-theme="dark"] .unikat, '
+        f".vscode-dark .unikat {dark}\n"
+        f"{rules}"
+        f".unikat {{ background: var(--paper); width: 100%; min-width: {_SMALLEST}px; "
+        f"max-width: {WIDE}px; height: auto; }}\n"
+        ".unikat-box { overflow-x: auto; }\n</style>"
+    )

@@ -1,0 +1,457 @@
+"""The sentences that say what each number means, for the report, the JSON and the terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from unikat.inference.progress import range_of, work_needed
+from unikat.report.text import track_record
+from unikat.report.text.numbers import _times, counted, duration, interval, number, percent
+from unikat.report.text.uncertainty import INDEPENDENT, KINDS, POSTERIOR, Kind
+
+if TYPE_CHECKING:
+    from unikat.data.table import CellTable
+    from unikat.report.facts.assessment import Result, SampleFacts
+    from unikat.risk.estimate import Summary
+
+PROVISIONAL = "Provisional, not converged: "
+PRELIMINARY = "Preliminary, other models are still being compared: "
+CONDITION = POSTERIOR.condition
+MIXTURES = ("hdp", "gom", "latent-class")
+"""Models whose chains start from many classes."""
+
+
+def in_line(result: Result, summary: Summary) -> str:
+    """Write a measure with its interval; of a doubted model τ1 with its known error instead."""
+    record = track_record.of_result(result)
+    if not record.doubted:
+        return f"{number(summary.median)} ({interval(summary)})"
+    known = f" (in trials {record.bias})" if summary is result.tau1 else ""
+    return f"{number(summary.median)}{known}"
+
+
+def level(summary: Summary) -> str:
+    """Write the probability of a summary's interval."""
+    return f"{100 * summary.level:g}%"
+
+
+def interval_name(result: Result) -> str:
+    """Name an interval: one that mostly missed the truth in trials has its level by name only."""
+    name = f"{level(result.tau1)} interval"
+    return f"nominal {name}" if track_record.of_result(result).doubted else name
+
+
+def understood(table: CellTable) -> str:
+    """Say what was read, before a long run begins."""
+    share = table.n_records / table.population_size
+    return (
+        f"{counted(table.n_records, 'record')}, {counted(table.n_keys, 'key')}, "
+        f"{counted(table.n_uniques, 'sample unique')}; population {table.population_size:,} "
+        f"(sampling fraction {percent(share)})"
+    )
+
+
+def first_answer(result: Result) -> str:
+    """Say the preliminary answer of `auto` in one line."""
+    tau1 = result.tau1
+    return (
+        f"Preliminary answer: τ1 about {number(tau1.median)} ({level(tau1)} interval "
+        f"{interval(tau1)}). Other models are still being compared."
+    )
+
+
+def answer(result: Result) -> str:
+    """Say the result in one sentence, and first that it is provisional if it is."""
+    said = _answer(result)
+    if result.converged:
+        return said
+    first = PRELIMINARY if result.stage == "preliminary" else PROVISIONAL
+    return f"{first}{said[:1].lower()}{said[1:]}"
+
+
+def _answer(result: Result) -> str:
+    sample, tau1 = result.sample, result.tau1
+    # What wildcards match is a convention, not a fact.
+    sure = "" if sample.missing == "wildcard" and sample.n_incomplete else ", without any doubt"
+    if result.known_exactly and sample.population_size == sample.n_records:
+        return (
+            f"The file holds the whole population, so {_each(sample.n_uniques)}{at_risk(sample)} "
+            f"is unique in the population{sure}."
+        )
+    if result.known_exactly:
+        return (
+            "No record is unique in this file on these keys, so no record is both unique in the "
+            f"file and unique in the population{sure}."
+        )
+    estimate = f"of the {at_risk(sample)} in this file, about {_uniques_of_both(result)}"
+    record = track_record.of_result(result)
+    if record.doubted:
+        return f"{record.warning} Its estimate: {estimate}."
+    within = kind(result).within.format(level=level(tau1))
+    return (
+        f"{estimate[0].upper()}{estimate[1:]}; {within} between {number(tau1.lower)} and "
+        f"{number(tau1.upper)}."
+    )
+
+
+def _uniques_of_both(result: Result) -> str:
+    """Say the answer: the verb is in the plural unless the number is 1."""
+    found = number(result.tau1.median)
+    verb = "is" if found == "1" else "are"
+    if result.sample.n_possible:
+        return f"{found} {verb} unique in the file and in the population"
+    return f"{found} {verb} also unique in the population"
+
+
+def at_risk(sample: SampleFacts) -> str:
+    """Name the records that τ1 and τ2 are about, in the same words everywhere.
+
+    Examples
+    --------
+    >>> from unikat.report.facts.assessment import SampleFacts
+    >>> facts = dict(n_records=99, n_keys=2, n_cells=50, population_size=900)
+    >>> at_risk(SampleFacts(n_uniques=8, n_incomplete=0, missing="integrate", **facts))
+    '8 sample uniques'
+    >>> at_risk(SampleFacts(n_uniques=8, n_incomplete=1, missing="integrate", **facts))
+    '8 sample uniques and 1 incomplete record'
+    """
+    parts = []
+    if sample.n_uniques or not sample.n_possible:
+        parts.append(counted(sample.n_uniques, "sample unique"))
+    if sample.n_possible:
+        parts.append(counted(sample.n_possible, "incomplete record"))
+    return " and ".join(parts)
+
+
+def _each(n: int) -> str:
+    return "the " if n == 1 else "each of the "
+
+
+def kind(result: Result) -> Kind:
+    """Return what is said of the kind of uncertainty that the draws have."""
+    return POSTERIOR if result.uncertainty is None else KINDS[result.uncertainty]
+
+
+def proviso(result: Result) -> str:
+    """Say when the truth should lie in the intervals."""
+    record = track_record.of_result(result)
+    if record.doubted:
+        return f"in trials the true τ1 lay in the intervals of this model in {record.held}"
+    return f"{kind(result).proviso}, the truth should lie in their intervals"
+
+
+def condition(result: Result) -> str:
+    """Say what the interval of the answer depends on."""
+    if result.known_exactly:
+        return ""
+    record = track_record.of_result(result)
+    if record.doubted:
+        return (
+            f"No interval is shown here: in trials the 95% intervals of this model{record.options} "
+            f"contained the true value in {record.held}. Do not decide on this number. Use the "
+            "default model, auto, and see whether other models agree (unikat compare)."
+        )
+    said = kind(result).condition
+    if result.uncertainty == "conditional" and "interval" in result.model_options:
+        said += " The option interval=bootstrap adds the error of the estimate."
+    return said
+
+
+def share(result: Result) -> str:
+    """Say which part of the file the answer is."""
+    sample, tau1, n_judged = result.sample, result.tau1, result.records.n_judged
+    whole = f"{percent(tau1.median / sample.n_records)} of all {number(sample.n_records)} records"
+    if not sample.n_uniques:
+        return f"That is {whole}."
+    parts = [percent(value / n_judged) for value in (tau1.median, tau1.lower, tau1.upper)]
+    these = "these records" if sample.n_possible else "the sample uniques"
+    ends = "" if track_record.of_result(result).doubted else f" ({parts[1]} to {parts[2]})"
+    return f"That is {parts[0]} of {these}{ends} and {whole}."
+
+
+def matches(result: Result) -> str:
+    """Say what τ2 means."""
+    tau2 = result.tau2
+    each = f"{_each(result.sample.n_at_risk)}{at_risk(result.sample)} in this file"
+    if result.known_exactly:
+        return (
+            f"An intruder who links every unique record to a unit of the population that agrees "
+            f"with it on all keys would be right {_times(tau2.mean)}."
+        )
+    return (
+        f"An intruder who links {each} to a unit of the population that agrees with it on all "
+        f"keys, at random if several do, would be right about {_times(tau2.median)} "
+        f"({interval_name(result)} {number(tau2.lower)} to {number(tau2.upper)})."
+    )
+
+
+def verdict(result: Result) -> str:
+    """Say whether the numbers can be relied on as a computation."""
+    if result.known_exactly:
+        return "Nothing had to be estimated: the file itself tells the answer."
+    if result.stage == "preliminary":
+        return "The run ended before a model was selected."
+    sampling = result.sampling
+    assert sampling is not None
+    # What the stopping rule looks at; the expected measures have a warning of their own.
+    found = [result.tau1, result.tau2]
+    # What is not known is None or NaN.
+    rhats = [r for r in (*(s.rhat for s in found), sampling.worst_rhat) if r and r > 0.0]
+    every = [sampling.least_ess, *(e for s in found for e in (s.ess_bulk, s.ess_tail))]
+    sizes = [e for e in every if e and e > 0.0]
+    worst, size = max(rhats, default=None), min(sizes, default=None)
+    found_rhat = "R-hat not known" if worst is None else f"R-hat at most {worst:.3f}"
+    found_size = (
+        "no effective size" if size is None else f"effective sample size at least {number(size)}"
+    )
+    asked = f"{sampling.rhat_target:g} and {number(sampling.ess_target)}"
+    independent = kind(result).independent
+    if result.converged and independent:
+        state = (
+            "The draws do not depend on each other, so there is nothing to converge, and there are "
+            f"enough of them: {found_size} (asked for: {number(sampling.ess_target)})."
+        )
+    elif result.converged:
+        state = f"The chains agree: {found_rhat}, {found_size} (asked for: {asked})."
+    else:
+        short = []
+        if not independent and (worst is None or not worst <= sampling.rhat_target):
+            rhat = "not known" if worst is None else f"up to {worst:.3f}"
+            short.append(f"R-hat is {rhat} (asked for: at most {sampling.rhat_target:g})")
+        if size is None or not size >= sampling.ess_target:
+            ess = "not known" if size is None else f"down to {number(size)}"
+            short.append(
+                f"the effective sample size is {ess} (asked for: at least "
+                f"{number(sampling.ess_target)})"
+            )
+        said = " and ".join(short) or f"{found_rhat}, {found_size} (asked for: {asked})"
+        failed = "There are too few draws" if independent else "The chains have not converged"
+        state = f"{failed}: {said}."
+    if result.uncertainty == "calibrated":
+        state += " This is judged with the model's own error and without it."
+    ends = {
+        "sweep limit": " Sampling stopped at the limit of sweeps.",
+        "time limit": " Sampling stopped at the limit of time.",
+        "interrupted": " Sampling was interrupted.",
+    }
+    advice = (
+        ""
+        if result.converged
+        else (" The numbers are provisional: let it run longer (--resume) before relying on them.")
+    )
+    return f"{state}{ends.get(result.stop_reason, '')}{advice}"
+
+
+def more_time(result: Result) -> str:
+    """Say how much longer a run that did not converge would take, and what to do.
+
+    For a run that ended at a limit of time or sweeps.
+    """
+    sampling = result.sampling
+    assert sampling is not None
+    factor = None
+    if sampling.least_ess is not None:
+        independent = kind(result).independent
+        rhat = 1.0 if independent else (sampling.worst_rhat or math.inf)
+        factor = work_needed(rhat, sampling.least_ess, sampling.rhat_target, sampling.ess_target)
+    if factor is None:
+        return (
+            "How long it would take is not known yet: continue with a limit several times as high. "
+            "If R-hat stays above 1.1, group the keys into fewer levels, leave a key out, or try "
+            "another model."
+        )
+    left = range_of(result.seconds * (factor - 1.0))
+    limit = f"--max-sweeps {_round_up(1.5 * factor * sampling.n_sweeps)}"
+    if result.stop_reason == "time limit":
+        # A limit of time is one of each call.
+        limit = f"--max-seconds {_round_up(1.5 * (factor - 1.0) * result.seconds)}"
+    return f"It needs about {left} more on this machine: continue with {limit} or more."
+
+
+def _round_up(value: float) -> int:
+    """Round to one digit that is not 0, up."""
+    unit = 10 ** max(math.floor(math.log10(max(value, 10.0))), 1)
+    return int(math.ceil(value / unit) * unit)
+
+
+def state(result: Result) -> str:
+    """Say in a word or two whether the computation is finished."""
+    if result.known_exactly:
+        return "Known exactly."
+    if kind(result).independent:
+        return "Enough draws." if result.converged else "Not enough draws."
+    return "Converged." if result.converged else "Not converged."
+
+
+def computation(result: Result) -> str:
+    """Say how the draws were made."""
+    sampling = result.sampling
+    assert sampling is not None
+    made = f"{number(sampling.n_draws)} draws were used."
+    if kind(result).independent:
+        return f"The fit and the draws took {duration(result.seconds)}; {made}"
+    chains = counted(sampling.n_chains, "chain")
+    starts = f"{chains} {'was' if sampling.n_chains == 1 else 'were'} started"
+    if result.fitted_model in MIXTURES:
+        starts += (
+            " from many pure classes, which differ between chains in their keys and number but "
+            "are all of this one kind, and"
+        )
+    else:
+        starts += " at different places, and"
+    sweeps = f"made {number(sampling.n_sweeps)} sweeps each, in {duration(result.seconds)};"
+    return f"{starts} {sweeps} {made}"
+
+
+def sentences(result: Result) -> dict[str, str]:
+    """Return what each number of the result means, by its path in `result.json`."""
+    sample, said_kind = result.sample, kind(result)
+    said = {
+        "answer": answer(result),
+        "condition": condition(result),
+        "tau1": " ".join(filter(None, (answer(result), condition(result), share(result)))),
+        "tau2": matches(result),
+        "tau1_expected": (
+            "The number of records that are unique in file and population, averaged over the "
+            "populations that one set of model parameters allows: "
+            f"{number(result.tau1_expected.median)} ({interval(result.tau1_expected)}). Its "
+            "interval leaves out the chance in the population itself; compare τ1 with the truth, "
+            f"not this.{said_kind.expected}"
+        ),
+        "tau2_expected": (
+            "The number of correct links, averaged in the same way: "
+            f"{number(result.tau2_expected.median)} ({interval(result.tau2_expected)})."
+        ),
+        "converged": verdict(result),
+        "stop_reason": "Why sampling ended.",
+        "seconds": "Time spent sampling, in seconds; earlier parts of a resumed run included.",
+        "seed": "With the same file, specification, seed and version the numbers come out again.",
+        "model": "The statistical model of how key values occur together in the population.",
+        "sample.n_records": _records(result),
+        "sample.n_keys": (
+            f"An intruder is taken to know {sample.n_keys} variables of a person: the keys."
+        ),
+        "sample.n_cells": (
+            f"{counted(sample.n_cells, 'combination')} of key values "
+            f"occur{'s' if sample.n_cells == 1 else ''} in the file."
+        ),
+        "sample.n_uniques": _sample_uniques(sample),
+        "sample.n_combinations": (
+            "Combinations of levels that there are: the product of the keys' numbers of levels."
+        ),
+        "sample.population_size": (
+            f"The population has {sample.population_size:,} units, {population_source(result)}; "
+            f"the file holds {percent(sample.n_records / sample.population_size)} of them."
+        ),
+        "sample.n_incomplete": incomplete(result),
+        "uncertainty": condition(result) or "Nothing had to be estimated.",
+        "mean, median": said_kind.centre,
+        "lower, upper, level": said_kind.ends,
+        "rhat": (
+            f"Agreement of the chains; 1 is perfect. For τ1 and τ2, above {_rhat_target(result):g} "
+            "the run is too short. The expected measures do not decide when sampling ends; above "
+            "1.05 they bring a warning of their own."
+            f"{INDEPENDENT if said_kind.independent else ''}"
+        ),
+        "ess_bulk, ess_tail": (
+            "Number of independent draws that would tell the centre, and the interval's ends, as "
+            "precisely."
+        ),
+        "keys.drop": (
+            "Fall in expected τ1 if this key alone were left out of the keys, from the margin of "
+            "the fitted model."
+        ),
+        "keys.tau1_without": (
+            "Expected τ1 if this key alone were left out of the keys: from the margin of the "
+            "fitted model, which is not fitted anew without the key."
+        ),
+        "keys.n_missing": "Records in which this key is missing.",
+        "records.n_judged": (
+            f"{at_risk(sample)[:1].upper()}{at_risk(sample)[1:]}: the records at risk, which τ1 "
+            "and τ2 are about. Only they have an r1."
+        ),
+        "records.at_least": "Records whose r1 is at least the threshold.",
+        "records.histogram": "Records by r1, in 20 bins of equal width from 0 to 1.",
+        "records.top": (
+            "The records at greatest risk by row number, the first record being 1, with the keys "
+            "whose removal lowers r1 most; for incomplete records these are not computed."
+        ),
+        "r1": "Probability that the record is unique in the population.",
+        "r2": "Probability that a link of the record to a unit that agrees with it is correct.",
+    }
+    if result.chains:
+        said["chains"] = chains(result)
+    return said
+
+
+def _sample_uniques(sample: SampleFacts) -> str:
+    """Say what a sample unique is, which depends on how missing keys are treated."""
+    said, one = counted(sample.n_uniques, "sample unique"), sample.n_uniques == 1
+    if sample.missing == "wildcard" and sample.n_incomplete:
+        who = "a record that matches" if one else "records that match"
+        return f"{said}: {who} no other record, where a missing key matches every level."
+    kind = "complete record" if sample.n_possible else "record"
+    who = f"a {kind} that is alone" if one else f"{kind}s that are alone"
+    return f"{said}: {who} in the file with {'its' if one else 'their'} combination."
+
+
+def population_source(result: Result) -> str:
+    """Say where the size of the population comes from."""
+    if result.design is None:
+        return "as stated by the user"
+    weighted = result.design.weights is not None
+    return f"as stated by the user, or by the {'weights' if weighted else 'sizes of the strata'}"
+
+
+def chains(result: Result) -> str:
+    """Say what it means that the chains tell different numbers."""
+    return (
+        "What the answer would be by each chain alone. Chains that stay apart have found different "
+        "descriptions of the file, and neither the file nor their order tells which is right. If "
+        "they differ by more than the decision allows, run longer, with more chains or with other "
+        "seeds; do not choose among them."
+    )
+
+
+def chain_means(result: Result) -> str:
+    """Write the mean of τ1 of each chain on one line; nothing where the chains agree."""
+    if not result.chains:
+        return ""
+    means = ", ".join(number(chain.tau1) for chain in result.chains)
+    return f"Mean of τ1 by chain: {means}."
+
+
+def _records(result: Result) -> str:
+    n, zeros = result.sample.n_records, result.zeros
+    if zeros is None or not zeros.n_dropped:
+        return f"The file has {counted(n, 'record')}."
+    were = "was" if zeros.n_dropped == 1 else "were"
+    return (
+        f"The file has {n + zeros.n_dropped:,} records; {zeros.n_dropped:,} with an impossible "
+        f"combination {were} left out."
+    )
+
+
+def _rhat_target(result: Result) -> float:
+    return 1.01 if result.sampling is None else result.sampling.rhat_target
+
+
+def incomplete(result: Result) -> str:
+    """Say how many keys are missing, and how they are treated."""
+    sample = result.sample
+    if not sample.n_incomplete and sample.missing != "level":
+        return "No record has a missing key."
+    how = {
+        "integrate": "the model fills them in anew in every draw, so that the doubt is counted",
+        "wildcard": "a missing value is taken to agree with every value",
+        "level": "a missing value is taken to be a value of its own",
+    }
+    n_missing = sum(key.n_missing for key in result.keys)
+    values = counted(n_missing, "value")
+    if sample.missing == "level":
+        return f"{values} {'is' if n_missing == 1 else 'are'} missing; {how['level']}."
+    return (
+        f"{counted(sample.n_incomplete, 'record')} {'has' if sample.n_incomplete == 1 else 'have'} "
+        f"a missing key ({values}); {how.get(sample.missing, sample.missing)}."
+    )

@@ -1,0 +1,205 @@
+"""The classic measures in a report: facts for `result.json`, sentences, columns of records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from unikat.report.facts.classics import (
+    AnonymityResult,
+    ClassicsResult,
+    PerRecordResult,
+    SudaResult,
+    UniquesResult,
+)
+from unikat.report.text import track_record
+from unikat.report.text.assessment import at_risk
+from unikat.report.text.numbers import counted, interval, number
+
+if TYPE_CHECKING:
+    from unikat.report.facts.assessment import Result
+
+_METHODS = {
+    "pitman": "Pitman's sampling formula",
+    "zayatz": "Zayatz",
+    "snb": "slide negative binomial",
+    "dankar": "Dankar's rule",
+    "bethlehem": "Bethlehem's Poisson-gamma",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A row of the table of the classic measures."""
+
+    measure: str
+    value: str
+    said: str
+
+
+def rows(result: ClassicsResult | None) -> list[Row]:
+    """Return the one table of the classic measures; empty if they were not asked for."""
+    if result is None:
+        return []
+    table = [
+        Row(
+            measure="k-anonymity",
+            value=f"k = {number(result.smallest)}",
+            said=_anonymity(result.anonymity),
+        ),
+        _risk_row(
+            "individual risk",
+            result.individual,
+            "that of its combination, by how many records have it and their weights",
+        ),
+    ]
+    if result.household is not None:
+        table.append(
+            _risk_row(
+                "household risk", result.household,
+                "that any member of its household is re-identified, each independently of "
+                "the others",
+                "records in a household of which a member is re-identified",
+            )
+        )  # fmt: skip
+    table.append(_suda_row(result.suda))
+    table += [
+        Row(
+            measure=f"l-diversity of {one.name}",
+            value=f"l = {one.distinct}",
+            said=f"Fewest values of {one.name} among records with one combination; by entropy "
+            f"{one.entropy:.2f}, recursive (c = {result.recursion:g}) {one.recursive}. "
+            + (
+                "No value is known."
+                if one.distance is None
+                else f"t-closeness: t = {one.distance:.2f}, the largest distance from the "
+                "distribution in the whole file."
+            ),
+        )
+        for one in result.sensitive
+    ]
+    return table + [_uniques_row(one) for one in result.uniques]
+
+
+def _anonymity(found: tuple[AnonymityResult, ...]) -> str:
+    first, *others = found
+    file = "".join(f", {one.records:,} of fewer than {one.k}" for one in others)
+    units = "".join(f", {one.in_population:,} of fewer than {one.k}" for one in others)
+    return (
+        f"{counted(first.records, 'record')} {'has' if first.records == 1 else 'have'} a "
+        f"combination of fewer than {first.k} records of the file{file}. By the weights "
+        f"{counted(first.in_population, 'record')} "
+        f"{'has' if first.in_population == 1 else 'have'} one of fewer than {first.k} units of "
+        f"the population{units}."
+    )
+
+
+def _risk_row(
+    name: str, found: PerRecordResult, which: str, of: str = "records that are re-identified"
+) -> Row:
+    parts = ", ".join(f"{t:g}: {n:,}" for t, n in found.at_least)
+    return Row(
+        measure=name,
+        value=f"{number(found.expected)} records",
+        said=f"Expected number of {of}; the risk of a record is {which}. "
+        f"The highest is {found.highest:.3f}. Records whose risk is at least {parts}.",
+    )
+
+
+def _suda_row(found: SudaResult) -> Row:
+    if found.problem:
+        return Row(measure="SUDA2", value="–", said=found.problem)
+    sizes = ", ".join(
+        f"{n:,} of {size} key{'' if size == 1 else 's'}"
+        for size, n in enumerate(found.by_size, start=1)
+        if n
+    )
+    return Row(
+        measure="SUDA2",
+        value=counted(found.records, "record"),
+        said=f"Records that are unique on some of the keys (at most {found.largest} of them). "
+        f"Minimal sample uniques: {sizes or 'none'}. Highest DIS score {found.highest_dis:.3f}; of "
+        f"the file {found.match_probability:.3f}.",
+    )
+
+
+def _uniques_row(found: UniquesResult) -> Row:
+    name = f"population uniques, {_METHODS[found.method]}"
+    if found.estimate is None or found.in_sample is None:
+        return Row(measure=name, value="–", said=found.reason)
+    by = f" (by {_METHODS[found.chosen]})" if found.chosen in _METHODS else ""
+    return Row(
+        measure=name,
+        value=f"{number(found.estimate)} units",
+        said=f"Units of the population that are unique{by}, from the sizes of the classes alone; "
+        f"about {number(found.in_sample)} of them would be in a simple random sample of this size.",
+    )
+
+
+def sentences(result: Result) -> Mapping[str, str]:
+    """Return a sentence for every classic measure, if there are any."""
+    found = result.classics
+    if found is None:
+        return {}
+    said = {f"classics.{row.measure}": row.said for row in rows(found)}
+    return {
+        **said,
+        "classics": (
+            "Measures that committees ask for beside the model's. None of them says how sure it "
+            "is. k-anonymity, SUDA2 and l-diversity describe the file alone; the estimates of "
+            "population uniques take it to be a simple random sample and see no keys."
+            f"{_alone(found, result)}"
+        ),
+        "classics.model": reconciled(result),
+    }
+
+
+def _alone(found: ClassicsResult, result: Result) -> str:
+    """Say why k-anonymity counts other records than the sample uniques, where it does."""
+    alone = next((one.records for one in found.anonymity if one.k == 2), None)
+    sample = result.sample
+    if alone is None or not sample.n_incomplete or alone == sample.n_uniques:
+        return ""
+    return (
+        f" The {alone:,} records of fewer than 2 in k-anonymity are not the {at_risk(sample)}: "
+        "there a missing key matches every level, as in sdcMicro."
+    )
+
+
+def reconciled(result: Result) -> str:
+    """Set the estimates of population uniques beside τ1, and say which to believe.
+
+    Of a model whose intervals mostly missed the truth in trials no interval is told.
+    """
+    record, tau1, tau2 = track_record.of_result(result), result.tau1, result.tau2
+    answers = (
+        f"τ1 {number(tau1.median)}, τ2 {number(tau2.median)}" if record.doubted
+        else f"τ1 {number(tau1.median)} ({interval(tau1)}), τ2 {number(tau2.median)} "
+        f"({interval(tau2)})"
+    )  # fmt: skip
+    said = f"Beside them the model says: {answers}."
+    assert result.classics is not None
+    others = [one for one in result.classics.uniques if one.in_sample is not None]
+    apart = [one for one in others if not tau1.lower <= (one.in_sample or 0.0) <= tau1.upper]
+    if result.known_exactly or not apart:
+        return said
+    told = ", ".join(f"{_METHODS[one.method]} {number(one.in_sample or 0.0)}" for one in others)
+    said += (
+        f" The estimates of population uniques come to another number of records in this file "
+        f"({told}). They use only how many combinations occur once, twice and so on, and are "
+        "often off by 50% and more where less than a tenth of the population is in the file."
+    )
+    if record.doubted:
+        return (
+            f"{said} {record.warning} So believe neither: assess the file with the default model, "
+            "auto."
+        )
+    return f"{said} The model also uses which keys go together: believe τ1."
+
+
+def brief(result: ClassicsResult | None) -> list[str]:
+    """Lines for the terminal: every measure and its value."""
+    table = rows(result)
+    width = max((len(row.measure) for row in table), default=0)
+    return [f"{row.measure:<{width}}  {row.value:>14}" for row in table]

@@ -1,0 +1,87 @@
+"""Numbers, counts, shares, times and intervals in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unikat.risk.estimate import Summary
+
+
+def number(value: float) -> str:
+    """Write a number as a reader wants it: whole from 10 on, one digit below.
+
+    Examples
+    --------
+    >>> number(1292.0), number(51.7), number(3.62), number(0.0)
+    ('1,292', '52', '3.6', '0')
+    """
+    if value != value:
+        return "not known"
+    if value == round(value) or abs(value) >= 10:
+        return f"{round(value):,}"
+    return "less than 0.1" if 0 < value < 0.05 else f"{value:.1f}"
+
+
+def counted(n: int, noun: str) -> str:
+    """Write a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "record"), counted(1200, "record"), counted(0, "record")
+    ('1 record', '1,200 records', '0 records')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _times(value: float) -> str:
+    """Write how often, as `number` does.
+
+    Examples
+    --------
+    >>> _times(1.0), _times(51.7), _times(0.02)
+    ('1 time', '52 times', 'less than 0.1 times')
+    """
+    said = number(value)
+    return f"{said} time{'' if said == '1' else 's'}"
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage with about two digits.
+
+    Examples
+    --------
+    >>> percent(0.0387), percent(0.5), percent(0.0004), percent(0.0)
+    ('3.9%', '50%', '0.04%', '0%')
+    """
+    value = 100 * share
+    if value != value:
+        return "not known"
+    if value == 0 or value >= 10:
+        return f"{value:.0f}%"
+    if value >= 0.095:
+        return f"{value:.1f}%"
+    return f"{value:.2f}%" if value >= 0.0095 else "less than 0.01%"
+
+
+def duration(seconds: float) -> str:
+    """Write a length of time.
+
+    Examples
+    --------
+    >>> duration(12.34), duration(0.2), duration(75), duration(7322)
+    ('12 s', '0.2 s', '1 min 15 s', '2 h 2 min')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def interval(summary: Summary) -> str:
+    """Write the interval of a summary."""
+    return f"{number(summary.lower)} to {number(summary.upper)}"

@@ -1,0 +1,350 @@
+"""How each model did where the truth is known, and what is said of it.
+
+`TRIALS` is the one table. Its numbers are those of docs/accuracy.md, from which a test computes
+them again. A model whose 95% intervals contained the true τ1 in at most half of the samples is
+*doubted*: what is known of its error comes first, and its interval is no headline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from unikat.models.named import ALL
+from unikat.spec.tables import ModelSpec
+
+if TYPE_CHECKING:
+    from unikat.report.facts.assessment import Result, SampleFacts
+    from unikat.report.facts.comparison import ModelFacts
+
+_SEVEN = "seven real populations"
+_NINE_OF_TEN = "in nine of ten samples"
+_BY_SIZE = "by population and sample size"
+_ONE_DENSE = "one real population, with more records than combinations of levels"
+_ONE_POPULATION = "one real population with unequal chances"
+ONE_SIDED = 0.05
+"""Errors up to so much on one side leave a model known to be off on the other side."""
+_PRIORS = {"profile_concentration": 1.0, "profile_base": "uniform"}
+_NO_MATTER = ("split_merge", "tolerance", "evidence_seconds")
+"""Options that change how fast or how exactly a fit is made, and not what it estimates."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trials:
+    """τ1 by one model in samples from populations whose truth is known."""
+
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Those that are not the defaults."""
+    label: str = "with the default options"
+    dense: bool = False
+    """The samples had at least as many records as there are combinations of levels."""
+    samples: int
+    held: int
+    """Samples in which the 95% interval contained the true value."""
+    error: float
+    """Mean error of the posterior mean, relative to the true value."""
+    lowest: float
+    highest: float
+    spread: str = _BY_SIZE
+    """What lowest and highest are ends of."""
+    where: str
+
+
+TRIALS = (
+    Trials(
+        model="auto", samples=231, held=223, error=0.005, lowest=-0.036, highest=0.042,
+        where=f"{_SEVEN}, each left out of what the model error was learned from",
+    ),
+    Trials(
+        model="latent-class", samples=140, held=103, error=0.03, lowest=-0.03, highest=0.11,
+        spread=_NINE_OF_TEN, where=_SEVEN,
+    ),
+    Trials(
+        model="hdp", samples=140, held=98, error=0.04, lowest=-0.02, highest=0.11,
+        spread=_NINE_OF_TEN, where=_SEVEN,
+    ),
+    Trials(
+        model="gom", samples=140, held=83, error=0.05, lowest=-0.02, highest=0.11,
+        spread=_NINE_OF_TEN, where=_SEVEN,
+    ),
+    Trials(
+        model="latent-class", options=_PRIORS, label="with the fixed priors of the papers",
+        samples=140, held=1, error=0.17, lowest=0.07, highest=0.32, spread=_NINE_OF_TEN,
+        where=_SEVEN,
+    ),
+    Trials(
+        model="hdp", options={**_PRIORS, "alpha": "per-record"},
+        label="with the fixed priors of the papers", samples=140, held=0, error=0.31, lowest=0.10,
+        highest=0.81, spread=_NINE_OF_TEN, where=_SEVEN,
+    ),
+    Trials(
+        model="gom", options=_PRIORS, label="with the fixed priors of the papers", samples=140,
+        held=1, error=0.19, lowest=0.07, highest=0.35, spread=_NINE_OF_TEN, where=_SEVEN,
+    ),
+    Trials(
+        model="loglinear", samples=30, held=1, error=-0.365, lowest=-0.86, highest=-0.05,
+        where="three real populations",
+    ),
+    Trials(
+        model="loglinear", options={"terms": "select"}, label="with terms=select", samples=30,
+        held=7, error=-0.015, lowest=-0.15, highest=0.15, where="three real populations",
+    ),
+    Trials(
+        model="skinner-holmes", samples=30, held=0, error=0.245, lowest=0.19, highest=0.30,
+        where="three real populations",
+    ),
+    Trials(
+        model="elamir-skinner", samples=30, held=1, error=0.167, lowest=0.09, highest=0.23,
+        where="three real populations",
+    ),
+    Trials(
+        model="individual-risk", samples=70, held=0, error=-0.882, lowest=-0.97, highest=-0.71,
+        where=_SEVEN,
+    ),
+    Trials(
+        model="superpopulation-1", samples=70, held=20, error=-0.344, lowest=-0.54, highest=0.0,
+        where=_SEVEN,
+    ),
+    Trials(
+        model="superpopulation-2", samples=70, held=24, error=-0.328, lowest=-0.54, highest=0.03,
+        where=_SEVEN,
+    ),
+    Trials(
+        model="superpopulation-1", options={"alpha": 0.92, "a": 0.86, "b": 80.0},
+        label="with the hyperparameters of the paper", samples=20, held=0, error=0.446,
+        lowest=-0.944, highest=1.835, where=_ONE_POPULATION,
+    ),
+    Trials(
+        model="superpopulation-2", options={"alpha": 0.1, "a": 80.0, "gamma": 0.7},
+        label="with the hyperparameters of the paper", samples=20, held=10, error=-0.17,
+        lowest=-0.404, highest=0.064, where=_ONE_POPULATION,
+    ),
+    Trials(
+        model="latent-class", dense=True, samples=12, held=12, error=0.001, lowest=-0.092,
+        highest=0.094, where=_ONE_DENSE,
+    ),
+    Trials(
+        model="hdp", dense=True, samples=12, held=12, error=-0.004, lowest=-0.101, highest=0.094,
+        where=_ONE_DENSE,
+    ),
+    Trials(
+        model="loglinear", dense=True, samples=12, held=12, error=0.043, lowest=-0.044,
+        highest=0.130, where=_ONE_DENSE,
+    ),
+    Trials(
+        model="loglinear", dense=True, options={"terms": "select"}, label="with terms=select",
+        samples=12, held=10, error=-0.116, lowest=-0.167, highest=-0.065, where=_ONE_DENSE,
+    ),
+    Trials(
+        model="loglinear", dense=True, options={"terms": "independence"},
+        label="with terms=independence", samples=12, held=11, error=-0.050, lowest=-0.129,
+        highest=0.029, where=_ONE_DENSE,
+    ),
+    Trials(
+        model="skinner-holmes", dense=True, samples=12, held=12, error=0.003, lowest=-0.088,
+        highest=0.094, where=_ONE_DENSE,
+    ),
+    Trials(
+        model="elamir-skinner", dense=True, samples=12, held=12, error=0.029, lowest=-0.057,
+        highest=0.116, where=_ONE_DENSE,
+    ),
+    Trials(
+        model="mixed-effects", dense=True, samples=12, held=12, error=-0.006, lowest=-0.114,
+        highest=0.101, where=_ONE_DENSE,
+    ),
+    Trials(
+        model="mixed-effects", dense=True, options={"random": "none", "fixed": "two-way"},
+        label="with random=none and fixed=two-way", samples=12, held=12, error=0.157,
+        lowest=0.047, highest=0.267, where=_ONE_DENSE,
+    ),
+    Trials(
+        model="mixed-effects", dense=True, options={"random": "none"}, label="with random=none",
+        samples=12, held=11, error=-0.048, lowest=-0.133, highest=0.036, where=_ONE_DENSE,
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackRecord:
+    """What is known of a model with its options, on files like the one at hand."""
+
+    model: str
+    trials: Trials | None
+    """Of these very options; of the default options if `same_options` is False; None: none."""
+    same_options: bool
+    same_density: bool
+
+    @property
+    def doubted(self) -> bool:
+        """The 95% intervals contained the true value in at most half of the samples."""
+        return self.trials is not None and 2 * self.trials.held <= self.trials.samples
+
+    @property
+    def held(self) -> str:
+        """How often the intervals contained the true value."""
+        if self.trials is None:
+            return ""
+        return f"{self.trials.held:,} of {self.trials.samples:,} samples"
+
+    @property
+    def bias(self) -> str:
+        """How far off it was, in some words."""
+        if self.trials is None:
+            return ""
+        low, high = self.trials.lowest, self.trials.highest
+        if low < -ONE_SIDED and high > ONE_SIDED:
+            return f"off by up to {max(-low, high):.0%} either way"
+        return f"{_off(self.trials.error)} on average"
+
+    @property
+    def warning(self) -> str:
+        """What comes before the number of a doubted model."""
+        if not self.doubted:
+            return ""
+        files = "files like this one" if self.same_density else "other files"
+        return (
+            f"In trials on {files}, estimates by the model used here{self.options} were "
+            f"{self.bias}."
+        )
+
+    @property
+    def options(self) -> str:
+        """What is to be said if the trials were with other options; begins with a blank."""
+        return "" if self.same_options else " with its default options"
+
+    @property
+    def sentence(self) -> str:
+        """How far off it was, and how often its intervals contained the truth."""
+        trials = self.trials
+        if trials is None:
+            return (
+                f"There are no trials of {self.model} where the truth is known, so how far off it "
+                "is, is not known. Set it beside others with unikat compare, and try it with "
+                "unikat evaluate where the truth is known."
+            )
+        before = ""
+        if not self.same_options:
+            before = f"There are no trials of {self.model} with these options. "
+        elif not self.same_density:
+            before = (
+                f"There are no trials of {self.model} on files with "
+                f"{'fewer' if trials.dense else 'more'} records than combinations of levels. "
+            )
+        return (
+            f"{before}In trials on {trials.samples} samples from {trials.where}, τ1 by "
+            f"{self.model} {trials.label} was {_off(trials.error)} on average, and "
+            f"{_range(trials.lowest, trials.highest)} {trials.spread}. Its 95% intervals contained "
+            f"the true value in {trials.held} of the {trials.samples} samples."
+        )
+
+
+def track_record(model: str, options: Mapping[str, Any], *, dense: bool) -> TrackRecord:
+    """Look a model up.
+
+    Parameters
+    ----------
+    model
+        Name of the model that was fitted; `auto` for one with its own error.
+    options
+        Its options; those that are not named have their defaults.
+    dense
+        Whether the file has at least as many records as there are combinations of levels.
+
+    Examples
+    --------
+    >>> track_record("hdp", {}, dense=False).held
+    '98 of 140 samples'
+    >>> track_record("loglinear", {"interval": "bootstrap"}, dense=False).doubted
+    True
+    """
+    asked = _beside_defaults(model, options)
+    # What kind of file it is matters more than the options: a model that fails where cells are
+    # sparse is not acquitted by dense tables.
+    for there in (dense, not dense):
+        for wanted in (asked, {}):
+            for trials in TRIALS:
+                if (trials.model, trials.dense, dict(trials.options)) == (model, there, wanted):
+                    return TrackRecord(
+                        model=model, trials=trials, same_options=wanted == asked,
+                        same_density=there == dense,
+                    )  # fmt: skip
+    return TrackRecord(model=model, trials=None, same_options=True, same_density=True)
+
+
+def of_result(result: Result) -> TrackRecord:
+    """Look the model of an assessment up; nothing is to be known where the file tells the risk."""
+    if result.known_exactly:
+        return TrackRecord(model=result.model, trials=None, same_options=True, same_density=True)
+    return _of(
+        result.model, result.model_options, result.uncertainty, result.fit.get("chosen"),
+        result.sample,
+    )  # fmt: skip
+
+
+def of_compared(model: ModelFacts, sample: SampleFacts) -> TrackRecord:
+    """Look a model of a comparison up."""
+    return _of(model.name, model.options, model.uncertainty, model.fit.get("chosen"), sample)
+
+
+def of_label(label: str, sample: SampleFacts) -> TrackRecord:
+    """Look a model up by its name with options, as on the command line."""
+    spec = ModelSpec.of(label)
+    return track_record(spec.name, spec.options, dense=sample.dense)
+
+
+def _of(
+    name: str,
+    options: Mapping[str, Any],
+    uncertainty: str | None,
+    chosen: str | None,
+    sample: SampleFacts,
+) -> TrackRecord:
+    if uncertainty != "calibrated" and chosen is not None:
+        return of_label(chosen, sample)
+    return track_record(name, options, dense=sample.dense)
+
+
+def _beside_defaults(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not the defaults."""
+    kind = ALL[model]
+    defaults = {option.name: getattr(kind(), option.name) for option in fields(kind)}
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in _NO_MATTER and _plain(value) != _plain(defaults.get(name))
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON has lists for tuples."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _off(error: float) -> str:
+    """Write an error in words.
+
+    Examples
+    --------
+    >>> _off(0.04), _off(-0.368), _off(0.001)
+    ('4% too high', '37% too low', 'within 1% of the true value')
+    """
+    if abs(error) < 0.01:
+        return "within 1% of the true value"
+    return f"{abs(error):.0%} too {'high' if error > 0.0 else 'low'}"
+
+
+def _range(low: float, high: float) -> str:
+    """Write a range of errors in words.
+
+    Examples
+    --------
+    >>> _range(-0.86, -0.05), _range(-0.03, 0.11)
+    ('between 5% and 86% too low', 'between 3% too low and 11% too high')
+    """
+    if high <= 0.0:
+        return f"between {-high:.0%} and {-low:.0%} too low"
+    if low >= 0.0:
+        return f"between {low:.0%} and {high:.0%} too high"
+    return f"between {-low:.0%} too low and {high:.0%} too high"

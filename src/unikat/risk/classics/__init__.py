@@ -1,1 +1,0 @@
-"""Classic measures: functions of a table of cells, without draws."""

@@ -1,0 +1,111 @@
+"""What `comparison.toml` holds: everything a comparison is asked to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from unikat.errors import SpecError
+from unikat.files.toml import toml_value
+from unikat.spec.base import Spec
+from unikat.spec.tables import (
+    DataSpec,
+    DesignSpec,
+    SamplingSpec,
+    Share,
+    Whole,
+    split_keys,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+class PathSpec(BaseModel):
+    """The `[path]` table: one option of a model and the values it takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    option: str
+    values: tuple[int | float, ...]
+
+    @field_validator("values")
+    @classmethod
+    def _several(cls, values: tuple[int | float, ...]) -> tuple[int | float, ...]:
+        if len(set(values)) < 2:
+            raise ValueError("a path needs two or more different numbers")
+        if len(set(values)) < len(values):
+            raise ValueError("a path has each number once")
+        return tuple(sorted(values))
+
+    @classmethod
+    def of(cls, text: str) -> dict[str, Any]:
+        """Read a path as the command line names it: `components=2,5,10`.
+
+        Raises
+        ------
+        SpecError
+            If it is not OPTION=NUMBER,NUMBER,...
+
+        Examples
+        --------
+        >>> PathSpec.of("components=2,5")
+        {'option': 'components', 'values': [2, 5]}
+        """
+        option, equals, listed = text.partition("=")
+        values = [toml_value(part.strip()) for part in listed.split(",") if part.strip()]
+        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+        if not equals or not option.strip() or not values or not numbers:
+            raise SpecError(
+                f"The path {text!r} is not OPTION=NUMBER,NUMBER,...; write it as components=2,5,10."
+            )
+        return {"option": option.strip(), "values": values}
+
+
+class ComparisonSpec(Spec):
+    """Everything a comparison is asked to do.
+
+    Examples
+    --------
+    >>> spec = ComparisonSpec.parse({"keys": "AGE,SEX", "models": "hdp,hdp:alpha=per-record"})
+    >>> spec.models
+    ('hdp', 'hdp:alpha=per-record')
+    """
+
+    command: ClassVar[str] = "compare comparison.toml"
+    format_version: Literal["unikat.comparison-spec/1"] = Field(
+        default="unikat.comparison-spec/1", alias="schema"
+    )
+    population_size: Whole | None = None
+    keys: tuple[str, ...] = ()
+    """Names of the key variables, each with its binning rule if any."""
+    design: DesignSpec = DesignSpec()
+    models: tuple[str, ...] = ()
+    """Models with their options: `hdp`, `gom:components=30`."""
+    held_out: Share = Field(default=0.2, ge=0, lt=1)
+    """Share of the records that are left out and predicted; 0 for none."""
+    level: Share = Field(default=0.95, gt=0, lt=1)
+    """Probability of the intervals."""
+    data: DataSpec = DataSpec()
+    path: PathSpec | None = None
+    sampling: SamplingSpec = SamplingSpec()
+    """For every fit; `max_seconds` is the time of one fit."""
+    limits: dict[str, dict[Literal["risk", "held-out"], int]] = Field(default_factory=dict)
+    """Sweeps after which a fit ended by the clock, by model: it ends there when repeated."""
+
+    @field_validator("keys", "models", mode="before")
+    @classmethod
+    def _listed(cls, values: object) -> object:
+        return split_keys(values) if isinstance(values, str) else values
+
+    @field_validator("path", mode="before")
+    @classmethod
+    def _written(cls, path: object) -> object:
+        return PathSpec.of(path) if isinstance(path, str) else path
+
+    @model_validator(mode="after")
+    def _limits_are_positive(self) -> Self:
+        if any(n < 1 for limits in self.limits.values() for n in limits.values()):
+            raise ValueError("limits are numbers of sweeps, at least 1")
+        return self

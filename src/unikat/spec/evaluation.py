@@ -1,0 +1,145 @@
+"""What `evaluation.toml` holds: everything an evaluation is asked to do."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from unikat.errors import SpecError
+from unikat.spec.base import Spec
+from unikat.spec.tables import SamplingSpec, Share, Whole, split_keys
+
+if TYPE_CHECKING:
+    pass
+
+_Size = Annotated[int | str, Field(union_mode="left_to_right")]
+
+_THOUSANDS = re.compile(
+    r"(?<![0-9._])([0-9]{1,2}(,[0-9]{3})+|[0-9]{3}(,[0-9]{3})*,0[0-9]{2}(,[0-9]{3})*)(?![0-9.%_])"
+)
+"""Sizes that look like one number: three digits follow one or two, or three that begin with 0."""
+
+
+class EvaluationSpec(Spec):
+    """Everything an evaluation is asked to do.
+
+    Examples
+    --------
+    >>> spec = EvaluationSpec.parse({"keys": "AGE,SEX", "n": [500, "1%"], "models": ["hdp"]})
+    >>> spec.sample_sizes(100_000)
+    (500, 1000)
+    """
+
+    command: ClassVar[str] = "evaluate evaluation.toml"
+    format_version: Literal["unikat.evaluation-spec/1"] = Field(
+        default="unikat.evaluation-spec/1", alias="schema"
+    )
+    keys: tuple[str, ...] = ()
+    """Names of the key variables, each with its binning rule if any."""
+    n: tuple[_Size, ...] = ()
+    """Sizes of the samples: numbers of units, or shares of the population such as "1%". In one
+    text, commas separate sizes: one that could stand between thousands ("1,500") is refused."""
+    repeats: Whole = Field(default=20, ge=1, le=1_000_000)
+    models: tuple[str, ...] = ("hdp",)
+    """Models with their options: `hdp`, `gom:components=30`."""
+    design: Literal["simple", "bernoulli", "stratified", "pps"] = "simple"
+    strata: str | None = None
+    """Column of the strata."""
+    allocation: Literal["proportional", "equal", "power"] = "proportional"
+    """How the strata share a sample."""
+    power: float | None = Field(default=None, ge=0, le=1)
+    """Of the sizes of the strata, where they share it by power; None: 0.5."""
+    size: str | None = None
+    """Column of the sizes of the units, for probabilities in proportion to it."""
+    level: Share = Field(default=0.95, gt=0, lt=1)
+    """Probability of the intervals."""
+    sampling: SamplingSpec = SamplingSpec()
+    """`seed` is that of the study, from which those of the samples and their chains come."""
+
+    @field_validator("keys", "models", mode="before")
+    @classmethod
+    def _listed(cls, values: object) -> object:
+        return split_keys(values) if isinstance(values, str) else values
+
+    @field_validator("n", mode="before")
+    @classmethod
+    def _sizes(cls, sizes: object) -> object:
+        if isinstance(sizes, str):
+            _check_commas(sizes)
+            return split_keys(sizes)
+        return (sizes,) if isinstance(sizes, int) else sizes
+
+    @model_validator(mode="after")
+    def _columns_fit_the_design(self) -> Self:
+        if self.design == "stratified" and self.strata is None:
+            raise ValueError("the stratified design needs the column of the strata (--strata)")
+        if self.design != "stratified" and self.strata is not None:
+            raise ValueError(
+                f"strata are given, but the design is {self.design}; add --design stratified, or "
+                "leave the strata out"
+            )
+        if self.design != "stratified" and self.allocation != "proportional":
+            raise ValueError(
+                f"the allocation is {self.allocation}, but the design is {self.design}; add "
+                "--design stratified, or leave the allocation out"
+            )
+        if self.power is not None and self.allocation != "power":
+            raise ValueError(
+                f"power is given, but the allocation is {self.allocation}; add --allocation power, "
+                "or leave the power out"
+            )
+        if self.design == "pps" and self.size is None:
+            raise ValueError("the design pps needs the column of the units' sizes (--size)")
+        if self.design != "pps" and self.size is not None:
+            raise ValueError(
+                f"a column of sizes is given, but the design is {self.design}; add --design pps, "
+                "or leave the sizes out"
+            )
+        return self
+
+    def sample_sizes(self, population_size: int) -> tuple[int, ...]:
+        """Sizes of the samples in units.
+
+        Raises
+        ------
+        SpecError
+            If a size is neither a whole number nor a percentage, or is 0 or above the population.
+        """
+        return tuple(_size(size, population_size) for size in self.n)
+
+
+def _check_commas(text: str) -> None:
+    """Refuse a list of sizes that may be one size written with commas between thousands."""
+    found = _THOUSANDS.search(text)
+    if found:
+        number = found[0].replace(",", "")
+        raise SpecError(
+            f"In the sample sizes {text!r} a comma separates sizes, but {found[0]} looks like one "
+            f"number. Write {number} if it is one; if it is several, put a space after the comma: "
+            f'--n "{", ".join(found[0].split(","))}".'
+        )
+
+
+def _size(size: int | str, population_size: int) -> int:
+    if isinstance(size, int):
+        return size
+    text = size.strip()
+    if re.fullmatch(r"[0-9]{1,3}(_[0-9]{3})+|[0-9]+", text):
+        return int(text.replace("_", ""))
+    share: Any = re.fullmatch(r"([0-9]+(\.[0-9]+)?)\s*%", text)
+    if not share:
+        raise SpecError(
+            f"The sample size {text!r} is neither a whole number of units nor a percentage of the "
+            "population; write sizes as --n 1000,5%."
+        )
+    # Exact, so that 2.5% of a population is the same on every machine.
+    n = round(Fraction(share[1]) * population_size / 100)
+    if not 1 <= n <= population_size:
+        raise SpecError(
+            f"The sample size {text} is {n:,} of the {population_size:,} units of the population; "
+            f"it must be at least 1 unit and at most 100%."
+        )
+    return n

@@ -1,0 +1,255 @@
+"""From the options of a call, or of a command line, to a specification."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from unikat.errors import SpecError, option, shown, suggest
+from unikat.files.toml import read_toml, toml_value
+from unikat.spec.base import Spec
+from unikat.spec.options import Defined, default_of, options_of
+from unikat.spec.tables import ModelSpec, ZerosSpec, read_stratum_sizes
+
+S = TypeVar("S", bound=Spec)
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+class Inputs(NamedTuple):
+    """Data that were handed over as values, which a specification cannot name."""
+
+    data: Any = None
+    """A frame; None where the specification names a file."""
+    registry: Any = None
+
+
+def specify(
+    specification: type[S],
+    options_kind: Any,
+    data: Any,
+    options: Mapping[str, Any],
+    *,
+    shell: bool = False,
+) -> tuple[S, Inputs]:
+    """Make a specification from data and options.
+
+    Parameters
+    ----------
+    specification
+        Its class.
+    options_kind
+        The `TypedDict` that defines the options.
+    data
+        A path to a file of data or, if it ends in ``.toml``, to a specification, over which the
+        options go; or a frame.
+    options
+        Values by name; None is as good as not given.
+    shell
+        The options come from a command line, and messages name them so.
+
+    Raises
+    ------
+    SpecError
+        If an option is unknown or has a wrong value; the message lists all of them.
+    """
+    known = {defined.name: defined for defined in options_of(options_kind)}
+    for name in options:
+        if name not in known:
+            raise SpecError(f"There is no option {name!r}.{suggest(name, list(known))}")
+    # In the order of the definition, whatever that of the call.
+    given = {name: options[name] for name in known if options.get(name) is not None}
+    values, source, frame = _start(data)
+    registry = given.get("registry")
+    if registry is not None and not _is_path(registry):
+        # `path` stays empty: the frame goes beside the specification.
+        values["registry"] = {}
+        del given["registry"]
+    else:
+        registry = None
+    if isinstance(values.get("model"), (str,)):
+        values["model"] = ModelSpec.of(values["model"]).model_dump()
+    spoken = {}
+    for name, value in given.items():
+        path = known[name].option.path(name)
+        spoken[".".join(path)] = f"--{name.replace('_', '-')}" if shell else name
+        _place(values, known[name], value, given, where=str(source or "The data"))
+    where = str(source) if source else "The command line" if shell else "The call"
+    spec = specification.parse(
+        values,
+        where=where,
+        folder=source.resolve().parent if source else None,
+        spoken=spoken,
+    )
+    return spec, Inputs(data=frame, registry=registry)
+
+
+def _start(data: Any) -> tuple[dict[str, Any], Path | None, Any]:
+    """Return the values to start from, the specification's file if there is one, and a frame."""
+    if not _is_path(data):
+        return {}, None, data
+    path = Path(data).expanduser()
+    if path.suffix.lower() == ".toml":
+        return read_toml(path), path, None
+    return {"data": {"path": str(path)}}, None, None
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
+def _place(
+    values: dict[str, Any], defined: Defined, value: Any, given: Mapping[str, Any], where: str
+) -> None:
+    """Put the value of one option into the values of the specification."""
+    name, path = defined.name, defined.option.path(defined.name)
+    match name:
+        case "model":
+            model = _model(value)
+            if values.get("model", {}).get("name", model["name"]) != model["name"]:
+                # The options of another model are none of this one.
+                values["model"] = {}
+            for part, setting in model.items():
+                _put(values, ("model", part), setting, where)
+        case "models":
+            several = value if isinstance(value, Sequence) else [value]
+            _put(values, path, value if isinstance(value, str) else [
+                one if isinstance(one, str) else ModelSpec(**_model(one)).label for one in several
+            ], where)  # fmt: skip
+        case "set":
+            for part, setting in _settings(value).items():
+                _put(values, ("model", part), setting, where)
+        case "zeros":
+            values["zeros"] = _zeros(value, given.get("zeros_conflict"))
+        case "zeros_conflict":
+            allowed = typing.get_args(defined.kind)
+            if value not in allowed:
+                raise SpecError(
+                    f"{option(name)} is {shown(value)}; it must be one of {', '.join(allowed)}."
+                )
+            if "zeros" not in values and "zeros" not in given:
+                raise SpecError(
+                    f"{option('zeros_conflict')} says what to do with records that break a rule, "
+                    f"but there are no rules; name them with {option('zeros', 'zeros.toml')}."
+                )
+            if "zeros" not in given:
+                _put(values, path, value, where)
+        case "classics":
+            if value:
+                values.setdefault("classics", {})
+            else:
+                values.pop("classics", None)
+        case _:
+            _put(values, path, _meant(name, value), where)
+
+
+def _meant(name: str, value: Any) -> Any:
+    """Value of an option as the specification has it."""
+    if name == "missing_values":
+        if isinstance(value, str):
+            return [code.strip() for code in value.split(",")]
+        value = _plain(value)
+        return value if isinstance(value, (dict, list)) else [value]
+    if name == "delimiter":
+        return {"tab": "\t", "\\t": "\t"}.get(value, value)
+    if name == "stratum_sizes":
+        if _is_path(value):
+            return read_stratum_sizes(Path(value))
+        return {str(stratum): size for stratum, size in _plain(value).items()}
+    if name in ("codebook", "registry") and _is_path(value):
+        return str(Path(value).expanduser().absolute())
+    if name == "path" and isinstance(value, Mapping) and "option" not in value and len(value) == 1:
+        ((varied, values),) = value.items()
+        return {"option": varied, "values": _plain(values)}
+    return _plain(value) if name in ("keys", "n", "codebook", "path", "sensitive") else value
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy and pandas values as Python's own."""
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    for convert in ("to_dict", "tolist"):
+        # A series with an index, an array, a NumPy number.
+        if hasattr(value, convert):
+            return getattr(value, convert)()
+    return value
+
+
+def _model(value: Any) -> dict[str, Any]:
+    """Name and options of a model, given as text, as a model or as a table."""
+    if isinstance(value, str):
+        return ModelSpec.of(value).model_dump()
+    if is_dataclass(value) and not isinstance(value, type) and hasattr(value, "name"):
+        default = asdict(type(value)())
+        changed = {
+            part: list(setting) if isinstance(setting, tuple) else setting
+            for part, setting in asdict(value).items()
+            if setting != default[part]
+        }
+        return {"name": value.name, **changed}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise SpecError(
+        "model is neither a name such as 'hdp' or 'gom:components=30', nor a model such as "
+        f"unikat.HDP(), but a {type(value).__name__}."
+    )
+
+
+def _settings(value: Any) -> dict[str, Any]:
+    """Options of the model, given as a mapping or as texts NAME=VALUE."""
+    if isinstance(value, Mapping):
+        return dict(_plain(value))
+    found = {}
+    for setting in [value] if isinstance(value, str) else value:
+        name, equals, text = str(setting).partition("=")
+        if not equals or not name.strip():
+            raise SpecError(f"--set {setting!r} is not NAME=VALUE, such as alpha_shape=2.")
+        found[name.strip()] = toml_value(text.strip())
+    return found
+
+
+def _zeros(value: Any, on_conflict: str | None) -> Any:
+    """Rules, given as a file, as a list of rules, or as a table."""
+    if _is_path(value):
+        return ZerosSpec.read(value, on_conflict)
+    table = dict(value) if isinstance(value, Mapping) else {"rules": list(value)}
+    return table if on_conflict is None else table | {"on_conflict": on_conflict}
+
+
+def _put(values: dict[str, Any], place: tuple[str, ...], value: Any, where: str) -> None:
+    """Put a value into nested tables."""
+    for part in place[:-1]:
+        values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise SpecError(f"{where} is not valid: {part} must be a table.")
+    values[place[-1]] = value
+
+
+def documented(specification: type[Spec], options_kind: Any) -> Callable[[Call], Call]:
+    """Give a function the signature and the documentation of the options that it passes on."""
+
+    def decorate(function: Call) -> Call:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        listed, lines = [], []
+        for defined in options_of(options_kind):
+            default = default_of(defined, specification)
+            listed.append(
+                inspect.Parameter(defined.name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            )
+            shown = defined.option.default or ("none" if default is None else repr(default))
+            lines += [defined.name, f"    {defined.option.help} Default: {shown}."]
+        function.__signature__ = signature.replace(parameters=[*own, *listed])  # type: ignore[attr-defined]
+        # Beside those of the function, before what it returns.
+        options = "\n".join(lines)
+        before, head, after = inspect.cleandoc(function.__doc__ or "").partition("\nReturns\n")
+        function.__doc__ = f"{before}{options}\n{head}{after}"
+        return function
+
+    return decorate

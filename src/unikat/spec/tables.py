@@ -1,0 +1,478 @@
+"""The tables of a specification, as TOML files hold them: data, design, zeros, model, sampling."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from unikat.errors import (
+    SpecError,
+    all_problems,
+    brief,
+    check_column_name,
+    has_surrogates,
+    shown,
+)
+from unikat.files.toml import read_toml, toml_literal, toml_value
+
+Code = str | int | float
+
+
+def _of_percent(value: object) -> object:
+    """Read `20%` as 0.2, exactly as if that had been written."""
+    text = re.fullmatch(r"\s*([0-9]+(\.[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
+    return float(Fraction(text[1]) / 100) if text else value
+
+
+Share = Annotated[float, BeforeValidator(_of_percent)]
+"""A share of a whole; a text may give it in percent."""
+
+
+def whole_number(value: object) -> object:
+    """Read a number as people write large ones: 1000000, 1,000,000, 1_000_000 or 1e6.
+
+    Raises
+    ------
+    ValueError
+        If a text is no such number.
+
+    Examples
+    --------
+    >>> whole_number("36,970"), whole_number("1e6")
+    (36970, 1000000)
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if len(text) <= _MOST_DIGITS:
+        if re.fullmatch(r"-?[0-9]+|[0-9]{1,3}(,[0-9]{3})+|[0-9]{1,3}(_[0-9]{3})+", text):
+            return int(text.replace(",", "").replace("_", ""))
+        if re.fullmatch(r"[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}", text):
+            number = Decimal(text)
+            if number == int(number):
+                return int(number)
+    raise ValueError(
+        f"{shown(value)} is not a whole number. Commas or underscores may only separate thousands, "
+        "and a point stands only before an exponent: write 1000000, 1,000,000, 1_000_000 or 1e6"
+    )
+
+
+_MOST_DIGITS = 40
+Whole = Annotated[int, BeforeValidator(whole_number)]
+"""A whole number; a text may write it as people write large ones."""
+
+
+class Table(BaseModel):
+    """A table of the specification: names that are not known are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class DataSpec(Table):
+    """The `[data]` table: which file, and how to read it."""
+
+    path: Path | None = None
+    """The file; relative paths count from where the specification lies."""
+    format: str | None = None
+    """File format; None lets the file's name decide."""
+    delimiter: str | None = None
+    """Character between the columns of a text file."""
+    encoding: str | None = None
+    """Character encoding of a text file."""
+    decimal: Literal[".", ","] | None = None
+    """What stands before the decimals in texts; None finds it out where it is unambiguous."""
+    sheet: str | None = None
+    """Sheet of a workbook."""
+    table: str | None = None
+    """Table of a database, or data frame of a file of R."""
+    memory_limit: str | None = None
+    """Memory for reading and tabulating, such as 4GB."""
+    codebook: Path | dict[str, Any] | None = None
+    """File that declares levels and labels, or its content."""
+    missing: Literal["integrate", "level", "wildcard"] = "integrate"
+    """What a missing key is: unknown, a level of its own, or a match to every level."""
+    missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = ()
+    """Values that mean missing, besides the format's own: for all keys, or by key."""
+
+
+class DesignSpec(Table):
+    """The `[design]` table: how the sample was drawn. Names are those of columns of the file.
+
+    Examples
+    --------
+    >>> DesignSpec(strata="REGION", stratum_sizes={"north": 4000}).stratum_sizes
+    {'north': 4000}
+    """
+
+    weights: str | None = None
+    """Column of weights: the units of the population that each record stands for."""
+    inclusion: str | None = None
+    """Column of inclusion probabilities, instead of weights."""
+    strata: str | None = None
+    """Column of strata."""
+    stratum_sizes: dict[str, int] | None = None
+    """Units of the population by stratum; without them the sums of the weights."""
+    relative_weights: bool = False
+    """Weights are known up to a factor."""
+
+    @field_validator("weights", "inclusion", "strata", mode="before")
+    @classmethod
+    def _named(cls, value: object, info: ValidationInfo) -> object:
+        # A number of a file is no column that somebody has at hand.
+        if not isinstance(value, (int, float)):
+            check_column_name(str(info.field_name), value)
+        return value
+
+
+class ClassicsSpec(Table):
+    """The `[classics]` table: the classic measures that are shown beside the model's."""
+
+    household: str | None = None
+    """Column of the household, whose members raise each other's risk."""
+    sensitive: tuple[str, ...] = ()
+    """Columns of sensitive variables, for l-diversity and t-closeness."""
+    missing_match: float = Field(default=1.0, ge=0, le=1)
+    """Weight of a record that matches another only because a key is missing; 0 if it does not."""
+    recursion: float = Field(default=2.0, gt=0, le=1_000_000)
+    """The constant c of recursive (c, l)-diversity."""
+    largest: int | None = Field(default=None, ge=1, le=1_000)
+    """Most keys of a minimal sample unique that SUDA2 looks for; None: as many as can be done."""
+    dis_fraction: float = Field(default=0.01, gt=0, lt=1)
+    """Share of the population in the sample that DIS assumes, as in its original publication."""
+
+    @field_validator("sensitive", mode="before")
+    @classmethod
+    def _listed(cls, names: object) -> object:
+        return split_keys(names) if isinstance(names, str) else names
+
+
+class RegistrySpec(Table):
+    """The `[registry]` table: a file of registered units that shares the keys."""
+
+    path: Path | None = None
+    """The file; None where the registry was handed over as a frame."""
+    format: str | None = None
+    """File format; None lets the file's name decide."""
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: Literal[".", ","] | None = None
+    sheet: str | None = None
+    table: str | None = None
+
+
+class NamedRule(Table):
+    """A rule with a name, under which messages and reports speak of it."""
+
+    rule: str
+    name: str | None = None
+
+
+class ZerosSpec(Table):
+    """The `[zeros]` table: which combinations are impossible, and what is done with records of one.
+
+    Examples
+    --------
+    >>> ZerosSpec(rules=("AGE < 14 and MARST == 'married'",)).on_conflict
+    'stop'
+    """
+
+    rules: tuple[NamedRule, ...] = ()
+    """Each a text, or a table of `rule` and `name`."""
+    tables: tuple[Path, ...] = ()
+    """Files of conditions: a column per key, an empty field standing for any level."""
+    on_conflict: Literal["stop", "drop", "missing"] = "stop"
+    """What is done with records that break a rule: nothing goes on, they are left out, or the keys
+    of the rules they break are set missing."""
+    _source: str | None = PrivateAttr(default=None)
+
+    @field_validator("rules", mode="before")
+    @classmethod
+    def _texts(cls, rules: object) -> object:
+        if not isinstance(rules, (list, tuple)):
+            return rules
+        for number, rule in enumerate(rules, start=1):
+            known = isinstance(rule, (str, NamedRule))
+            table = isinstance(rule, Mapping) and "rule" in rule and set(rule) <= {"rule", "name"}
+            if not known and not table:
+                raise ValueError(
+                    f"entry {number} is neither a text such as 'AGE < 14 and EDUC >= 11' nor a "
+                    "table { rule = '...', name = '...' }"
+                )
+            if table:
+                _check_texts(rule, number)
+        return [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not self.rules and not self.tables:
+            raise ValueError(
+                "there are no rules; list them as rules = ['AGE < 14 and EDUC >= 11'], or name "
+                "files of conditions as tables = ['conditions.csv']"
+            )
+        return self
+
+    @property
+    def source(self) -> str | None:
+        """The file in which the rules stand, for messages."""
+        return self._source
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], on_conflict: str | None = None) -> Self:
+        """Read the file that --zeros names: a TOML file of rules, or a table of conditions.
+
+        Parameters
+        ----------
+        path
+            The file; paths in it count from its folder.
+        on_conflict
+            Goes before what the file says.
+
+        Raises
+        ------
+        SpecError
+            If it cannot be read, or holds anything unknown or wrong.
+        """
+        path = Path(path)
+        from_toml = path.suffix.lower() == ".toml"
+        values: dict[str, Any] = read_toml(path) if from_toml else {"tables": [path.resolve()]}
+        if from_toml and isinstance(values.get("zeros"), dict):
+            raise SpecError(
+                f"{path} has a table [zeros], as an assessment.toml has. The file that --zeros "
+                "names has rules, tables and on_conflict at its top: take the line [zeros] out, or "
+                "name the file itself instead of the data."
+            )
+        if on_conflict is not None:
+            values["on_conflict"] = on_conflict
+        try:
+            found = cls.model_validate(values)
+        except ValidationError as error:
+            problems = error.errors(include_url=False)
+            raise SpecError(all_problems(problems, str(path), cls)) from None
+        return found.located(path.resolve().parent, str(path) if from_toml else None)
+
+    def located(self, folder: Path, source: str | None) -> Self:
+        """Return the same with absolute paths, relative ones counting from a folder.
+
+        Parameters
+        ----------
+        folder
+            The folder.
+        source
+            The file in which the rules stand, unless that is known already.
+        """
+        tables = tuple(located_path(table, folder, "a table of rules") for table in self.tables)
+        located = self.model_copy(update={"tables": tables})
+        located._source = self._source or source
+        return located
+
+
+def located_path(path: Path, folder: Path, what: str) -> Path:
+    """Return an absolute path, a relative one counting from a folder.
+
+    Raises
+    ------
+    SpecError
+        If its characters cannot be written into the specification of the run.
+    """
+    found = os.path.abspath(folder / path)
+    if "\0" in found or has_surrogates(found):
+        raise SpecError(
+            f"The path of {what} holds characters that are no text in UTF-8: "
+            f"{brief(found)!r}. Rename the file or its folder, or set a locale of UTF-8 "
+            "(LC_ALL=C.UTF-8)."
+        )
+    return Path(found)
+
+
+def _check_texts(rule: Mapping[str, object], number: int) -> None:
+    """Refuse a table of a rule whose rule or name is no text."""
+    remedies = {
+        "rule": "it must be a text such as 'AGE < 14 and EDUC >= 11'",
+        "name": "it must be a text, in quotes, or be left out",
+    }
+    for part, remedy in remedies.items():
+        value = rule.get(part)
+        left_out = part == "name" and value is None
+        if not left_out and not isinstance(value, str):
+            raise ValueError(f"entry {number}: its {part} is {shown(value)}; {remedy}")
+
+
+class ModelSpec(BaseModel):
+    """The `[model]` table: the model's name, and its options under their own names."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str = "auto"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options given, by name; the model checks them."""
+        return dict(self.model_extra or {})
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read a model as the command line names it: `gom` or `gom:components=30:base=uniform`.
+
+        A part without an equals sign belongs to the value before it.
+
+        Raises
+        ------
+        SpecError
+            If the first part after the name is not NAME=VALUE.
+
+        Examples
+        --------
+        >>> ModelSpec.of("gom:components=30").options
+        {'components': 30}
+        >>> ModelSpec.of("loglinear:terms=A + B:C:interval=bootstrap").options
+        {'terms': 'A + B:C', 'interval': 'bootstrap'}
+        """
+        name, *parts = (part.strip() for part in text.split(":"))
+        settings: list[str] = []
+        for part in parts:
+            if "=" in part or not settings:
+                settings.append(part)
+            else:
+                settings[-1] += f":{part}"
+        options: dict[str, Any] = {}
+        for setting in settings:
+            option, equals, value = setting.partition("=")
+            if not equals or not option.strip() or option.strip() == "name":
+                raise SpecError(
+                    f"{brief(setting)!r} in the model {brief(text)!r} is not NAME=VALUE; write a "
+                    "model with its options as name:option=value:option=value."
+                )
+            options[option.strip()] = toml_value(value.strip())
+        return cls(name=name, **options)
+
+    @property
+    def label(self) -> str:
+        """The model as `of` reads it.
+
+        Examples
+        --------
+        >>> ModelSpec.of("hdp:split_merge=false").label
+        'hdp:split_merge=false'
+        """
+        settings = [f"{name}={_as_written(value)}" for name, value in self.options.items()]
+        return ":".join([self.name, *settings])
+
+
+class SamplingSpec(Table):
+    """The `[sampling]` table: chains, seed, and when to stop."""
+
+    chains: int = Field(default=4, ge=1, le=1024)
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    thin: int | None = Field(default=None, ge=1, le=500_000_000)
+    """Sweeps per kept draw; None lets the sampler balance the two."""
+    max_sweeps: Whole | None = Field(default=None, ge=2, le=1_000_000_000)
+    """Largest number of sweeps of a chain; two draws are the fewest that make an interval."""
+    max_seconds: float | None = Field(default=None, gt=0, le=31_622_400)
+    """Longest time; a run that stops by time is not reproducible to the last sweep."""
+    rhat: float = Field(default=1.01, gt=1, le=1_000_000)
+    """Sampling goes on until R-hat of τ1 and τ2 is at most this..."""
+    ess: float = Field(default=400, gt=0, le=1_000_000_000)
+    """...and bulk and tail effective sample sizes are at least this."""
+    workers: int | None = Field(default=None, ge=1, le=1024)
+    """Processes; has no influence on the numbers."""
+    threads: int | None = Field(default=None, ge=1, le=256)
+    """Threads per process; has no influence on the numbers."""
+
+
+class ReportSpec(Table):
+    """The `[report]` table: what the results show."""
+
+    level: Share = Field(default=0.95, gt=0, lt=1)
+    """Probability of the intervals."""
+    show_small_cells: bool = False
+    """Print the values of the records at greatest risk; by default only their row numbers."""
+
+
+def read_stratum_sizes(path: Path) -> dict[str, int]:
+    """Read the sizes of strata from a text file: a header, then a stratum and its size per line.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be read, or a line does not have two fields of which the second is a
+        whole number.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError):
+        raise SpecError(
+            f"{path} cannot be read as a text file in UTF-8; it must name a stratum and its size, "
+            "the units of the population in it, on each line, below a line with the columns' names."
+        ) from None
+    lines = text.splitlines()
+    delimiter = max(",;\t", key=(lines or [""])[0].count)
+    found: dict[str, int] = {}
+    for number, row in enumerate(_rows(lines, delimiter, path), start=1):
+        if number == 1 or not any(field.strip() for field in row):
+            continue
+        size = row[1].strip().replace("_", "") if len(row) == 2 else ""
+        if not re.fullmatch(r"[0-9]{1,30}(\.0{0,30})?", size):
+            raise SpecError(
+                f"{path}, line {number}: there must be two fields, a stratum and the number of "
+                "units of the population in it, a whole number without commas."
+            )
+        name = row[0].strip()
+        if name in found:
+            raise SpecError(f"{path}, line {number}: this stratum has a line already.")
+        found[name] = int(float(size))
+    if not found:
+        raise SpecError(f"{path} names no stratum below its first line.")
+    return found
+
+
+def _rows(lines: Sequence[str], delimiter: str, path: Path) -> Iterator[list[str]]:
+    import csv
+
+    try:
+        yield from csv.reader(lines, delimiter=delimiter)
+    except csv.Error:
+        raise SpecError(f"{path} cannot be read as text with two fields on each line.") from None
+
+
+def split_keys(text: str) -> list[str]:
+    """Split `A,B:cut(0,10),C` at the commas that are not between parentheses.
+
+    Examples
+    --------
+    >>> split_keys("A, B:cut(0,10),C")
+    ['A', 'B:cut(0,10)', 'C']
+    """
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _as_written(value: Any) -> str:
+    """Write an option so that it is read back as what it was."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    # A text that looks like a number or a truth value stands in quotes.
+    plain = not isinstance(value, str) or toml_value(value) == value
+    return str(value) if plain else toml_literal(value)

@@ -1,0 +1,289 @@
+"""`auto`: fit the candidates, weigh the evidence, and return the chosen model with its error.
+
+Half of the records are left out (`Auto.held_out`), every candidate is fitted to the others and to
+all. Of the models whose error is known, the one that gives the records left out the best log score
+is chosen, unless the first of them is as good up to chance. Its error is drawn from what is known
+of it beforehand and from how often kept records are matched by those left out (`risk.calibrate`).
+How many uniques samples of the fitted models have is shown; it predicts the error no better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unikat._typing import Float64
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.inference.backends import Workers
+from unikat.inference.chains import Plan, StopRule
+from unikat.inference.progress import Progress
+from unikat.models.auto import CHOOSABLE, Auto
+from unikat.models.base import AnyModel, Facts
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.risk.estimate import RiskEstimate
+from unikat.risk.exposure import views
+from unikat.studies.calibrate import posterior, prior, quantiles
+from unikat.studies.compare import (
+    HELD_OUT,
+    RISK,
+    Candidate,
+    ComparedModel,
+    ComparisonSettings,
+    Store,
+    compare,
+)
+from unikat.studies.held_out import HeldOutScore, best_score, differences
+
+CHAINS = 2
+"""Of every fit for the evidence."""
+SHARE_OF_RISK = 0.55
+"""Part of a candidate's work that its fit to all records may take."""
+LEAST_SWEEPS, MOST_SWEEPS = 200, 20_000
+WALK_COST = 400.0
+"""Nanoseconds, roughly, of both fits of a log-linear model for each combination of levels."""
+CERTAIN = 2.0
+"""Standard errors by which another model must predict better to be preferred to the first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """How fits are run, none of which has an influence on their numbers."""
+
+    workers: Workers | None = None
+    folder: Path | None = None
+    """Where finished fits are kept, so that an interrupted run can go on."""
+    resume: bool = False
+    progress: Progress | None = None
+    stage: Callable[[str], None] | None = None
+    """Told, in words, what is done now."""
+    preliminary: Callable[[RiskEstimate], None] | None = None
+    """Given the estimate of the first candidate, before a model is selected."""
+
+
+def decided(
+    model: Any,
+    table: CellTable,
+    *,
+    seed: int,
+    level: float = 0.95,
+    execution: Execution | None = None,
+) -> Any:
+    """Return the model itself, or what `auto` puts in its place.
+
+    Parameters
+    ----------
+    model
+        Any model, or `Auto`.
+    table
+        The sample; its risk must not be known exactly.
+    seed
+        Of the fits for the evidence.
+    level
+        Probability of the intervals that are told.
+    execution
+        Workers, folder, progress.
+
+    Returns
+    -------
+    Model
+        A `Calibrated` model in place of `Auto`; without weights if that asks not to calibrate.
+
+    Raises
+    ------
+    SpecError
+        If no candidate that could be chosen can be fitted to the table.
+    KeyboardInterrupt
+        On Ctrl-C; finished fits are in the folder.
+    """
+    if not isinstance(model, Auto):
+        return model
+    execution = execution or Execution()
+    found, refused = _evidence(model, table, seed, level, execution)
+    chosen = _choose(found, refused)
+    weights = None
+    if model.calibrate:
+        assert chosen.held_out is not None
+        weights = posterior(prior(table.n_keys), chosen.held_out.matches)
+    return Calibrated(
+        wrapped=chosen.model,
+        weights=() if weights is None else tuple(weights.ravel().tolist()),
+        asked=model,
+        told=_told(found, chosen, refused, weights),
+    )
+
+
+def _evidence(
+    auto: Auto, table: CellTable, seed: int, level: float, execution: Execution
+) -> tuple[tuple[ComparedModel, ...], dict[str, str]]:
+    """Fit the candidates one after the other; those that refuse the table are left out."""
+    if table.n_records < 2:
+        raise SpecError(
+            "auto leaves out half of the records, and there is only one; name a model with --model."
+        )
+    models = auto.models()
+    budget = 1e9 * auto.evidence_seconds / len(models)
+    store = (
+        None
+        if execution.folder is None
+        else Store(folder=execution.folder, resume=execution.resume)
+    )
+    found: list[ComparedModel] = []
+    refused: dict[str, str] = {}
+    for number, (label, model) in enumerate(models.items(), start=1):
+        settings = ComparisonSettings(
+            seed=seed,
+            plan=Plan(n_chains=CHAINS, stop=StopRule(rhat=1.02, ess=400.0)),
+            held_out=auto.held_out,
+            matches=True,
+            level=level,
+        )
+        try:
+            limits = _limits(model, views(model, table)[0], budget, auto.held_out)
+            part = compare(
+                [Candidate(label=label, model=model)],
+                table,
+                replace(settings, limits={label: limits}),
+                workers=execution.workers,
+                store=store,
+                progress=execution.progress,
+                stage=_counted(execution.stage, number, len(models)),
+                # The first that can be fitted.
+                estimated=None if found else execution.preliminary,
+            )
+        except SpecError as error:
+            refused[label] = str(error)
+            continue
+        except (MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
+            # One candidate less; its message may hold values of records.
+            refused[label] = f"It could not be computed ({type(error).__name__})."
+            continue
+        if part.interrupted:
+            raise KeyboardInterrupt
+        found += part.models
+    return tuple(found), refused
+
+
+def _counted(
+    stage: Callable[[str], None] | None, number: int, total: int
+) -> Callable[[str], None] | None:
+    """Say before everything which of the candidates it is about."""
+    if stage is None:
+        return None
+    return lambda text: stage(f"Candidate {number} of {total}: {text}")
+
+
+def _limits(model: AnyModel, table: CellTable, budget: float, held_out: float) -> dict[str, int]:
+    """Sweeps of both fits of a candidate: counted work, in nanoseconds, and never the clock."""
+    if model.uncertainty != "posterior":
+        _refuse_large(model, table, budget)
+        return {}
+    sweep = model.cost(model.prepare(table))[0]
+    # Observing costs about half of what sweeping does, and checking as much again.
+    affordable = {
+        RISK: SHARE_OF_RISK * budget / (2.0 * sweep),
+        # Part of a sweep goes by records, the rest by levels.
+        HELD_OUT: (1.0 - SHARE_OF_RISK) * budget / (2.0 * sweep * (1.0 - 0.5 * held_out)),
+    }
+    return {
+        kind: int(min(max(sweeps, LEAST_SWEEPS), MOST_SWEEPS))
+        for kind, sweeps in affordable.items()
+    }
+
+
+def _refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
+    """Refuse a fit that walks over more combinations than the time set aside allows."""
+    grid = math.prod(float(n) for n in table.n_levels)
+    if grid > budget / WALK_COST:
+        size = f"{grid:,.0f}" if grid < 1e15 else "more than 10^15"
+        raise SpecError(
+            f"{model.name} fits {size} combinations of levels, which may take longer than the time "
+            "set aside for it (evidence_seconds)."
+        )
+
+
+def _choose(found: tuple[ComparedModel, ...], refused: dict[str, str]) -> ComparedModel:
+    """Return the candidate that predicts best, of the choosable ones; the first if in doubt."""
+    eligible = [one for one in found if one.model.name in CHOOSABLE]
+    if not eligible:
+        reasons = "".join(f" {name}: {why}" for name, why in refused.items())
+        raise SpecError(
+            "No candidate that could be chosen can be fitted to this file; name a model with "
+            f"--model.{reasons}"
+        )
+    first = chosen = eligible[0]
+    for other in eligible[1:]:
+        here, there = _score(first), _score(other)
+        fewer_zeros = there.n_zero < here.n_zero
+        gain = _gain(other, first)
+        better = fewer_zeros or (there.n_zero == here.n_zero and gain[0] > CERTAIN * gain[1])
+        if better and (chosen is first or best_score([_score(chosen), there]) == 1):
+            chosen = other
+    return chosen
+
+
+def _score(one: ComparedModel) -> HeldOutScore:
+    assert one.held_out is not None
+    return one.held_out.score
+
+
+def _gain(one: ComparedModel, other: ComparedModel) -> tuple[float, float]:
+    """Mean gain in log score of one model over another, and its standard error."""
+    pair = differences([_score(one), _score(other)])
+    # One of the two is the best, whose own difference and error are 0.
+    return pair[0].mean - pair[1].mean, max(pair[0].standard_error, pair[1].standard_error)
+
+
+def _told(
+    found: tuple[ComparedModel, ...],
+    chosen: ComparedModel,
+    refused: dict[str, str],
+    weights: Float64 | None,
+) -> Facts:
+    """Say what was found out, for the report and `result.json`."""
+    best = differences([_score(one) for one in found])
+    rows: list[dict[str, Any]] = []
+    for one, from_best in zip(found, best, strict=True):
+        uniques = one.risk.checks[0]
+        rows.append(
+            {
+                "model": one.label,
+                "chosen": one is chosen,
+                "score": _score(one).mean,
+                "impossible": _score(one).n_zero,
+                "behind": from_best.mean,
+                "behind_error": from_best.standard_error,
+                "uniques": uniques.mean / uniques.observed - 1.0 if uniques.observed else None,
+                "choosable": one.model.name in CHOOSABLE,
+                "uncertainty": one.model.uncertainty,
+                "tau1": one.risk.tau1.mean,
+                "tau1_median": one.risk.tau1.median,
+                "tau1_lower": one.risk.tau1.lower,
+                "tau1_upper": one.risk.tau1.upper,
+                "tau2": one.risk.tau2.mean,
+                "converged": one.converged,
+            }
+        )
+    values: dict[str, Any] = {"chosen": chosen.label, "candidates": rows}
+    if refused:
+        values["not_fitted"] = [{"model": name, "reason": why} for name, why in refused.items()]
+    if weights is not None:
+        level = chosen.risk.tau1.level
+        values["model_error"] = [
+            _row("overdispersion", weights.sum(axis=1), OVERDISPERSION, level),
+            _row("level", weights.sum(axis=0), np.exp(SHIFTS), level),
+        ]
+        values["before"] = {
+            name: getattr(chosen.risk.tau1, name) for name in ("mean", "median", "lower", "upper")
+        }
+    return Facts(values)
+
+
+def _row(name: str, weights: Float64, values: Float64, level: float) -> dict[str, Any]:
+    lower, middle, upper = quantiles(weights, values, level)
+    return {"what": name, "lower": lower, "median": middle, "upper": upper}

@@ -1,0 +1,525 @@
+"""Several models on one sample: risk measures, predictive checks and held-out scores of each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from unikat._typing import Float64
+from unikat._version import __version__
+from unikat.data.table import CellTable
+from unikat.errors import OutputError, SpecError
+from unikat.inference import checkpoint as checkpoints
+from unikat.inference import diagnostics as convergence
+from unikat.inference.backends import Workers
+from unikat.inference.chains import Plan, sample
+from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
+from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.draws import Draws, Observer
+from unikat.inference.identity import check_distinct, digest
+from unikat.inference.progress import Progress
+from unikat.models.auto import Auto
+from unikat.models.base import AnyModel, check_keys
+from unikat.risk.estimate import RiskEstimate, Summary, assess, known_exactly
+from unikat.risk.exposure import views
+from unikat.risk.observe import observe
+from unikat.studies.held_out import (
+    HeldOutScore,
+    PredictiveProbabilities,
+    ScoreDifference,
+    best_score,
+    differences,
+    held_out_score,
+    split,
+)
+from unikat.studies.predictive import (
+    NAMES,
+    SIZES,
+    CheckedMeasures,
+    PredictiveCheck,
+    counts_of_counts,
+    predictive_checks,
+)
+
+RISK: Literal["risk"] = "risk"
+HELD_OUT: Literal["held-out"] = "held-out"
+"""The two fits of a model: to all records, and to those that are not left out."""
+FINISHED = "finished.fit"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A model with the name it has in the comparison."""
+
+    label: str
+    model: AnyModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonSettings:
+    """Everything, beside models and table, on which the numbers of a comparison depend."""
+
+    seed: int
+    plan: Plan = field(default_factory=Plan)
+    """For every fit; a time limit is one of each fit, not of all together."""
+    held_out: float = 0.2
+    """Share of the records that are left out and predicted; 0 for none."""
+    matches: bool = False
+    """Look also at how often kept records are matched by those left out."""
+    level: float = 0.95
+    """Probability of the intervals."""
+    limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Sweeps at which a fit ends whatever the clock says, by label and fit ('risk', 'held-out'):
+    how a fit that ended by time is repeated to the last digit."""
+
+    def __post_init__(self) -> None:
+        """Check the shares."""
+        if not 0.0 <= self.held_out < 1.0:
+            raise SpecError(
+                f"held_out is {self.held_out!r}; it is a share of the records, at least 0 (leave "
+                "none out) and below 1, such as 0.2."
+            )
+        if not 0.0 < self.level < 1.0:
+            raise SpecError(f"level must be between 0 and 1, such as 0.95, not {self.level!r}.")
+
+    def plan_of(self, label: str, kind: str) -> Plan:
+        """Return the plan of one fit."""
+        limit = self.limits.get(label, {}).get(kind)
+        if limit is None:
+            return self.plan
+        stop = replace(self.plan.stop, max_sweeps=limit, max_seconds=None)
+        return replace(self.plan, stop=stop)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingRecord:
+    """How the posterior of one fit was sampled."""
+
+    converged: bool
+    stop_reason: str
+    rhat: float
+    """Largest of the monitored scalars; NaN where it could not be computed."""
+    ess: float
+    """Smallest of the monitored scalars, bulk or tail."""
+    n_sweeps: int
+    n_draws: int
+    """Draws used, all chains together."""
+    thin: int
+    seconds: float
+
+    @classmethod
+    def of(cls, draws: Draws) -> SamplingRecord:
+        """Note what matters of the draws."""
+        n_kept = next(iter(draws.scalars.values())).shape[1] - draws.n_discarded
+        return cls(
+            converged=draws.converged,
+            stop_reason=draws.stop_reason,
+            rhat=convergence.worst_rhat(draws.diagnostics),
+            ess=convergence.worst_ess(draws.diagnostics),
+            n_sweeps=draws.n_sweeps,
+            n_draws=n_kept * draws.n_chains,
+            thin=draws.thin,
+            seconds=draws.seconds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskFit:
+    """One model fitted to all records."""
+
+    tau1: Summary
+    tau2: Summary
+    tau1_expected: Summary
+    tau2_expected: Summary
+    tau1_deviation: float
+    """Posterior standard deviation of tau1."""
+    checks: tuple[PredictiveCheck, ...]
+    n_simulated: int
+    """Samples simulated for the checks."""
+    warnings: tuple[str, ...]
+    sampling: SamplingRecord
+    fit: Mapping[str, Any] = field(default_factory=dict)
+    """What the model says of its fit; empty where it says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreFit:
+    """One model fitted to the records kept, and its score on those left out."""
+
+    score: HeldOutScore
+    matches: Float64
+    """Log-likelihood of each overdispersion and shift (see `risk.matches`), (m, s); 0 if the
+    matches were not looked at."""
+    sampling: SamplingRecord
+
+
+Fitted = TypeVar("Fitted", RiskFit, ScoreFit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedModel:
+    """Everything that is found out about one model."""
+
+    label: str
+    model: AnyModel
+    risk: RiskFit
+    held_out: ScoreFit | None
+    """None if no records were left out."""
+    difference: ScoreDifference | None
+    """From the model with the best score."""
+    best: bool
+    """Whether that is this model."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether all fits of the model have."""
+        return self.risk.sampling.converged and (
+            self.held_out is None or self.held_out.sampling.converged
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Several models side by side."""
+
+    models: tuple[ComparedModel, ...]
+    """In the order asked for; after an interrupt those that were done."""
+    interrupted: bool
+
+    @property
+    def converged(self) -> bool:
+        """Whether all fits of all models have."""
+        return not self.interrupted and all(model.converged for model in self.models)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """A folder in which fits are kept: finished ones, and checkpoints of those that are not."""
+
+    folder: Path
+    resume: bool = False
+    """Take finished fits from there, and go on with unfinished ones."""
+
+    def place(self, model: AnyModel, kind: str) -> Path:
+        """Folder of one fit."""
+        return self.folder / f"{model.name}-{digest(model)}-{kind}"
+
+    def clear(self) -> None:
+        """Delete what is kept there, and nothing else.
+
+        Raises
+        ------
+        OutputError
+            If something cannot be deleted.
+        """
+        try:
+            fits = [fit for kind in (RISK, HELD_OUT) for fit in self.folder.glob(f"*-{kind}")]
+            for fit in fits:
+                for name in (FINISHED, CHECKPOINT):
+                    (fit / name).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    fit.rmdir()
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+        except OSError as error:
+            raise OutputError(
+                f"The fits in {self.folder} cannot be deleted: {error.strerror or error}."
+            ) from error
+
+
+def compare(
+    candidates: Sequence[Candidate],
+    table: CellTable,
+    settings: ComparisonSettings,
+    *,
+    workers: Workers | None = None,
+    store: Store | None = None,
+    progress: Progress | None = None,
+    stage: Callable[[str], None] | None = None,
+    estimated: Callable[[RiskEstimate], None] | None = None,
+) -> Comparison:
+    """Fit several models to one sample, one after the other, and compare them.
+
+    Every model is fitted twice: to all records, for the risk measures and the predictive checks,
+    and to the records kept, for the held-out score. The risk measures are those that `sample`
+    with `RiskMeasures` gives at the same seed and plan.
+
+    Parameters
+    ----------
+    candidates
+        The models, each once.
+    table
+        The sample.
+    settings
+        Seed, plan of the fits, share left out, level of the intervals.
+    workers
+        Where the chains run; without influence on the numbers.
+    store
+        Where fits are kept, so that an interrupted comparison can go on.
+    progress
+        Told how each fit goes.
+    stage
+        Told, in words, which fit begins.
+    estimated
+        Given the estimate of each model as soon as its fit to all records is done by this call.
+
+    Returns
+    -------
+    Comparison
+        On Ctrl-C, `interrupted` with the models that were done.
+
+    Raises
+    ------
+    SpecError
+        If there is no model, one is named twice, or the risk is known without a model.
+    OutputError
+        If the store cannot be written or read, or belongs to another comparison.
+    """
+    _check(candidates, table)
+    runner = _Runner(
+        table=table,
+        settings=settings,
+        workers=workers,
+        store=store,
+        progress=progress,
+        stage=stage,
+        estimated=estimated,
+        n_models=len(candidates),
+    )
+    done: list[tuple[Candidate, RiskFit, ScoreFit | None]] = []
+    interrupted = False
+    try:
+        for position, candidate in enumerate(candidates):
+            risk = runner.risk(candidate, position)
+            score = runner.score(candidate, position) if settings.held_out else None
+            done.append((candidate, risk, score))
+    except KeyboardInterrupt:
+        interrupted = True
+    return Comparison(models=_side_by_side(done), interrupted=interrupted)
+
+
+def _check(candidates: Sequence[Candidate], table: CellTable) -> None:
+    if not candidates:
+        raise SpecError("There is no model to compare; name at least one, such as hdp.")
+    check_distinct((candidate.label, candidate.model) for candidate in candidates)
+    for candidate in candidates:
+        if isinstance(candidate.model, Auto):
+            raise SpecError(
+                f"{candidate.label!r} is no model but the choice of one, by a comparison of its "
+                "own; leave it out here, or run `unikat assess`."
+            )
+        check_keys(candidate.model, [key.name for key in table.keys])
+    if known_exactly(table):
+        raise SpecError(
+            "The file itself tells the risk (it holds the whole population, or no record is unique "
+            "in it), so there is nothing to compare; run `unikat assess`."
+        )
+
+
+def _side_by_side(
+    done: Sequence[tuple[Candidate, RiskFit, ScoreFit | None]],
+) -> tuple[ComparedModel, ...]:
+    scores = [score.score for _, _, score in done if score is not None]
+    from_best: Sequence[ScoreDifference | None] = (
+        differences(scores) if scores else [None] * len(done)
+    )
+    best = best_score(scores) if scores else None
+    return tuple(
+        ComparedModel(
+            label=candidate.label,
+            model=candidate.model,
+            risk=risk,
+            held_out=score,
+            difference=difference,
+            best=position == best,
+        )
+        for position, ((candidate, risk, score), difference) in enumerate(
+            zip(done, from_best, strict=True)
+        )
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Runner:
+    """Makes the fits, or takes them from the store."""
+
+    table: CellTable
+    settings: ComparisonSettings
+    workers: Workers | None
+    store: Store | None
+    progress: Progress | None
+    stage: Callable[[str], None] | None
+    estimated: Callable[[RiskEstimate], None] | None
+    n_models: int
+
+    def risk(self, candidate: Candidate, position: int) -> RiskFit:
+        """Fit a model to all records."""
+        self._tell(candidate, position, "fitting all records")
+        fitted, observer = observe(candidate.model, self.table, CheckedMeasures.of)
+        kept = self._kept(candidate, RISK, observer, _risk_fit)
+        if kept is not None:
+            return kept
+        draws = self._draws(candidate, RISK, fitted, observer)
+        level = self.settings.level
+        estimate = assess(draws, self.table, level=level)
+        simulated = {name: draws.retained(name) for name in NAMES}
+        observed = counts_of_counts(self.table)
+        fit = RiskFit(
+            tau1=estimate.tau1,
+            tau2=estimate.tau2,
+            tau1_expected=estimate.tau1_expected,
+            tau2_expected=estimate.tau2_expected,
+            tau1_deviation=float(draws.retained("tau1").std()),
+            checks=predictive_checks(observed, simulated, level=level),
+            n_simulated=int(np.isfinite(simulated[NAMES[0]]).sum()),
+            warnings=estimate.warnings,
+            sampling=SamplingRecord.of(draws),
+            fit=draws.facts.plain,
+        )
+        self._keep(candidate, RISK, observer, asdict(fit))
+        if self.estimated is not None:
+            self.estimated(estimate)
+        return fit
+
+    def score(self, candidate: Candidate, position: int) -> ScoreFit:
+        """Fit a model to the records kept and score those left out."""
+        self._tell(candidate, position, "predicting records left out")
+        fitted = views(candidate.model, self.table)[0]
+        kept, left_out = split(fitted, self.settings.held_out, self.settings.seed)
+        observer = PredictiveProbabilities.of(kept, left_out, matches=self.settings.matches)
+        stored = self._kept(candidate, HELD_OUT, observer, partial(_score_fit, observer=observer))
+        if stored is not None:
+            return stored
+        draws = self._draws(candidate, HELD_OUT, kept, observer)
+        score = held_out_score(draws.totals, observer.counts)
+        matches = observer.matches.log_likelihood(draws.totals.matches)
+        fit = ScoreFit(score=score, matches=matches, sampling=SamplingRecord.of(draws))
+        self._keep(candidate, HELD_OUT, observer, asdict(fit))
+        return fit
+
+    def _tell(self, candidate: Candidate, position: int, what: str) -> None:
+        if self.stage is not None:
+            which = f" ({position + 1} of {self.n_models})" if self.n_models > 1 else ""
+            self.stage(f"{candidate.label}{which}: {what}")
+
+    def _draws(
+        self, candidate: Candidate, kind: str, table: CellTable, observer: Observer
+    ) -> Draws:
+        checkpoint = None
+        if self.store is not None:
+            place = self.store.place(candidate.model, kind)
+            checkpoint = Checkpoint(folder=place, resume=self.store.resume)
+        draws = sample(
+            candidate.model,
+            table,
+            observer,
+            seed=self.settings.seed,
+            plan=self.settings.plan_of(candidate.label, kind),
+            workers=self.workers,
+            checkpoint=checkpoint,
+            progress=self.progress,
+        )
+        if draws.stop_reason == "interrupted":
+            # What was sampled is in the checkpoint.
+            raise KeyboardInterrupt
+        return draws
+
+    def _identity(self, candidate: Candidate, observer: Observer) -> dict[str, str]:
+        plan = self.settings.plan
+        return {
+            "table": self.table.fingerprint[:16],
+            "model": f"{candidate.model!r} #{digest(candidate.model)}",
+            "measures": f"{type(observer).__name__} #{digest(observer)}",
+            "seed": str(self.settings.seed),
+            "chains": str(plan.n_chains),
+            "thin": str(plan.thin),
+            "level": str(self.settings.level),
+            "unikat version": __version__,
+        }
+
+    def _targets(self, candidate: Candidate, kind: str) -> dict[str, float]:
+        stop = self.settings.plan_of(candidate.label, kind).stop
+        return {"rhat": stop.rhat, "ess": stop.ess, "max_sweeps": stop.max_sweeps}
+
+    def _kept(
+        self,
+        candidate: Candidate,
+        kind: str,
+        observer: Observer,
+        read: Callable[[Mapping[str, Any]], Fitted],
+    ) -> Fitted | None:
+        """Return a finished fit of the store, if there is nothing more to be done on it."""
+        if self.store is None or not self.store.resume:
+            return None
+        path = self.store.place(candidate.model, kind) / FINISHED
+        content = checkpoints.load(path, self._identity(candidate, observer))
+        if content is None:
+            return None
+        targets = self._targets(candidate, kind)
+        try:
+            fit, there = read(content["fit"]), content["targets"]
+            sampling = fit.sampling
+            same = all(there[name] == targets[name] for name in ("rhat", "ess"))
+            if sampling.stop_reason == "sweep limit":
+                same = same and there["max_sweeps"] == targets["max_sweeps"]
+            elif sampling.stop_reason != "converged":
+                same = False
+        except (ValueError, TypeError, LookupError, AttributeError):
+            raise checkpoints.not_understood(path) from None
+        return fit if same and sampling.n_sweeps <= targets["max_sweeps"] else None
+
+    def _keep(
+        self, candidate: Candidate, kind: str, observer: Observer, fit: Mapping[str, Any]
+    ) -> None:
+        if self.store is None:
+            return
+        place = self.store.place(candidate.model, kind)
+        content = {"fit": fit, "targets": self._targets(candidate, kind)}
+        checkpoints.save(place / FINISHED, self._identity(candidate, observer), content)
+        if fit["sampling"]["converged"]:
+            Checkpoint(folder=place).remove()
+
+
+def _risk_fit(kept: Mapping[str, Any]) -> RiskFit:
+    """Make a fit of what a file holds; it may hold anything.
+
+    Raises
+    ------
+    ValueError
+        If it holds no fit.
+    """
+    fit: RiskFit = TypeAdapter(RiskFit).validate_python(dict(kept))
+    if [check.size for check in fit.checks] != list(SIZES):
+        raise ValueError
+    return fit
+
+
+def _score_fit(kept: Mapping[str, Any], observer: PredictiveProbabilities) -> ScoreFit:
+    """As `_risk_fit`, of the score on the records left out."""
+    score, matches = HeldOutScore(**kept["score"]), kept["matches"]
+    numbers = (score.n_records, score.n_zero, score.mean, score.standard_error)
+    likelihood = observer.matches.log_likelihood(observer.start().matches)
+    if not (
+        all(isinstance(number, (int, float)) for number in numbers)
+        and _alike(score.scores, observer.counts.astype(np.float64))
+        and np.array_equal(score.counts, observer.counts)
+        and _alike(matches, likelihood)
+    ):
+        raise ValueError
+    sampling: SamplingRecord = TypeAdapter(SamplingRecord).validate_python(kept["sampling"])
+    return ScoreFit(score=score, matches=matches, sampling=sampling)
+
+
+def _alike(given: object, expected: Float64) -> bool:
+    return (
+        isinstance(given, np.ndarray)
+        and given.dtype == expected.dtype
+        and given.shape == expected.shape
+    )

@@ -1,0 +1,392 @@
+"""Repeated samples from a population whose truth is known: how well the models do."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from unikat.errors import SpecError, UnikatError
+from unikat.inference.backends import Workers
+from unikat.inference.chains import Plan
+from unikat.inference.identity import check_distinct
+from unikat.inference.processes import available_cores
+from unikat.inference.progress import Countdown, TimeLeft
+from unikat.inference.tasks import run_tasks
+from unikat.models.base import AnyModel, check_keys
+from unikat.rng import check_seed
+from unikat.studies.auto import Execution
+from unikat.studies.designs import (
+    Allocation,
+    DesignName,
+    Population,
+    Sample,
+    chain_seed,
+    check_allocation,
+    check_design,
+    draw_sample,
+)
+from unikat.studies.fit import fit as fit_model
+from unikat.studies.scores import FitScore, score_fit
+
+INTERNAL = "an error inside the program"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What samples are drawn, and how each is fitted.
+
+    Raises
+    ------
+    SpecError
+        If a value is out of range, or a size occurs twice.
+    """
+
+    sizes: tuple[int, ...]
+    """Sizes n of the samples."""
+    repeats: int = 20
+    """Samples of each size."""
+    design: DesignName = "simple"
+    allocation: Allocation = "proportional"
+    """Shares of the strata in a stratified sample."""
+    power: float = 0.5
+    """Of the strata's sizes, where they are allocated by power."""
+    seed: int = 1
+    plan: Plan = field(default_factory=Plan)
+    """Chains of every fit, and when they stop."""
+    level: float = 0.95
+    """Probability of the intervals."""
+
+    def __post_init__(self) -> None:
+        check_design(self.design)
+        check_allocation(self.design, self.allocation, self.power)
+        check_seed(self.seed)
+        if not self.sizes:
+            raise SpecError("No sample size is given; name at least one, such as --n 1000,5%.")
+        for n in self.sizes:
+            if n < 1:
+                raise SpecError(f"The sample size {n:,} is not possible; it must be at least 1.")
+            if self.sizes.count(n) > 1:
+                raise SpecError(f"The sample size {n:,} is asked for more than once.")
+        if self.repeats < 1:
+            raise SpecError(f"repeats is {self.repeats}; it must be at least 1.")
+        if not 0.0 < self.level < 1.0:
+            raise SpecError(f"level must be between 0 and 1, such as 0.95, not {self.level!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Address of one fit of a study."""
+
+    model: str
+    """Label of the model."""
+    n: int
+    repeat: int
+    """From 1."""
+
+
+class Store(Protocol):
+    """Where finished fits are kept, so that a study can be resumed."""
+
+    def load(self, fit: Fit) -> FitScore | None:
+        """Return a fit that was finished before."""
+        ...
+
+    def save(self, score: FitScore) -> None:
+        """Keep a fit."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyProgress:
+    """Where a study stands."""
+
+    done: int
+    total: int
+    failed: int
+    seconds: float
+    """Spent by this call."""
+    time_left: TimeLeft | None
+    """Estimated; None before the first fit of this call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What a study has found."""
+
+    study: Study
+    models: tuple[str, ...]
+    population_size: int
+    scores: tuple[FitScore, ...]
+    """By size, model and repeat; all of the study if `complete`."""
+    complete: bool
+    """False after Ctrl-C."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether all fits converged."""
+        return all(score.converged for score in self.scores)
+
+
+def evaluate(
+    population: Population,
+    models: Mapping[str, AnyModel],
+    study: Study,
+    *,
+    workers: Workers | None = None,
+    store: Store | None = None,
+    progress: Callable[[StudyProgress], None] | None = None,
+) -> Evaluation:
+    """Draw samples from a population, fit every model to each, and compare with the truth.
+
+    The numbers depend on population, models and study alone, unless the study has a time limit.
+    A fit that fails is recorded with its reason.
+
+    Parameters
+    ----------
+    population
+        A file taken as the population.
+    models
+        By label.
+    study
+        Samples and fits.
+    workers
+        `n_workers` fits run at a time, by default one per core, each with `n_threads` threads, by
+        default one.
+    store
+        Where finished fits are kept and looked up.
+    progress
+        Told after every fit.
+
+    Raises
+    ------
+    SpecError
+        If a size is larger than the population, there is no model, two models are the same, or
+        strata or sizes of units are lacking.
+    UnikatError
+        When a worker is lost.
+    KeyboardInterrupt
+        On Ctrl-C before any fit is finished; afterwards what is finished is returned.
+
+    Examples
+    --------
+    >>> from unikat import HDP, CellTable, Key
+    >>> from unikat.inference.chains import StopRule
+    >>> keys = [Key.of_size(name, 2) for name in "ABC"]
+    >>> codes = [[i & 1, i >> 1 & 1, i >> 2 & 1] for i in (0, 1, 2, 3, 3, 3, 7, 7)]
+    >>> population = Population.of(CellTable.from_codes(codes, keys, population_size=8))
+    >>> plan = Plan(n_chains=2, stop=StopRule(max_sweeps=50))
+    >>> study = Study(sizes=(4,), repeats=2, plan=plan)
+    >>> found = evaluate(population, {"hdp": HDP()}, study, workers=Workers(n_workers=1))
+    >>> [score.n_drawn for score in found.scores]
+    [4, 4]
+    """
+    check_study(population, models, study)
+    workers = workers or Workers()
+    fits = list(_fits(list(models), study))
+    found = {fit: score for fit in fits if store and (score := store.load(fit)) is not None}
+    rest = [fit for fit in fits if fit not in found]
+    tracker = _Tracker(done=len(found), total=len(fits), progress=progress)
+    tracker.tell()
+    if rest:
+        _compile(models.values(), zeros=population.table.zeros is not None)
+    n_workers = min(workers.n_workers or available_cores(), max(len(rest), 1))
+    jobs = _jobs(rest, population, models, study, workers.n_threads or 1)
+    complete = True
+    results = run_tasks(run_job, jobs, n_workers)
+    try:
+        for score in results:
+            found[Fit(model=score.model, n=score.n, repeat=score.repeat)] = score
+            if store is not None:
+                store.save(score)
+            tracker.add(score)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        complete = False
+    finally:
+        results.close()
+    order = {fit: i for i, fit in enumerate(_by_size(fits, list(models)))}
+    return Evaluation(
+        study=study,
+        models=tuple(models),
+        population_size=population.n_units,
+        scores=tuple(found[fit] for fit in sorted(found, key=order.__getitem__)),
+        complete=complete,
+    )
+
+
+def check_study(population: Population, models: Mapping[str, AnyModel], study: Study) -> None:
+    """Refuse a study that the population does not allow, before any work is done (SpecError)."""
+    if not models:
+        raise SpecError("No model is named; give at least one, such as --models hdp.")
+    check_distinct(models.items())
+    for model in models.values():
+        check_keys(model, [key.name for key in population.table.keys])
+    for n in study.sizes:
+        if n > population.n_units:
+            raise SpecError(
+                f"The sample size {n:,} is larger than the population, which has "
+                f"{population.n_units:,} units, one per row of the file; take at most that."
+            )
+    if study.design == "stratified" and population.strata is None:
+        raise SpecError("The stratified design needs strata; name their column with --strata.")
+    if study.design == "pps" and population.measure is None:
+        raise SpecError("The design pps needs sizes of the units; name their column with --size.")
+    if study.allocation != "proportional" and population.strata is not None:
+        n_strata = int(population.strata.max()) + 1
+        if min(study.sizes) < n_strata:
+            raise SpecError(
+                f"The sample size {min(study.sizes):,} is smaller than the number of strata, "
+                f"{n_strata:,}, and the allocation {study.allocation} takes at least one unit of "
+                "each; draw more, or join strata."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One fit as it is sent to a worker."""
+
+    fit: Fit
+    sample: Sample | None
+    """None if no unit was drawn."""
+    model: AnyModel
+    seed: int
+    plan: Plan
+    level: float
+    n_threads: int
+
+
+def run_job(job: Job) -> FitScore:
+    """Fit a model to a sample and score it; an error becomes the score's message."""
+    which, drawn = job.fit, job.sample
+    if drawn is None:
+        empty = FitScore(
+            model=which.model, n=which.n, repeat=which.repeat, n_drawn=0, n_uniques=0,
+            tau1_true=0.0, tau2_true=0.0,
+        )  # fmt: skip
+        return replace(empty, error="No unit was drawn: the expected size is small.")
+    table = drawn.table
+    try:
+        workers = Workers(n_workers=1, n_threads=job.n_threads)
+        fitted = fit_model(
+            job.model,
+            table,
+            seed=job.seed,
+            plan=job.plan,
+            level=job.level,
+            execution=Execution(workers=workers),
+        )
+        if fitted.draws is not None and fitted.draws.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        estimate = fitted.estimate(job.level)
+    except UnikatError as error:
+        message = str(error)
+    except Exception as error:
+        message = _where(error)
+    else:
+        return score_fit(drawn, estimate, model=which.model, n=which.n, repeat=which.repeat)
+    return FitScore(
+        model=which.model,
+        n=which.n,
+        repeat=which.repeat,
+        n_drawn=table.n_records,
+        n_uniques=table.n_uniques,
+        tau1_true=drawn.tau1,
+        tau2_true=drawn.tau2,
+        error=message,
+    )
+
+
+def _fits(models: Sequence[str], study: Study) -> Iterator[Fit]:
+    """All fits, in an order in which a study that is stopped is balanced."""
+    for repeat in range(1, study.repeats + 1):
+        for n in study.sizes:
+            for model in models:
+                yield Fit(model=model, n=n, repeat=repeat)
+
+
+def _by_size(fits: Iterable[Fit], models: list[str]) -> list[Fit]:
+    return sorted(fits, key=lambda fit: (fit.n, models.index(fit.model), fit.repeat))
+
+
+def _jobs(
+    fits: Iterable[Fit],
+    population: Population,
+    models: Mapping[str, AnyModel],
+    study: Study,
+    n_threads: int,
+) -> Iterator[Job]:
+    """Draw the samples, each once for all models that stand next to each other."""
+    last: tuple[int, int] | None = None
+    drawn: Sample | None = None
+    for fit in fits:
+        if (fit.n, fit.repeat) != last:
+            last = (fit.n, fit.repeat)
+            drawn = draw_sample(
+                population, fit.n, fit.repeat, seed=study.seed, design=study.design,
+                allocation=study.allocation, power=study.power,
+            )  # fmt: skip
+        yield Job(
+            fit=fit,
+            sample=drawn,
+            model=models[fit.model],
+            seed=chain_seed(study.seed, fit.n, fit.repeat),
+            plan=study.plan,
+            level=study.level,
+            n_threads=n_threads,
+        )
+
+
+def _compile(models: Iterable[AnyModel], zeros: bool) -> None:
+    """Compile before the workers start, which then read compiled kernels from the cache."""
+    for model in models:
+        hook = getattr(model, "compile", None)
+        if hook is not None:
+            hook(zeros)
+
+
+def _where(error: Exception) -> str:
+    """Describe an error without its message, which may hold values of records."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}: {INTERNAL}."
+
+
+class _Tracker:
+    """Counts fits, and estimates the time left from the pace of this call."""
+
+    def __init__(
+        self, *, done: int, total: int, progress: Callable[[StudyProgress], None] | None
+    ) -> None:
+        self._before = self._done = done
+        self._total = total
+        self._failed = 0
+        self._progress = progress
+        self._started = time.monotonic()
+        self._countdown = Countdown()
+
+    def add(self, score: FitScore) -> None:
+        self._done += 1
+        self._failed += score.error is not None
+        self.tell()
+
+    def tell(self) -> None:
+        if self._progress is None:
+            return
+        seconds = time.monotonic() - self._started
+        made = self._done - self._before
+        self._progress(
+            StudyProgress(
+                done=self._done,
+                total=self._total,
+                failed=self._failed,
+                seconds=seconds,
+                time_left=self._countdown.update(
+                    seconds / made * (self._total - self._done) if made else None
+                ),
+            )
+        )

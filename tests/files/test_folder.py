@@ -1,0 +1,191 @@
+"""The folder of a run: one run at a time, and nothing of others is replaced or deleted."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unikat.errors import OutputError, SpecError
+from unikat.files.folder import MARK, claimed, into_folder, locked, locked_file
+from unikat.files.writing import all_or_nothing, replace_file, write_text
+from unikat.spec.assessment import AssessmentSpec
+from unikat.studies.store import FitStore
+
+posix = pytest.mark.skipif(os.name != "posix", reason="links are those of POSIX")
+
+
+@into_folder("result.txt", "table.parquet", "store")
+def run(spec: Any, folder: Path, text: str = "done") -> str:
+    """Write a file, as the runs do."""
+    (folder / "store").mkdir(exist_ok=True)
+    with all_or_nothing(folder, ("result.txt",), "result.txt") as scratch:
+        write_text(scratch / "result.txt", text)
+    return text
+
+
+@into_folder("result.txt")
+def fail(spec: Any, folder: Path) -> None:
+    """End before anything is written."""
+    raise ValueError
+
+
+def spec(path: Path, **tables: Any) -> AssessmentSpec:
+    return AssessmentSpec.parse({"data": {"path": str(path)}, **tables})
+
+
+def test_a_run_marks_its_folder(tmp_path: Path) -> None:
+    out = tmp_path / "a" / "out"
+    assert run(None, out) == "done"
+    assert claimed(out) == {"result.txt", "table.parquet", "store"}
+    if os.name == "posix":
+        assert (out / MARK).stat().st_mode & 0o777 == 0o600
+        assert [path.stat().st_mode & 0o777 for path in (out, out.parent)] == [0o700, 0o755]
+    assert run(None, out, text="again") == "again"
+    assert {path.name for path in out.iterdir()} == {MARK, "result.txt", "store"}
+
+
+def test_nothing_is_left_where_nothing_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # it is the one above
+        fail(None, tmp_path / "a" / "out")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError):  # noqa: PT011
+        fail(None, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["result.txt", "store"])
+def test_what_others_wrote_is_not_replaced(tmp_path: Path, name: str) -> None:
+    if name == "store":
+        (tmp_path / name).mkdir()
+    (tmp_path / name / "notes.txt" if name == "store" else tmp_path / name).write_text("mine")
+    with pytest.raises(OutputError, match=f"holds {name}, which unikat did not write"):
+        run(None, tmp_path)
+    with (
+        pytest.raises(OutputError, match=f"holds {name}"),
+        all_or_nothing(tmp_path, (name,), name) as scratch,
+    ):
+        write_text(scratch / name, "ours")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_second_run_is_refused(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        with locked(tmp_path):
+            assert run(None, tmp_path) == "done", "within one thread"
+        said: list[str] = []
+
+        def other() -> None:
+            try:
+                run(None, tmp_path, text="other")
+            except OutputError as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert "Another run of unikat is writing into the folder" in said[0]
+    assert (tmp_path / "result.txt").read_text() == "done"
+    assert run(None, tmp_path, text="later") == "later"
+
+
+def test_a_file_is_written_by_one_run_at_a_time(tmp_path: Path) -> None:
+    with (
+        locked_file(tmp_path / "rows.csv"),
+        pytest.raises(OutputError, match="Another run of unikat is writing"),
+        locked_file(tmp_path / "rows.csv"),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_run_left_goes(tmp_path: Path) -> None:
+    run(None, tmp_path)
+    left = [".unikat-writing-abc_1234", "store/.unikat-writing-abcdefgh"]
+    stays = [".unikat-writing-notes.txt", "store/.unikat-writing-abcdefgh.bak"]
+    for name in (*left[1:], *stays):
+        (tmp_path / name).write_text("half")
+    (tmp_path / left[0]).mkdir()
+    (tmp_path / left[0] / "result.txt").write_text("half")
+    with locked(tmp_path):
+        pass
+    assert [name for name in (*left, *stays) if (tmp_path / name).exists()] == stays
+
+
+def test_a_mark_that_was_cut_off_names_what_it_names(tmp_path: Path) -> None:
+    run(None, tmp_path)
+    (tmp_path / MARK).write_text("# unikat\nresult.txt\nsto")
+    (tmp_path / "store").rmdir()
+    assert run(None, tmp_path) == "done"
+    assert {"result.txt", "store", "table.parquet"} <= claimed(tmp_path)
+
+
+def ways(path: Path, kind: str, out: Path) -> Path:
+    """Another path to a file, under the name of an output."""
+    way = out / "table.parquet"
+    if kind == "symbolic link":
+        way.symlink_to(path)
+    elif kind == "hard link":
+        os.link(path, way)
+    else:
+        path.rename(way)
+    return way if kind == "same" else path
+
+
+@posix
+@pytest.mark.parametrize("kind", ["same", "symbolic link", "hard link"])
+def test_an_input_is_never_written_over(tmp_path: Path, kind: str) -> None:
+    out = tmp_path / "out"
+    run(None, out)
+    data = tmp_path / "data.parquet"
+    data.write_bytes(b"records")
+    read = ways(data, kind, out)
+    for table in (
+        {"data": {"path": str(read)}},
+        {"data": {"path": "x", "codebook": str(read)}},
+        {"registry": {"path": str(read)}},
+        {"zeros": {"tables": [str(read)]}},
+    ):
+        with pytest.raises(OutputError, match=r"would write .*table\.parquet over it or into it"):
+            run(AssessmentSpec.parse(table), out)
+    assert read.read_bytes() == b"records"
+    assert (out / "result.txt").read_text() == "done"
+
+
+def test_results_do_not_become_part_of_the_data(tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / "a.parquet").write_bytes(b"records")
+    for out in (parts, parts / "deeper"):
+        with pytest.raises(OutputError, match="would write"):
+            run(spec(parts), out)
+    with pytest.raises(OutputError, match="would write"):
+        run(spec(parts / "*.parquet"), parts)
+    assert run(spec(parts / "a.parquet"), parts) == "done"
+    assert run(spec(parts / "b*.parquet"), parts) == "done"
+
+
+@posix
+def test_names_that_cannot_be_written_down_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"no text in UTF-8: .*udcff"):
+        run(spec(tmp_path / "\udcff.csv"), tmp_path / "out")
+    with pytest.raises(SpecError, match="no text in UTF-8"):
+        run(spec(tmp_path / "a\0b.csv"), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_deletes_its_fits_alone(tmp_path: Path) -> None:
+    store = FitStore(tmp_path, {"seed": "1"})
+    store.open(resume=False)
+    tasks = tmp_path / "tasks"
+    replace_file(tasks / "n10-r1-hdp-0123abcd.json", b"{}")
+    (tasks / "notes.txt").write_text("mine")
+    store.open(resume=False)
+    assert {path.name for path in tasks.iterdir()} == {"study.json", "notes.txt"}
+    (tasks / "notes.txt").unlink()
+    store.discard_if_empty()
+    assert not tasks.exists()

@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from risk.test_compare import HERE, KEYS, some_table
+from risk.test_designs import people
+
+from risk.toy_model import Toy
+from unikat.data.checks import table_warnings
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.inference.backends import Workers
+from unikat.inference.chains import Plan, StopRule, sample
+from unikat.models import auto as options_module
+from unikat.models.auto import Auto
+from unikat.models.calibrated import SHIFTS, Calibrated
+from unikat.models.catalogue import MODELS
+from unikat.models.loglinear.conditional import LogLinear
+from unikat.models.mixtures.latent_class import LatentClass
+from unikat.risk.estimate import assess
+from unikat.risk.measures import RiskMeasures
+from unikat.risk.observe import observer_for
+from unikat.studies import auto as module
+from unikat.studies import compare as comparing
+from unikat.studies.auto import Execution, decided
+from unikat.studies.calibrate import posterior, prior
+from unikat.studies.compare import Candidate, ComparisonSettings, Store, compare
+from unikat.studies.evaluate import Fit, Job, run_job
+from unikat.studies.held_out import HeldOutScore, split
+from unikat.studies.matches import Matches
+
+RIGHT, WRONG = "toy:prior=0.3", "toy:prior=0.3:independent=true"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusing(Toy):
+    name: ClassVar[str] = "refusing"
+
+    def prepare(self, table: Any) -> Any:
+        raise SpecError("This model needs other records.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditional(Toy):
+    """Predicts as well as its parent, but cannot be chosen."""
+
+    name: ClassVar[str] = "conditional"
+    uncertainty: ClassVar[str] = "conditional"
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch):
+    for model in (Toy, Refusing, Conditional):
+        monkeypatch.setitem(MODELS, model.name, model)
+    for place in (options_module, module):
+        monkeypatch.setattr(place, "CHOOSABLE", (*place.CHOOSABLE, "toy", "refusing"))
+
+
+def auto(*candidates: str, **options: Any) -> Auto:
+    # Some hundreds of sweeps of the toy.
+    return Auto(candidates=candidates, **{"evidence_seconds": 0.4 * len(candidates)} | options)
+
+
+def chosen(model: Any, table: Any = None, seed: int = 1, **execution: Any) -> Any:
+    table = some_table() if table is None else table
+    return decided(model, table, seed=seed, execution=Execution(**{"workers": HERE} | execution))
+
+
+def same(one: Any, other: Any) -> None:
+    np.testing.assert_equal(asdict(one), asdict(other))
+
+
+def rows(found: Calibrated) -> dict[str, Any]:
+    return {row["model"]: row for row in found.told.values["candidates"]}
+
+
+def test_other_models_are_left_alone():
+    for model in (Toy(), LatentClass()):
+        assert decided(model, some_table(), seed=1) is model
+
+
+@pytest.mark.parametrize("candidates", [(WRONG, RIGHT), (RIGHT, WRONG)])
+def test_the_model_that_predicts_better_is_chosen(candidates):
+    """Whether it comes first or last: it is better by more than 5 standard errors."""
+    asked = auto(*candidates)
+    found = chosen(asked)
+    assert isinstance(found, Calibrated)
+    assert found.wrapped == Toy(prior=0.3)
+    assert found.asked is asked
+    told = found.told.values
+    assert told["chosen"] == RIGHT
+    assert [row["model"] for row in told["candidates"]] == list(candidates)
+    right, wrong = rows(found)[RIGHT], rows(found)[WRONG]
+    assert (right["chosen"], wrong["chosen"]) == (True, False)
+    assert right["behind"] == right["behind_error"] == 0.0
+    assert wrong["behind"] < -5.0 * wrong["behind_error"] < 0.0
+    # Independent keys spread the records over too many cells.
+    assert 0.0 < right["uniques"] < wrong["uniques"]
+    assert right["tau1_lower"] <= right["tau1"] <= right["tau1_upper"]
+    assert "not_fitted" not in told
+    assert found.told.warnings == ()
+
+
+@pytest.mark.parametrize("order", [("0.3", "0.31"), ("0.31", "0.3")])
+def test_in_doubt_the_first_is_kept(order):
+    first, second = (f"toy:prior={prior}" for prior in order)
+    found = chosen(auto(first, second))
+    assert found.told.values["chosen"] == first
+    behind = rows(found)[first]["behind"], rows(found)[second]["behind"]
+    assert min(behind) < 0.0 == max(behind)
+
+
+def test_models_without_a_posterior_are_shown_only():
+    """However well they predict."""
+    found = chosen(auto(WRONG, "conditional:prior=0.3"))
+    assert found.told.values["chosen"] == WRONG
+    assert rows(found)["conditional:prior=0.3"]["behind"] == 0.0
+    assert rows(found)[WRONG]["behind"] < 0.0
+
+
+def score(values: list[float]) -> Any:
+    """A candidate with these scores of ten records each."""
+    scores, counts = np.array(values), np.full(len(values), 10)
+    possible = np.isfinite(scores)
+    found = HeldOutScore(
+        n_records=10 * len(values),
+        n_zero=int(counts[~possible].sum()),
+        mean=float(scores[possible].mean()),
+        standard_error=0.1,
+        scores=scores,
+        counts=counts,
+    )
+    return SimpleNamespace(held_out=SimpleNamespace(score=found), model=Toy())
+
+
+@pytest.mark.parametrize(
+    ("others", "position"),
+    [
+        ([[-3.0, -3.0, -3.0]], 0),
+        # Better by 0.1 or 0.3 with a standard error of 0.03, then in doubt.
+        ([[-1.8, -2.1, -1.8]], 1),
+        ([[-1.8, -2.1, -1.8], [-1.6, -1.9, -1.6]], 2),
+        ([[-1.6, -1.9, -1.6], [-1.8, -2.1, -1.8]], 1),
+        ([[-1.0, -3.0, -1.8]], 0),
+        # Impossible records refute a model, however good it is elsewhere.
+        ([[-1.0, -1.0, -np.inf]], 0),
+    ],
+)
+def test_choices_by_hand(others, position):
+    models = tuple(score(values) for values in ([-2.0, -2.0, -2.0], *others))
+    assert module._choose(models, {}) is models[position]
+
+
+def test_choices_by_hand_among_models_that_are_refuted():
+    """Fewer impossible records come first, also among those that beat the first."""
+    never = -np.inf
+    first, most, some = score([never, never, -1.0]), score([never, -1.0, -1.0]), score([-2.0] * 3)
+    assert module._choose((first, most, some), {}) is some
+    assert module._choose((first, some, most), {}) is some
+    assert module._choose((first, most), {}) is most
+
+
+def test_the_error_is_what_the_matches_of_the_chosen_model_tell():
+    """From a comparison by itself, whose settings are those written down in the documentation."""
+    table, asked = some_table(), auto(RIGHT)
+    found = chosen(asked)
+    settings = ComparisonSettings(
+        seed=1,
+        plan=Plan(n_chains=2, stop=StopRule(rhat=1.02, ess=400.0)),
+        held_out=0.5,
+        matches=True,
+    )
+    part = compare([Candidate(label="x", model=Toy(prior=0.3))], table, settings, workers=HERE)
+    (model,) = part.models
+    expected = posterior(prior(table.n_keys), model.held_out.matches)
+    weights = np.array(found.weights).reshape(expected.shape)
+    np.testing.assert_allclose(weights, expected, rtol=1e-12)
+    np.testing.assert_allclose(weights.sum(), 1.0)
+    assert not np.allclose(weights, prior(table.n_keys), rtol=0.01)
+    before = found.told.values["before"]
+    assert before == {
+        name: getattr(model.risk.tau1, name) for name in ("mean", "median", "lower", "upper")
+    }
+    spread, level = found.told.values["model_error"]
+    assert (spread["what"], level["what"]) == ("overdispersion", "level")
+    assert spread["lower"] <= spread["median"] <= spread["upper"]
+    assert np.exp(SHIFTS[0]) <= level["lower"] <= level["median"] <= level["upper"]
+
+
+def test_candidates_that_refuse_the_table_are_listed():
+    found = chosen(auto("refusing", RIGHT))
+    assert found.told.values["chosen"] == RIGHT
+    assert list(rows(found)) == [RIGHT]
+    (refused,) = found.told.values["not_fitted"]
+    assert refused == {"model": "refusing", "reason": "This model needs other records."}
+
+
+def test_what_would_take_too_long_is_not_fitted(monkeypatch):
+    """144 combinations in half a millisecond, half of what is set aside."""
+    monkeypatch.setattr(module, "WALK_COST", 1e4)
+    found = chosen(auto(RIGHT, "loglinear", evidence_seconds=1e-3))
+    (refused,) = found.told.values["not_fitted"]
+    assert refused["model"] == "loglinear"
+    assert "144 combinations" in refused["reason"]
+    assert list(rows(found)) == [RIGHT]
+    module._refuse_large(LogLinear(), some_table(), 144 * module.WALK_COST)
+    with pytest.raises(SpecError, match="evidence_seconds"):
+        module._refuse_large(LogLinear(), some_table(), 143 * module.WALK_COST)
+
+
+@pytest.mark.parametrize("candidates", [["refusing"], ["refusing", "conditional:prior=0.3"]])
+def test_somebody_has_to_have_a_posterior(candidates):
+    with pytest.raises(SpecError, match=r"(?s)No candidate .*refusing: This model needs other"):
+        chosen(auto(*candidates))
+
+
+@pytest.mark.parametrize(("seconds", "sweeps"), [(1e-9, 200), (1.0, 2750), (1e9, 20_000)])
+def test_work_is_counted(seconds, sweeps):
+    """0.55 of the work for all records, half of that observing; a sweep of the toy is 1e5 ns."""
+    limits = module._limits(Toy(), some_table(), 1e9 * seconds, 0.5)
+    assert limits["risk"] == sweeps
+    assert 200 <= limits["held-out"] <= 20_000
+    if seconds == 1.0:
+        # Of the rest; half of the records cost less.
+        assert abs(limits["held-out"] - 0.45e9 / 2e5 / 0.75) <= 1
+
+
+def test_more_seconds_are_more_sweeps():
+    """Where a fit ends by its limit and not by convergence."""
+    counted = []
+    for seconds in (1e-3, 0.12):
+        found = chosen(auto("latent-class", evidence_seconds=seconds))
+        counted.append(rows(found)["latent-class"])
+    assert [row["converged"] for row in counted] == [False, False]
+    assert counted[0]["score"] != counted[1]["score"]
+
+
+def test_the_same_seed_gives_the_same_whatever_the_workers():
+    table = some_table(holes=True)
+    asked = auto(RIGHT)
+    one = chosen(asked, table)
+    same(one, chosen(asked, table, workers=Workers(n_workers=2, n_threads=1)))
+    assert chosen(asked, table, seed=2).weights != one.weights
+
+
+def test_a_second_call_goes_on_where_the_first_was(tmp_path, monkeypatch):
+    asked = auto(WRONG, RIGHT)
+    folder = tmp_path / "evidence"
+    plain = chosen(asked)
+    real, calls = comparing.sample, []
+
+    def interrupted(*arguments, **options):
+        calls.append(arguments)
+        draws = real(*arguments, **options)
+        return replace(draws, stop_reason="interrupted") if len(calls) == 3 else draws
+
+    monkeypatch.setattr(comparing, "sample", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        chosen(asked, folder=folder)
+    assert len(calls) == 3
+    same(plain, chosen(asked, folder=folder, resume=True))
+    assert len(calls) == 5
+    # All is there: no new fit.
+    same(plain, chosen(asked, folder=folder, resume=True))
+    assert len(calls) == 5
+    # Not asked to go on, it does all again.
+    same(plain, chosen(asked, folder=folder))
+    assert len(calls) == 9
+    Store(folder=folder).clear()
+    assert not folder.exists()
+
+
+def test_what_is_done_is_told():
+    stages, estimates, events = [], [], []
+    fits = []
+
+    def preliminary(estimate: Any) -> None:
+        fits.append(len(stages))
+        estimates.append(estimate)
+
+    chosen(
+        auto("refusing", WRONG, RIGHT), stage=stages.append, preliminary=preliminary,
+        progress=events.append,
+    )  # fmt: skip
+    # Of the first candidate that can be fitted, before its held-out records are predicted.
+    (first,) = estimates
+    assert first.draws.model.name == "toy"
+    assert stages[fits[0] - 1].startswith("Candidate 2 of 3")
+    assert "all records" in stages[fits[0] - 1]
+    assert any("toy:prior=0.3:independent=true" in stage for stage in stages)
+    assert stages[-1].startswith("Candidate 3 of 3")
+    assert events
+
+
+def test_an_assessment_with_its_error():
+    """Sampled until it has converged, with and without its error."""
+    table = some_table(n=80)
+    model = chosen(auto(RIGHT), table)
+    plan = Plan(n_chains=2, stop=StopRule(ess=400.0, rhat=1.05))
+    draws = sample(
+        model, table, observer_for(model, RiskMeasures.of(table), table), seed=1, plan=plan,
+        workers=HERE,
+    )  # fmt: skip
+    estimate = assess(draws, table)
+    assert estimate.converged
+    assert {"tau1", "tau1_model"} <= set(draws.diagnostics)
+    assert draws.facts.values["chosen"] == RIGHT
+    error = draws.retained("tau1") - draws.retained("tau1_model")
+    assert error.std() > 0.05
+
+
+def test_an_evaluation_of_it():
+    population = people(60)
+    plan = Plan(n_chains=2, stop=StopRule(max_sweeps=60))
+    job = Job(
+        fit=Fit(model="auto", n=20, repeat=1), sample=population.sample(np.arange(20)),
+        model=auto("toy"), seed=3, plan=plan, level=0.95, n_threads=1,
+    )  # fmt: skip
+    found = run_job(job)
+    assert found.error is None
+    assert found.n_uniques > 0
+    assert replace(run_job(job), seconds=None, records=None) == replace(
+        found, seconds=None, records=None
+    )
+
+
+def test_a_comparison_is_not_one_of_choices():
+    with pytest.raises(SpecError, match="'auto' is no model"):
+        compare(
+            [Candidate(label="auto", model=auto(RIGHT))],
+            some_table(),
+            ComparisonSettings(seed=1),
+            workers=HERE,
+        )
+
+
+def test_a_half_without_uniques_tells_nothing():
+    """Every combination occurs often: nothing is learned from matches, and nothing breaks."""
+    codes = [[i % 3, 0] for i in range(60)]
+    table = CellTable.from_codes([*codes, [5, 5]], KEYS, 300)
+    # The record of its own is left out.
+    seed = next(s for s in range(20) if not split(table, 0.5, s)[0].n_uniques)
+    assert len(Matches.of(*split(table, 0.5, seed)).cells) == 0
+    found = chosen(auto(RIGHT), table, seed=seed)
+    np.testing.assert_allclose(found.weights, prior(2).ravel(), rtol=1e-9)
+
+
+def test_what_the_table_says_of_its_keys_is_not_said_again_with_the_choice():
+    once = np.minimum(np.arange(100), 30)
+    keys = [Key.of_size("A", 31), Key.of_size("B", 2)]
+    table = CellTable.from_codes(np.column_stack((once, np.arange(100) % 2)), keys, 5000)
+    assert len(table_warnings(table)) == 1
+    assert chosen(auto("toy"), table).told.warnings == ()

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unikat.risk.estimate import Summary
+from unikat.studies.scores import (
+    N_CUTOFFS,
+    FitScore,
+    RecordScores,
+    classification,
+    holds,
+    summarise_fits,
+    wilson,
+)
+
+
+def summary(mean, lower, upper, rhat=1.0):
+    return Summary(
+        mean=mean, median=mean, lower=lower, upper=upper, level=0.95, rhat=rhat, ess_bulk=500.0,
+        ess_tail=450.0,
+    )  # fmt: skip
+
+
+def fit(repeat, true, estimate, **changes):
+    mean, lower, upper = estimate
+    values = {
+        "model": "toy",
+        "n": 10,
+        "repeat": repeat,
+        "n_drawn": 10,
+        "n_uniques": 5,
+        "tau1_true": true,
+        "tau2_true": 2 * true,
+        "tau1": summary(mean, lower, upper),
+        "tau2": summary(2 * mean, 2 * lower, 2 * upper),
+        "converged": True,
+        "seconds": 2.0,
+        "records": RecordScores.none(),
+    }
+    return FitScore(**{**values, **changes})
+
+
+def test_bias_error_and_coverage_of_a_known_case():
+    fits = [fit(1, 10.0, (13, 11, 15)), fit(2, 20.0, (19, 15, 25), converged=False)]
+    fits.append(fit(3, 30.0, (30, 29, 31)))
+    fits.append(fit(4, 5.0, (0, 0, 0), tau1=None, tau2=None, error="refused", seconds=None))
+    (score,) = summarise_fits(fits)
+    assert (score.n_samples, score.n_failed, score.n_unconverged) == (3, 1, 1)
+    one, two = score.tau1, score.tau2
+    assert one.truth == 20.0
+    assert one.estimate == pytest.approx(62 / 3)
+    assert one.bias == pytest.approx(2 / 3)
+    assert one.relative_bias == pytest.approx(2 / 60)
+    # Errors 3, -1, 0.
+    assert one.rmse == pytest.approx(math.sqrt(10 / 3))
+    assert one.bias_error == pytest.approx(np.std([3, -1, 0], ddof=1) / math.sqrt(3))
+    assert (one.n_covered, one.coverage) == (2, pytest.approx(2 / 3))
+    assert (one.coverage_lower, one.coverage_upper) == wilson(2, 3)
+    assert one.width == pytest.approx((4 + 10 + 2) / 3)
+    assert two.bias == pytest.approx(4 / 3)
+    assert two.relative_rmse == pytest.approx(one.relative_rmse)
+    assert score.seconds == 2.0
+
+
+def test_where_every_fit_failed_there_are_no_numbers():
+    failed = {"tau1": None, "tau2": None, "records": None, "error": "refused", "seconds": None}
+    (score,) = summarise_fits([fit(1, 5.0, (0, 0, 0), **failed)])
+    assert score.n_samples == 0
+    assert score.tau1 is None
+    assert score.cutoffs == score.r1_groups == score.r2_errors == ()
+
+
+def test_one_sample_and_a_truth_of_zero():
+    (score,) = summarise_fits([fit(1, 0.0, (1, 0, 2))])
+    assert score.tau1.bias_error is None
+    assert score.tau1.relative_bias is None
+    assert score.tau1.relative_rmse is None
+
+
+def test_models_and_sizes_keep_apart():
+    fits = [fit(1, 1.0, (1, 1, 1), n=n, model=m) for m in ("b", "a") for n in (20, 10)]
+    assert [(one.n, one.model) for one in summarise_fits(fits)] == [
+        (10, "b"),
+        (10, "a"),
+        (20, "b"),
+        (20, "a"),
+    ]
+
+
+def test_wilson_against_the_published_example():
+    # Newcombe (1998), Statistics in Medicine 17, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+    for (x, n), (lower, upper) in {
+        (81, 263): (0.2553, 0.3662),
+        (15, 148): (0.0624, 0.1605),
+        (0, 20): (0.0, 0.1611),
+        (1, 29): (0.0061, 0.1718),
+    }.items():
+        assert wilson(x, n) == pytest.approx((lower, upper), abs=5e-5)
+    assert wilson(20, 20)[1] == 1.0
+
+
+def test_an_interval_holds_a_sum_of_fractions_at_its_end():
+    ends = sum([1 / 3] * 3 + [0.1] * 3)
+    assert holds(summary(1, ends, 2), 1.3)
+    assert not holds(summary(1, 1.31, 2), 1.3)
+
+
+@given(st.integers(0, 200), st.integers(0, 10**6))
+@settings(deadline=None, max_examples=60)
+def test_record_scores_are_those_of_a_slow_count(n, seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.geometric(0.3, n) * rng.integers(1, 4, n)
+    # Some risks on the edges of the bins: above a cut-off means above, not at.
+    r1 = np.where(rng.random(n) < 0.3, rng.integers(0, N_CUTOFFS + 1, n) / N_CUTOFFS, rng.random(n))
+    r2 = np.minimum(r1 + 0.2 * rng.random(n), 1.0)
+    halves = [
+        RecordScores.of(r1[part], r2[part], truth[part])
+        for part in np.split(np.arange(n), [n // 3])
+    ]
+    pooled = fit(1, 1.0, (1, 1, 1), records=halves[0] + halves[1])
+    (score,) = summarise_fits([pooled])
+    unique = truth == 1
+    for one in score.cutoffs:
+        positive = r1 > one.cutoff
+        if unique.any():
+            assert one.false_negative == pytest.approx(np.mean(~positive[unique]))
+        else:
+            assert one.false_negative is None
+        if (~unique).any():
+            assert one.false_positive == pytest.approx(np.mean(positive[~unique]))
+        else:
+            assert one.false_positive is None
+    assert [one.cutoff for one in score.cutoffs] == [i / N_CUTOFFS for i in range(N_CUTOFFS + 1)]
+    for groups, risk, true in ((score.r1_groups, r1, unique), (score.r2_groups, r2, 1 / truth)):
+        assert sum(group.records for group in groups) == n
+        for i, group in enumerate(groups):
+            inside = np.minimum((risk * 10).astype(int), 9) == i
+            assert group.records == inside.sum()
+            if inside.any():
+                assert group.predicted == pytest.approx(risk[inside].mean())
+                assert group.truth == pytest.approx(true[inside].mean())
+            else:
+                assert group.predicted is group.truth is None
+    error = r2 - 1 / truth
+    masks = (np.full(n, True), truth <= 10, truth > 10)
+    for one, mask in zip(score.r2_errors, masks, strict=True):
+        assert one.records == mask.sum()
+        assert one.signed == pytest.approx(error[mask].sum(), abs=1e-9)
+        assert one.absolute == pytest.approx(np.abs(error[mask]).sum())
+        assert one.squared == pytest.approx((error[mask] ** 2).sum())
+
+
+def test_errors_of_r2_are_means_over_samples():
+    one = RecordScores.of(np.array([0.5]), np.array([0.75]), np.array([2]))
+    two = RecordScores.of(np.array([0.5]), np.array([0.25]), np.array([20]))
+    scores = [fit(1, 1.0, (1, 1, 1), records=one), fit(2, 1.0, (1, 1, 1), records=two)]
+    everything, small, large = summarise_fits(scores)[0].r2_errors
+    assert (everything.group, small.group, large.group) == ("all", "F <= 10", "F > 10")
+    assert small.signed == pytest.approx(0.25 / 2)
+    assert large.absolute == pytest.approx(0.2 / 2)
+    assert everything.squared == pytest.approx((0.25**2 + 0.2**2) / 2)
+
+
+def test_diagnostics_are_the_worst_of_both_measures():
+    score = fit(1, 1.0, (1, 1, 1), tau1=summary(1, 1, 1, 1.2), tau2=summary(1, 1, 1, 1.1))
+    assert (score.rhat, score.ess) == (1.2, 450.0)
+    assert fit(1, 1.0, (1, 1, 1), tau1=summary(1, 1, 1, math.nan)).rhat is None
+    assert fit(1, 1.0, (1, 1, 1), tau1=None, tau2=None).ess is None
+
+
+def test_classification_counts_both_kinds_of_error():
+    estimated = np.array([0.01, 0.05, 0.06, 0.2, 0.3, 0.9])
+    true = np.array([0.01, 0.06, 0.05, 0.5, 1.0, 0.02])
+    np.testing.assert_array_equal(classification(estimated, true, 0.05), [[1, 1], [2, 2]])
+    assert classification(estimated[:0], true[:0], 0.05).tolist() == [[0, 0], [0, 0]]
