@@ -8,9 +8,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from risk.classics.test_frequencies import coded, columns, oracle
 from scipy import optimize
 
+from classics.test_frequencies import coded, columns, oracle
 from unikat.classics.diversity import l_diversity, t_closeness
 from unikat.data import Key
 from unikat.data.table import CellTable

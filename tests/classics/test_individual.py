@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from risk.classics.test_frequencies import coded, columns, of_case, oracle, weighted
 
+from classics.test_frequencies import coded, columns, of_case, oracle, weighted
 from unikat.classics.frequencies import Frequencies, frequencies
 from unikat.classics.individual import global_risk, household_risk, individual_risk
 from unikat.data import Key

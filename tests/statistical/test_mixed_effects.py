@@ -18,7 +18,7 @@ from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.partition import split_merge
 from unikat.models.base import Stream
-from unikat.models.loglinear.conditional import mixed_effects
+from unikat.models.loglinear import mixed_effects
 from unikat.models.loglinear.mixed_effects import MixedEffects
 from unikat.rng import chain_key
 

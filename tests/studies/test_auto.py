@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from risk.test_compare import HERE, KEYS, some_table
-from risk.test_designs import people
 
 from risk.toy_model import Toy
+from studies.test_compare import HERE, KEYS, some_table
+from studies.test_designs import people
 from unikat.data.checks import table_warnings
 from unikat.data.keys import Key
 from unikat.data.table import CellTable

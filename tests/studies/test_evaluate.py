@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from risk.test_designs import people
 
 from risk.toy_model import Toy
+from studies.test_designs import people
 from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from risk.classics.test_frequencies import weighted
 from scipy import stats
 
+from classics.test_frequencies import weighted
 from unikat.classics.frequencies import frequencies
 from unikat.classics.individual import individual_risk
 from unikat.data import Key

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
-from models.test_maximum_likelihood import keys_of, random_counts, table_of
 from scipy import stats
 
+from models.loglinear.test_maximum_likelihood import keys_of, random_counts, table_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Stream

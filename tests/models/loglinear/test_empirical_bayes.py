@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models.test_maximum_likelihood import keys_of
 from scipy import stats
 
+from models.loglinear.test_maximum_likelihood import keys_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Stream

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models.test_maximum_likelihood import keys_of, random_counts, table_of
-from models.test_selection import table_of_two_pairs
 
 import unikat
 from models.contract import N_LEVELS, random_table
+from models.loglinear.test_maximum_likelihood import keys_of, random_counts, table_of
+from models.loglinear.test_selection import table_of_two_pairs
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.chains import Plan, StopRule
 from unikat.models.base import Stream
+from unikat.models.loglinear import conditional as loglinear
 from unikat.models.loglinear.conditional import LogLinear
-from unikat.models.loglinear.conditional import conditional as loglinear
 from unikat.models.loglinear.decomposable import DecomposableFit
 from unikat.models.loglinear.factored import Fit
 from unikat.models.loglinear.maximum_likelihood import fit

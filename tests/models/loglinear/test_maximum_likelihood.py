@@ -15,7 +15,7 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models.loglinear.conditional import factored, maximum_likelihood
+from unikat.models.loglinear import factored, maximum_likelihood
 from unikat.models.loglinear.factored import Fit
 from unikat.models.loglinear.maximum_likelihood import fit
 from unikat.models.loglinear.terms import all_interactions, maximal

@@ -16,8 +16,8 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Model, Stream
-from unikat.models.loglinear.conditional import grid as grids
-from unikat.models.loglinear.conditional import mixed_effects
+from unikat.models.loglinear import grid as grids
+from unikat.models.loglinear import mixed_effects
 from unikat.models.loglinear.mixed_effects import MixedEffects
 
 LEVELS = (2, 3, 2, 4)

@@ -7,7 +7,9 @@ import json
 
 import numpy as np
 import pytest
-from models.test_maximum_likelihood import (
+
+import naive
+from models.loglinear.test_maximum_likelihood import (
     VALUES,
     incomplete_table,
     keys_of,
@@ -15,12 +17,10 @@ from models.test_maximum_likelihood import (
     read_reference,
     table_of,
 )
-
-import naive
 from unikat.data.design import CLASS
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.models.loglinear.conditional import selection
+from unikat.models.loglinear import selection
 from unikat.models.loglinear.maximum_likelihood import fit
 from unikat.models.loglinear.selection import evidence, select
 from unikat.models.loglinear.terms import all_interactions

@@ -16,7 +16,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import Stream
-from unikat.models.mixtures import membership_zeros as impossible
+from unikat.models.mixtures import mixed_membership
 from unikat.models.mixtures import new_record as newcomer
 from unikat.models.mixtures import truncation as possible
 from unikat.models.named import build_model
@@ -365,7 +365,7 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
 
     for function in ("along_ridges", "simulate_memberships", "simulate_classes", "completed"):
         spy(possible, function)
-    spy(impossible.weight_kernels, "draw_tables")
+    spy(mixed_membership.weight_kernels, "draw_tables")
     spy(type(model), "_refresh")
     model.step(Stream(3, 1, 7), state, data, 1)
     given = seen["along_ridges"][0][0]
