@@ -13,7 +13,8 @@ from models.loglinear.test_maximum_likelihood import keys_of, random_counts, tab
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Stream
-from unikat.models.loglinear.conditional import LogLinear, completions
+from unikat.models.loglinear import completions
+from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.loglinear.decomposable import DecomposableFit
 from unikat.models.loglinear.maximum_likelihood import fit
 from unikat.models.loglinear.terms import elimination, maximal
