@@ -176,7 +176,9 @@ def test_an_unconverged_run_is_written_marked_and_resumed(
     assert (here / "out" / "sampling.checkpoint").exists()
     assert not numbers(here / "out")["converged"]
     assert "Not converged." in (here / "out" / "report.html").read_text()
-    refused(run, capsys, "already holds an unfinished run", "--resume", "--overwrite", "--out")
+    refused(
+        run, capsys, "already holds an unfinished assessment", "--resume", "--overwrite", "--out"
+    )
     assert main([*run, *FEW, "--resume", "--allow-unconverged"]) == 0
     assert "NOT CONVERGED" in capsys.readouterr().out
     assert main([*run, "--resume", "--quiet"]) == 0
@@ -198,7 +200,13 @@ def test_overwriting_is_asked_for(people: Path, here: Path, capsys: Any) -> None
     specify(here, **RELAXED)
     run = ["assess", "spec.toml", "--out", "out"]
     assert main([*run, "--quiet"]) == 0
-    refused(run, capsys, "already holds a run (result.json", "--overwrite", "Nothing was written")
+    refused(
+        run,
+        capsys,
+        "already holds an assessment (result.json",
+        "--overwrite",
+        "Nothing was written",
+    )
     refused([*run, "--resume"], capsys, "nothing to resume")
     refused([*run, "--resume", "--overwrite"], capsys, "exclude each other")
     assert main([*run, "--overwrite", "--quiet"]) == 0

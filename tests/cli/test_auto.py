@@ -134,7 +134,7 @@ def test_an_interrupted_choice_is_resumed(
     assert "--resume" in told
     kept = {"evidence", ".unikat", "result.json"}
     assert {path.name for path in (here / "out").iterdir()} == kept
-    refused(run, capsys, "already holds an unfinished run", "--resume", "--overwrite")
+    refused(run, capsys, "already holds an unfinished assessment", "--resume", "--overwrite")
     refused(["report", "out"], capsys, "not hold a complete run")
     fits = sorted((here / "out").rglob("*.fit"))
     assert len(fits) == 2

@@ -42,4 +42,4 @@ def test_the_demo_asks_before_it_overwrites(village: None, tmp_path: Path, capsy
     (out / "truth.json").unlink()
     assert main(["demo", "--out", str(out), "--quiet"]) == 0
     assert main(["demo", "--out", str(out)]) == 1
-    assert "already holds a run" in capsys.readouterr().err
+    assert "already holds an assessment" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from unikat.errors import OutputError, SpecError
-from unikat.files.folder import MARK, claimed, into_folder, locked, locked_file
+from unikat.files.folder import MARK, claimed, locked, locked_file, owned
 from unikat.files.writing import all_or_nothing, replace_file, write_text
 from unikat.spec.assessment import AssessmentSpec
 from unikat.studies.store import FitStore
@@ -18,19 +18,20 @@ from unikat.studies.store import FitStore
 posix = pytest.mark.skipif(os.name != "posix", reason="links are those of POSIX")
 
 
-@into_folder("result.txt", "table.parquet", "store")
-def run(spec: Any, folder: Path, text: str = "done") -> str:
+def run(spec: AssessmentSpec | None, folder: Path, text: str = "done") -> str:
     """Write a file, as the runs do."""
-    (folder / "store").mkdir(exist_ok=True)
-    with all_or_nothing(folder, ("result.txt",), "result.txt") as scratch:
-        write_text(scratch / "result.txt", text)
+    inputs = [] if spec is None else spec.input_files()
+    with owned(folder, ("result.txt", "table.parquet", "store"), inputs):
+        (folder / "store").mkdir(exist_ok=True)
+        with all_or_nothing(folder, ("result.txt",), "result.txt") as scratch:
+            write_text(scratch / "result.txt", text)
     return text
 
 
-@into_folder("result.txt")
-def fail(spec: Any, folder: Path) -> None:
+def fail(spec: AssessmentSpec | None, folder: Path) -> None:
     """End before anything is written."""
-    raise ValueError
+    with owned(folder, ("result.txt",)):
+        raise ValueError
 
 
 def spec(path: Path, **tables: Any) -> AssessmentSpec:

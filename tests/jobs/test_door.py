@@ -365,7 +365,7 @@ def test_the_first_answer_is_kept_on_ctrl_c(
     assert '"stage": "preliminary"' in written
     with pytest.raises(OutputError, match="does not hold a complete run"):
         unikat.load(tmp_path / "out")
-    with pytest.raises(OutputError, match="unfinished run"):
+    with pytest.raises(OutputError, match="unfinished assessment"):
         unikat.assess(people(), out=tmp_path / "out", **AUTO)
     final = unikat.assess(people(), out=tmp_path / "out", resume=True, **AUTO)
     assert final.result.stage == "final"

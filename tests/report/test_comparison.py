@@ -19,10 +19,12 @@ from report.browser import assert_sound, layout
 from report.estimates import provenance, summary, table
 from report.test_html import Page
 from unikat.errors import SpecError
+from unikat.jobs.compare import COMPARISON
+from unikat.jobs.job import check_folder
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.models.named import Named
 from unikat.report.facts.comparison import ComparisonSummary
-from unikat.report.folders.comparison import FILES, _parquet, check_folder, render, write
+from unikat.report.folders.comparison import FILES, _parquet, render, write
 from unikat.report.pages import comparison_figures as figures
 from unikat.report.pages.assessment import CONTENT_POLICY
 from unikat.report.pages.canvas import NARROW, WIDE
@@ -308,7 +310,7 @@ def test_what_is_written_is_private_and_complete(found: ComparisonSummary, tmp_p
     assert content["paths"][0]["chosen"] == 5
     assert ComparisonSpec.read(tmp_path / "out" / "comparison.toml") == spec
     with pytest.raises(SpecError, match="exclude each other"):
-        check_folder(tmp_path, resume=True, overwrite=True)
+        check_folder(COMPARISON, tmp_path, resume=True, overwrite=True)
 
 
 def test_long_names_are_shortened_in_the_middle(found: ComparisonSummary) -> None:

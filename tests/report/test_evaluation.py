@@ -162,7 +162,7 @@ def test_an_interrupted_study_goes_on(study: tuple[Path, Any], tmp_path: Path) -
     assert "interrupted: 3 of 8" in early.warnings[0]
     assert "Not complete." in (out / PAGE).read_text()
     assert len(table(out)) == 3
-    with pytest.raises(OutputError, match="--resume to go on"):
+    with pytest.raises(OutputError, match="Continue it with --resume"):
         run(asked, out)
     kept = {path: path.stat().st_mtime_ns for path in (out / "tasks").iterdir()}
     # More samples may be asked for than before.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unikat.cli._options import given, options, stem
 from unikat.cli._output import DONE, UNCONVERGED, say, tell
+from unikat.cli._runs import perform, run_options
 from unikat.spec.options import CompareOptions
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source", metavar="FILE|comparison.toml", type=click.Path(path_type=Path))
-@options(CompareOptions, "unikat.spec.comparison.ComparisonSpec")
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path),
-              help="Folder of the results.  [default: name of FILE with -comparison]")  # fmt: skip
-@click.option("--resume", is_flag=True, help="Continue the comparison in DIR; finished fits are "
-              "taken from there, and models can be added.")  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Replace the comparison in DIR.")
-@click.option("--allow-unconverged", is_flag=True, help="Exit code 0 also if not converged.")
-@click.option("--json", "as_json", is_flag=True, help="Print summary.json instead of a table.")
-@click.option("--quiet", is_flag=True, help="Print errors alone.")
+@run_options(
+    CompareOptions,
+    "unikat.spec.comparison.ComparisonSpec",
+    folder="name of FILE with -comparison",
+    resume="Continue the comparison in DIR; finished fits are taken from there, and models can be "
+    "added.",
+    replace="comparison",
+    summary="summary.json",
+)
 def compare(source: Path, **values: Any) -> int:
     """Compare models on FILE, or as a comparison.toml says; options here go first.
 
@@ -34,29 +34,11 @@ def compare(source: Path, **values: Any) -> int:
     comparison.html and comparison.toml into DIR, all readable by you alone. Ctrl-C stops at once
     and keeps what is done; --resume continues.
     """
-    from unikat.jobs.assess import Unfinished
-    from unikat.jobs.compare import run
-    from unikat.jobs.progress import watching
+    from unikat.jobs.compare import COMPARISON, run
     from unikat.report.folders.comparison import SUMMARY
-    from unikat.spec.comparison import ComparisonSpec
-    from unikat.spec.from_options import specify
 
-    spec, inputs = specify(
-        ComparisonSpec, CompareOptions, source, given(CompareOptions, values), shell=True
-    )
-    out: Path | None = values["out"]
-    folder = Path(f"{stem(spec.data.path, source, 'models')}-comparison") if out is None else out
-    try:
-        with watching(not values["quiet"]) as watcher:
-            found = run(
-                spec,
-                inputs,
-                folder,
-                resume=values["resume"],
-                overwrite=values["overwrite"],
-                watcher=watcher,
-            )
-    except Unfinished:
+    found, folder = perform(COMPARISON, run, source, values, ("models", "comparison"))
+    if found is None:
         tell(
             f"Interrupted. The fits that were done are kept in {folder}; to continue, give the "
             "same command with --resume.",

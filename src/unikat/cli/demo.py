@@ -18,8 +18,8 @@ from unikat.cli._output import UNCONVERGED, ending, say, show, undecided
 @click.option("--quiet", is_flag=True, help="Print the comparison alone.")
 def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
     """Simulate a town, sample it, assess the sample, and compare with the truth."""
-    from unikat.jobs.assess import Unfinished
     from unikat.jobs.demo import compare, run_demo
+    from unikat.jobs.job import Unfinished
     from unikat.jobs.progress import watching
 
     try:

@@ -134,9 +134,7 @@ def suggest(source: Path, out: Path | None, together: str, most: str, **values: 
 
 def _inputs(source: Path, spec: Any, values: dict[str, Any]) -> list[Path]:
     """Files that are read, none of which may be written."""
-    from unikat.files.folder import inputs_of
-
-    return [source, *map(Path, filter(None, [values["zeros"]])), *inputs_of(spec)]
+    return [source, *map(Path, filter(None, [values["zeros"]])), *spec.input_files()]
 
 
 def _watching(values: dict[str, Any]) -> Any:

@@ -7,17 +7,14 @@ has written there, one name in a line; nothing else is ever replaced or deleted.
 from __future__ import annotations
 
 import contextlib
-import functools
 import glob
 import hashlib
-import inspect
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, TypeVar
 
 from unikat.errors import OutputError, SpecError, why
 from unikat.files.locks import acquire, release
@@ -28,42 +25,34 @@ SCRATCH = ".unikat-writing-"
 _HEAD = "# unikat: this file locks the folder and names what unikat wrote here.\n"
 _LEFT = re.compile(rf"{re.escape(SCRATCH)}[a-z0-9_]{{8}}")
 """Names of files that are being written."""
-Run = TypeVar("Run", bound=Callable[..., Any])
 
 _held = threading.local()
 """`places`: the folders and files that this thread has locked."""
 
 
-def into_folder(*names: str) -> Callable[[Run], Run]:
-    """Let a function that writes `names` into its argument `folder` be alone there.
-
-    Before it begins, a folder is refused in which one of the names is that of something unikat did
-    not write, or in which writing would change an input that its argument `spec` names.
+@contextlib.contextmanager
+def owned(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) -> Iterator[None]:
+    """Be the only run that writes these files and folders into a folder.
 
     Parameters
     ----------
+    folder
+        The folder; made if it does not exist, and removed again if nothing is kept in it.
     names
-        Files and folders that it may write, replace or delete in the folder.
+        Files and folders that may be written, replaced or deleted there.
+    inputs
+        Files that the run reads.
+
+    Raises
+    ------
+    OutputError
+        If another run writes there, one of the names is that of something unikat did not write,
+        writing would change an input, or the folder cannot be written to.
     """
-
-    def decorate(run: Run) -> Run:
-        signature = inspect.signature(run)
-
-        @functools.wraps(run)
-        def alone(*args: Any, **kwargs: Any) -> Any:
-            given = signature.bind(*args, **kwargs).arguments
-            if given["folder"] is None:
-                # Nothing is written.
-                return run(*args, **kwargs)
-            folder = Path(given["folder"])
-            keep_inputs([folder / name for name in names], inputs_of(given.get("spec")))
-            with locked(folder):
-                claim(folder, names)
-                return run(*args, **kwargs)
-
-        return alone  # type: ignore[return-value]
-
-    return decorate
+    keep_inputs([folder / name for name in names], inputs)
+    with locked(folder):
+        claim(folder, names)
+        yield
 
 
 @contextlib.contextmanager
@@ -215,21 +204,6 @@ def keep_inputs(outputs: Collection[Path], inputs: Collection[Path]) -> None:
                 f"The run reads {path}, and would write {changed} over it or into it. Choose "
                 "another --out. Nothing was written."
             )
-
-
-def inputs_of(spec: Any) -> list[Path]:
-    """Files that a specification names to be read."""
-    if spec is None:
-        return []
-    data, zeros = getattr(spec, "data", None), getattr(spec, "zeros", None)
-    registry = getattr(spec, "registry", None)
-    found = [
-        getattr(data, "path", None),
-        getattr(data, "codebook", None),
-        getattr(registry, "path", None),
-        *getattr(zeros, "tables", ()),
-    ]
-    return [Path(path) for path in found if isinstance(path, (str, os.PathLike))]
 
 
 def _is_of(output: Path, path: Path) -> bool:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Unpack
 
-from unikat.data.checks import table_warnings
 from unikat.data.frames import FrameKind
-from unikat.errors import OutputError, SpecError, option
-from unikat.files.folder import into_folder
-from unikat.files.writing import make_folder
-from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule
+from unikat.errors import SpecError, option
+from unikat.inference.chains import Plan
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.jobs.assessment import Assessment
-from unikat.jobs.inputs import design_of, open_data, read_registry, without_conflicts
-from unikat.jobs.progress import Watcher, silent, watching
+from unikat.jobs.inputs import design_of, read_registry, read_table
+from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
+from unikat.jobs.progress import Watcher
 from unikat.models.base import check_keys
 from unikat.models.named import build_model
 from unikat.report.facts.assessment import Stage
@@ -29,10 +25,9 @@ from unikat.report.folders.assessment import Findings
 from unikat.report.text import assessment as wording
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.from_options import Inputs, documented, specify
+from unikat.spec.from_options import Inputs, documented
 from unikat.spec.options import AssessOptions
 from unikat.spec.provenance import Provenance
-from unikat.spec.tables import SamplingSpec
 from unikat.studies.auto import Execution
 from unikat.studies.compare import Store
 from unikat.studies.fit import check_registry, fit
@@ -41,8 +36,14 @@ EVIDENCE = "evidence"
 """Folder inside a run's in which `auto` keeps finished fits until the run has converged."""
 
 
-class Unfinished(KeyboardInterrupt):
-    """Ctrl-C before there was an answer; what was done is kept in the folder of the run."""
+ASSESSMENT = Kind(
+    noun="assessment",
+    spec=AssessmentSpec,
+    options=AssessOptions,
+    results=results.FILES,
+    work=(CHECKPOINT, EVIDENCE),
+    extends=False,
+)
 
 
 @documented(AssessmentSpec, AssessOptions)
@@ -94,21 +95,27 @@ def assess(
     >>> result.tau1.mean
     3.0
     """
-    spec, inputs = specify(AssessmentSpec, AssessOptions, data, options)
-    with watching(progress) as watcher:
-        folder = None if out is None else Path(out).expanduser()
-        return run(spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher)
+    return start(
+        ASSESSMENT,
+        run,
+        data,
+        options,
+        out=out,
+        resume=resume,
+        overwrite=overwrite,
+        progress=progress,
+    )
 
 
-@into_folder(*results.FILES, CHECKPOINT, EVIDENCE)
+@in_folder(ASSESSMENT)
 def run(
     spec: AssessmentSpec,
     inputs: Inputs,
     folder: Path | None,
     *,
-    resume: bool = False,
-    overwrite: bool = False,
-    watcher: Watcher | None = None,
+    resume: bool,
+    overwrite: bool,
+    watcher: Watcher,
 ) -> Assessment:
     """Assess what a specification names.
 
@@ -140,29 +147,14 @@ def run(
     KeyboardInterrupt
         On Ctrl-C so early that nothing is kept.
     """
-    watcher = watcher or silent()
     started = datetime.now(UTC)
     model = build_model(spec.model.name, spec.model.options)
     if spec.registry is not None:
         check_registry(model)
     design = design_of(spec.design, spec.population_size)
     plan = plan_of(spec.sampling)
-    workers = Workers(n_workers=spec.sampling.workers, n_threads=spec.sampling.threads)
-    if folder is None and (resume or overwrite):
-        raise SpecError("resume and overwrite need the folder of the run; name it with out.")
-    if folder is not None:
-        check_folder(folder, resume=resume, overwrite=overwrite)
-    watcher.stage("Reading")
-    microdata = open_data(spec.data, spec.keys, design, inputs.data)
-    table = microdata.tabulate()
-    handled = None
-    if spec.zeros is not None:
-        handled = without_conflicts(table, spec.zeros, spec.data)
-        table = handled.table
+    microdata, table, handled = read_table(spec, design, inputs.data, watcher)
     check_keys(model, [key.name for key in table.keys])
-    watcher.note(wording.understood(table))
-    for warning in table_warnings(table):
-        watcher.note(f"Warning: {warning}")
     classics = None
     if spec.classics is not None:
         watcher.stage("Computing the classic measures")
@@ -187,46 +179,49 @@ def run(
         if folder is not None and not (folder / results.MANIFEST).exists():
             first[0].write_result(folder)
 
-    with _kept(folder, resume=resume, overwrite=overwrite) as kept:
-        try:
-            fitted = fit(
-                model,
-                table,
-                seed=spec.sampling.seed,
-                plan=plan,
-                level=spec.report.level,
-                registry=registry,
-                checkpoint=kept.checkpoint,
-                execution=Execution(
-                    workers=workers,
-                    folder=None if kept.evidence is None else kept.evidence.folder,
-                    resume=resume,
-                    progress=watcher.progress,
-                    stage=watcher.stage,
-                    preliminary=preliminary,
-                ),
-            )
-        except KeyboardInterrupt:
-            if first:
-                return _assessment(first[0], inputs, None)
-            kept.unfinished()
-            raise
-        except SpecError:
-            if not resume:
-                # What cannot be decided is no unfinished run.
-                kept.clear(folder)
-            raise
-        try:
-            beside = Beside(registry=fitted.registry_risk(spec.report.level), classics=classics)
-            found = findings(fitted.estimate(spec.report.level), beside, "final")
-            if folder is not None:
-                watcher.stage("Writing")
-                found.write(folder)
-        except KeyboardInterrupt:
-            kept.unfinished()
-            raise
-        if folder is not None and found.result.converged:
-            kept.clear(None)
+    kept = _Kept(folder, resume=resume)
+    if overwrite:
+        # Else what is found now could not be continued beside the old chains.
+        kept.clear(None)
+    try:
+        fitted = fit(
+            model,
+            table,
+            seed=spec.sampling.seed,
+            plan=plan,
+            level=spec.report.level,
+            registry=registry,
+            checkpoint=kept.checkpoint,
+            execution=Execution(
+                workers=workers_of(spec.sampling),
+                folder=None if kept.evidence is None else kept.evidence.folder,
+                resume=resume,
+                progress=watcher.progress,
+                stage=watcher.stage,
+                preliminary=preliminary,
+            ),
+        )
+    except KeyboardInterrupt:
+        if first:
+            return _assessment(first[0], inputs, None)
+        kept.unfinished()
+        raise
+    except SpecError:
+        if not resume:
+            # What cannot be decided is no unfinished run.
+            kept.clear(folder)
+        raise
+    try:
+        beside = Beside(registry=fitted.registry_risk(spec.report.level), classics=classics)
+        found = findings(fitted.estimate(spec.report.level), beside, "final")
+        if folder is not None:
+            watcher.stage("Writing")
+            found.write(folder)
+    except KeyboardInterrupt:
+        kept.unfinished()
+        raise
+    if folder is not None and found.result.converged:
+        kept.clear(None)
     return _assessment(found, inputs, folder)
 
 
@@ -266,63 +261,6 @@ class _Kept:
             self.evidence.clear()
         if folder is not None and not (folder / results.MANIFEST).exists():
             (folder / results.RESULT).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _kept(folder: Path | None, *, resume: bool, overwrite: bool) -> Any:
-    """Make the folder of a run; it goes again if nothing was kept in it."""
-    kept = _Kept(folder, resume=resume)
-    made = folder is not None and make_folder(folder)
-    try:
-        if overwrite:
-            # Else what is found now could not be continued beside the old chains.
-            kept.clear(None)
-        yield kept
-    finally:
-        if made and folder is not None:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-
-
-def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
-    """Refuse a folder that holds another run, before any work is done.
-
-    Raises
-    ------
-    OutputError
-        With what to do.
-    """
-    if resume and overwrite:
-        raise SpecError("resume and overwrite exclude each other; give one of them.")
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder; name another with {option('out')}.")
-    unfinished = (folder / CHECKPOINT).exists() or (folder / EVIDENCE).exists()
-    found = [name for name in results.FILES if (folder / name).exists()]
-    if resume and found and not unfinished:
-        raise OutputError(
-            f"The run in {folder} is finished: there is nothing to resume. Read its "
-            f"{results.REPORT}, or repeat the run with {option('overwrite', True)}."
-        )
-    if resume or overwrite or not (found or unfinished):
-        return
-    what = "an unfinished run" if unfinished else f"a run ({', '.join(found)})"
-    remedy = f"Continue it with {option('resume', True)}, or replace" if unfinished else "Replace"
-    raise OutputError(
-        f"The folder {folder} already holds {what}. {remedy} it with {option('overwrite', True)}, "
-        f"or name another with {option('out')}. Nothing was written."
-    )
-
-
-def plan_of(sampling: SamplingSpec) -> Plan:
-    """Chains, thinning and limits that a specification names."""
-    limits = {} if sampling.max_sweeps is None else {"max_sweeps": sampling.max_sweeps}
-    return Plan(
-        n_chains=sampling.chains,
-        thin=sampling.thin,
-        stop=StopRule(
-            rhat=sampling.rhat, ess=sampling.ess, max_seconds=sampling.max_seconds, **limits
-        ),
-    )
 
 
 def _completed(spec: AssessmentSpec, plan: Plan) -> AssessmentSpec:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,28 +10,23 @@ from html import escape
 from pathlib import Path
 from typing import Any, Unpack
 
-from unikat.data.checks import table_warnings
 from unikat.data.frames import FILE, FrameKind
 from unikat.data.table import CellTable
-from unikat.errors import SpecError, option
-from unikat.files.folder import into_folder
-from unikat.files.writing import make_folder
-from unikat.inference.backends import Workers
+from unikat.errors import option
 from unikat.inference.identity import digest
-from unikat.jobs.assess import Unfinished, plan_of
-from unikat.jobs.inputs import design_of, tabulate, without_conflicts
-from unikat.jobs.progress import Watcher, silent, watching
+from unikat.jobs.inputs import design_of, read_table
+from unikat.jobs.job import Kind, Unfinished, check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.progress import Watcher
 from unikat.models.auto import Auto
 from unikat.models.base import check_keys
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary
 from unikat.report.folders import comparison as pages
-from unikat.report.text import assessment as wording
 from unikat.report.text.comparison import notes, short_table, terminal_table
 from unikat.report.text.summary import summarise_comparison
 from unikat.risk.estimate import known_exactly
 from unikat.spec.comparison import ComparisonSpec
-from unikat.spec.from_options import Inputs, documented, specify
+from unikat.spec.from_options import Inputs, documented
 from unikat.spec.options import CompareOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies import compare as comparing
@@ -41,6 +35,16 @@ from unikat.studies.compare import Candidate, ComparisonSettings, Store
 
 EVIDENCE = "evidence"
 """Beginning of the folders, inside that of the fits, of what each `auto` chooses by."""
+
+
+COMPARISON = Kind(
+    noun="comparison",
+    spec=ComparisonSpec,
+    options=CompareOptions,
+    results=pages.FILES,
+    work=(pages.FITS,),
+    extends=True,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -77,7 +81,7 @@ class Comparison:
             If the folder holds a comparison and `overwrite` is not set, or it cannot be written.
         """
         folder = Path(folder)
-        pages.check_folder(folder, overwrite=overwrite)
+        check_folder(COMPARISON, folder, overwrite=overwrite)
         pages.write(self.summary, folder, self.spec)
         return folder
 
@@ -144,21 +148,27 @@ def compare(
     KeyboardInterrupt
         On Ctrl-C; finished fits are kept in `out`.
     """
-    spec, inputs = specify(ComparisonSpec, CompareOptions, data, options)
-    with watching(progress) as watcher:
-        folder = None if out is None else Path(out).expanduser()
-        return run(spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher)
+    return start(
+        COMPARISON,
+        run,
+        data,
+        options,
+        out=out,
+        resume=resume,
+        overwrite=overwrite,
+        progress=progress,
+    )
 
 
-@into_folder(*pages.FILES, pages.FITS)
+@in_folder(COMPARISON)
 def run(
     spec: ComparisonSpec,
     inputs: Inputs,
     folder: Path | None,
     *,
-    resume: bool = False,
-    overwrite: bool = False,
-    watcher: Watcher | None = None,
+    resume: bool,
+    overwrite: bool,
+    watcher: Watcher,
 ) -> Comparison:
     """Compare the models of a specification.
 
@@ -190,69 +200,49 @@ def run(
     KeyboardInterrupt
         On Ctrl-C so early that nothing is kept.
     """
-    watcher = watcher or silent()
     started = datetime.now(UTC)
     named = compared_models(spec)
     design = design_of(spec.design, spec.population_size)
     settings = _settings(spec)
-    if folder is None and (resume or overwrite):
-        raise SpecError("resume and overwrite need the folder of the comparison; name it with out.")
-    if folder is not None:
-        pages.check_folder(folder, resume=resume, overwrite=overwrite)
-    watcher.stage("Reading")
-    table = tabulate(spec.data, spec.keys, design, inputs.data)
-    handled = None
-    if spec.zeros is not None:
-        handled = without_conflicts(table, spec.zeros, spec.data)
-        table = handled.table
-    watcher.note(wording.understood(table))
-    for warning in table_warnings(table):
-        watcher.note(f"Warning: {warning}")
-    made = folder is not None and make_folder(folder)
+    _, table, handled = read_table(spec, design, inputs.data, watcher)
     store = None if folder is None else Store(folder=folder / pages.FITS, resume=resume)
     if overwrite and store is not None:
         _clear(store)
-    workers = Workers(n_workers=spec.sampling.workers, n_threads=spec.sampling.threads)
+    workers = workers_of(spec.sampling)
     execution = Execution(
         workers=workers, resume=resume, progress=watcher.progress, stage=watcher.stage
     )
     try:
-        try:
-            chosen = [_resolved(one, table, spec, store, execution) for one in named]
-            comparison = comparing.compare(
-                [Candidate(label=one.label, model=one.model) for one in chosen],
-                table,
-                settings,
-                workers=workers,
-                store=store,
-                progress=watcher.progress,
-                stage=watcher.stage,
-            )
-            if comparison.interrupted:
-                raise KeyboardInterrupt
-        except KeyboardInterrupt:
-            if store is not None and store.folder.exists():
-                raise Unfinished(
-                    f"Interrupted. Finished fits are kept in {folder}; continue with "
-                    f"{option('resume', True)}."
-                ) from None
-            raise
-        record = Provenance.now(
-            seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
+        chosen = [_resolved(one, table, spec, store, execution) for one in named]
+        comparison = comparing.compare(
+            [Candidate(label=one.label, model=one.model) for one in chosen],
+            table,
+            settings,
+            workers=workers,
+            store=store,
+            progress=watcher.progress,
+            stage=watcher.stage,
         )
-        summary = summarise_comparison(comparison, named, table, spec, record, handled)
-        completed = _completed(spec, settings, comparison)
-        if folder is not None:
-            watcher.stage("Writing")
-            pages.write(summary, folder, completed)
-        return Comparison(
-            summary=summary, spec=completed, folder=folder, _kind=FrameKind.of(inputs.data)
-        )
-    finally:
-        if made and folder is not None:
-            # Succeeds only if nothing was kept in it.
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        if comparison.interrupted:
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if store is not None and store.folder.exists():
+            raise Unfinished(
+                f"Interrupted. Finished fits are kept in {folder}; continue with "
+                f"{option('resume', True)}."
+            ) from None
+        raise
+    record = Provenance.now(
+        seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
+    )
+    summary = summarise_comparison(comparison, named, table, spec, record, handled)
+    completed = _completed(spec, settings, comparison)
+    if folder is not None:
+        watcher.stage("Writing")
+        pages.write(summary, folder, completed)
+    return Comparison(
+        summary=summary, spec=completed, folder=folder, _kind=FrameKind.of(inputs.data)
+    )
 
 
 def _resolved(

@@ -21,14 +21,12 @@ from pyarrow import csv
 
 from unikat._typing import AnyArray, Int64
 from unikat.errors import OutputError
-from unikat.files.folder import into_folder
+from unikat.files.folder import owned
 from unikat.files.writing import replace_file
-from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
-from unikat.jobs.assess import EVIDENCE as EVIDENCE_FOLDER
-from unikat.jobs.assess import check_folder, run
+from unikat.jobs.assess import ASSESSMENT, run
+from unikat.jobs.job import check_folder
 from unikat.jobs.progress import Watcher, silent
 from unikat.report.facts.assessment import Result
-from unikat.report.folders.assessment import FILES
 from unikat.report.text.numbers import interval, number
 from unikat.risk.estimate import Summary
 from unikat.spec.assessment import AssessmentSpec
@@ -202,7 +200,6 @@ def truth(town: pa.Table, sample: pa.Table, keys: Sequence[str] = KEYS) -> Truth
     )
 
 
-@into_folder(SAMPLE, TRUTH, *FILES, CHECKPOINT, EVIDENCE_FOLDER)
 def run_demo(
     folder: Path, *, seed: int = 1, overwrite: bool = False, watcher: Watcher | None = None
 ) -> tuple[Result, Truth]:
@@ -230,30 +227,31 @@ def run_demo(
         On Ctrl-C before there is an answer.
     """
     watcher = watcher or silent()
-    check_folder(folder, overwrite=overwrite)
-    for name in (SAMPLE, TRUTH):
-        if (folder / name).exists() and not overwrite:
-            raise OutputError(
-                f"{folder / name} is already there; give --overwrite to replace it, or another "
-                "--out. Nothing was written."
-            )
-    watcher.stage("Simulating a town")
-    town = simulate_town(seed=seed)
-    sample = draw_sample(town, seed=seed)
-    known = truth(town, sample)
-    path = folder / SAMPLE
-    buffer = io.BytesIO()
-    csv.write_csv(sample, buffer)
-    replace_file(path, buffer.getvalue())
-    replace_file(folder / TRUTH, (json.dumps(asdict(known), indent=2) + "\n").encode())
-    options = {
-        "keys": list(KEYS),
-        "population_size": town.num_rows,
-        "set": {"candidates": list(CANDIDATES), "evidence_seconds": EVIDENCE},
-        "seed": seed,
-    }
-    spec, inputs = specify(AssessmentSpec, AssessOptions, path, options)
-    found = run(spec, inputs, folder, overwrite=overwrite, watcher=watcher)
+    with owned(folder, (SAMPLE, TRUTH, *ASSESSMENT.results, *ASSESSMENT.work)):
+        check_folder(ASSESSMENT, folder, overwrite=overwrite)
+        for name in (SAMPLE, TRUTH):
+            if (folder / name).exists() and not overwrite:
+                raise OutputError(
+                    f"{folder / name} is already there; give --overwrite to replace it, or another "
+                    "--out. Nothing was written."
+                )
+        watcher.stage("Simulating a town")
+        town = simulate_town(seed=seed)
+        sample = draw_sample(town, seed=seed)
+        known = truth(town, sample)
+        path = folder / SAMPLE
+        buffer = io.BytesIO()
+        csv.write_csv(sample, buffer)
+        replace_file(path, buffer.getvalue())
+        replace_file(folder / TRUTH, (json.dumps(asdict(known), indent=2) + "\n").encode())
+        options = {
+            "keys": list(KEYS),
+            "population_size": town.num_rows,
+            "set": {"candidates": list(CANDIDATES), "evidence_seconds": EVIDENCE},
+            "seed": seed,
+        }
+        spec, inputs = specify(AssessmentSpec, AssessOptions, path, options)
+        found = run(spec, inputs, folder, resume=False, overwrite=overwrite, watcher=watcher)
     return found.result, known
 
 

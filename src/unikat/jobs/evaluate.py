@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,20 +14,17 @@ import numpy as np
 from unikat._typing import Int64
 from unikat._version import __version__
 from unikat.data.frames import FILE, FrameKind
-from unikat.errors import DataError, SpecError
-from unikat.files.folder import into_folder
-from unikat.files.writing import make_folder
-from unikat.inference.backends import Workers
-from unikat.jobs.assess import plan_of
+from unikat.errors import DataError
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
-from unikat.jobs.progress import Watcher, silent, watching
+from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.progress import Watcher
 from unikat.models.named import models_by_label
 from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.folders import evaluation as pages
 from unikat.report.pages.evaluation import render
 from unikat.report.text.summary import summarise_evaluation
 from unikat.spec.evaluation import EvaluationSpec
-from unikat.spec.from_options import Inputs, documented, specify
+from unikat.spec.from_options import Inputs, documented
 from unikat.spec.options import EvaluateOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies import evaluate as studies
@@ -38,6 +34,15 @@ from unikat.studies.scores import FitScore
 from unikat.studies.store import FOLDER as TASKS
 from unikat.studies.store import FitStore
 from unikat.zeros.conflicts import Handled
+
+EVALUATION = Kind(
+    noun="evaluation",
+    spec=EvaluationSpec,
+    options=EvaluateOptions,
+    results=pages.FILES,
+    work=(TASKS,),
+    extends=True,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -76,7 +81,7 @@ class Evaluation:
             If the folder holds an evaluation and `overwrite` is not set, or it cannot be written.
         """
         folder = Path(folder)
-        pages.check_folder(folder, overwrite=overwrite)
+        check_folder(EVALUATION, folder, overwrite=overwrite)
         pages.write(self.summary, self._scores, self.spec, folder)
         return folder
 
@@ -154,21 +159,27 @@ def evaluate(
     >>> found.table["n_drawn"].tolist()
     [4, 4]
     """
-    spec, inputs = specify(EvaluationSpec, EvaluateOptions, data, options)
-    with watching(progress) as watcher:
-        folder = None if out is None else Path(out).expanduser()
-        return run(spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher)
+    return start(
+        EVALUATION,
+        run,
+        data,
+        options,
+        out=out,
+        resume=resume,
+        overwrite=overwrite,
+        progress=progress,
+    )
 
 
-@into_folder(*pages.FILES, TASKS)
+@in_folder(EVALUATION)
 def run(
     spec: EvaluationSpec,
     inputs: Inputs,
     folder: Path | None,
     *,
-    resume: bool = False,
-    overwrite: bool = False,
-    watcher: Watcher | None = None,
+    resume: bool,
+    overwrite: bool,
+    watcher: Watcher,
 ) -> Evaluation:
     """Evaluate models on samples from the data of a specification.
 
@@ -195,13 +206,8 @@ def run(
         If the folder holds a study and neither `resume` nor `overwrite` is set, or holds another
         study than the one to resume, or cannot be written to.
     """
-    watcher = watcher or silent()
     started = datetime.now(UTC)
     models, plan = models_by_label(spec.models), plan_of(spec.sampling)
-    if folder is None and (resume or overwrite):
-        raise SpecError("resume and overwrite need the folder of the study; name it with out.")
-    if folder is not None:
-        pages.check_folder(folder, resume=resume, overwrite=overwrite)
     watcher.stage("Reading")
     population, handled = read_population(spec, inputs.data)
     study = Study(
@@ -219,7 +225,6 @@ def run(
         f"Population: {population.n_units:,} units; samples of "
         f"{', '.join(f'{n:,}' for n in study.sizes)}, {study.repeats:,} of each size"
     )
-    made = folder is not None and make_folder(folder)
     store = None if folder is None else FitStore(folder, _identity(study, population))
     try:
         if store is not None:
@@ -229,7 +234,7 @@ def run(
             population,
             models,
             study,
-            workers=Workers(n_workers=spec.sampling.workers, n_threads=spec.sampling.threads),
+            workers=workers_of(spec.sampling),
             store=store,
             progress=watcher.progress,
         )
@@ -251,10 +256,6 @@ def run(
     finally:
         if store is not None:
             store.discard_if_empty()
-        if made and folder is not None:
-            # Succeeds only if nothing was kept in it.
-            with contextlib.suppress(OSError):
-                folder.rmdir()
 
 
 def read_population(spec: EvaluationSpec, source: Any = None) -> tuple[Population, Handled | None]:

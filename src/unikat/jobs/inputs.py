@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from unikat.data import CellTable, Design, Key, read
+from unikat.data.checks import table_warnings
 from unikat.data.design import LARGEST_POPULATION
 from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError
 from unikat.interrupts import interruptible
+from unikat.jobs.progress import Watcher
+from unikat.report.text.assessment import understood
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.tables import DataSpec, DesignSpec, ZerosSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
@@ -41,6 +45,35 @@ def tabulate(data: DataSpec, keys: Sequence[str], design: Design, source: Any = 
         If no file is named, or it cannot be read as asked.
     """
     return open_data(data, keys, design, source).tabulate()
+
+
+def read_table(
+    spec: AssessmentSpec | ComparisonSpec, design: Design, source: Any, watcher: Watcher
+) -> tuple[Microdata, CellTable, Handled | None]:
+    """Read and tabulate the data of a specification, and tell the watcher what was found in them.
+
+    Returns
+    -------
+    tuple
+        The rows; the table, without the records that the specification leaves out; and what was
+        done with records that break a rule, if there are rules.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the data cannot be read as asked, or a record breaks a rule and that stops the run.
+    """
+    watcher.stage("Reading")
+    microdata = open_data(spec.data, spec.keys, design, source)
+    table = microdata.tabulate()
+    handled = None
+    if spec.zeros is not None:
+        handled = without_conflicts(table, spec.zeros, spec.data)
+        table = handled.table
+    watcher.note(understood(table))
+    for warning in table_warnings(table):
+        watcher.note(f"Warning: {warning}")
+    return microdata, table, handled
 
 
 def open_data(data: DataSpec, keys: Sequence[str], design: Design, source: Any = None) -> Microdata:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from unikat._typing import Int32, Int64
 from unikat.data import CellTable, Key
 from unikat.errors import OutputError, SpecError
-from unikat.files.folder import inputs_of, keep_inputs, locked_file
+from unikat.files.folder import keep_inputs, locked_file
 from unikat.files.toml import toml_literal
 from unikat.files.writing import replace_file
 from unikat.interrupts import interruptible
@@ -193,7 +193,7 @@ def write_disjoint(spec: AssessmentSpec, path: Path, *, overwrite: bool = False)
     """
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise SpecError(f"{path.name} must end in .csv or .parquet, the two forms it can have.")
-    check_file(path, overwrite=overwrite, inputs=inputs_of(spec))
+    check_file(path, overwrite=overwrite, inputs=spec.input_files())
     _, zeros = read_rules(spec)
     pieces = disjoint(zeros.conditions, zeros.offsets)
     as_csv = path.suffix.lower() == ".csv"

@@ -53,6 +53,11 @@ class AssessmentSpec(Spec):
     def _listed(cls, keys: object) -> object:
         return split_keys(keys) if isinstance(keys, str) else keys
 
+    def input_files(self) -> list[Path]:
+        """Files that the run reads."""
+        registry = None if self.registry is None else self.registry.path
+        return [*super().input_files(), *([] if registry is None else [registry])]
+
     def _located(self, base: Path) -> dict[str, object]:
         if self.registry is None or self.registry.path is None:
             return {}

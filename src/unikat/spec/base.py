@@ -62,6 +62,11 @@ class Spec(Table):
         data = spec.data.model_copy(update=paths)
         return spec.model_copy(update={"data": data, "zeros": zeros, **spec._located(base)})
 
+    def input_files(self) -> list[Path]:
+        """Files that the run reads."""
+        found = [self.data.path, self.data.codebook, *(self.zeros.tables if self.zeros else ())]
+        return [Path(path) for path in found if isinstance(path, (str, os.PathLike))]
+
     def _located(self, base: Path) -> dict[str, object]:
         """Tables with paths of their own, relative ones counting from a folder."""
         return {}

@@ -23,7 +23,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unikat.errors import OutputError, SpecError
 from unikat.files.json import json_text
 from unikat.files.writing import all_or_nothing, write_bytes, write_text
 from unikat.report.facts.comparison import (
@@ -45,28 +44,6 @@ PAGE, SPEC, FITS = "comparison.html", "comparison.toml", "fits"
 FILES = (COMPARISON, SPEC, PAGE, SUMMARY)
 """In the order in which they are moved into place."""
 _TABLE_SCHEMA = "unikat.comparison-table/1"
-
-
-def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
-    """Refuse a folder that holds another comparison, before any work is done.
-
-    Raises
-    ------
-    SpecError, OutputError
-        With what to do.
-    """
-    if resume and overwrite:
-        raise SpecError("--resume and --overwrite exclude each other; give one of them.")
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
-    found = [name for name in FILES if (folder / name).exists()]
-    if resume or overwrite or not (found or (folder / FITS).exists()):
-        return
-    what = f"a comparison ({', '.join(found)})" if found else "an unfinished comparison"
-    raise OutputError(
-        f"The folder {folder} already holds {what}. Give --resume to go on with it or to add "
-        "models, --overwrite to replace it, or another --out. Nothing was written."
-    )
 
 
 def write(summary: ComparisonSummary, folder: Path, spec: ComparisonSpec) -> None:

@@ -18,14 +18,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unikat.errors import OutputError, SpecError
 from unikat.files.json import json_text
 from unikat.files.writing import all_or_nothing, create, finish, write_text
 from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.pages.evaluation import render
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.studies.scores import FitScore
-from unikat.studies.store import FOLDER as TASKS
 
 TABLE, SUMMARY = "evaluation.parquet", "summary.json"
 PAGE, SPEC = "evaluation.html", "evaluation.toml"
@@ -56,34 +54,6 @@ def write(
         write_text(scratch / SPEC, spec.to_toml(folder, note))
         write_text(scratch / PAGE, render(summary, scores))
         write_text(scratch / SUMMARY, json_text(asdict(summary)))
-
-
-def check_folder(folder: Path, *, resume: bool = False, overwrite: bool = False) -> None:
-    """Refuse a folder that holds another study, before any work is done.
-
-    Raises
-    ------
-    OutputError
-        With what to do.
-    """
-    if resume and overwrite:
-        raise SpecError("--resume and --overwrite exclude each other; give one of them.")
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
-    found = [name for name in FILES if (folder / name).exists()]
-    unfinished = (folder / TASKS).exists()
-    if resume and found and not unfinished:
-        raise OutputError(
-            f"The fits of the study in {folder} are gone (its folder {TASKS}), so it cannot be "
-            "resumed; repeat it with --overwrite."
-        )
-    if resume or overwrite or not (found or unfinished):
-        return
-    what = f"an evaluation ({', '.join(found)})" if found else "an unfinished evaluation"
-    raise OutputError(
-        f"The folder {folder} already holds {what}. Give --resume to go on with it, --overwrite "
-        "to replace it, or another --out. Nothing was written."
-    )
 
 
 def table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:

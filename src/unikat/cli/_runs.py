@@ -1,0 +1,94 @@
+"""What the commands that make a run share: where the results go, and what is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from unikat.cli._options import given, options, stem
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def run_options(
+    kind: Any, specification: str, *, folder: str, resume: str, replace: str, summary: str
+) -> Callable[[Command], Command]:
+    """Give a command the options of a kind of run.
+
+    Parameters
+    ----------
+    kind
+        The `TypedDict` that defines what is asked of the run.
+    specification
+        Full name of the specification's class, which has the defaults.
+    folder, resume, replace, summary
+        Words of the help: the default folder; what is continued, and replaced; the file of
+        numbers.
+    """
+    place = f"Folder of the results.  [default: {folder}]"
+    final = (
+        click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help=place),
+        click.option("--resume", is_flag=True, help=resume),
+        click.option("--overwrite", is_flag=True, help=f"Replace the {replace} in DIR."),
+        click.option(
+            "--allow-unconverged", is_flag=True, help="Exit code 0 also if not converged."
+        ),
+        click.option(
+            "--json", "as_json", is_flag=True, help=f"Print {summary} instead of a table."
+        ),
+        click.option("--quiet", is_flag=True, help="Print errors alone."),
+    )
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(final):
+            command = option(command)
+        return options(kind, specification)(command)
+
+    return decorate
+
+
+def perform(
+    kind: Any, run: Callable[..., Any], source: Path, values: dict[str, Any], name: tuple[str, str]
+) -> tuple[Any, Path]:
+    """Make the run that a command line asks for.
+
+    Parameters
+    ----------
+    kind
+        The kind of run, a `unikat.jobs.job.Kind`.
+    run
+        Its function.
+    source
+        The file of data, or the specification.
+    values
+        What the command was given.
+    name
+        Beginning of the folder's name where the data have no file, and its end.
+
+    Returns
+    -------
+    tuple
+        The answer, None if there is none after Ctrl-C; and the folder of the run.
+    """
+    from unikat.jobs.job import Unfinished
+    from unikat.jobs.progress import watching
+    from unikat.spec.from_options import specify
+
+    spec, inputs = specify(kind.spec, kind.options, source, given(kind.options, values), shell=True)
+    folder = values["out"] or Path(f"{stem(spec.data.path, source, name[0])}-{name[1]}")
+    try:
+        with watching(not values["quiet"]) as watcher:
+            found = run(
+                spec,
+                inputs,
+                folder,
+                resume=values["resume"],
+                overwrite=values["overwrite"],
+                watcher=watcher,
+            )
+    except Unfinished:
+        return None, folder
+    return found, folder

@@ -1,0 +1,165 @@
+"""What all kinds of runs share: the call, the folder they work in, and what they leave there.
+
+A kind of run is a specification, a definition of its options, and a function
+``run(spec, inputs, folder, *, resume, overwrite, watcher)`` that :func:`in_folder` decorates.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from unikat.errors import OutputError, SpecError, option
+from unikat.files.folder import owned
+from unikat.files.writing import make_folder
+from unikat.inference.backends import Workers
+from unikat.inference.chains import Plan, StopRule
+from unikat.jobs.progress import silent, watching
+from unikat.spec.base import Spec
+from unikat.spec.from_options import specify
+from unikat.spec.tables import SamplingSpec
+
+Run = TypeVar("Run", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
+
+
+class Unfinished(KeyboardInterrupt):
+    """Ctrl-C before there was an answer; what was done is kept in the folder of the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of run."""
+
+    noun: str
+    """What messages call it: `assessment`."""
+    spec: type[Spec]
+    options: type[Any]
+    """The `TypedDict` that defines its options."""
+    results: tuple[str, ...]
+    """Files of complete results."""
+    work: tuple[str, ...]
+    """Files and folders of an unfinished run, from which `resume` continues."""
+    extends: bool
+    """The work stays when the run is complete, so that more can be added to it."""
+
+
+def start(
+    kind: Kind,
+    run: Callable[..., Answer],
+    data: Any,
+    options: Mapping[str, Any],
+    *,
+    out: str | os.PathLike[str] | None,
+    resume: bool,
+    overwrite: bool,
+    progress: bool | None,
+) -> Answer:
+    """Run what Python asks for: options as keywords, progress where it can be shown."""
+    spec, inputs = specify(kind.spec, kind.options, data, options)
+    folder = None if out is None else Path(out).expanduser()
+    with watching(progress) as watcher:
+        return run(spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher)
+
+
+def in_folder(kind: Kind) -> Callable[[Run], Run]:
+    """Let a run have its folder to itself, after proving that it may and can write there.
+
+    The decorated function raises before it begins: SpecError if `resume` and `overwrite` contradict
+    each other or lack a folder; OutputError if another run writes there, if the folder holds
+    results that are neither to be resumed nor replaced, if a file there is not one of unikat's or
+    is an input of the run, or if the folder cannot be written to.
+    """
+    names = (*kind.results, *kind.work)
+
+    def decorate(run: Run) -> Run:
+        @functools.wraps(run)
+        def alone(
+            spec: Spec,
+            inputs: Any,
+            folder: Path | None,
+            *,
+            resume: bool = False,
+            overwrite: bool = False,
+            watcher: Any = None,
+        ) -> Any:
+            watcher = watcher or silent()
+            if folder is None:
+                if resume or overwrite:
+                    raise SpecError(
+                        f"resume and overwrite need the folder of the {kind.noun}; name it with "
+                        "out."
+                    )
+                return run(spec, inputs, None, resume=False, overwrite=False, watcher=watcher)
+            with owned(folder, names, spec.input_files()):
+                check_folder(kind, folder, resume=resume, overwrite=overwrite)
+                make_folder(folder)
+                return run(
+                    spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher
+                )
+
+        return alone  # type: ignore[return-value]  # with the same parameters
+
+    return decorate
+
+
+def check_folder(
+    kind: Kind, folder: Path, *, resume: bool = False, overwrite: bool = False
+) -> None:
+    """Refuse a folder that holds another run of the same kind, before any work is done.
+
+    Raises
+    ------
+    SpecError, OutputError
+        With what to do.
+    """
+    replace, continue_ = option("overwrite", True), option("resume", True)
+    if resume and overwrite:
+        raise SpecError(f"{continue_} and {replace} exclude each other; give one of them.")
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder; name another with {option('out')}.")
+    found = [name for name in kind.results if (folder / name).exists()]
+    unfinished = any((folder / name).exists() for name in kind.work)
+    if resume and found and not unfinished:
+        why = (
+            f"The fits of the {kind.noun} in {folder} are gone (its folder {kind.work[0]}), so it "
+            "cannot be resumed"
+            if kind.extends
+            else f"The {kind.noun} in {folder} is finished: there is nothing to resume"
+        )
+        raise OutputError(f"{why}. Repeat it with {replace}.")
+    if resume or overwrite or not (found or unfinished):
+        return
+    complete = found and (kind.extends or not unfinished)
+    what = f"an {kind.noun} ({', '.join(found)})" if complete else f"an unfinished {kind.noun}"
+    what = what.replace("an comparison", "a comparison")
+    remedy = (
+        f"Replace it with {replace}"
+        if complete and not kind.extends
+        else f"Continue it with {continue_}, or replace it with {replace}"
+    )
+    raise OutputError(
+        f"The folder {folder} already holds {what}. {remedy}, or name another with "
+        f"{option('out')}. Nothing was written."
+    )
+
+
+def plan_of(sampling: SamplingSpec) -> Plan:
+    """Chains, thinning and limits that a specification names."""
+    limits = {} if sampling.max_sweeps is None else {"max_sweeps": sampling.max_sweeps}
+    return Plan(
+        n_chains=sampling.chains,
+        thin=sampling.thin,
+        stop=StopRule(
+            rhat=sampling.rhat, ess=sampling.ess, max_seconds=sampling.max_seconds, **limits
+        ),
+    )
+
+
+def workers_of(sampling: SamplingSpec) -> Workers:
+    """Processes and threads that a specification names."""
+    return Workers(n_workers=sampling.workers, n_threads=sampling.threads)
