@@ -2,10 +2,12 @@
 # Either needs only Python 3.11 or newer, pip and make: it first prepares .venv in this folder.
 #
 #   make test ARGS="-k cells"         pass arguments on
+#   make check BASE=main              lint, types, and the tests of what differs from main
 #   make env PYTHON=python3.12        choose the Python of a new .venv
 
 PYTHON ?=
 ARGS ?=
+export BASE ?= HEAD
 JOBS ?= auto --maxprocesses=4
 
 BIN := .venv/bin
@@ -14,12 +16,13 @@ PLACE := $(shell pwd | cksum | cut -d ' ' -f 1)
 CORE := .venv/.core-$(PLACE)
 DEV := .venv/.dev-$(PLACE)
 
-.PHONY: help demo test lint format types docs env clean
+.PHONY: help demo test check lint format types docs env clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo   assess a sample from a simulated town whose truth is known"
 	@echo "make test   run every test"
+	@echo "make check  lint, types, and the tests of what changed since the last commit"
 	@echo "make lint | format | types | docs   the other checks"
 	@echo "make env    prepare .venv for development;  make clean   remove it"
 
@@ -29,6 +32,9 @@ demo: $(if $(wildcard $(DEV)),$(DEV),$(CORE))
 
 test: $(DEV)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+check: lint types
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist load $$($(BIN)/python tests/changed.py) $(ARGS)
 
 lint: $(DEV)
 	@$(BIN)/python -m ruff check .
