@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from statistics import NormalDist
 
 import numpy as np
 
@@ -277,32 +276,6 @@ def summarise_fits(scores: Sequence[FitScore]) -> tuple[ModelScore, ...]:
     return tuple(pooled)
 
 
-def wilson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson interval of a share.
-
-    Parameters
-    ----------
-    successes, trials
-        Counts; trials at least 1.
-    level
-        Probability of the interval.
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in wilson(10, 10)]
-    [0.722, 1.0]
-    """
-    z = NormalDist().inv_cdf((1.0 + level) / 2.0)
-    share = successes / trials
-    scale = 1.0 + z * z / trials
-    middle = (share + z * z / (2 * trials)) / scale
-    half = z * math.sqrt(share * (1.0 - share) / trials + z * z / (4 * trials * trials)) / scale
-    # At the ends the formula is exact but for rounding.
-    lower = 0.0 if successes == 0 else max(middle - half, 0.0)
-    upper = 1.0 if successes == trials else min(middle + half, 1.0)
-    return lower, upper
-
-
 def holds(summary: Summary, truth: float) -> bool:
     """Return whether an interval holds the truth; a sum of fractions has rounding errors."""
     slack = 1e-9 * max(1.0, abs(truth))
@@ -336,7 +309,10 @@ def _measure(pairs: Sequence[tuple[Summary, float]]) -> MeasureScore:
     estimate = np.array([summary.mean for summary, _ in pairs])
     error = estimate - truth
     covered = sum(holds(summary, true) for summary, true in pairs)
-    lower, upper = wilson(covered, len(pairs))
+    # Loaded here: it takes as long as all else that an evaluation loads.
+    from scipy.stats import binomtest
+
+    lower, upper = binomtest(covered, len(pairs)).proportion_ci(method="wilson")
     level = float(truth.mean())
     bias, rmse = float(error.mean()), float(np.sqrt((error**2).mean()))
     return MeasureScore(
