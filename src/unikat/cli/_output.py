@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,7 @@ def show(result: Result, folder: Path) -> None:
     from unikat.report.text import assessment as wording
     from unikat.report.text import classics, track_record
     from unikat.report.text import selection as choice
+    from unikat.report.text.columns import columns
 
     lines = ["", *_wrapped(wording.answer(result))]
     if not result.known_exactly:
@@ -97,13 +98,7 @@ def show(result: Result, folder: Path) -> None:
     if track_record.of_result(result).doubted:
         # Its interval is in the report, with what is known of it.
         rows = [(*row[:2], *row[3:]) for row in rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines.append("")
-    lines += [
-        f"{row[0]:<{widths[0]}}  "
-        + "  ".join(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]
+    lines += ["", *columns(rows)]
     lines.append("")
     state = "" if result.converged else f"{wording.state(result).upper()} "
     lines += _wrapped(" ".join((state + wording.verdict(result), wording.chain_means(result))))
@@ -167,6 +162,7 @@ def undecided(folder: Path, *, remedy: str = "give the same command with --resum
 def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool = False) -> None:
     """Print how each model did, or `summary.json`."""
     from unikat.report.folders.evaluation import PAGE, SUMMARY
+    from unikat.report.text.columns import columns
     from unikat.report.text.evaluation import HEAD, rows
     from unikat.report.text.zeros import terminal_sentence
 
@@ -176,7 +172,7 @@ def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool =
     lines = []
     titles = ("τ1  unique in sample and population", "τ2  correct matches by an intruder")
     for measure, title in zip(("tau1", "tau2"), titles, strict=True):
-        lines += ["", title, *_aligned([HEAD, *rows(summary.results, measure)])]
+        lines += ["", title, *columns([HEAD, *rows(summary.results, measure)], left=(1,))]
     lines.append("")
     lines += _wrapped(terminal_sentence(summary.zeros))
     for warning in summary.warnings:
@@ -214,18 +210,6 @@ def evaluated(summary: EvaluationSummary, folder: Path, *, allow_unconverged: bo
 
 
 _MOST_FAILURES = 5
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns under each other: the second to the left, the others to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            f"{cell:<{width}}" if i == 1 else f"{cell:>{width}}"
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _cells(summary: object) -> tuple[str, str, str]:

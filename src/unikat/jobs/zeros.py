@@ -21,6 +21,7 @@ from unikat.files.toml import toml_literal
 from unikat.files.writing import replace_file
 from unikat.interrupts import interruptible
 from unikat.jobs.inputs import UNKNOWN, make_zeros, tabulate
+from unikat.report.text.columns import columns
 from unikat.report.text.numbers import counted, number, percent
 from unikat.spec.assessment import AssessmentSpec
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
@@ -108,17 +109,7 @@ def check_lines(checked: Checked) -> list[str]:
     rows.append(
         ("all together", percent(zeros.n_impossible / zeros.n_cells), *_counted(broken, n), "")
     )
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    lines = [
-        "  ".join(
-            [
-                f"{row[0]:<{widths[0]}}",
-                *(f"{cell:>{width}}" for cell, width in zip(row[1:4], widths[1:], strict=True)),
-                row[4],
-            ]
-        ).rstrip()
-        for row in rows
-    ]
+    lines = columns(rows, left=(0, 4))
     said = (
         f"{zeros.n_impossible:,} of {zeros.n_cells:,} combinations "
         f"{'is' if zeros.n_impossible == 1 else 'are'} impossible "
@@ -248,12 +239,7 @@ def suggestion_lines(
         return ["No combination is missing beyond chance.", *skipped]
     rows = [("expected", "seen", "chance below", "rule")]
     rows += [(number(one.expected), "0", _chance(one.bound), one.rule) for one in found]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = [
-        "  ".join(f"{cell:>{width}}" for cell, width in zip(row[:3], widths, strict=True))
-        + f"  {row[3]}"
-        for row in rows
-    ]
+    lines = columns(rows, left=(3,))
     said = (
         f"None of the {table.n_records:,} records has these combinations. What is rare, or was "
         "left out when the sample was drawn, is not impossible: judge each."
