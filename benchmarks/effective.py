@@ -16,6 +16,8 @@ import time
 
 from common import cell_table, machine, print_table
 
+from unikat.inference.progress import Watcher
+
 FILES = ["ny2000_clean_10000", "hdp_synthetic_10000"]
 
 
@@ -45,7 +47,9 @@ def measure(
         seed=seed,
         plan=Plan(n_chains=chains, thin=thin, stop=never),
         execution=Execution(
-            progress=lambda event: clock.setdefault(event.sweeps, time.perf_counter() - started)
+            watcher=Watcher(
+                progress=lambda at: clock.setdefault(at.sweeps, time.perf_counter() - started)
+            )
         ),
     ).draws
     total = time.perf_counter() - started

@@ -18,9 +18,9 @@ import pytest
 from report.browser import assert_sound, layout
 from report.test_html import Page
 from unikat.errors import DataError, OutputError, SpecError, UnikatError
+from unikat.inference.progress import Watcher
 from unikat.jobs import evaluate as jobs
 from unikat.jobs.evaluate import read_population
-from unikat.jobs.progress import silent
 from unikat.models.base import Stream
 from unikat.models.loglinear.conditional import LogLinear
 from unikat.report.facts.evaluation import SCHEMA
@@ -58,7 +58,7 @@ def people(path: Path, n: int = 300, *, missing: bool = False) -> Path:
 
 def run(asked: Any, folder: Path, *, progress: Any = None, **how: Any) -> Any:
     """Evaluate, and return what `summary.json` holds."""
-    watcher = silent() if progress is None else replace(silent(), progress=progress)
+    watcher = Watcher(progress=progress)
     return jobs.run(asked, Inputs(), folder, watcher=watcher, **how).summary
 
 

@@ -16,6 +16,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.progress import Watcher
 from unikat.models import auto as options_module
 from unikat.models.auto import Auto
 from unikat.models.calibrated import SHIFTS, Calibrated
@@ -284,8 +285,8 @@ def test_what_is_done_is_told():
         estimates.append(estimate)
 
     chosen(
-        auto("refusing", WRONG, RIGHT), stage=stages.append, preliminary=preliminary,
-        progress=events.append,
+        auto("refusing", WRONG, RIGHT), preliminary=preliminary,
+        watcher=Watcher(progress=events.append, stage=stages.append),
     )  # fmt: skip
     # Of the first candidate that can be fitted, before its held-out records are predicted.
     (first,) = estimates

@@ -11,6 +11,7 @@ from studies.test_designs import people
 from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.progress import Watcher
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures
 from unikat.studies.designs import Population, chain_seed, draw_units
@@ -104,7 +105,9 @@ def test_neither_workers_nor_other_models_nor_more_repeats_move_a_number():
 def test_a_failure_is_recorded_and_the_rest_goes_on():
     models = {"toy": Toy(), "refusing": Refusing()}
     events: list[Any] = []
-    found = evaluate(people(60), models, study(repeats=1), workers=HERE, progress=events.append)
+    found = evaluate(
+        people(60), models, study(repeats=1), workers=HERE, watcher=Watcher(progress=events.append)
+    )
     errors = {(score.model, score.n): score.error for score in found.scores}
     assert errors[("toy", 12)] is errors[("toy", 20)] is None
     assert errors[("refusing", 12)] == "This model needs other records."
@@ -137,7 +140,7 @@ def test_ctrl_c_keeps_what_is_done():
             raise KeyboardInterrupt
 
     found = evaluate(population, {"toy": Toy()}, study(), workers=HERE, store=store,
-                     progress=stop_after_two)  # fmt: skip
+                     watcher=Watcher(progress=stop_after_two))  # fmt: skip
     assert not found.complete
     assert len(found.scores) == len(store.kept) == 2
     rest = evaluate(population, {"toy": Toy()}, study(), workers=HERE, store=store)
@@ -148,7 +151,13 @@ def test_ctrl_c_keeps_what_is_done():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        evaluate(population, {"toy": Toy()}, study(), workers=HERE, progress=stop_at_once)
+        evaluate(
+            population,
+            {"toy": Toy()},
+            study(),
+            workers=HERE,
+            watcher=Watcher(progress=stop_at_once),
+        )
 
 
 def test_an_interrupt_within_a_fit_is_no_result(monkeypatch):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,29 @@ class Progress(Protocol):
     def __call__(self, event: ProgressEvent, /) -> None:
         """Receive one event."""
         ...
+
+
+def _ignore(_: Any) -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watcher:
+    """The callbacks of a run, all called on the thread that runs it."""
+
+    progress: Callable[[Any], None] | None = None
+    """Where the current fit (ProgressEvent) or study (StudyProgress) stands."""
+    stage: Callable[[str], None] = _ignore
+    """What is done now, in words."""
+    note: Callable[[str], None] = _ignore
+    """What was found on the way, which stays in sight."""
+
+    def within(self, part: str) -> Watcher:
+        """Return a watcher of a part of the run, whose stages begin with the name of the part."""
+        return replace(self, stage=lambda words: self.stage(f"{part}: {words}"))
+
+
+SILENT = Watcher()
 
 
 @dataclass(frozen=True, kw_only=True)

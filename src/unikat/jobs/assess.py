@@ -12,10 +12,10 @@ from unikat.errors import SpecError, option
 from unikat.inference.chains import Plan
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.inputs import design_of, read_registry, read_table
 from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
-from unikat.jobs.progress import Watcher
 from unikat.models.base import check_keys
 from unikat.models.named import build_model
 from unikat.report.facts.assessment import Stage
@@ -196,8 +196,7 @@ def run(
                 workers=workers_of(spec.sampling),
                 folder=None if kept.evidence is None else kept.evidence.folder,
                 resume=resume,
-                progress=watcher.progress,
-                stage=watcher.stage,
+                watcher=watcher,
                 preliminary=preliminary,
             ),
         )

@@ -14,9 +14,9 @@ from unikat.data.frames import FILE, FrameKind
 from unikat.data.table import CellTable
 from unikat.errors import option
 from unikat.inference.identity import digest
+from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import design_of, read_table
 from unikat.jobs.job import Kind, Unfinished, check_folder, in_folder, plan_of, start, workers_of
-from unikat.jobs.progress import Watcher
 from unikat.models.auto import Auto
 from unikat.models.base import check_keys
 from unikat.models.named import Named, compared_models
@@ -209,9 +209,7 @@ def run(
     if overwrite and store is not None:
         _clear(store)
     workers = workers_of(spec.sampling)
-    execution = Execution(
-        workers=workers, resume=resume, progress=watcher.progress, stage=watcher.stage
-    )
+    execution = Execution(workers=workers, resume=resume, watcher=watcher)
     try:
         chosen = [_resolved(one, table, spec, store, execution) for one in named]
         comparison = comparing.compare(
@@ -220,8 +218,7 @@ def run(
             settings,
             workers=workers,
             store=store,
-            progress=watcher.progress,
-            stage=watcher.stage,
+            watcher=watcher,
         )
         if comparison.interrupted:
             raise KeyboardInterrupt
@@ -252,11 +249,10 @@ def _resolved(
     if not isinstance(one.model, Auto) or known_exactly(table):
         return one
     check_keys(one.model, [key.name for key in table.keys])
-    stage = execution.stage
     execution = replace(
         execution,
         folder=None if store is None else store.folder / f"{EVIDENCE}-{digest(one.model)}",
-        stage=None if stage is None else lambda text: stage(f"{one.label}: {text}"),
+        watcher=execution.watcher.within(one.label),
     )
     model = decided(
         one.model, table, seed=spec.sampling.seed, level=spec.level, execution=execution

@@ -23,9 +23,9 @@ from unikat._typing import AnyArray, Int64
 from unikat.errors import OutputError
 from unikat.files.folder import owned
 from unikat.files.writing import replace_file
+from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.assess import ASSESSMENT, run
 from unikat.jobs.job import check_folder
-from unikat.jobs.progress import Watcher, silent
 from unikat.report.facts.assessment import Result
 from unikat.report.text.numbers import interval, number
 from unikat.risk.estimate import Summary
@@ -226,7 +226,7 @@ def run_demo(
     Unfinished
         On Ctrl-C before there is an answer.
     """
-    watcher = watcher or silent()
+    watcher = watcher or SILENT
     with owned(folder, (SAMPLE, TRUTH, *ASSESSMENT.results, *ASSESSMENT.work)):
         check_folder(ASSESSMENT, folder, overwrite=overwrite)
         for name in (SAMPLE, TRUTH):

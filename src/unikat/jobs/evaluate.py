@@ -15,9 +15,9 @@ from unikat._typing import Int64
 from unikat._version import __version__
 from unikat.data.frames import FILE, FrameKind
 from unikat.errors import DataError
+from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
-from unikat.jobs.progress import Watcher
 from unikat.models.named import models_by_label
 from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.folders import evaluation as pages
@@ -236,7 +236,7 @@ def run(
             study,
             workers=workers_of(spec.sampling),
             store=store,
-            progress=watcher.progress,
+            watcher=watcher,
         )
         record = Provenance.now(
             seed=study.seed, data_fingerprint=population.fingerprint, started=started

@@ -11,8 +11,8 @@ from unikat.data.design import LARGEST_POPULATION
 from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError
+from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
-from unikat.jobs.progress import Watcher
 from unikat.report.text.assessment import understood
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import AssessmentSpec

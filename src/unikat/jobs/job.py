@@ -18,7 +18,8 @@ from unikat.files.folder import owned
 from unikat.files.writing import make_folder
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
-from unikat.jobs.progress import silent, watching
+from unikat.inference.progress import SILENT
+from unikat.jobs.progress import watching
 from unikat.spec.base import Spec
 from unikat.spec.from_options import specify
 from unikat.spec.tables import SamplingSpec
@@ -87,7 +88,7 @@ def in_folder(kind: Kind) -> Callable[[Run], Run]:
             overwrite: bool = False,
             watcher: Any = None,
         ) -> Any:
-            watcher = watcher or silent()
+            watcher = watcher or SILENT
             if folder is None:
                 if resume or overwrite:
                     raise SpecError(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from html import escape
-from typing import Any
 
 from unikat.errors import visible
-from unikat.inference.progress import ProgressEvent
+from unikat.inference.progress import SILENT, ProgressEvent, Watcher
 from unikat.studies.evaluate import StudyProgress
 
 PLAIN_EVERY = 20.0
@@ -20,18 +18,6 @@ QUIET_SECONDS = 2.0
 """A log has no lines of a run that is shorter."""
 NOTEBOOK_EVERY = 0.5
 """Seconds between two updates of a notebook."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Watcher:
-    """The callbacks of a run."""
-
-    progress: Callable[[ProgressEvent | StudyProgress], None]
-    """Where the current fit or study stands."""
-    stage: Callable[[str], None]
-    """What is done now, in words."""
-    note: Callable[[str], None]
-    """What was found on the way, which stays in sight."""
 
 
 @contextlib.contextmanager
@@ -45,7 +31,7 @@ def watching(show: bool | None = None) -> Iterator[Watcher]:
         standard error. None: the same, but no plain lines. False: not at all.
     """
     if show is False:
-        yield silent()
+        yield SILENT
     elif _in_notebook():
         with _notebook() as watcher:
             yield watcher
@@ -53,16 +39,7 @@ def watching(show: bool | None = None) -> Iterator[Watcher]:
         with _live() as watcher:
             yield watcher
     else:
-        yield _plain() if show else silent()
-
-
-def silent() -> Watcher:
-    """Show nothing."""
-
-    def ignore(_: Any) -> None:
-        """Show nothing."""
-
-    return Watcher(progress=ignore, stage=ignore, note=ignore)
+        yield _plain() if show else SILENT
 
 
 def _in_notebook() -> bool:

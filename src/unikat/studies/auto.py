@@ -22,7 +22,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
-from unikat.inference.progress import Progress
+from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import CHOOSABLE, Auto
 from unikat.models.base import AnyModel, Facts
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
@@ -59,9 +59,7 @@ class Execution:
     folder: Path | None = None
     """Where finished fits are kept, so that an interrupted run can go on."""
     resume: bool = False
-    progress: Progress | None = None
-    stage: Callable[[str], None] | None = None
-    """Told, in words, what is done now."""
+    watcher: Watcher = SILENT
     preliminary: Callable[[RiskEstimate], None] | None = None
     """Given the estimate of the first candidate, before a model is selected."""
 
@@ -151,8 +149,7 @@ def _evidence(
                 replace(settings, limits={label: limits}),
                 workers=execution.workers,
                 store=store,
-                progress=execution.progress,
-                stage=_counted(execution.stage, number, len(models)),
+                watcher=execution.watcher.within(f"Candidate {number} of {len(models)}"),
                 # The first that can be fitted.
                 estimated=None if found else execution.preliminary,
             )
@@ -167,15 +164,6 @@ def _evidence(
             raise KeyboardInterrupt
         found += part.models
     return tuple(found), refused
-
-
-def _counted(
-    stage: Callable[[str], None] | None, number: int, total: int
-) -> Callable[[str], None] | None:
-    """Say before everything which of the candidates it is about."""
-    if stage is None:
-        return None
-    return lambda text: stage(f"Candidate {number} of {total}: {text}")
 
 
 def _limits(model: AnyModel, table: CellTable, budget: float, held_out: float) -> dict[str, int]:

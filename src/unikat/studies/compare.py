@@ -24,7 +24,7 @@ from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
-from unikat.inference.progress import Progress
+from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import Auto
 from unikat.models.base import AnyModel, check_keys
 from unikat.risk.estimate import RiskEstimate, Summary, assess, known_exactly
@@ -241,8 +241,7 @@ def compare(
     *,
     workers: Workers | None = None,
     store: Store | None = None,
-    progress: Progress | None = None,
-    stage: Callable[[str], None] | None = None,
+    watcher: Watcher = SILENT,
     estimated: Callable[[RiskEstimate], None] | None = None,
 ) -> Comparison:
     """Fit several models to one sample, one after the other, and compare them.
@@ -263,10 +262,8 @@ def compare(
         Where the chains run; without influence on the numbers.
     store
         Where fits are kept, so that an interrupted comparison can go on.
-    progress
-        Told how each fit goes.
-    stage
-        Told, in words, which fit begins.
+    watcher
+        Told which fit begins, and how each goes.
     estimated
         Given the estimate of each model as soon as its fit to all records is done by this call.
 
@@ -288,8 +285,7 @@ def compare(
         settings=settings,
         workers=workers,
         store=store,
-        progress=progress,
-        stage=stage,
+        watcher=watcher,
         estimated=estimated,
         n_models=len(candidates),
     )
@@ -354,8 +350,7 @@ class _Runner:
     settings: ComparisonSettings
     workers: Workers | None
     store: Store | None
-    progress: Progress | None
-    stage: Callable[[str], None] | None
+    watcher: Watcher
     estimated: Callable[[RiskEstimate], None] | None
     n_models: int
 
@@ -405,9 +400,8 @@ class _Runner:
         return fit
 
     def _tell(self, candidate: Candidate, position: int, what: str) -> None:
-        if self.stage is not None:
-            which = f" ({position + 1} of {self.n_models})" if self.n_models > 1 else ""
-            self.stage(f"{candidate.label}{which}: {what}")
+        which = f" ({position + 1} of {self.n_models})" if self.n_models > 1 else ""
+        self.watcher.stage(f"{candidate.label}{which}: {what}")
 
     def _draws(
         self, candidate: Candidate, kind: str, table: CellTable, observer: Observer
@@ -424,7 +418,7 @@ class _Runner:
             plan=self.settings.plan_of(candidate.label, kind),
             workers=self.workers,
             checkpoint=checkpoint,
-            progress=self.progress,
+            progress=self.watcher.progress,
         )
         if draws.stop_reason == "interrupted":
             # What was sampled is in the checkpoint.

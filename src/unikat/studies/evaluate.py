@@ -14,7 +14,7 @@ from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan
 from unikat.inference.identity import check_distinct
 from unikat.inference.processes import available_cores
-from unikat.inference.progress import Countdown, TimeLeft
+from unikat.inference.progress import SILENT, Countdown, TimeLeft, Watcher
 from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel, check_keys
 from unikat.rng import check_seed
@@ -138,7 +138,7 @@ def evaluate(
     *,
     workers: Workers | None = None,
     store: Store | None = None,
-    progress: Callable[[StudyProgress], None] | None = None,
+    watcher: Watcher = SILENT,
 ) -> Evaluation:
     """Draw samples from a population, fit every model to each, and compare with the truth.
 
@@ -158,7 +158,7 @@ def evaluate(
         default one.
     store
         Where finished fits are kept and looked up.
-    progress
+    watcher
         Told after every fit.
 
     Raises
@@ -189,7 +189,7 @@ def evaluate(
     fits = list(_fits(list(models), study))
     found = {fit: score for fit in fits if store and (score := store.load(fit)) is not None}
     rest = [fit for fit in fits if fit not in found]
-    tracker = _Tracker(done=len(found), total=len(fits), progress=progress)
+    tracker = _Tracker(done=len(found), total=len(fits), progress=watcher.progress)
     tracker.tell()
     if rest:
         _compile(models.values(), zeros=population.table.zeros is not None)

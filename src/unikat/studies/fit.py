@@ -119,8 +119,7 @@ def fit(
         return Fit(table=table, model=model, draws=None)
     execution = execution or Execution()
     model = decided(model, table, seed=seed, level=level, execution=execution)
-    if execution.stage is not None:
-        execution.stage(_stage(model))
+    execution.watcher.stage(_stage(model))
 
     def measures(at_risk: CellTable) -> Observer:
         found = RiskMeasures.of(at_risk)
@@ -135,7 +134,7 @@ def fit(
         plan=plan,
         workers=execution.workers,
         checkpoint=checkpoint,
-        progress=execution.progress,
+        progress=execution.watcher.progress,
     )
     return Fit(table=table, model=model, draws=draws, registry=registry)
 
