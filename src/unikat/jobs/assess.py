@@ -63,15 +63,6 @@ def assess(
     data
         A pandas or polars frame, a pyarrow table, a DuckDB relation, or the path of a file; or the
         path of an ``assessment.toml``, over which the options go.
-    out
-        Folder for the results. The run is saved there while it lasts, so that `resume` can go on
-        with it. None: nothing is written; see :meth:`Assessment.save`.
-    resume
-        Continue the unfinished run in `out`.
-    overwrite
-        Replace the run in `out`, once the new results are complete.
-    progress
-        Show the progress. None: in notebooks and on terminals only.
 
     Returns
     -------
@@ -117,31 +108,17 @@ def run(
     overwrite: bool,
     watcher: Watcher,
 ) -> Assessment:
-    """Assess what a specification names.
+    """Assess what a specification names, in a folder of its own (see :func:`in_folder`).
 
-    Parameters
-    ----------
-    spec
-        What to do.
-    inputs
-        Data that were handed over as values.
-    folder
-        Where the results go. While the run lasts it holds the checkpoint, which stays if the
-        chains have not converged, and what `auto` has found out so far. None: nothing is written.
-    resume
-        Continue from the checkpoint in the folder.
-    overwrite
-        Replace the run that is in the folder, once the new results are complete.
-    watcher
-        Callbacks for progress.
+    While the run lasts the folder holds the checkpoint, which stays if the chains have not
+    converged, and what `auto` has found out so far. Results are written as a whole or not at all.
 
     Raises
     ------
     SpecError, DataError
         If anything asked for is wrong. Nothing was written.
     OutputError
-        If the folder holds a run and neither `resume` nor `overwrite` is set, or it cannot be
-        written to: noticed before the work begins. Results are written as a whole or not at all.
+        If the results cannot be written.
     Unfinished
         On Ctrl-C before there is an answer, if finished fits are kept in the folder.
     KeyboardInterrupt

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
-from unikat.data.frames import FILE, FrameKind
+import pyarrow as pa
+
+from unikat.data.frames import FrameKind
 from unikat.data.table import CellTable
 from unikat.errors import option
 from unikat.inference.identity import digest
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import design_of, read_table
-from unikat.jobs.job import Kind, Unfinished, check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Kind, Outcome, Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.auto import Auto
 from unikat.models.base import check_keys
 from unikat.models.named import Named, compared_models
@@ -48,46 +49,25 @@ COMPARISON = Kind(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Comparison:
-    """Several models side by side; from :func:`unikat.compare`."""
+class Comparison(Outcome):
+    """Several models side by side; from :func:`unikat.compare`.
+
+    `table` has one row per model, with the columns of `comparison.parquet`.
+    """
 
     summary: ComparisonSummary
-    """Every number of the page, as `summary.json` holds them."""
     spec: ComparisonSpec
-    """What was asked, completed with what was left to be decided."""
-    folder: Path | None = None
-    """Where the results lie; None if they were not written."""
-    _kind: FrameKind = FILE
-
-    @property
-    def converged(self) -> bool:
-        """Whether all fits converged."""
-        return self.summary.converged
-
-    @cached_property
-    def table(self) -> Any:
-        """One row per model, with the columns of `comparison.parquet`.
-
-        A frame of the kind that was compared on; a pandas frame for files.
-        """
-        return self._kind.frame(pages.table(self.summary), same_rows=False)
-
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write page, table, numbers and specification into a folder.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds a comparison and `overwrite` is not set, or it cannot be written.
-        """
-        folder = Path(folder)
-        check_folder(COMPARISON, folder, overwrite=overwrite)
-        pages.write(self.summary, folder, self.spec)
-        return folder
+    kind: ClassVar[Kind] = COMPARISON
 
     def to_html(self) -> str:
         """Return the page, a complete HTML document that needs no network."""
         return pages.render(self.summary)
+
+    def _table(self) -> pa.Table:
+        return pages.table(self.summary)
+
+    def _write(self, folder: Path) -> None:
+        pages.write(self.summary, folder, self.spec)
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else "NOT CONVERGED"
@@ -124,14 +104,6 @@ def compare(
     ----------
     data
         As for :func:`unikat.assess`; or the path of a ``comparison.toml``.
-    out
-        Folder for the results, and for finished fits; None: nothing is written.
-    resume
-        Continue the comparison in `out`; models can be added.
-    overwrite
-        Replace the comparison in `out`.
-    progress
-        Show the progress. None: in notebooks and on terminals only.
 
     Returns
     -------
@@ -170,31 +142,16 @@ def run(
     overwrite: bool,
     watcher: Watcher,
 ) -> Comparison:
-    """Compare the models of a specification.
+    """Compare the models of a specification, in a folder of their own (see :func:`in_folder`).
 
-    Parameters
-    ----------
-    spec
-        What to do.
-    inputs
-        Data that were handed over as values.
-    folder
-        Where the results go. Finished fits and checkpoints are kept there in `fits/`. None:
-        nothing is written.
-    resume
-        Take finished fits from the folder, and continue unfinished ones. Models can be added.
-    overwrite
-        Replace the comparison that is in the folder.
-    watcher
-        Callbacks for progress.
+    Finished fits and checkpoints are kept there in `fits/`; models can be added later.
 
     Raises
     ------
     SpecError, DataError
         If anything asked for is wrong. Nothing was written.
     OutputError
-        If the folder holds a comparison and neither `resume` nor `overwrite` is set, or it cannot
-        be written to.
+        If the results cannot be written.
     Unfinished
         On Ctrl-C, if fits are kept in the folder.
     KeyboardInterrupt
@@ -238,7 +195,7 @@ def run(
         watcher.stage("Writing")
         pages.write(summary, folder, completed)
     return Comparison(
-        summary=summary, spec=completed, folder=folder, _kind=FrameKind.of(inputs.data)
+        summary=summary, spec=completed, folder=folder, _frames=FrameKind.of(inputs.data)
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
+import pyarrow as pa
 
 from unikat._typing import Int64
 from unikat._version import __version__
@@ -17,7 +17,7 @@ from unikat.data.frames import FILE, FrameKind
 from unikat.errors import DataError
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
-from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
 from unikat.models.named import models_by_label
 from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.folders import evaluation as pages
@@ -46,48 +46,26 @@ EVALUATION = Kind(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Evaluation:
-    """How well models did where the truth is known; from :func:`unikat.evaluate`."""
+class Evaluation(Outcome):
+    """How well models did where the truth is known; from :func:`unikat.evaluate`.
+
+    `table` has one row per sample and model, with the columns of `evaluation.parquet`.
+    """
 
     summary: EvaluationSummary
-    """Bias, error, coverage and record-level scores of every model and size: `summary.json`."""
     spec: EvaluationSpec
-    """What was asked, completed with what was left to be decided."""
-    folder: Path | None = None
-    """Where the results lie; None if they were not written."""
     _scores: tuple[FitScore, ...] = ()
-    _kind: FrameKind = FILE
-
-    @property
-    def converged(self) -> bool:
-        """Whether all fits converged."""
-        return self.summary.converged
-
-    @cached_property
-    def table(self) -> Any:
-        """One row per sample and model, with the columns of `evaluation.parquet`.
-
-        A frame of the kind of the population's; a pandas frame for files.
-        """
-        found = pages.table(self._scores, self.summary)
-        return self._kind.frame(found, same_rows=False)
-
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write page, table, numbers and specification into a folder.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds an evaluation and `overwrite` is not set, or it cannot be written.
-        """
-        folder = Path(folder)
-        check_folder(EVALUATION, folder, overwrite=overwrite)
-        pages.write(self.summary, self._scores, self.spec, folder)
-        return folder
+    kind: ClassVar[Kind] = EVALUATION
 
     def to_html(self) -> str:
         """Return the page, a complete HTML document that needs no network."""
         return render(self.summary, self._scores)
+
+    def _table(self) -> pa.Table:
+        return pages.table(self._scores, self.summary)
+
+    def _write(self, folder: Path) -> None:
+        pages.write(self.summary, self._scores, self.spec, folder)
 
     def __repr__(self) -> str:
         lines = [
@@ -125,14 +103,6 @@ def evaluate(
     data
         A frame or file whose rows are the whole population, as for :func:`unikat.assess`; or the
         path of an ``evaluation.toml``.
-    out
-        Folder for the results, and for finished fits; None: nothing is written.
-    resume
-        Continue the study in `out`; models, sizes and repeats can be added.
-    overwrite
-        Replace the study in `out`.
-    progress
-        Show the progress. None: in notebooks and on terminals only.
 
     Returns
     -------
@@ -181,30 +151,18 @@ def run(
     overwrite: bool,
     watcher: Watcher,
 ) -> Evaluation:
-    """Evaluate models on samples from the data of a specification.
+    """Evaluate models on samples from the data of a specification (see :func:`in_folder`).
 
-    Parameters
-    ----------
-    spec
-        What to do.
-    inputs
-        Data that were handed over as values.
-    folder
-        Where the results go, and finished fits meanwhile. None: nothing is written.
-    resume
-        Continue the study in the folder; models, sizes and repeats may have been added.
-    overwrite
-        Replace the study that is in the folder.
-    watcher
-        Callbacks for progress.
+    Finished fits are kept in `tasks/`; models, sizes and repeats may be added later.
 
     Raises
     ------
     SpecError, DataError
         If anything asked for is wrong. Nothing was written.
     OutputError
-        If the folder holds a study and neither `resume` nor `overwrite` is set, or holds another
-        study than the one to resume, or cannot be written to.
+        If the folder holds another study than the one to resume, or cannot be written to.
+    KeyboardInterrupt
+        On Ctrl-C before any fit is done.
     """
     started = datetime.now(UTC)
     models, plan = models_by_label(spec.models), plan_of(spec.sampling)
@@ -251,7 +209,7 @@ def run(
             spec=completed,
             folder=folder,
             _scores=found.scores,
-            _kind=FrameKind.of(inputs.data),
+            _frames=FrameKind.of(inputs.data),
         )
     finally:
         if store is not None:

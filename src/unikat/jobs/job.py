@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import functools
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+import pyarrow as pa
+
+from unikat.data.frames import FILE, FrameKind
 from unikat.errors import OutputError, SpecError, option
 from unikat.files.folder import owned
 from unikat.files.writing import make_folder
@@ -47,6 +52,54 @@ class Kind:
     """Files and folders of an unfinished run, from which `resume` continues."""
     extends: bool
     """The work stays when the run is complete, so that more can be added to it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Outcome(ABC):
+    """The answer of a run that fits several models."""
+
+    summary: Any
+    """Every number of the page, as `summary.json` holds them."""
+    spec: Any
+    """What was asked, completed with what was left to be decided."""
+    folder: Path | None = None
+    """Where the results lie; None if they were not written."""
+    _frames: FrameKind = FILE
+
+    kind: ClassVar[Kind]
+
+    @property
+    def converged(self) -> bool:
+        """Whether all fits converged."""
+        return bool(self.summary.converged)
+
+    @cached_property
+    def table(self) -> Any:
+        """The table of the results, a frame of the kind of the data; a pandas frame for files."""
+        return self._frames.frame(self._table(), same_rows=False)
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write page, table, numbers and specification into a folder.
+
+        Raises
+        ------
+        OutputError
+            If the folder holds results and `overwrite` is not set, or it cannot be written.
+        """
+        folder = Path(folder)
+        check_folder(self.kind, folder, overwrite=overwrite)
+        self._write(folder)
+        return folder
+
+    @abstractmethod
+    def to_html(self) -> str:
+        """Return the page, a complete HTML document that needs no network."""
+
+    @abstractmethod
+    def _table(self) -> pa.Table: ...
+
+    @abstractmethod
+    def _write(self, folder: Path) -> None: ...
 
 
 def start(

@@ -231,6 +231,21 @@ def _put(values: dict[str, Any], place: tuple[str, ...], value: Any, where: str)
     values[place[-1]] = value
 
 
+_SHARED = (
+    "out",
+    "    Folder for the results; while the run lasts also for what `resume` goes on with. None:",
+    "    nothing is written; see `save` of the answer.",
+    "resume",
+    "    Continue the unfinished run in `out`. Models can be added; to an evaluation also sizes",
+    "    and repeats.",
+    "overwrite",
+    "    Replace the run in `out`, once the new results are complete.",
+    "progress",
+    "    Show the progress. None: in notebooks and on terminals only.",
+)
+"""What the documentation says of the parameters that every run has."""
+
+
 def documented(specification: type[Spec], options_kind: Any) -> Callable[[Call], Call]:
     """Give a function the signature and the documentation of the options that it passes on."""
 
@@ -247,7 +262,7 @@ def documented(specification: type[Spec], options_kind: Any) -> Callable[[Call],
             lines += [defined.name, f"    {defined.option.help} Default: {shown}."]
         function.__signature__ = signature.replace(parameters=[*own, *listed])  # type: ignore[attr-defined]
         # Beside those of the function, before what it returns.
-        options = "\n".join(lines)
+        options = "\n".join([*_SHARED, *lines])
         before, head, after = inspect.cleandoc(function.__doc__ or "").partition("\nReturns\n")
         function.__doc__ = f"{before}{options}\n{head}{after}"
         return function
