@@ -13,7 +13,7 @@ from unikat.errors import OutputError, SpecError
 from unikat.files.folder import MARK, claimed, locked, locked_file, owned
 from unikat.files.writing import all_or_nothing, replace_file, write_text
 from unikat.spec.assessment import AssessmentSpec
-from unikat.studies.store import FitStore
+from unikat.studies.store import StudyStore
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links are those of POSIX")
 
@@ -180,7 +180,7 @@ def test_names_that_cannot_be_written_down_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_store_deletes_its_fits_alone(tmp_path: Path) -> None:
-    store = FitStore(tmp_path, {"seed": "1"})
+    store = StudyStore(tmp_path, {"seed": "1"})
     store.open(resume=False)
     tasks = tmp_path / "tasks"
     replace_file(tasks / "n10-r1-hdp-0123abcd.json", b"{}")

@@ -33,8 +33,8 @@ from unikat.risk.measures import RiskMeasures
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import Inputs
 from unikat.studies.designs import draw_sample
-from unikat.studies.evaluate import Fit
-from unikat.studies.store import FitStore
+from unikat.studies.scores import Fit
+from unikat.studies.store import StudyStore
 
 SAMPLING = {"chains": 2, "workers": 1, "max_sweeps": 60, "rhat": 5.0, "ess": 1.0}
 MODELS = ["hdp", "hdp:alpha=per-record"]
@@ -218,15 +218,15 @@ def test_a_fit_survives_storing(study: tuple[Path, Any], tmp_path: Path) -> None
     text = (folder / "tasks" / name).read_text()
     kept = json.loads((folder / "tasks" / "study.json").read_text())
     fit = Fit(model="hdp:alpha=per-record", n=30, repeat=1)
-    score = FitStore(folder, kept).load(fit)
+    score = StudyStore(folder, kept).load(fit)
     assert score is not None
-    copy = FitStore(tmp_path, kept)
+    copy = StudyStore(tmp_path, kept)
     copy.open(resume=False)
     copy.save(score)
     assert (tmp_path / "tasks" / name).read_text() == text
     copy.save(replace(score, repeat=2, error="refused"))
     assert copy.load(replace(fit, repeat=2)) is None
-    assert FitStore(folder, {**kept, "seed": "9"}).load(fit) is None
+    assert StudyStore(folder, {**kept, "seed": "9"}).load(fit) is None
 
 
 def test_strata_come_from_a_column(study: tuple[Path, Any], tmp_path: Path) -> None:

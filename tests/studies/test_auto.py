@@ -30,10 +30,12 @@ from unikat.studies import auto as module
 from unikat.studies import compare as comparing
 from unikat.studies.auto import Execution, decided
 from unikat.studies.calibrate import posterior, prior
-from unikat.studies.compare import Candidate, ComparisonSettings, Store, compare
-from unikat.studies.evaluate import Fit, Job, run_job
+from unikat.studies.compare import Candidate, ComparisonSettings, compare
+from unikat.studies.evaluate import Job, run_job
 from unikat.studies.held_out import HeldOutScore, split
 from unikat.studies.matches import Matches
+from unikat.studies.scores import Fit
+from unikat.studies.store import FitStore
 
 RIGHT, WRONG = "toy:prior=0.3", "toy:prior=0.3:independent=true"
 
@@ -272,7 +274,7 @@ def test_a_second_call_goes_on_where_the_first_was(tmp_path, monkeypatch):
     # Not asked to go on, it does all again.
     same(plain, chosen(asked, folder=folder))
     assert len(calls) == 9
-    Store(folder=folder).clear()
+    FitStore(folder=folder).clear()
     assert not folder.exists()
 
 

@@ -17,8 +17,9 @@ from unikat.models.mixtures.hdp import HDP
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures
 from unikat.studies import compare as module
-from unikat.studies.compare import FINISHED, Candidate, ComparisonSettings, Store, compare
+from unikat.studies.compare import Candidate, ComparisonSettings, compare
 from unikat.studies.predictive import CheckedMeasures
+from unikat.studies.store import FINISHED, FitStore
 
 KEYS = [Key.of_size("A", 12), Key.of_size("B", 12)]
 HERE = Workers(n_workers=1, n_threads=1)
@@ -110,7 +111,7 @@ def test_without_records_left_out():
 
 
 def test_finished_fits_are_taken_from_the_store(plain, tmp_path, monkeypatch):
-    store = Store(folder=tmp_path / "fits")
+    store = FitStore(folder=tmp_path / "fits")
     same(plain, compare([WRONG, RIGHT], some_table(), SETTINGS, workers=HERE, store=store))
     files = sorted(path.name for path in store.folder.rglob("*") if path.is_file())
     assert files == [FINISHED] * 4
@@ -120,7 +121,7 @@ def test_finished_fits_are_taken_from_the_store(plain, tmp_path, monkeypatch):
         raise AssertionError("sampled again")
 
     monkeypatch.setattr(module, "sample", fail)
-    again = Store(folder=store.folder, resume=True)
+    again = FitStore(folder=store.folder, resume=True)
     same(plain, compare([WRONG, RIGHT], some_table(), SETTINGS, store=again))
     # Any other order, or a part of the models.
     assert compare([RIGHT], some_table(), SETTINGS, store=again).models[0].best
@@ -139,7 +140,7 @@ def test_records_in_another_order_are_another_comparison(tmp_path):
     table = some_table()
     turned = CellTable.from_codes(table.cells[table.record_cell][::-1], KEYS, 1500)
     assert turned.fingerprint == table.fingerprint
-    store = Store(folder=tmp_path, resume=True)
+    store = FitStore(folder=tmp_path, resume=True)
     compare([RIGHT], table, SETTINGS, workers=HERE, store=store)
     with pytest.raises(OutputError, match=r"belongs to another run .*measures"):
         compare([RIGHT], turned, SETTINGS, workers=HERE, store=store)
@@ -148,7 +149,7 @@ def test_records_in_another_order_are_another_comparison(tmp_path):
 def test_an_unfinished_fit_goes_on_where_it_was(plain, tmp_path):
     short = replace(SETTINGS, plan=replace(SETTINGS.plan, thin=3, stop=StopRule(max_sweeps=90)))
     long = replace(SETTINGS, plan=replace(SETTINGS.plan, thin=3))
-    store = Store(folder=tmp_path / "fits", resume=True)
+    store = FitStore(folder=tmp_path / "fits", resume=True)
     early = compare([RIGHT], some_table(), short, workers=HERE, store=store)
     assert not early.converged
     assert early.models[0].risk.sampling.stop_reason == "sweep limit"
@@ -168,7 +169,7 @@ def test_an_interrupt_keeps_what_is_done(plain, tmp_path, monkeypatch):
         return replace(draws, stop_reason="interrupted") if calls == 3 else draws
 
     monkeypatch.setattr(module, "sample", interrupted)
-    store = Store(folder=tmp_path / "fits", resume=True)
+    store = FitStore(folder=tmp_path / "fits", resume=True)
     found = compare([WRONG, RIGHT], some_table(), SETTINGS, workers=HERE, store=store)
     assert found.interrupted
     assert not found.converged

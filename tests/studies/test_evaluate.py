@@ -15,7 +15,8 @@ from unikat.inference.progress import Watcher
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures
 from unikat.studies.designs import Population, chain_seed, draw_units
-from unikat.studies.evaluate import Fit, Study, evaluate
+from unikat.studies.evaluate import Study, evaluate
+from unikat.studies.scores import Fit
 
 PLAN = Plan(n_chains=2, stop=StopRule(max_sweeps=60))
 HERE = Workers(n_workers=1)

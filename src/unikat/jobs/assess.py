@@ -29,8 +29,8 @@ from unikat.spec.from_options import Inputs, documented
 from unikat.spec.options import AssessOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies.auto import Execution
-from unikat.studies.compare import Store
 from unikat.studies.fit import check_registry, fit
+from unikat.studies.store import FitStore
 
 EVIDENCE = "evidence"
 """Folder inside a run's in which `auto` keeps finished fits until the run has converged."""
@@ -217,7 +217,9 @@ class _Kept:
 
     def __init__(self, folder: Path | None, *, resume: bool) -> None:
         self.checkpoint = None if folder is None else Checkpoint(folder=folder, resume=resume)
-        self.evidence = None if folder is None else Store(folder=folder / EVIDENCE, resume=resume)
+        self.evidence = (
+            None if folder is None else FitStore(folder=folder / EVIDENCE, resume=resume)
+        )
 
     def unfinished(self) -> None:
         """Say after Ctrl-C that something is kept, if it is (Unfinished)."""

@@ -32,7 +32,8 @@ from unikat.spec.options import CompareOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies import compare as comparing
 from unikat.studies.auto import Execution, decided
-from unikat.studies.compare import Candidate, ComparisonSettings, Store
+from unikat.studies.compare import Candidate, ComparisonSettings
+from unikat.studies.store import FitStore
 
 EVIDENCE = "evidence"
 """Beginning of the folders, inside that of the fits, of what each `auto` chooses by."""
@@ -162,7 +163,7 @@ def run(
     design = design_of(spec.design, spec.population_size)
     settings = _settings(spec)
     _, table, handled = read_table(spec, design, inputs.data, watcher)
-    store = None if folder is None else Store(folder=folder / pages.FITS, resume=resume)
+    store = None if folder is None else FitStore(folder=folder / pages.FITS, resume=resume)
     if overwrite and store is not None:
         _clear(store)
     workers = workers_of(spec.sampling)
@@ -200,7 +201,7 @@ def run(
 
 
 def _resolved(
-    one: Named, table: CellTable, spec: ComparisonSpec, store: Store | None, execution: Execution
+    one: Named, table: CellTable, spec: ComparisonSpec, store: FitStore | None, execution: Execution
 ) -> Named:
     """Put the model that `auto` selects in its place, under the label that was asked for."""
     if not isinstance(one.model, Auto) or known_exactly(table):
@@ -217,10 +218,10 @@ def _resolved(
     return replace(one, model=model)
 
 
-def _clear(store: Store) -> None:
+def _clear(store: FitStore) -> None:
     """Delete all fits, those by which `auto` selects first."""
     for folder in store.folder.glob(f"{EVIDENCE}-*"):
-        Store(folder=folder).clear()
+        FitStore(folder=folder).clear()
     store.clear()
 
 

@@ -32,7 +32,7 @@ from unikat.studies.designs import Population
 from unikat.studies.evaluate import Study, check_study
 from unikat.studies.scores import FitScore
 from unikat.studies.store import FOLDER as TASKS
-from unikat.studies.store import FitStore
+from unikat.studies.store import StudyStore
 from unikat.zeros.conflicts import Handled
 
 EVALUATION = Kind(
@@ -183,7 +183,7 @@ def run(
         f"Population: {population.n_units:,} units; samples of "
         f"{', '.join(f'{n:,}' for n in study.sizes)}, {study.repeats:,} of each size"
     )
-    store = None if folder is None else FitStore(folder, _identity(study, population))
+    store = None if folder is None else StudyStore(folder, _identity(study, population))
     try:
         if store is not None:
             store.open(resume=resume)

@@ -29,16 +29,9 @@ from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.exposure import views
 from unikat.studies.calibrate import posterior, prior, quantiles
-from unikat.studies.compare import (
-    HELD_OUT,
-    RISK,
-    Candidate,
-    ComparedModel,
-    ComparisonSettings,
-    Store,
-    compare,
-)
+from unikat.studies.compare import Candidate, ComparedModel, ComparisonSettings, compare
 from unikat.studies.held_out import HeldOutScore, best_score, differences
+from unikat.studies.store import HELD_OUT, RISK, FitStore
 
 CHAINS = 2
 """Of every fit for the evidence."""
@@ -129,7 +122,7 @@ def _evidence(
     store = (
         None
         if execution.folder is None
-        else Store(folder=execution.folder, resume=execution.resume)
+        else FitStore(folder=execution.folder, resume=execution.resume)
     )
     found: list[ComparedModel] = []
     refused: dict[str, str] = {}

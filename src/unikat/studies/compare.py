@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -15,12 +13,11 @@ from pydantic import TypeAdapter
 from unikat._typing import Float64
 from unikat._version import __version__
 from unikat.data.table import CellTable
-from unikat.errors import OutputError, SpecError
+from unikat.errors import SpecError
 from unikat.inference import checkpoint as checkpoints
 from unikat.inference import diagnostics as convergence
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, sample
-from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
@@ -47,11 +44,9 @@ from unikat.studies.predictive import (
     counts_of_counts,
     predictive_checks,
 )
+from unikat.studies.store import FINISHED, HELD_OUT, RISK, FitStore
 
-RISK: Literal["risk"] = "risk"
-HELD_OUT: Literal["held-out"] = "held-out"
 """The two fits of a model: to all records, and to those that are not left out."""
-FINISHED = "finished.fit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,48 +194,13 @@ class Comparison:
         return not self.interrupted and all(model.converged for model in self.models)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Store:
-    """A folder in which fits are kept: finished ones, and checkpoints of those that are not."""
-
-    folder: Path
-    resume: bool = False
-    """Take finished fits from there, and go on with unfinished ones."""
-
-    def place(self, model: AnyModel, kind: str) -> Path:
-        """Folder of one fit."""
-        return self.folder / f"{model.name}-{digest(model)}-{kind}"
-
-    def clear(self) -> None:
-        """Delete what is kept there, and nothing else.
-
-        Raises
-        ------
-        OutputError
-            If something cannot be deleted.
-        """
-        try:
-            fits = [fit for kind in (RISK, HELD_OUT) for fit in self.folder.glob(f"*-{kind}")]
-            for fit in fits:
-                for name in (FINISHED, CHECKPOINT):
-                    (fit / name).unlink(missing_ok=True)
-                with contextlib.suppress(OSError):
-                    fit.rmdir()
-            with contextlib.suppress(OSError):
-                self.folder.rmdir()
-        except OSError as error:
-            raise OutputError(
-                f"The fits in {self.folder} cannot be deleted: {error.strerror or error}."
-            ) from error
-
-
 def compare(
     candidates: Sequence[Candidate],
     table: CellTable,
     settings: ComparisonSettings,
     *,
     workers: Workers | None = None,
-    store: Store | None = None,
+    store: FitStore | None = None,
     watcher: Watcher = SILENT,
     estimated: Callable[[RiskEstimate], None] | None = None,
 ) -> Comparison:
@@ -349,7 +309,7 @@ class _Runner:
     table: CellTable
     settings: ComparisonSettings
     workers: Workers | None
-    store: Store | None
+    store: FitStore | None
     watcher: Watcher
     estimated: Callable[[RiskEstimate], None] | None
     n_models: int

@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers
@@ -30,7 +29,8 @@ from unikat.studies.designs import (
     draw_sample,
 )
 from unikat.studies.fit import fit as fit_model
-from unikat.studies.scores import FitScore, score_fit
+from unikat.studies.scores import Fit, FitScore, score_fit
+from unikat.studies.store import StudyStore
 
 INTERNAL = "an error inside the program"
 
@@ -78,29 +78,6 @@ class Study:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
-    """Address of one fit of a study."""
-
-    model: str
-    """Label of the model."""
-    n: int
-    repeat: int
-    """From 1."""
-
-
-class Store(Protocol):
-    """Where finished fits are kept, so that a study can be resumed."""
-
-    def load(self, fit: Fit) -> FitScore | None:
-        """Return a fit that was finished before."""
-        ...
-
-    def save(self, score: FitScore) -> None:
-        """Keep a fit."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
 class StudyProgress:
     """Where a study stands."""
 
@@ -137,7 +114,7 @@ def evaluate(
     study: Study,
     *,
     workers: Workers | None = None,
-    store: Store | None = None,
+    store: StudyStore | None = None,
     watcher: Watcher = SILENT,
 ) -> Evaluation:
     """Draw samples from a population, fit every model to each, and compare with the truth.

@@ -401,3 +401,14 @@ def classification(estimated: Float64, true: Float64, threshold: float) -> Int64
     """
     place = 2 * (estimated > threshold) + (true > threshold)
     return np.bincount(place, minlength=4).astype(np.int64).reshape(2, 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Address of one fit of a study."""
+
+    model: str
+    """Label of the model."""
+    n: int
+    repeat: int
+    """From 1."""

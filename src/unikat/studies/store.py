@@ -1,4 +1,4 @@
-"""Finished fits of a study, one small file each, so that a study can be resumed and extended."""
+"""Finished fits, so that an interrupted comparison or evaluation is resumed, or extended."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -17,17 +17,19 @@ from pydantic import TypeAdapter
 from unikat.errors import OutputError, why
 from unikat.files.json import json_text, parse_json
 from unikat.files.writing import replace_file
-from unikat.studies.evaluate import Fit
-from unikat.studies.scores import FitScore, RecordScores
+from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
+from unikat.inference.identity import digest
+from unikat.models.base import AnyModel
+from unikat.studies.scores import Fit, FitScore, RecordScores
 
 FOLDER, STUDY = "tasks", "study.json"
 _SCHEMA = "unikat.fit/1"
 _FIT = re.compile(r"n[0-9]+-r[0-9]+-[A-Za-z0-9-]*-[0-9a-f]{8}\.json")
-"""Names that `FitStore` gives."""
+"""Names that `StudyStore` gives."""
 _SUMMARIES = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 
 
-class FitStore:
+class StudyStore:
     """Keeps fits in a folder of their own; all of them belong to one study.
 
     Parameters
@@ -155,3 +157,43 @@ def _score(values: dict[str, Any]) -> FitScore:
             raise ValueError("the arrays have another shape")
         values["records"] = RecordScores(**arrays)
     return FitScore(**values)
+
+
+RISK: Literal["risk"] = "risk"
+HELD_OUT: Literal["held-out"] = "held-out"
+FINISHED = "finished.fit"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitStore:
+    """A folder in which fits are kept: finished ones, and checkpoints of those that are not."""
+
+    folder: Path
+    resume: bool = False
+    """Take finished fits from there, and go on with unfinished ones."""
+
+    def place(self, model: AnyModel, kind: str) -> Path:
+        """Folder of one fit."""
+        return self.folder / f"{model.name}-{digest(model)}-{kind}"
+
+    def clear(self) -> None:
+        """Delete what is kept there, and nothing else.
+
+        Raises
+        ------
+        OutputError
+            If something cannot be deleted.
+        """
+        try:
+            fits = [fit for kind in (RISK, HELD_OUT) for fit in self.folder.glob(f"*-{kind}")]
+            for fit in fits:
+                for name in (FINISHED, CHECKPOINT):
+                    (fit / name).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    fit.rmdir()
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+        except OSError as error:
+            raise OutputError(
+                f"The fits in {self.folder} cannot be deleted: {error.strerror or error}."
+            ) from error
