@@ -20,7 +20,6 @@ from unikat.inference.checkpoint import Checkpoint
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.inputs import design_of, open_data, read_registry, without_conflicts
 from unikat.jobs.progress import Watcher, silent, watching
-from unikat.models.base import check_keys
 from unikat.models.named import build_model
 from unikat.report.facts.assessment import Stage
 from unikat.report.facts.supplements import Beside, find_classics
@@ -159,7 +158,7 @@ def run(
     if spec.zeros is not None:
         handled = without_conflicts(table, spec.zeros, spec.data)
         table = handled.table
-    check_keys(model, [key.name for key in table.keys])
+    model.check_keys([key.name for key in table.keys])
     watcher.note(wording.understood(table))
     for warning in table_warnings(table):
         watcher.note(f"Warning: {warning}")

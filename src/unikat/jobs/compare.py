@@ -23,7 +23,6 @@ from unikat.jobs.assess import Unfinished, plan_of
 from unikat.jobs.inputs import design_of, tabulate, without_conflicts
 from unikat.jobs.progress import Watcher, silent, watching
 from unikat.models.auto import Auto
-from unikat.models.base import check_keys
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary
 from unikat.report.folders import comparison as pages
@@ -261,7 +260,7 @@ def _resolved(
     """Put the model that `auto` selects in its place, under the label that was asked for."""
     if not isinstance(one.model, Auto) or known_exactly(table):
         return one
-    check_keys(one.model, [key.name for key in table.keys])
+    one.model.check_keys([key.name for key in table.keys])
     stage = execution.stage
     execution = replace(
         execution,

@@ -138,7 +138,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         for name in ("tau1", "tau2", "tau1_expected", "tau2_expected")
     }
     warnings = [*_masked(table), *draws.facts.warnings]
-    chains = getattr(draws.model, "uncertainty", "posterior") in CHAINS
+    chains = draws.model.uncertainty in CHAINS
     if not draws.converged:
         worst = max(
             (d.rhat for d in draws.diagnostics.values() if np.isfinite(d.rhat)), default=np.nan

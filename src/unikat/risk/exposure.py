@@ -383,17 +383,18 @@ def views(model: Any, table: CellTable) -> tuple[CellTable, CellTable]:
     """
     if table.sampling is None:
         return table, table
-    if getattr(model, "uses_weights", False):
+    if model.uses_weights:
         return table, replace(table, sampling=None)
     return fitted_table(table), table
 
 
 def fitted_table(table: CellTable) -> CellTable:
     """Return the table with the class of the records as one more key, where no key tells it."""
+    if table.sampling is None:
+        return table
     exposure = exposure_of(table)
     if not isinstance(exposure, ByClass) or not exposure.appended:
         return replace(table, sampling=None)
-    assert table.sampling is not None
     codes = np.column_stack((table.cells[table.record_cell], table.sampling.strata))
     n_classes = table.sampling.n_strata
     return CellTable.from_codes(

@@ -182,7 +182,7 @@ class RiskMeasures:
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its tau's."""
-        if getattr(model, "uses_weights", False) and not isinstance(self.exposure, EqualChances):
+        if model.uses_weights and not isinstance(self.exposure, EqualChances):
             raise SpecError(
                 f"{model.name} uses the weights itself, and the measures would use them again. "
                 "Take fitted, at_risk = views(model, table), and measure at_risk."
@@ -216,17 +216,13 @@ class RiskMeasures:
         """r1 and r2 of cells, with what the model can integrate out integrated out."""
         if not self._integrates(look.model):
             return self.exposure.risk(q, counts, look.poisson)
-        model: Any = look.model
-        found: tuple[Float64, Float64] = model.integrated_risk(
-            look.stream, look.state, look.data, cells, counts
-        )
-        return found
+        return look.model.integrated_risk(look.stream, look.state, look.data, cells, counts)
 
     def _integrates(self, model: AnyModel) -> bool:
         """Whether the model's own integrals are taken instead of risks given its probabilities."""
         # Where nobody is unobserved all is known, whatever a model makes of it.
         census = isinstance(self.exposure, EqualChances) and self.exposure.unobserved == 0.0
-        return hasattr(model, "integrated_risk") and not census
+        return model.integrates_risk and not census
 
     def _add(
         self,
@@ -334,9 +330,8 @@ class RiskMeasures:
         At most that of the cell, but for rounding, and for models that estimate probabilities.
         """
         if self._integrates(look.model):
-            model: Any = look.model
             cells = self.cells[self.unique][of_cell]
-            rest: Float64 = cell.r1 * model.empty_rest(look.state, look.data, margins, cells)
+            rest: Float64 = cell.r1 * look.model.empty_rest(look.state, look.data, margins, cells)
             return rest
         margin = self._chances(look, margins)
         if cell.q is cell.p:
@@ -378,9 +373,7 @@ class _Look(NamedTuple):
 
     def erring(self, p: Float64, counts: Float64) -> Float64:
         """Put the model's own error on probabilities; the very same array if it has none."""
-        hook = getattr(self.model, "risk_probabilities", None)
-        found: Float64 = p if hook is None else hook(self.stream, self.data, p, counts)
-        return found
+        return self.model.risk_probabilities(self.stream, self.data, p, counts)
 
 
 def _joined(margins: Int32, key: Int64, imputed: Int32, n_levels: tuple[int, ...]) -> Bool:

@@ -301,14 +301,13 @@ class RegistryMeasures:
         # nothing is known.
         weight = self._evidence(exposure.means(chances))
         unique = registry.possible & (weight > 0.0)
-        hook = getattr(model, "risk_probabilities", None)
-        if hook is not None:
-            # That so many units were seen, of those that the two files look at, tells of the rate.
-            before = exposure.probabilities(chances)
-            seen = registry.n_surveyed + registry.coverage * (
-                registry.population_size - registry.n_surveyed
-            )
-            after = hook(stream, data, before, shown, seen)
+        # That so many units were seen, of those that the two files look at, tells of the rate.
+        before = exposure.probabilities(chances)
+        seen = registry.n_surveyed + registry.coverage * (
+            registry.population_size - registry.n_surveyed
+        )
+        after = model.risk_probabilities(stream, data, before, shown, seen)
+        if after is not before:
             chances = exposure.scaled(chances, after)
         # Units that are registered would be seen.
         remaining = exposure.probabilities(chances) * (1.0 - registry.coverage)

@@ -23,7 +23,7 @@ from unikat.data.table import CellTable, by_known_keys, meeting
 from unikat.kernels import individual as kernels
 from unikat.kernels.zeros import Diagram
 from unikat.kernels.zeros import complete as complete_possibly
-from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.records import compile_plug_in, generator_of
 from unikat.rng import chain_key
 
@@ -75,7 +75,7 @@ class _Occupied(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndividualRisk:
+class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
     """The individual risk model: F given f is negative binomial, by the weights.
 
     Benedetti and Franconi (1998); Franconi and Polettini (2004). It has no options. Missing keys
@@ -98,6 +98,8 @@ class IndividualRisk:
     name: ClassVar[str] = "individual-risk"
     population: ClassVar[PopulationLaw] = "poisson"
     uses_weights: ClassVar[bool] = True
+    has_cell_rates: ClassVar[bool] = True
+    integrates_risk: ClassVar[bool] = True
     uncertainty: ClassVar[Uncertainty] = "empirical-bayes"
 
     def compile(self, zeros: bool = False) -> None:

@@ -19,7 +19,7 @@ Every draw has lambda_c from its posterior given f_c: the mean over draws of a r
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +31,7 @@ from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable, pattern_ids
 from unikat.errors import SpecError, shown
 from unikat.kernels import random_rates as kernels
-from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.loglinear.completions import expanded
 from unikat.models.loglinear.factored import Fit
 from unikat.models.loglinear.maximum_likelihood import fit
@@ -77,7 +77,7 @@ class RandomRatesState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RandomRates(ABC):
+class _RandomRates(Model[RandomRatesState, RandomRatesData]):
     """What both models share.
 
     Parameters
@@ -289,7 +289,7 @@ class _RandomRates(ABC):
         """Nothing for a sweep; of a cell its rate."""
         return 0.0, 300.0 + 3.0 * len(data.n_levels) ** 2
 
-    def simulation_cost(self, data: RandomRatesData, n_records: int) -> float:
+    def simulation_cost(self, data: RandomRatesData, n_records: int, n_keys: int) -> float:
         """Work of `simulate`: a walk over the cells."""
         return 10.0 * data.fit.n_cells + 500.0 * n_records
 

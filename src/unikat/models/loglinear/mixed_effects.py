@@ -46,7 +46,7 @@ from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.grid import complete
 from unikat.kernels.partition import split_merge
 from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.loglinear.grid import Design, Grid, design_of, list_cells
 from unikat.models.loglinear.maximum_likelihood import fit
 from unikat.models.loglinear.terms import parse_terms
@@ -121,7 +121,7 @@ class MixedEffectsState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedEffects:
+class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
     """Log-linear model with random effects, normal or from a Dirichlet process.
 
     Parameters
@@ -287,7 +287,9 @@ class MixedEffects:
             state = state._replace(cluster=cluster, values=values)
         return state._replace(log_mean=self._log_mean(state, data))
 
-    def state_fits(self, state: MixedEffectsState, data: MixedEffectsData) -> bool:
+    def state_fits(
+        self, state: MixedEffectsState, data: MixedEffectsData, start: MixedEffectsState
+    ) -> bool:
         """Whether a state of a file has shapes and indices that the kernels can read."""
         n_cells, n_values = len(data.offset), len(state.values)
         numbers = (state.variance, state.mass, state.step_size)

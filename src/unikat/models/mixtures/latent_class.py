@@ -23,7 +23,7 @@ from unikat.data.table import CellTable
 from unikat.kernels import latent_class as kernels
 from unikat.kernels import mixture, moves
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.mixtures import truncation as possible
 from unikat.models.mixtures.components import (
     FIRST_SLOTS,
@@ -80,7 +80,7 @@ class LatentClassState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentClass(ProfilePrior, TruncationPrior):
+class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentClassData]):
     """Latent classes, any number of them.
 
     Parameters
@@ -149,7 +149,9 @@ class LatentClass(ProfilePrior, TruncationPrior):
         sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
         return self._refresh(key, stream.sweep, start, filled, counts, sizes)[0]
 
-    def state_fits(self, state: LatentClassState, data: LatentClassData) -> bool:
+    def state_fits(
+        self, state: LatentClassState, data: LatentClassData, start: LatentClassState
+    ) -> bool:
         """Whether a state of a file has shapes and indices that the kernels can read."""
         return (
             mixture_fits(state, data.records, 8) and state.top.shape == (1,) and positive(state.top)

@@ -22,7 +22,7 @@ posterior as its target.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -34,7 +34,7 @@ from unikat.errors import SpecError
 from unikat.kernels import mixture, moves
 from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.mixtures import truncation as possible
 from unikat.models.mixtures.components import FIRST_SLOTS, Slots, padded
 from unikat.models.mixtures.margins import completions
@@ -86,7 +86,7 @@ class MembershipState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedMembership(ProfilePrior, TruncationPrior, ABC):
+class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, MixtureData]):
     """What HDP and grade of membership share.
 
     Parameters
@@ -205,7 +205,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         """Bytes that a sweep needs: profiles, counts and tables of every component, and z."""
         return 24.0 * float(data.offsets[-1]) * self._first_slots(0) + 4.0 * data.record_cell.size
 
-    def state_fits(self, state: MembershipState, data: MixtureData) -> bool:
+    def state_fits(self, state: MembershipState, data: MixtureData, start: MembershipState) -> bool:
         """Whether a state of a file has shapes and indices that the kernels can read."""
         limited = self._start_limit() is not None
         n_alphas = 1 if self.alpha == "shared" else len(data.record_cell)
