@@ -204,8 +204,9 @@ def exponents(right: Any) -> Any:
     """Plant ridges on which the weights' exponents sum to five more."""
 
     def slip(*arguments: Any) -> Any:
-        share, total = arguments[8]
-        return right(*arguments[:8], (share, total + 5.0), *arguments[9:])
+        prior = arguments[5]
+        more = prior._replace(total_exponent=prior.total_exponent + 5.0)
+        return right(*arguments[:5], more, *arguments[6:])
 
     return slip
 
@@ -213,10 +214,10 @@ def exponents(right: Any) -> Any:
 MIXED, CLASSES = "simulate_memberships", "simulate_classes"
 SHARP = PRIORS["classes"]._replace(profile=0.4, known=gaps())
 BUGS = {
-    "mixed: ignored": (HDP, 30, mixed_membership, "impossible_records", of_all(ignored)),
+    "mixed: ignored": (HDP, 30, mixed_membership, "_impossible_records", of_all(ignored)),
     "mixed: not tempered": (HDP, 70, possible.TruncationPrior, "n_possible", untempered),
     "mixed: last tokens": (
-        HDP, 35, mixed_membership, "impossible_records", of_all(fewer(not_last)),
+        HDP, 35, mixed_membership, "_impossible_records", of_all(fewer(not_last)),
     ),
     "mixed: tokens of alpha": (HDP, 20, possible, "augmented", own_tokens),
     "mixed: keys missing": (HDP._replace(known=TWO_KEYS), 60, possible, "completed", anything),

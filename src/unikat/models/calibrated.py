@@ -165,11 +165,16 @@ class Calibrated(Model[Any, CalibratedData]):
         index, shift = divmod(pair, len(SHIFTS))
         out = np.empty(len(p))
         kernels.draw_rates(
-            key, stream.sweep, p, counts,
+            key,
+            stream.sweep,
+            p,
+            counts,
             np.full(len(p), data.n_records) if looked_at is None else looked_at,
             data.population_size,
-            OVERDISPERSION[index], math.exp(SHIFTS[shift]), out,
-        )  # fmt: skip
+            OVERDISPERSION[index],
+            math.exp(SHIFTS[shift]),
+            out,
+        )
         return out
 
     def predictive_probabilities(

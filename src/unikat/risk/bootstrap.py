@@ -122,9 +122,11 @@ class Bootstrapped:
         r1, r2 = exposure.risk(chances, np.ones(len(unique)), poisson)
         tau1, tau2 = exposure.draw(elsewhere, chances, poisson)
         truth = {
-            "tau1": tau1, "tau2": tau2,
-            "tau1_expected": float(r1.sum()), "tau2_expected": float(r2.sum()),
-        }  # fmt: skip
+            "tau1": tau1,
+            "tau2": tau2,
+            "tau1_expected": float(r1.sum()),
+            "tau2_expected": float(r2.sum()),
+        }
         fresh = model.refit(self._tabulated(codes, self.fitted), data)
         measures = RiskMeasures.of(sample)
         begin = model.init(elsewhere, fresh)

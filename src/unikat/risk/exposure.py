@@ -312,9 +312,13 @@ class ByClass:
         used = np.bincount(chances.of.ravel(), chances.p.ravel())
         free = poisson or float(used.max(initial=0.0)) > 1.0
         found: tuple[float, float] = kernels.draw_population_by_class(
-            chain_key(stream.seed, stream.chain), stream.sweep, self.unobserved, chances.p,
-            chances.of, free,
-        )  # fmt: skip
+            chain_key(stream.seed, stream.chain),
+            stream.sweep,
+            self.unobserved,
+            chances.p,
+            chances.of,
+            free,
+        )
         return found
 
     def alone(self, chances: ClassChances, poisson: bool) -> Float64:

@@ -150,9 +150,15 @@ class RiskMeasures:
         r1, r2 = np.empty(1), np.empty(1)
         totals = self.start()
         kernels.add_records(
-            r1, r2, np.zeros(1, np.int64), totals.weight, totals.r1, totals.r2,
-            totals.histogram_r1, totals.histogram_r2,
-        )  # fmt: skip
+            r1,
+            r2,
+            np.zeros(1, np.int64),
+            totals.weight,
+            totals.r1,
+            totals.r2,
+            totals.histogram_r1,
+            totals.histogram_r2,
+        )
 
     def start(self) -> RiskTotals:
         """Empty totals."""
@@ -241,9 +247,15 @@ class RiskMeasures:
         r1, r2 = risk
         r1 = np.where(unique, r1, 0.0)
         kernels.add_records(
-            r1, r2, pattern, totals.weight, totals.r1, totals.r2, totals.histogram_r1,
+            r1,
+            r2,
+            pattern,
+            totals.weight,
+            totals.r1,
+            totals.r2,
+            totals.histogram_r1,
             totals.histogram_r2,
-        )  # fmt: skip
+        )
         stream, at_risk = look.stream, self.exposure.taken(q, unique)
         tau1, tau2 = self.exposure.draw(stream, at_risk, look.poisson)
         found = {

@@ -116,7 +116,5 @@ def groups(
         rows = np.flatnonzero(which == m)
         kept = np.flatnonzero(~mask).tolist()
         both = np.concatenate((known, patterns[rows]))[:, kept]
-        _, group = np.unique(
-            pattern_ids(both, [n_levels[j] for j in kept]), return_inverse=True
-        )  # fmt: skip
+        _, group = np.unique(pattern_ids(both, [n_levels[j] for j in kept]), return_inverse=True)
         yield rows, group[: len(known)], group[len(known) :]

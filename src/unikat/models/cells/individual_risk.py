@@ -267,9 +267,13 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
         rates = np.empty(len(occupied.cells))
         odds = (occupied.sizes - occupied.counts) / occupied.counts
         kernels.draw_rates(
-            chain_key(stream.seed, stream.chain), stream.sweep, occupied.cells, occupied.counts,
-            odds, rates,
-        )  # fmt: skip
+            chain_key(stream.seed, stream.chain),
+            stream.sweep,
+            occupied.cells,
+            occupied.counts,
+            odds,
+            rates,
+        )
         return rates
 
     def _occupied(self, stream: Stream, data: IndividualRiskData) -> _Occupied:
@@ -300,10 +304,10 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
         patterns = np.repeat(data.patterns, data.pattern_counts, axis=0)[chosen < 0]
         rows = np.where(patterns >= 0, patterns + data.offsets[:-1], -1).astype(np.int32)
         free = np.empty_like(rows)
+        together = np.zeros((len(rows), 1), np.int16)
         complete_possibly(
-            key, stream.sweep, rows, np.zeros((len(rows), 1), np.int16), data.diagram.order,
-            data.diagram.first, data.diagram.child, data.offsets, data.shares, free,
-        )  # fmt: skip
+            key, stream.sweep, rows, together, data.diagram, data.offsets, data.shares, free
+        )
         return chosen, (free - data.offsets[:-1]).astype(np.int32)
 
 

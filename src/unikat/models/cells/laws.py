@@ -135,9 +135,12 @@ def lay_out(table: CellTable, n_cells: int | None, by_rate: bool) -> Superpopula
     # Rates that differ by rounding are one.
     near = np.round(np.log(rates), 12) if by_rate else np.zeros(len(rates))
     pairs, first, pair, times = np.unique(
-        np.stack((counts, near), axis=1), axis=0, return_index=True, return_inverse=True,
+        np.stack((counts, near), axis=1),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
         return_counts=True,
-    )  # fmt: skip
+    )
     mean_rate = min(table.n_records / table.population_size, HIGHEST_RATE)
     points, chances = _points(rates, mean_rate) if by_rate else (np.array([mean_rate]), np.ones(1))
     return SuperpopulationData(
@@ -169,9 +172,7 @@ def integrals(
 ) -> Float64:
     """Log P(f), mean N pi p and mean N pi (1 - p) given f, (n, 3); of a share of the population."""
     out = np.empty((len(counts), 3))
-    kernels.integrate(
-        law.alpha, law.size, data.odds(law, share), counts, law.shapes(rates), out
-    )  # fmt: skip
+    kernels.integrate(law.alpha, law.size, data.odds(law, share), counts, law.shapes(rates), out)
     return out
 
 
@@ -185,9 +186,7 @@ def empty_chances(law: Law, data: SuperpopulationData, share: float) -> tuple[Fl
         of p = 0; and the log of the prior chance that a cell is empty.
     """
     some = np.empty(len(data.points))
-    kernels.empty_chances(
-        law.alpha, law.size, data.odds(law, share), law.shapes(data.points), some
-    )  # fmt: skip
+    kernels.empty_chances(law.alpha, law.size, data.odds(law, share), law.shapes(data.points), some)
     occupied = law.gamma * float(data.chances @ some)
     if occupied < 0.5:
         few: Float64 = law.gamma * data.chances * (1.0 - some) / (1.0 - occupied)
@@ -280,9 +279,12 @@ def sums(
 
 
 def _summed(
-    joined: Iterable[tuple[Int64, Int64, Int64]], values: Float64, each: float, cells: Int32,
+    joined: Iterable[tuple[Int64, Int64, Int64]],
+    values: Float64,
+    each: float,
+    cells: Int32,
     data: SuperpopulationData,
-) -> Float64:  # fmt: skip
+) -> Float64:
     out = np.zeros(len(cells))
     for rows, ours, theirs in joined:
         size = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1
@@ -294,17 +296,29 @@ def _summed(
 
 
 def drawn_rates(
-    stream: Stream, law: Law, data: SuperpopulationData, cells: Int32, counts: Float64,
+    stream: Stream,
+    law: Law,
+    data: SuperpopulationData,
+    cells: Int32,
+    counts: Float64,
     rates: Float64,
-) -> Float64:  # fmt: skip
+) -> Float64:
     """Draw N pi (1 - p) of complete cells with these counts and sampling rates, (n,)."""
     drawn = np.empty(len(cells))
     chances, _ = empty_chances(law, data, 1.0)
     kernels.draw_rates(
-        chain_key(stream.seed, stream.chain), stream.sweep, cells, law.alpha, law.size,
-        data.odds(law, 1.0), counts, law.shapes(rates), law.shapes(data.points),
-        np.cumsum(chances), drawn,
-    )  # fmt: skip
+        chain_key(stream.seed, stream.chain),
+        stream.sweep,
+        cells,
+        law.alpha,
+        law.size,
+        data.odds(law, 1.0),
+        counts,
+        law.shapes(rates),
+        law.shapes(data.points),
+        np.cumsum(chances),
+        drawn,
+    )
     # Where there are fewer cells than combinations, an empty combination has so much of one.
     drawn[counts == 0.0] *= data.density(len(data.counts))
     if data.combinations.zeros is not None:
@@ -313,9 +327,14 @@ def drawn_rates(
 
 
 def drawn_sums(
-    stream: Stream, law: Law, data: SuperpopulationData, known: Int32, counts: Float64,
-    weights: Float64, patterns: Int32,
-) -> Float64:  # fmt: skip
+    stream: Stream,
+    law: Law,
+    data: SuperpopulationData,
+    known: Int32,
+    counts: Float64,
+    weights: Float64,
+    patterns: Int32,
+) -> Float64:
     """Sum the drawn rates of known cells and the mean rates of empty ones for patterns, (n,)."""
     joined = list(groups(known, patterns, data.combinations.levels.tolist()))
     inside = np.zeros(len(known), np.bool_)
@@ -325,9 +344,13 @@ def drawn_sums(
         inside |= asked[ours]
     drawn = np.zeros(len(known))
     drawn[inside] = drawn_rates(
-        stream, law, data, known[inside], counts[inside],
+        stream,
+        law,
+        data,
+        known[inside],
+        counts[inside],
         np.minimum(counts[inside] / weights[inside], HIGHEST_RATE),
-    )  # fmt: skip
+    )
     each = empty_cell(law, data, 1.0).others * data.density(len(known))
     return _summed(joined, drawn, each, patterns, data)
 

@@ -21,9 +21,7 @@ def complete(
     """
     completed = np.repeat(data.patterns, data.pattern_counts, axis=0)
     owner = np.repeat(np.arange(len(data.patterns)), data.pattern_counts)
-    for rows, ours, theirs in groups(
-        data.cells, data.patterns, data.combinations.levels.tolist()
-    ):  # fmt: skip
+    for rows, ours, theirs in groups(data.cells, data.patterns, data.combinations.levels.tolist()):
         place = np.full(len(data.patterns), -1)
         place[rows] = np.arange(len(rows))
         mine = np.flatnonzero(place[owner] >= 0)

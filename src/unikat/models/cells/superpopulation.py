@@ -169,9 +169,11 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
     ) -> tuple[SuperpopulationState, Info]:
         """Propose hyperparameters, thrice independently of where they are and once near."""
         position, value = data.proposal.move(
-            generator_of(stream, 3), state.position, state.value,
+            generator_of(stream, 3),
+            state.position,
+            state.value,
             lambda there: self._value(there, data),
-        )  # fmt: skip
+        )
         return SuperpopulationState(position, value), Info(self._told(position))
 
     @abstractmethod
@@ -207,9 +209,7 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
         complete = (cells >= 0).all(axis=1)
         f, share = look_up(known, records, weights, cells[complete], data)
         rates[complete] = drawn_rates(stream, law, data, cells[complete], f, share)
-        rates[~complete] = drawn_sums(
-            stream, law, data, known, records, weights, cells[~complete]
-        )  # fmt: skip
+        rates[~complete] = drawn_sums(stream, law, data, known, records, weights, cells[~complete])
         return rates / max(data.population_size - data.n_records, 1.0)
 
     def predictive_probabilities(
@@ -229,9 +229,13 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
         return means, empty * data.density(len(data.counts)), total
 
     def integrated_risk(
-        self, stream: Stream, state: SuperpopulationState, data: SuperpopulationData, cells: Int32,
+        self,
+        stream: Stream,
+        state: SuperpopulationState,
+        data: SuperpopulationData,
+        cells: Int32,
         counts: Float64,
-    ) -> tuple[Float64, Float64]:  # fmt: skip
+    ) -> tuple[Float64, Float64]:
         """P(F = f | f) and E(1/F | f) given the hyperparameters, with pi and p integrated out.
 
         Parameters
@@ -261,9 +265,14 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
         )
         none, inverse = np.empty(len(pairs)), np.empty(len(pairs))
         kernels.risks(
-            law.alpha, law.size, data.odds(law, 1.0), np.ascontiguousarray(pairs.real),
-            law.shapes(rates[first]), none, inverse,
-        )  # fmt: skip
+            law.alpha,
+            law.size,
+            data.odds(law, 1.0),
+            np.ascontiguousarray(pairs.real),
+            law.shapes(rates[first]),
+            none,
+            inverse,
+        )
         r1[complete], r2[complete] = none[where.ravel()], inverse[where.ravel()]
         if not complete.all():
             p = self.cell_probabilities(stream, state, data, cells[~complete])

@@ -161,9 +161,12 @@ class LogLinear(Model[LogLinearState, LogLinearData]):
         else:
             generators = data.path[-1].generators
             fitted = fit(
-                table, generators, tolerance=max(self.tolerance, 1e-2), smoothing=self.smoothing,
+                table,
+                generators,
+                tolerance=max(self.tolerance, 1e-2),
+                smoothing=self.smoothing,
                 start=data.fit,
-            )  # fmt: skip
+            )
         incomplete = table.incomplete
         return data._replace(
             fit=fitted, patterns=table.cells[incomplete], counts=table.counts[incomplete]

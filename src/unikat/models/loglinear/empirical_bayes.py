@@ -191,10 +191,9 @@ class _RandomRates(Model[RandomRatesState, RandomRatesData]):
         rates = np.empty(len(cells))
         counts = counts_of(known, times, cells, data.n_levels)
         share = float(times.sum()) / data.population_size
-        kernels.draw_rates(
-            chain_key(stream.seed, stream.chain), stream.sweep, cells, counts,
-            fitted, share, self.lognormal, data.parameter, data.shift, rates,
-        )  # fmt: skip
+        law = kernels.RateLaw(share, self.lognormal, data.parameter, data.shift)
+        key = chain_key(stream.seed, stream.chain)
+        kernels.draw_rates(key, stream.sweep, cells, counts, fitted, law, rates)
         return rates
 
     def predictive_probabilities(
@@ -235,9 +234,11 @@ class _RandomRates(Model[RandomRatesState, RandomRatesData]):
         points = _tabulated_rates()
         table = self._posterior_mean(data, points, np.zeros(len(points)))
         empty = kernels.empty_total(
-            data.population_size / data.fit.total, data.fit.layout.terms, data.fit.factors,
+            data.population_size / data.fit.total,
+            data.fit.layout.terms,
+            data.fit.factors,
             table,
-        )  # fmt: skip
+        )
         return float(occupied.sum() + empty)
 
     def impute(self, stream: Stream, state: RandomRatesState, data: RandomRatesData) -> Int32:
@@ -273,11 +274,17 @@ class _RandomRates(Model[RandomRatesState, RandomRatesData]):
             walked = np.empty((room, len(layout.keys)), np.int64)
             times = np.empty(room)
             found = kernels.draw_empty(
-                chain_key(stream.seed, stream.chain), stream.sweep,
-                data.population_size / data.fit.total, theta, data.share, self.lognormal,
-                data.parameter, data.shift, layout.terms, data.fit.factors, table,
-                walked, times,
-            )  # fmt: skip
+                chain_key(stream.seed, stream.chain),
+                stream.sweep,
+                data.population_size / data.fit.total,
+                theta,
+                kernels.RateLaw(data.share, self.lognormal, data.parameter, data.shift),
+                layout.terms,
+                data.fit.factors,
+                table,
+                walked,
+                times,
+            )
             room *= 4
         real = layout.keys >= 0
         cells = np.empty((found, int(real.sum())), np.int32)
