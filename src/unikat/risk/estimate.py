@@ -8,6 +8,7 @@ import numpy as np
 
 from unikat._typing import Bool, Float64, Int32
 from unikat.data.checks import table_warnings
+from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
@@ -199,8 +200,8 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
     if census:
         for j in range(table.n_keys):
             rest = np.delete(table.cells, j, axis=1)
-            _, where = np.unique(rest, axis=0, return_inverse=True)
-            alone = np.bincount(where.ravel(), table.counts)[where.ravel()] == 1
+            _, where, _ = distinct(rest, np.delete(table.n_levels, j).tolist())
+            alone = np.bincount(where, table.counts)[where] == 1
             drop[table.unique, j] = 1.0 - alone[table.unique]
     # All sample uniques have the same risk, and the same place.
     tied = np.where(table.unique, (count + 1.0) / 2.0, np.nan)

@@ -37,7 +37,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.table import CellTable, match_sums, meeting, pattern_ids
+from unikat.data.patterns import distinct, match_sums, meeting
+from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
@@ -279,9 +280,7 @@ class RiskMeasures:
         incomplete[self.incomplete] = True
         complete = np.flatnonzero(~incomplete)
         everybody = np.concatenate((self.cells[complete], imputed))
-        _, first, where = np.unique(
-            pattern_ids(everybody, self.n_levels), return_index=True, return_inverse=True
-        )
+        first, where, _ = distinct(everybody, self.n_levels)
         records = np.concatenate((self.counts[complete], np.ones(len(imputed))))
         count = np.bincount(where, records).astype(np.float64)
         p = self._chances(look, everybody[first])
@@ -418,8 +417,7 @@ def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:
         if not rest:
             continue
         levels = [table.n_levels[k] for k in rest]
-        ids = pattern_ids(table.cells[:, rest], levels)
-        _, first, where = np.unique(ids, return_index=True, return_inverse=True)
+        first, where, _ = distinct(table.cells[:, rest], levels)
         count = np.bincount(where, table.counts).astype(np.int64)
         if table.missing == "wildcard":
             count = match_sums(table.cells[first][:, rest], count[:, None], levels)[:, 0]

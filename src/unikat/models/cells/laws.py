@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.table import CellTable, pattern_ids
+from unikat._typing import Float64, Int32, Int64
+from unikat.data.patterns import Meeting, agreeing, distinct, sum_equal
+from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import superpopulation as kernels
 from unikat.kernels.hypergeometric import posterior_nodes
 from unikat.models.base import Stream
-from unikat.models.cells.combinations import Combinations, groups
+from unikat.models.cells.combinations import Combinations
 from unikat.models.cells.hyperparameters import Proposal
 from unikat.rng import chain_key
 from unikat.zeros.diagram import n_possible
@@ -247,11 +248,10 @@ def united(
     """Join rows of the same cell: cells, records, weights."""
     if len(cells) == len(data.cells):
         return cells, counts, weights
-    ids = pattern_ids(cells, data.combinations.levels.tolist())
-    _, first, where = np.unique(ids, return_index=True, return_inverse=True)
-    records = np.bincount(where, counts).astype(np.float64)
-    summed = np.bincount(where, weights).astype(np.float64)
-    return cells[first], records, summed
+    found = distinct(cells, data.combinations.levels.tolist())
+    records = np.bincount(found.place, counts).astype(np.float64)
+    summed = np.bincount(found.place, weights).astype(np.float64)
+    return cells[found.first], records, summed
 
 
 def look_up(
@@ -260,12 +260,9 @@ def look_up(
     """Records and sampling rates of complete cells, (n,), those of a cell without: 0 and n / N."""
     if np.array_equal(known, cells):
         return counts, np.minimum(counts / weights, HIGHEST_RATE)
-    ids = pattern_ids(np.concatenate((known, cells)), data.combinations.levels.tolist())
-    _, where = np.unique(ids, return_inverse=True)
-    ours, theirs = where[: len(known)], where[len(known) :]
-    size = int(where.max(initial=0)) + 1
-    found = np.bincount(ours, counts, size)[theirs].astype(np.float64)
-    sums = np.bincount(ours, weights, size)[theirs]
+    levels = data.combinations.levels.tolist()
+    found = sum_equal(cells, known, counts, levels)
+    sums = sum_equal(cells, known, weights, levels)
     rates = np.divide(found, sums, out=np.full(len(found), data.mean_rate), where=sums > 0.0)
     return found, np.minimum(rates, HIGHEST_RATE)
 
@@ -274,25 +271,22 @@ def sums(
     known: Int32, values: Float64, each: float, cells: Int32, data: SuperpopulationData
 ) -> Float64:
     """Sum of the known cells' values, and `each` of the other possible ones, for patterns (n,)."""
-    joined = groups(known, cells, data.combinations.levels.tolist())
+    joined = agreeing(cells, known, data.combinations.levels.tolist())
     return _summed(joined, values, each, cells, data)
 
 
 def _summed(
-    joined: Iterable[tuple[Int64, Int64, Int64]],
+    joined: Iterable[Meeting],
     values: Float64,
     each: float,
     cells: Int32,
     data: SuperpopulationData,
 ) -> Float64:
-    out = np.zeros(len(cells))
-    for rows, ours, theirs in joined:
-        size = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1
-        free = (
-            data.combinations.completions(cells[rows]) - np.bincount(ours, minlength=size)[theirs]
-        )
-        out[rows] = np.bincount(ours, values, size)[theirs] + np.maximum(free, 0.0) * each
-    return out
+    out, free = np.zeros(len(cells)), data.combinations.completions(cells)
+    for met in joined:
+        out[met.asking] = np.bincount(met.offered, values[met.answering], met.n_numbers)[met.wanted]
+        free[met.asking] -= np.bincount(met.offered, minlength=met.n_numbers)[met.wanted]
+    return out + np.maximum(free, 0.0) * each
 
 
 def drawn_rates(
@@ -336,12 +330,12 @@ def drawn_sums(
     patterns: Int32,
 ) -> Float64:
     """Sum the drawn rates of known cells and the mean rates of empty ones for patterns, (n,)."""
-    joined = list(groups(known, patterns, data.combinations.levels.tolist()))
+    joined = list(agreeing(patterns, known, data.combinations.levels.tolist()))
     inside = np.zeros(len(known), np.bool_)
-    for _, ours, theirs in joined:
-        asked = np.zeros(int(max(ours.max(initial=0), theirs.max())) + 1, np.bool_)
-        asked[theirs] = True
-        inside |= asked[ours]
+    for met in joined:
+        asked = np.zeros(met.n_numbers, np.bool_)
+        asked[met.wanted] = True
+        inside[met.answering[asked[met.offered]]] = True
     drawn = np.zeros(len(known))
     drawn[inside] = drawn_rates(
         stream,
@@ -353,10 +347,3 @@ def drawn_sums(
     )
     each = empty_cell(law, data, 1.0).others * data.density(len(known))
     return _summed(joined, drawn, each, patterns, data)
-
-
-def is_in(known: Int32, cells: Int32, data: SuperpopulationData) -> Bool:
-    """Whether cells are among the known ones, (n,)."""
-    ids = pattern_ids(np.concatenate((known, cells)), data.combinations.levels.tolist())
-    found: Bool = np.isin(ids[len(known) :], ids[: len(known)])
-    return found
