@@ -27,7 +27,8 @@ import pandas as pd
 from common import data_file, machine, print_table
 
 from unikat.data.keys import Key
-from unikat.data.table import CellTable, pattern_ids
+from unikat.data.patterns import pattern_ids
+from unikat.data.table import CellTable
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.diagnostics import diagnose, worst_ess, worst_rhat

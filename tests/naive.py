@@ -827,3 +827,34 @@ def is_decomposable(sets: Sequence[frozenset[int]]) -> bool:
             ):
                 return True
     return False
+
+
+# --- patterns of codes, -1 where a key is missing ---------------------------------------------
+
+
+def agree(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two patterns are equal in every key that both know."""
+    return all(a == b or a == -1 or b == -1 for a, b in zip(one, other, strict=True))
+
+
+def agreeing_pairs(patterns: Array, others: Array) -> set[tuple[int, int]]:
+    """Rows of patterns and of others that agree."""
+    return {
+        (i, k)
+        for i, one in enumerate(patterns.tolist())
+        for k, other in enumerate(others.tolist())
+        if agree(one, other)
+    }
+
+
+def sum_equal(cells: Array, known: Array, values: Array) -> list[float]:
+    """Sum of the values of the rows of known that are equal to each cell."""
+    return [
+        sum(v for other, v in zip(known.tolist(), values.tolist(), strict=True) if other == one)
+        for one in cells.tolist()
+    ]
+
+
+def listed_completions(pattern: Sequence[int], n_levels: Sequence[int]) -> list[tuple[int, ...]]:
+    """Cells that agree with a pattern."""
+    return [cell for cell in itertools.product(*map(range, n_levels)) if agree(cell, pattern)]

@@ -16,7 +16,7 @@ from independence_kernels import draw_shares  # in the package: from unikat.kern
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.options import check_numbers
 from unikat.rng import chain_key
 
@@ -42,7 +42,7 @@ class IndependenceState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Independence:
+class Independence(Model[IndependenceState, IndependenceData]):
     """Independent keys.
 
     Parameters

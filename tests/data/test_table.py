@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from unikat.data import CellTable, Design, Key
-from unikat.data.table import pattern_ids
+from unikat.data.patterns import pattern_ids
 from unikat.errors import DataError, SpecError
 from unikat.kernels.zeros import Diagram
 from unikat.studies.designs import Population

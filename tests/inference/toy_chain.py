@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from unikat.models.base import Info, Stream
+from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,10 @@ def noise(stream: Stream, size: int) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toy:
+class Toy(Model[Any, Any]):
     name: ClassVar[str] = "toy"
+    population: ClassVar[PopulationLaw] = "multinomial"
+    uncertainty: ClassVar[Uncertainty] = "posterior"
     persistence: float = 0.5
     apart: float = 0.0
     """Distance between the means of different chains: above 0 they never agree."""
@@ -83,6 +85,9 @@ class Toy:
         raise NotImplementedError
 
     def impute(self, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    def simulate(self, *arguments: Any) -> Any:
         raise NotImplementedError
 
     def cost(self, data: ToyData) -> tuple[float, float]:

@@ -66,10 +66,7 @@ def allocated(
     counts = np.zeros(theta.shape, np.int64)
     sizes = np.zeros(theta.shape[1], np.int64)
     for first, last in itertools.pairwise(bounds):
-        kernels.allocate(
-            KEY, sweep, first, last, data.walk, data.cell, data.starts, theta, weights, z,
-            counts, sizes,
-        )  # fmt: skip
+        kernels.allocate(KEY, sweep, first, last, data.walk, theta, weights, z, counts, sizes)
     return z, counts, sizes
 
 

@@ -15,6 +15,7 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels import cholesky, fixed_effects, tilted
 from unikat.kernels import mixed_effects as kernels
+from unikat.kernels.fixed_effects import Cells, Prior
 from unikat.kernels.grid import complete
 from unikat.kernels.partition import split_merge
 from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_LANGEVIN, normal, seek, uniform
@@ -190,9 +191,8 @@ def test_joined_designs(least):
     cluster[:3] = range(3)
     all_columns = np.hstack((W, np.eye(3)[cluster]))
     coefficients = rng.normal(size=all_columns.shape[1])
-    rest, starts, columns, chosen = fixed_effects.joined(
-        offset, design.starts, design.columns, cluster, coefficients, least, counts
-    )
+    cells = Cells(counts, offset, design.starts, design.columns)
+    (_, rest, starts, columns), chosen = fixed_effects.joined(cells, cluster, coefficients, least)
     assert chosen.tolist() == np.flatnonzero(counts @ all_columns >= least).tolist()
     out = np.empty(len(W))
     fixed_effects.linear(rest, starts, columns, coefficients[chosen], out)
@@ -205,14 +205,13 @@ def test_climbing_ends_at_the_mode():
     mean, precision = np.zeros(W.shape[1]), np.full(W.shape[1], 0.1)
     mean[1] = 2.0
     mode = np.full(W.shape[1], 3.0)
-    fixed_effects.climb(
-        counts, offset, design.starts, design.columns, mode, mean, precision, np.zeros(len(mode))
-    )
+    cells = Cells(counts, offset, design.starts, design.columns)
+    fixed_effects.climb(cells, mode, Prior(mean, precision), np.zeros(len(mode)))
     slope = W.T @ (counts - np.exp(offset + W @ mode)) - precision * (mode - mean)
     np.testing.assert_allclose(slope, 0.0, atol=5e-3)
     away = mode.copy()
     noise = np.random.default_rng(6).normal(size=len(mode))
-    fixed_effects.climb(counts, offset, design.starts, design.columns, away, mean, precision, noise)
+    fixed_effects.climb(cells, away, Prior(mean, precision), noise)
     metric = W.T @ (np.exp(offset + W @ mode)[:, None] * W) + np.diag(precision)
     np.testing.assert_allclose((away - mode) @ metric @ (away - mode), noise @ noise, rtol=0.01)
 
@@ -251,14 +250,11 @@ def test_langevin_is_that_of_the_equations():
     rng = np.random.default_rng(7)
     mean, precision = rng.normal(size=n), np.exp(rng.normal(size=n))
     at, outcomes = np.zeros(n), []
-    fixed_effects.climb(
-        counts, offset, design.starts, design.columns, at, mean, precision, rng.normal(size=n)
-    )
+    cells, prior = Cells(counts, offset, design.starts, design.columns), Prior(mean, precision)
+    fixed_effects.climb(cells, at, prior, rng.normal(size=n))
     for sweep in range(40):
         before = at.copy()
-        p = fixed_effects.langevin(
-            KEY, sweep, 1.1, counts, offset, design.starts, design.columns, at, mean, precision
-        )
+        p = fixed_effects.langevin(KEY, sweep, 1.1, cells, at, prior)
         expected, there = naive_langevin(sweep, 1.1, W, offset, counts, before, mean, precision)
         np.testing.assert_allclose(p, expected, rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(at, there, rtol=1e-9)
@@ -271,10 +267,9 @@ def test_langevin_refuses_what_is_not_finite():
     design, W, counts, offset = a_grid()
     at = np.zeros(W.shape[1])
     for sweep in range(20):
-        p = fixed_effects.langevin(
-            KEY, sweep, 1e6, counts, offset, design.starts, design.columns, at,
-            np.zeros(len(at)), np.full(len(at), 0.1),
-        )  # fmt: skip
+        cells = Cells(counts, offset, design.starts, design.columns)
+        prior = Prior(np.zeros(len(at)), np.full(len(at), 0.1))
+        p = fixed_effects.langevin(KEY, sweep, 1e6, cells, at, prior)
         assert p == 0.0
         assert (at == 0.0).all()
 

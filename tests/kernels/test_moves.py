@@ -11,6 +11,7 @@ from scipy import stats
 
 import naive
 from unikat.kernels import moves
+from unikat.kernels.mixture import Records
 from unikat.rng import chain_key
 
 pytestmark = pytest.mark.statistical
@@ -46,6 +47,18 @@ CASES = {
     "gom": Case("three", 0.8, components=4),
     "gom-two": Case("three", 0.8, components=2, profile=1.0),
 }
+
+
+def moved(a: dict[str, Any]) -> int:
+    """One move, its arguments by their names."""
+    found: int = moves.split_merge(
+        a["key"],
+        a["sweep"],
+        Records(a["rows"], a["record_cell"], a["offsets"]),
+        moves.PartitionPrior(*(a[n] for n in moves.PartitionPrior._fields)),
+        moves.Partition(*(a[n] for n in moves.Partition._fields)),
+    )
+    return found
 
 
 def after_one_move(
@@ -103,7 +116,7 @@ def after_one_move(
             "counts": counts, "stacks": stacks,
         }  # fmt: skip
         change(arguments)
-        accepted += abs(moves.split_merge(*arguments.values()))
+        accepted += abs(moved(arguments))
         z = arguments["z"]
         of_token = z[record, 0 if single else column]
         dishes = {
@@ -185,11 +198,10 @@ def test_very_many_keys_do_not_overflow():
         stacks = np.zeros((1, 8), np.int64)
         stacks[0, 0] = 2 * n
         tables = stacks[0].copy()
-        moved = moves.split_merge(
-            KEY, sweep, rows, record_cell, offsets, z, np.zeros(1), np.full(8, 0.125), np.zeros(8),
-            0.0, np.full(2 * n_keys, 0.0005), tables, counts, stacks,
-        )  # fmt: skip
-        if moved:
+        profile = np.full(2 * n_keys, 0.0005)
+        prior = moves.PartitionPrior(np.zeros(1), np.full(8, 0.125), np.zeros(8), 0.0, profile)
+        partition = moves.Partition(z, tables, counts, stacks)
+        if moves.split_merge(KEY, sweep, Records(rows, record_cell, offsets), prior, partition):
             # Where both anchors are of one group, one of them stays with the other group.
             strangers = [min(np.bincount(z[part, 0], minlength=2)[:2]) for part in parts]
             assert sum(strangers) <= 1

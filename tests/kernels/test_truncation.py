@@ -118,12 +118,11 @@ def simulated(
     levels = np.concatenate([np.cumsum(part.astype(float), axis=0) for part in theta]).T
     rows = np.full((capacity, 4), 99, np.int32)
     z = np.full((capacity, 4), 99, np.int16)
-    n = kernels.simulate_mixed(
-        KEY, sweep, 3, target, diagram.order, diagram.child, OFFSETS, alpha, weights,
-        np.cumsum(weights), np.ascontiguousarray(levels), together,
+    law = kernels.MixedLaw(
+        alpha, weights, np.cumsum(weights), np.ascontiguousarray(levels), together,
         np.cumsum(np.maximum(weights - together, 0.0)), float(together @ q / together.sum()),
-        rows, z,
     )  # fmt: skip
+    n = kernels.simulate_mixed(KEY, sweep, 3, target, diagram, OFFSETS, law, rows, z)
     return n, rows, z
 
 
@@ -236,11 +235,11 @@ class Target(NamedTuple):
         offsets = np.concatenate(([0], np.cumsum(self.impossible.shape)))
         given = {"share": self.share, "total_exponent": self.total(), "n_seen": self.n_seen} | other
         run = run or kernels.along_ridges
-        found: tuple[int, int] = run(
-            KEY, sweep, self.diagram.order, self.diagram.first, self.diagram.child, offsets,
-            self.profile, self.counts, self.tables, self.alpha, given["share"],
-            given["total_exponent"], given["n_seen"], theta, weights,
-        )  # fmt: skip
+        seen = kernels.Seen(self.counts, self.tables, given["n_seen"])
+        prior = kernels.RidgePrior(
+            self.profile, self.alpha, given["share"], given["total_exponent"]
+        )
+        found: tuple[int, int] = run(KEY, sweep, self.diagram, offsets, seen, prior, theta, weights)
         return found
 
 

@@ -73,7 +73,7 @@ def test_chances_of_every_node(seed):
     diagram, impossible = random_diagram(seed)
     theta, rows = random_profiles(seed, 3)
     chance = np.full((len(diagram.child) + 1, 3), np.nan)
-    kernels.possible_chances(*diagram, OFFSETS, rows, chance)
+    kernels.possible_chances(diagram, OFFSETS, rows, chance)
     assert np.isfinite(chance).all()
     order = diagram.order.tolist()
     for k in range(3):
@@ -96,8 +96,9 @@ def simulated(
     z = np.full((capacity, 4), 99, np.int16)
     alphas = np.full(capacity if len(alpha) == 2 else 0, np.nan)
     n = kernels.simulate_impossible(
-        KEY, sweep, 5, target, diagram.order, diagram.child, OFFSETS, np.array(alpha),
-        np.cumsum(WEIGHTS), cumulative(rows), out, z, alphas,
+        KEY, sweep, 5, target, diagram, OFFSETS,
+        kernels.Memberships(np.array(alpha), np.cumsum(WEIGHTS), cumulative(rows)),
+        kernels.Found(out, z, alphas),
     )  # fmt: skip
     return n, out, z, alphas
 
@@ -183,14 +184,12 @@ def test_impossible_records_of_a_class_are_drawn_by_their_law(seed):
     diagram, impossible = random_diagram(seed)
     theta, rows = random_profiles(seed)
     chance = np.empty((len(diagram.child) + 1, 2))
-    kernels.possible_chances(*diagram, OFFSETS, rows, chance)
+    kernels.possible_chances(diagram, OFFSETS, rows, chance)
     n = 20_000
     classes = np.arange(n) % 2
     out = np.full((n, 4), 99, np.int32)
     for first, last in ((0, 7), (7, n)):
-        kernels.draw_impossible(
-            KEY, 1, first, last, classes, diagram.order, diagram.child, OFFSETS, rows, chance, out
-        )
+        kernels.draw_impossible(KEY, 1, first, last, classes, diagram, OFFSETS, rows, chance, out)
     levels = np.where(out >= 0, out - OFFSETS[:-1], -1)
     for k in range(2):
         law = naive.impossible_law(impossible, diagram.order.tolist(), theta, {(k,) * 4: 1.0})
@@ -220,7 +219,7 @@ def test_missing_keys_are_completed_by_their_law(seed, single):
         out = np.full((n, 4), 99, np.int32)
         kernels.complete(
             KEY, 1, np.tile(given, (n, 1)), np.tile(z[: 1 if single else 4], (n, 1)),
-            diagram.order, diagram.first, diagram.child, OFFSETS, rows, out,
+            diagram, OFFSETS, rows, out,
         )  # fmt: skip
         assert_frequencies([tuple(cell) for cell in (out - OFFSETS[:-1]).tolist()], law)
 
@@ -238,10 +237,7 @@ def test_levels_that_no_float_can_tell_from_zero_stay_possible():
     out = np.zeros((2, n_keys), np.int32)
     given = np.full((2, n_keys), -1, np.int32)
     given[0, 1:] = offsets[1:-1] + 1
-    kernels.complete(
-        KEY, 1, given, np.zeros((2, 1), np.int16), diagram.order, diagram.first, diagram.child,
-        offsets, theta, out,
-    )  # fmt: skip
+    kernels.complete(KEY, 1, given, np.zeros((2, 1), np.int16), diagram, offsets, theta, out)
     np.testing.assert_array_equal(out, np.tile(offsets[:-1] + 1, (2, 1)))
 
 
@@ -253,7 +249,7 @@ def test_chance_of_records_of_several_components(seed):
     theta, rows = random_profiles(seed)
     n = 20_000
     alpha = np.repeat([0.4, 3.0], [n // 4, n - n // 4])
-    mean = kernels.mixed_chance(KEY, 1, n, *diagram, OFFSETS, alpha, np.cumsum(WEIGHTS), rows)
+    mean = kernels.mixed_chance(KEY, 1, n, diagram, OFFSETS, alpha, np.cumsum(WEIGHTS), rows)
     first, second = 0.0, 0.0
     for share, value in ((0.25, 0.4), (0.75, 3.0)):
         inner = [0.0, 0.0]

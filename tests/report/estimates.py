@@ -10,6 +10,7 @@ import numpy as np
 
 from unikat.data import CellTable, Key
 from unikat.inference.draws import Diagnostics, Draws
+from unikat.models.base import Model
 from unikat.report.facts.assessment import Result
 from unikat.report.folders.assessment import Findings
 from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
@@ -20,11 +21,17 @@ NAMES = ("AGE", "SEX", "OCCUPATION <b>", "REGION", "TENURE")
 
 
 @dataclass(frozen=True)
-class StandInModel:
+class StandInModel(Model[Any, Any]):
     name: ClassVar[str] = "hdp"
     population: ClassVar[str] = "multinomial"
     uncertainty: ClassVar[str] = "posterior"
     alpha_shape: float = 2.0
+
+    def never(self, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    prepare = init = step = cell_probabilities = predictive_probabilities = never
+    impute = simulate = cost = never
 
 
 def table(

@@ -21,6 +21,7 @@ from report.test_html import Page
 from unikat.errors import SpecError
 from unikat.jobs.compare import COMPARISON
 from unikat.jobs.job import check_folder
+from unikat.models.base import Model
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.models.named import Named
 from unikat.report.facts.comparison import ComparisonSummary
@@ -38,11 +39,17 @@ from unikat.studies.predictive import SIZES, PredictiveCheck, counts_of_counts
 
 
 @dataclass(frozen=True)
-class StandIn:
+class StandIn(Model[Any, Any]):
     name: ClassVar[str] = "gom"
     population: ClassVar[str] = "multinomial"
     uncertainty: ClassVar[str] = "posterior"
     components: int = 2
+
+    def never(self, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    prepare = init = step = cell_probabilities = predictive_probabilities = never
+    impute = simulate = cost = never
 
 
 def sampling(converged: bool = True) -> SamplingRecord:

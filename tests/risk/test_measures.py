@@ -12,7 +12,7 @@ from scipy import stats
 import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.models.base import Stream
+from unikat.models.base import Model, Stream
 from unikat.risk.estimate import _record_risk
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.observe import observer_for
@@ -22,11 +22,12 @@ KEYS = [Key.of_size(f"K{j}", n) for j, n in enumerate(LEVELS)]
 N_DRAWS = 60
 
 
-class Independence:
+class Independence(Model[Any, Any]):
     """A model whose cells are products of margins; its state is (theta by key, imputed cells)."""
 
     name = "independence"
     population = "multinomial"
+    uncertainty = "posterior"
 
     def cell_probabilities(self, stream: Any, state: Any, data: Any, cells: Any) -> Any:
         """Multiply the margins of the known keys."""
@@ -45,6 +46,11 @@ class Independence:
     def cost(self, data: Any) -> tuple[float, float]:
         """Any numbers."""
         return 1.0, 1.0
+
+    def never(self, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    prepare = init = step = simulate = never
 
 
 def probability(state: Any, cell: Any) -> float:

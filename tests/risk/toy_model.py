@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from unikat.models.base import Info, Stream
+from unikat.models.base import Info, Model, Stream
 from unikat.rng import chain_key
 
 
@@ -34,7 +34,7 @@ def generator(stream: Stream, purpose: int) -> np.random.Generator:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toy:
+class Toy(Model[Any, Any]):
     name: ClassVar[str] = "toy"
     population: ClassVar[str] = "multinomial"
     uncertainty: ClassVar[str] = "posterior"

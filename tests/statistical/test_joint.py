@@ -131,6 +131,11 @@ def altered(where: int, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return plant
 
 
+def new_component(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Change the prior of a new component."""
+    return lambda prior: prior._replace(log_new=change(prior.log_new))
+
+
 def wrong_rate(right: Any) -> Any:
     """Plant a rate drawn as if the records were half as many."""
 
@@ -160,10 +165,11 @@ BUGS = {
         GRADES, weights, "draw_finite_weights", altered(2, lambda share: 0.4 * share),
     ),
     "names of a component": (
-        SHARP_GRADES, moves, "split_merge", altered(8, lambda new: new * 0.0),
+        SHARP_GRADES, moves, "split_merge", altered(3, new_component(lambda new: new * 0.0)),
     ),
     "chance of a split": (
-        FEW_CLASSES, moves, "split_merge", altered(8, lambda new: new + np.log(4.0)),
+        FEW_CLASSES, moves, "split_merge",
+        altered(3, new_component(lambda new: new + np.log(4.0))),
     ),
     "tables of a class": (
         FEW_CLASSES, latent_class, "draw_sticks", altered(5, lambda t: np.minimum(t, 1)),

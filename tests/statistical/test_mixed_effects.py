@@ -260,10 +260,10 @@ def test_langevin_moves_keep_a_skewed_posterior():
     key, n = chain_key(7, 0), 150_000
     draws, at = np.empty((n, 2)), np.zeros(2)
     accepted = 0.0
+    cells = fixed_effects.Cells(counts, offset, starts, columns)
+    prior = fixed_effects.Prior(np.zeros(2), np.full(2, 0.1))
     for sweep in range(n):
-        accepted += fixed_effects.langevin(
-            key, sweep, 1.2, counts, offset, starts, columns, at, np.zeros(2), np.full(2, 0.1)
-        )
+        accepted += fixed_effects.langevin(key, sweep, 1.2, cells, at, prior)
         draws[sweep] = at
     p = mixed.batch_p_values(np.stack(looked_at(*draws.T), axis=1).astype(float), expected)
     assert passes(p), p

@@ -204,8 +204,9 @@ def exponents(right: Any) -> Any:
     """Plant ridges on which the weights' exponents sum to five more."""
 
     def slip(*arguments: Any) -> Any:
-        share, total = arguments[8]
-        return right(*arguments[:8], (share, total + 5.0), *arguments[9:])
+        prior = arguments[5]
+        more = prior._replace(total_exponent=prior.total_exponent + 5.0)
+        return right(*arguments[:5], more, *arguments[6:])
 
     return slip
 

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from unikat._typing import Float64, Int64
-from unikat.data.table import CellTable, meetings
+from unikat.data.patterns import meetings
+from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
 
 _BLOCK = 5_000_000

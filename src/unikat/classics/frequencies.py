@@ -13,7 +13,8 @@ import numpy as np
 
 from unikat._typing import Float64, Int64
 from unikat.data.keys import MISSING
-from unikat.data.table import CellTable, match_sums
+from unikat.data.patterns import match_sums
+from unikat.data.table import CellTable
 from unikat.errors import SpecError
 
 

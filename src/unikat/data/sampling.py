@@ -149,17 +149,23 @@ def numbers_of(
     _refuse(np.isinf(values), called, name, "are infinite", "It must hold finite numbers")
     _refuse(values < 0.0, called, name, "are negative", "It must hold numbers above 0")
     _refuse(
-        values == 0.0, called, name, "are 0",
+        values == 0.0,
+        called,
+        name,
+        "are 0",
         "It must hold numbers above 0; correct them, or leave these records out",
-    )  # fmt: skip
+    )
     return values
 
 
 def _refuse_missing(wrong: Bool, column: str, name: str, what: str) -> None:
     _refuse(
-        wrong, column, name, "are missing",
+        wrong,
+        column,
+        name,
+        "are missing",
         f"Every record needs its {what}: fill it in, or leave these records out",
-    )  # fmt: skip
+    )
 
 
 def _refuse(wrong: Bool, column: str, name: str, what: str, rule: str) -> None:

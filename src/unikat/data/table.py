@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
 from unikat.data.design import Design, Sampling
 from unikat.data.keys import MISSING, Key
+from unikat.data.patterns import distinct, match_sums
 from unikat.errors import DataError, SpecError, brief, option, suggest
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
 Missing: TypeAlias = Literal["integrate", "level", "wildcard"]
 """What a missing key is: unknown and integrated over, a level of its own, or matching any."""
-
-_ROOM = 2**62
-
-Sums = TypeVar("Sums", Int64, Float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,15 +114,12 @@ class CellTable:
         design = Design(population_size=population_size)
         design.check(len(array))
         assert design.population_size is not None
-        ids = pattern_ids(array, [key.n_levels for key in keys])
-        _, first, record_cell, counts = np.unique(
-            ids, return_index=True, return_inverse=True, return_counts=True
-        )
+        found = distinct(array, [key.n_levels for key in keys])
         return cls(
             keys=tuple(keys),
-            cells=np.ascontiguousarray(array[first], dtype=np.int32),
-            counts=counts.astype(np.int64),
-            record_cell=record_cell.astype(np.int32),
+            cells=np.ascontiguousarray(array[found.first], dtype=np.int32),
+            counts=found.counts,
+            record_cell=found.place.astype(np.int32),
             population_size=design.population_size,
             missing=missing,
             zeros=zeros,
@@ -251,33 +245,6 @@ def check_missing(missing: str) -> None:
         )
 
 
-def pattern_ids(codes: AnyArray, n_levels: Sequence[int]) -> Int64:
-    """Integers that order and distinguish the rows of `codes` as a lexicographic sort would.
-
-    Parameters
-    ----------
-    codes
-        (n, n_keys), -1 to n_levels-1.
-    n_levels
-        Levels of each key; any number of keys, since the running number is replaced by its rank
-        whenever the next key would not fit in 62 bits.
-
-    Returns
-    -------
-    Int64
-        (n,), below 2**62. Comparable only within one call.
-    """
-    ids = np.zeros(len(codes), dtype=np.int64)
-    size = 1
-    for j, levels in enumerate(n_levels):
-        if size * (levels + 1) > _ROOM:
-            values, ids = np.unique(ids, return_inverse=True)
-            size = max(1, len(values))
-        ids = ids * (levels + 1) + codes[:, j] + 1
-        size *= levels + 1
-    return ids
-
-
 def _checked_codes(codes: ArrayLike, keys: Sequence[Key], missing: Missing) -> AnyArray:
     array = np.asarray(codes)
     if array.ndim != 2 or array.shape[1] != len(keys):
@@ -301,156 +268,3 @@ def _checked_codes(codes: ArrayLike, keys: Sequence[Key], missing: Missing) -> A
                 "not a level."
             )
     return array.astype(np.int32, copy=False)
-
-
-class Meeting(NamedTuple):
-    """Rows that ask and rows that answer; those with equal numbers agree."""
-
-    asking: Int64
-    """(n_asking,) rows."""
-    answering: Int64
-    """(n_answering,) rows."""
-    wanted: Int64
-    """(n_asking,) number of what a row asks for, 0 to n_numbers-1."""
-    offered: Int64
-    """(n_answering,) number of what a row answers with, 0 to n_numbers-1."""
-    n_numbers: int
-
-
-def meetings(cells: Int32, n_levels: Sequence[int]) -> Iterator[Meeting]:
-    """Find all pairs of compatible patterns: those that agree on every key both of them know.
-
-    Every ordered pair, a pattern and itself too, is in one meeting.
-
-    Parameters
-    ----------
-    cells
-        (n, n_keys) codes, -1 where missing.
-    n_levels
-        Levels of each key.
-
-    Examples
-    --------
-    >>> met = list(meetings(np.array([[0, 1], [-1, 1]], np.int32), (2, 2)))
-    >>> sum(int((one.wanted[:, None] == one.offered).sum()) for one in met)
-    4
-    """
-    members, masks = by_known_keys(cells)
-    parts = _parts_of_ids(cells, n_levels)
-    whole = parts.sum(axis=0)
-    for asking, mask in zip(members, masks, strict=True):
-        # What two patterns must agree on are the keys both have. Masks that share the same keys
-        # with this one are answered together by one lookup of the projected patterns.
-        shared, group_of = np.unique(masks & mask, axis=0, return_inverse=True)
-        group_of = group_of.ravel()
-        for g, common in enumerate(shared):
-            answering = np.concatenate([members[m] for m in np.flatnonzero(group_of == g)])
-            if len(parts):
-                # The identifier of the whole less that of the other keys, of which most are few.
-                others = np.flatnonzero(~common)
-                wanted, offered = whole[asking], whole[answering]
-                for j in others:
-                    wanted -= parts[j, asking]
-                    offered -= parts[j, answering]
-                yield _met(wanted, offered, asking, answering)
-            else:
-                columns = np.flatnonzero(common)
-                levels = [n_levels[j] for j in columns.tolist()]
-                met = meeting(
-                    cells[np.ix_(asking, columns)], cells[np.ix_(answering, columns)], levels
-                )
-                yield met._replace(asking=asking[met.asking], answering=answering[met.answering])
-
-
-def by_known_keys(cells: Int32) -> tuple[list[Int64], Bool]:
-    """Group patterns by the keys they know.
-
-    Parameters
-    ----------
-    cells
-        (n, n_keys) codes, -1 where missing.
-
-    Returns
-    -------
-    members, masks
-        Rows of each group; and (n_groups, n_keys), the keys that it knows.
-    """
-    known = cells != MISSING
-    # Much faster than to sort the rows of a matrix.
-    ids = pattern_ids(known.astype(np.int32) - 1, [1] * cells.shape[1])
-    _, first, group_of = np.unique(ids, return_index=True, return_inverse=True)
-    order = np.argsort(group_of, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(group_of))[:-1])
-    # Of nothing there is one empty part, and no group.
-    return members[: len(first)], known[first]
-
-
-def meeting(asking: Int32, answering: Int32, n_levels: Sequence[int]) -> Meeting:
-    """Find the rows of two lists of codes that are equal; rows without an equal may be left out.
-
-    Parameters
-    ----------
-    asking, answering
-        (n_asking, n_keys), (n_answering, n_keys) codes, -1 to n_levels-1.
-    n_levels
-        Levels of each key.
-    """
-    ids = pattern_ids(np.concatenate((asking, answering)), n_levels)
-    wanted, offered = ids[: len(asking)], ids[len(asking) :]
-    return _met(wanted, offered, np.arange(len(asking)), np.arange(len(answering)))
-
-
-def _parts_of_ids(cells: Int32, n_levels: Sequence[int]) -> Int64:
-    """Terms that add up to an identifier of a pattern, (n_keys, n), 0 where missing.
-
-    Empty where they would not fit in 62 bits.
-    """
-    strides, size = [], 1
-    for levels in n_levels:
-        strides.append(size)
-        size *= levels + 1
-    if size > _ROOM:
-        return np.empty((0, len(cells)), np.int64)
-    return (cells.T + np.int64(1)) * np.array(strides, np.int64)[:, None]
-
-
-def _met(wanted: Int64, offered: Int64, asking: Int64, answering: Int64) -> Meeting:
-    """Number the identifiers of the shorter side, and look the other side up."""
-    turned = len(wanted) > len(offered)
-    few, many = (offered, wanted) if turned else (wanted, offered)
-    values, few = np.unique(few, return_inverse=True)
-    found = np.zeros(len(many), np.bool_)
-    if len(values):
-        place = np.minimum(np.searchsorted(values, many), len(values) - 1)
-        found = values[place] == many
-        many = place
-    if turned:
-        return Meeting(asking[found], answering, many[found], few, len(values))
-    return Meeting(asking, answering[found], few, many[found], len(values))
-
-
-def match_sums(cells: Int32, values: Sums, n_levels: Sequence[int]) -> Sums:
-    """Sum values over the patterns compatible with each, itself among them.
-
-    Parameters
-    ----------
-    cells
-        (n, n_keys) codes, -1 where missing.
-    values
-        (n, n_values) of each pattern; whole numbers are summed as such.
-    n_levels
-        Levels of each key.
-
-    Returns
-    -------
-    Sums
-        (n, n_values).
-    """
-    if (cells != MISSING).all():
-        return values.copy()
-    sums = np.zeros_like(values)
-    for met in meetings(cells, n_levels):
-        totals = np.zeros((met.n_numbers, values.shape[1]), values.dtype)
-        np.add.at(totals, met.offered, values[met.answering])
-        sums[met.asking] += totals[met.wanted]
-    return sums

@@ -35,7 +35,7 @@ from unikat.inference.progress import (
 )
 from unikat.inference.restored import check_chains
 from unikat.inference.segments import Job, Segment, SegmentResult, add_totals
-from unikat.models.base import CHAINS, NO_FACTS, AnyModel
+from unikat.models.base import CHAINS, AnyModel
 from unikat.models.options import check_memory
 from unikat.models.telling import listening, tell
 from unikat.rng import check_seed
@@ -182,7 +182,7 @@ def sample(
     """
     seed = check_seed(seed)
     plan, workers = plan or Plan(), workers or Workers()
-    if table.sampling is not None and not getattr(model, "uses_weights", False):
+    if table.sampling is not None and not model.uses_weights:
         raise SpecError(
             "The table has weights or strata, which the model would not see. Take "
             "fitted, at_risk = views(model, table), sample from fitted, and measure at_risk: "
@@ -193,11 +193,11 @@ def sample(
         tell(f"fitting {model.name}")
         data = model.prepare(table)
     job = Job(model=model, data=data, observer=observer)
-    if (hook := getattr(model, "state_bytes", None)) is not None:
-        check_memory(
-            plan.n_chains * hook(data), f"{plan.n_chains:,} chains of the model {model.name}",
-            "Take fewer chains, fewer components, or keys with fewer levels.",
-        )  # fmt: skip
+    check_memory(
+        plan.n_chains * model.state_bytes(data),
+        f"{plan.n_chains:,} chains of the model {model.name}",
+        "Take fewer chains, fewer components, or keys with fewer levels.",
+    )
     sweep_cost = model.cost(job.data)[0]
     observe_cost = observer.cost(model, job.data)
     thin = plan.thin or schedule.default_thin(sweep_cost, observe_cost)
@@ -219,8 +219,7 @@ def sample(
         run.tell(chains)
         # Before the workers meet them: they then read compiled kernels from the cache, and do not
         # all write it at once.
-        if (hook := getattr(model, "compile", None)) is not None:
-            hook(table.zeros is not None)
+        model.compile(table.zeros is not None)
         if (hook := getattr(observer, "compile", None)) is not None:
             hook()
         # Not earlier: it would slow the compiling, for which the workers wait.
@@ -364,7 +363,7 @@ class _Run:
 
     def _converged(self, chains: _Chains) -> bool:
         # Draws that do not depend on each other have nothing to converge, only to be enough.
-        independent = getattr(self.job.model, "uncertainty", "posterior") not in CHAINS
+        independent = self.job.model.uncertainty not in CHAINS
         return (
             self._long_enough(chains)
             and (independent or convergence.worst_rhat(self.checked) <= self.plan.stop.rhat)
@@ -492,7 +491,6 @@ class _Run:
                 for before, now in zip(chains.previous, chains.current, strict=True)
             ]
         discarded = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin)
-        facts = getattr(self.job.model, "facts", None)
         return Draws(
             scalars=chains.scalars,
             n_discarded=discarded // self.thin,
@@ -507,7 +505,7 @@ class _Run:
             diagnostics=self.checked,
             model=self.job.model,
             observer=self.job.observer,
-            facts=NO_FACTS if facts is None else facts(self.job.data),
+            facts=self.job.model.facts(self.job.data),
         )
 
 

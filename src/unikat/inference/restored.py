@@ -50,11 +50,10 @@ def check_chains(
         _require(all(_alike(one, empty, shapes=True) for one in totals))
     states = content["states"]
     _require(isinstance(states, list) and len(states) == n_chains)
-    fits = getattr(job.model, "state_fits", None)
     first = job.model.init(Stream(seed, 0, 0), job.data)
     for state in states:
-        _require(_alike(state, first, shapes=fits is None))
-        _require(fits is None or fits(state, job.data))
+        _require(_alike(state, first, shapes=False))
+        _require(job.model.state_fits(state, job.data, first))
 
 
 def _require(holds: bool) -> None:

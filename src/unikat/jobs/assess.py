@@ -16,7 +16,6 @@ from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.inputs import design_of, read_registry, read_table
 from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
-from unikat.models.base import check_keys
 from unikat.models.named import build_model
 from unikat.report.facts.assessment import Stage
 from unikat.report.facts.supplements import Beside, find_classics
@@ -131,7 +130,7 @@ def run(
     design = design_of(spec.design, spec.population_size)
     plan = plan_of(spec.sampling)
     microdata, table, handled = read_table(spec, design, inputs.data, watcher)
-    check_keys(model, [key.name for key in table.keys])
+    model.check_keys([key.name for key in table.keys])
     classics = None
     if spec.classics is not None:
         watcher.stage("Computing the classic measures")

@@ -19,7 +19,6 @@ from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import design_of, read_table
 from unikat.jobs.job import Kind, Outcome, Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.auto import Auto
-from unikat.models.base import check_keys
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary
 from unikat.report.folders import comparison as pages
@@ -206,7 +205,7 @@ def _resolved(
     """Put the model that `auto` selects in its place, under the label that was asked for."""
     if not isinstance(one.model, Auto) or known_exactly(table):
         return one
-    check_keys(one.model, [key.name for key in table.keys])
+    one.model.check_keys([key.name for key in table.keys])
     execution = replace(
         execution,
         folder=None if store is None else store.folder / f"{EVIDENCE}-{digest(one.model)}",

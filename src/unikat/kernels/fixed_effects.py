@@ -11,8 +11,10 @@ is normal and independent.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unikat.kernels.cholesky import factor, solve_lower, solve_upper
 from unikat.kernels.jit import device, kernel
@@ -25,6 +27,28 @@ from unikat.kernels.random import (
     uniform,
 )
 from unikat.kernels.tilted import draw_tilted
+
+
+class Cells(NamedTuple):
+    """The listed cells and their design."""
+
+    counts: npt.NDArray[np.int64]
+    """(n_cells,): f."""
+    offset: npt.NDArray[np.float64]
+    """(n_cells,)"""
+    starts: npt.NDArray[np.int64]
+    """(n_cells + 1,)"""
+    columns: npt.NDArray[np.int32]
+    """Columns with a one, cell by cell."""
+
+
+class Prior(NamedTuple):
+    """Independent normal prior of the coefficients."""
+
+    mean: npt.NDArray[np.float64]
+    """(n_coefficients,)"""
+    precision: npt.NDArray[np.float64]
+    """(n_coefficients,)"""
 
 
 @kernel
@@ -50,13 +74,14 @@ def information(starts, columns, weights, matrix):
 
 
 @kernel
-def joined(offset, starts, columns, cluster, coefficients, least, counts):
+def joined(cells, cluster, coefficients, least):
     """Design of those coefficients that have at least so many records; the rest is offset.
 
     The coefficients (n_columns + n_clusters,) are the fixed effects and the clusters' values, so
-    that a cluster is a column too. Returns the offset, starts and columns of the smaller design,
-    and the places of its coefficients among all.
+    that a cluster is a column too. Returns the cells with the smaller design, and the places of its
+    coefficients among all.
     """
+    counts, offset, starts, columns = cells
     n_cells, n = offset.shape[0], coefficients.shape[0]
     clustered = cluster.shape[0] > 0
     n_clusters = 0
@@ -96,7 +121,8 @@ def joined(offset, starts, columns, cluster, coefficients, least, counts):
             else:
                 rest[i] += coefficients[a]
         new_starts[i + 1] = last
-    return rest, new_starts, new_columns[:last].copy(), chosen[:n_chosen].copy()
+    smaller = Cells(counts, rest, new_starts, new_columns[:last].copy())
+    return smaller, chosen[:n_chosen].copy()
 
 
 @device
@@ -137,8 +163,10 @@ def local_geometry(
 
 
 @kernel
-def climb(counts, offset, starts, columns, coefficients, prior_mean, prior_precision, noise):
+def climb(cells, coefficients, prior, noise):
     """Move coefficients to their mode by damped Fisher scoring, then by U^-1 noise away from it."""
+    counts, offset, starts, columns = cells
+    prior_mean, prior_precision = prior
     n = coefficients.shape[0]
     log_mean, slope, tried = np.empty(counts.shape[0]), np.empty(n), np.empty(n)
     upper = np.empty((n, n))
@@ -146,9 +174,16 @@ def climb(counts, offset, starts, columns, coefficients, prior_mean, prior_preci
     here = log_posterior(counts, log_mean, coefficients, prior_mean, prior_precision)
     for _ in range(200):
         local_geometry(
-            counts, starts, columns, log_mean, coefficients, prior_mean, prior_precision, upper,
+            counts,
+            starts,
+            columns,
+            log_mean,
+            coefficients,
+            prior_mean,
+            prior_precision,
+            upper,
             slope,
-        )  # fmt: skip
+        )
         gain = 0.0
         for a in range(n):
             gain += slope[a] * slope[a]
@@ -172,16 +207,15 @@ def climb(counts, offset, starts, columns, coefficients, prior_mean, prior_preci
 
 
 @kernel
-def langevin(
-    key, sweep, step_size, counts, offset, starts, columns, coefficients, prior_mean,
-    prior_precision,
-):  # fmt: skip
+def langevin(key, sweep, step_size, cells, coefficients, prior):
     """Simplified manifold Langevin step (SMMALA) of all coefficients, in place.
 
     Proposal N(b + eps^2/2 M^-1 grad, eps^2 M^-1), M = M(b) = U'U; with xi standard normal it is
     b + U^-1 (eps^2/2 U'^-1 grad + eps xi). M depends on b, so both densities stand in the ratio,
     their determinants too. Returns the probability of acceptance.
     """
+    counts, offset, starts, columns = cells
+    prior_mean, prior_precision = prior
     n = coefficients.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     seek(generator, key, 0, sweep, PURPOSE_LANGEVIN)

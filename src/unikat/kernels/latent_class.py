@@ -6,7 +6,10 @@ neighbours share their first keys; the products over those are kept (a walk alon
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.random import (
@@ -16,6 +19,17 @@ from unikat.kernels.random import (
     seek,
     uniform,
 )
+
+
+class Walk(NamedTuple):
+    """Cells in an order in which neighbours share their first keys."""
+
+    rows: npt.NDArray[np.int32]
+    """(n_cells, n_keys): row of theta of each known key, -1 where missing."""
+    cell: npt.NDArray[np.int64]
+    """(n_cells,): the cell's place in the table."""
+    starts: npt.NDArray[np.int64]
+    """(n_table_cells + 1,): first record of each cell of the table."""
 
 
 @device
@@ -42,14 +56,13 @@ def descend(rows, i, start, theta, product):
 
 
 @kernel
-def allocate(key, sweep, first, last, rows, cell, starts, theta, weights, z, counts, sizes):
+def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
     """Draw the component of every record of the cells [first, last), into z (n, 1).
 
-    rows (n_cells, n_keys) int32, -1 for a missing key, in the order of the walk; cell (n_cells,):
-    the cell's place in the table; starts (n_cells + 1,): first record of each cell of the table;
-    theta (n_rows, n_slots), n_slots a multiple of 8; weights (n_slots,). Adds to counts
+    walk: Walk; theta (n_rows, n_slots), n_slots a multiple of 8; weights (n_slots,). Adds to counts
     (n_rows, n_slots) and sizes (n_slots,). A record without known keys is left out (z = -1).
     """
+    rows, cell, starts = walk
     n_keys = rows.shape[1]
     n_slots = theta.shape[1]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)

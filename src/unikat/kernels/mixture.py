@@ -8,7 +8,10 @@ of them into parts gives the same numbers.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.random import (
@@ -24,9 +27,53 @@ _INV32 = 1.0 / 4294967296.0
 _INV53 = 1.0 / 9007199254740992.0
 
 
+class Records(NamedTuple):
+    """Records as rows of theta; those of one cell share its rows."""
+
+    rows: npt.NDArray[np.int32]
+    """(n_cells, n_keys): row of theta of each known key, -1 where missing."""
+    record_cell: npt.NDArray[np.int32]
+    """(n_records,)"""
+    offsets: npt.NDArray[np.int64]
+    """(n_keys + 1,): first row of each key."""
+
+
+class Given(NamedTuple):
+    """What the components of tokens are drawn given."""
+
+    alpha: npt.NDArray[np.float64]
+    """(1,) shared, or (n_records,)."""
+    weights: npt.NDArray[np.float64]
+    """(n_slots,): g0."""
+    rising: npt.NDArray[np.float64]
+    """(n_keys + 1, n_slots): prod_{l < size} (alpha g0_s + l) if alpha is shared, else no rows."""
+    theta: npt.NDArray[np.float32]
+    """(n_rows, n_slots)"""
+
+
+class BaseTables(NamedTuple):
+    """Alias tables of the base part of every row, from `weights.base_tables`."""
+
+    base: npt.NDArray[np.float32]
+    """(n_rows,): sum_k g0_k theta_rk."""
+    cut: npt.NDArray[np.float32]
+    """(n_rows, n_slots)"""
+    alias: npt.NDArray[np.int16]
+    """(n_rows, n_slots)"""
+
+
+class Tally(NamedTuple):
+    """Tokens by component."""
+
+    counts: npt.NDArray[np.int32]
+    """(n_rows, n_slots)"""
+    stacks: npt.NDArray[np.int64]
+    """(n_keys, n_slots): stacks[l, k] are the tokens that are the (l+1)-th of k in their record."""
+
+
 @kernel
 def count(first, last, rows, record_cell, z, counts, stacks):
-    """Add the tokens of records [first, last) to `counts` and `stacks` (see `assign`)."""
+    """Add the tokens of records [first, last) to `counts` and `stacks` (see `Tally`)."""
     n_keys = rows.shape[1]
     for i in range(first, last):
         c = record_cell[i]
@@ -45,8 +92,8 @@ def block_mass(rows, c, z, i, k, size, alpha, rising, weights, theta, mass, grou
     """Weights of moving the block `k` of record `i` to each component, into mass (n_slots,).
 
     prod_{l < size} (alpha g0_s + l) prod_{j in block} theta[r_j, s], zero where another block of
-    the record sits. `rising` (n_keys + 1, n_slots) holds the first product if alpha is shared,
-    else it has no rows. group (8,) gets the sums over every eighth slot; returns the total.
+    the record sits. `rising`: see `Given`. group (8,) gets the sums over every eighth slot;
+    returns the total.
     """
     n_slots = mass.shape[0]
     n_keys = rows.shape[1]
@@ -97,32 +144,11 @@ def pick(mass, group, mark):
 
 
 @kernel
-def assign(
-    key,
-    sweep,
-    first,
-    last,
-    rows,
-    record_cell,
-    z,
-    alpha,
-    weights,
-    rising,
-    theta,
-    base,
-    cut,
-    alias,
-    counts,
-    stacks,
-):
+def assign(key, sweep, first, last, records, z, given, base_tables, tally):
     """Redraw the components of the tokens of records [first, last), in place in `z`.
 
-    rows (n_cells, n_keys) int32, -1 for a missing key; record_cell (n,) int32; z (n, n_keys)
-    int16, -1 where missing; alpha (n,) or (1,) float64; weights (n_slots,) = g0; rising: see
-    `block_mass`; theta (n_rows, n_slots) float32; base (n_rows,) float32 = sum_k g0_k theta_rk,
-    with the alias tables of that sum: cut float32 and alias int16, (n_rows, n_slots). Adds to
-    counts (n_rows, n_slots) int32 and to stacks (n_keys, n_slots) int64:
-    stacks[l, k] = tokens that are the (l+1)-th of k in their record.
+    records: Records; z (n, n_keys) int16, -1 where missing; given: Given; base_tables: BaseTables.
+    Adds to tally: Tally.
 
     Two Gibbs steps for each record. Blocks: all tokens that share a component move as one to a
     component the record does not otherwise have; token by token such a move passes through states
@@ -131,6 +157,10 @@ def assign(
     theta[r, z_l]) or draws afresh from the base part. While all tokens share a component, the
     chance that all are copied is one product: most records need one uniform for all their tokens.
     """
+    rows, record_cell, _offsets = records
+    alpha, weights, rising, theta = given
+    base, cut, alias = base_tables
+    counts, stacks = tally
     n_keys = rows.shape[1]
     n_slots = theta.shape[1]
     k0 = np.uint64(key[0])

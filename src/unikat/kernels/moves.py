@@ -13,8 +13,10 @@ record has in the component, with their tables.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.random import (
@@ -27,6 +29,54 @@ from unikat.kernels.random import (
 
 _INV32 = 1.0 / 4294967296.0
 _SCANS = 1
+
+
+class PartitionPrior(NamedTuple):
+    """What the law of tables and components depends on.
+
+    A split multiplies the prior of the partition by exp(log_new[components before it])
+    Gamma(share + t_0) Gamma(share + t_1) / Gamma(share + t_0 + t_1), t = tables. A Dirichlet
+    process has log_new = log(top concentration) and share 0; K components with Dirichlet(s) weights
+    have log_new[k] = log(K - k) - log Gamma(s) and share s, since K - k slots are free to take the
+    new component's name.
+    """
+
+    alpha: npt.NDArray[np.float64]
+    """(1,) or (n_records,); it does not matter where tables and components are one."""
+    weights: npt.NDArray[np.float64]
+    """(n_slots,): given these the tables are drawn once more."""
+    log_new: npt.NDArray[np.float64]
+    """(most components,)"""
+    share: float
+    profile: npt.NDArray[np.float64]
+    """(n_rows,): Dirichlet parameters of the profiles."""
+
+
+class Partition(NamedTuple):
+    """The partition of the tokens."""
+
+    z: npt.NDArray[np.int16]
+    """(n_records, n_keys), or (n_records, 1) where a record has one component."""
+    tables: npt.NDArray[np.int64]
+    """(n_slots,)"""
+    counts: npt.NDArray[np.int64]
+    """(n_rows, n_slots), see `mixture.Tally`."""
+    stacks: npt.NDArray[np.int64]
+    """(n_keys or 1, n_slots), see `mixture.Tally`."""
+
+
+class Sides(NamedTuple):
+    """What has been dealt out to the two sides.
+
+    Whole numbers as floats: exact, and not converted at every use.
+    """
+
+    counts: npt.NDArray[np.float64]
+    """(2, n_rows)"""
+    totals: npt.NDArray[np.float64]
+    """(2, n_keys)"""
+    tables: npt.NDArray[np.float64]
+    """(2,)"""
 
 
 @device
@@ -44,12 +94,12 @@ def choose_component(generator, sizes, n_occupied, other):
 
 
 @device
-def put(sign, side, keys, rows, n_tok, n_tables, counts, totals, tables):
+def put(sign, side, keys, rows, n_tables, sides):
     """Add an item to a side (sign 1.0), or take it away (sign -1.0)."""
-    tables[side] += sign * n_tables
-    for t in range(n_tok):
-        counts[side, rows[t]] += sign
-        totals[side, keys[t]] += sign
+    sides.tables[side] += sign * n_tables
+    for t in range(keys.shape[0]):
+        sides.counts[side, rows[t]] += sign
+        sides.totals[side, keys[t]] += sign
 
 
 @device
@@ -63,12 +113,13 @@ def bounded(odds):
 
 
 @device
-def side_odds(keys, rows, n_tok, n_tables, counts, totals, tables, profile, mass, share):
+def side_odds(keys, rows, n_tables, sides, profile, mass, share):
     """Odds of side 1 for an item that is on neither side."""
+    counts, totals, tables = sides
     odds = 1.0
     above = 1.0
     below = 1.0
-    for t in range(n_tok):
+    for t in range(keys.shape[0]):
         r = rows[t]
         j = keys[t]
         above *= (profile[r] + counts[1, r]) * (mass[j] + totals[0, j])
@@ -97,37 +148,14 @@ def log_evidence(counts, totals, offsets, profile, mass):
 
 
 @kernel
-def split_merge(
-    key,
-    sweep,
-    rows,
-    record_cell,
-    offsets,
-    z,
-    alpha,
-    weights,
-    log_new,
-    share,
-    profile,
-    tables,
-    counts,
-    stacks,
-):
+def split_merge(key, sweep, records, prior, partition):
     """Propose one split or merge; returns 1 or -1 if it was accepted, else 0.
 
-    rows (n_cells, n_keys), -1 where missing; record_cell (n,); offsets (n_keys + 1,); z (n, n_keys)
-    int16, or (n, 1) where a record has one component; alpha (1,) or (n,); weights (n_slots,), given
-    which the tables are drawn once more; profile (n_rows,): Dirichlet parameters of the profiles.
-    tables (n_slots,), counts (n_rows, n_slots) and stacks (n_keys or 1, n_slots), see
-    `mixture.assign`, are changed with z. Where tables and components are one (z has one column),
-    alpha does not matter.
-
-    Prior of the partition: a split multiplies it by exp(log_new[components before it])
-    Gamma(share + t_0) Gamma(share + t_1) / Gamma(share + t_0 + t_1), t = tables. A Dirichlet
-    process has log_new = log(top concentration) and share 0; K components with Dirichlet(s) weights
-    have log_new[k] = log(K - k) - log Gamma(s) and share s, since K - k slots are free to take the
-    new component's name.
+    records: `mixture.Records`; prior: PartitionPrior; partition: Partition, changed in place.
     """
+    rows, record_cell, offsets = records
+    alpha, weights, log_new, share, profile = prior
+    z, tables, counts, stacks = partition
     n, width = z.shape
     n_keys = rows.shape[1]
     n_rows = profile.shape[0]
@@ -223,19 +251,14 @@ def split_merge(
     for j in range(n_keys):
         for r in range(offsets[j], offsets[j + 1]):
             mass[j] += profile[r]
-    # Whole numbers as floats: exact, and not converted at every use.
-    side_counts = np.zeros((2, n_rows))
-    side_totals = np.zeros((2, n_keys))
-    side_tables = np.zeros(2)
+    sides = Sides(np.zeros((2, n_rows)), np.zeros((2, n_keys)), np.zeros(2))
+    side_counts, side_totals, side_tables = sides
     side_size = np.zeros(2, np.int64)
     side = np.zeros(n_items, np.int64)
     side[second] = 1
     for e in (first, second):
-        s = item_start[e]
-        put(
-            1.0, side[e], item_keys[s:], item_rows[s:], item_start[e + 1] - s, item_tables[e],
-            side_counts, side_totals, side_tables,
-        )  # fmt: skip
+        s, end = item_start[e], item_start[e + 1]
+        put(1.0, side[e], item_keys[s:end], item_rows[s:end], item_tables[e], sides)
     log_proposal = 0.0
     for scan in range(_SCANS + 2):
         # First everybody joins the anchors in turn; then Gibbs scans, the last one counted.
@@ -243,20 +266,13 @@ def split_merge(
         for e in range(n_items):
             if e == first or e == second:
                 continue
-            s = item_start[e]
-            n_tok = item_start[e + 1] - s
-            keys_e = item_keys[s : s + n_tok]
-            rows_e = item_rows[s : s + n_tok]
+            s, end = item_start[e], item_start[e + 1]
+            keys_e = item_keys[s:end]
+            rows_e = item_rows[s:end]
             before = side[e]
             if scan > 0:
-                put(
-                    -1.0, before, keys_e, rows_e, n_tok, item_tables[e],
-                    side_counts, side_totals, side_tables,
-                )  # fmt: skip
-            odds = side_odds(
-                keys_e, rows_e, n_tok, item_tables[e],
-                side_counts, side_totals, side_tables, profile, mass, share,
-            )  # fmt: skip
+                put(-1.0, before, keys_e, rows_e, item_tables[e], sides)
+            odds = side_odds(keys_e, rows_e, item_tables[e], sides, profile, mass, share)
             if final and not split:
                 side[e] = now[e]
             else:
@@ -264,10 +280,7 @@ def split_merge(
                 side[e] = int(mark * (1.0 + odds) < odds)
             if final:
                 log_proposal += (math.log(odds) if side[e] == 1 else 0.0) - math.log1p(odds)
-            put(
-                1.0, side[e], keys_e, rows_e, n_tok, item_tables[e],
-                side_counts, side_totals, side_tables,
-            )  # fmt: skip
+            put(1.0, side[e], keys_e, rows_e, item_tables[e], sides)
     for e in range(n_items):
         side_size[side[e]] += 1
 

@@ -8,6 +8,7 @@ the variance of the logarithm; at 0 the rate is the fitted one.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,9 +30,23 @@ LOWEST, N_OCTAVES, PER_OCTAVE = -70, 140, 32
 """Powers of two between which functions of a fitted rate are tabulated, and points of each."""
 
 
+class RateLaw(NamedTuple):
+    """Law of the random effects."""
+
+    share: float
+    """f ~ Poisson(share lambda)."""
+    lognormal: bool
+    """Else gamma."""
+    spread: float
+    """1/shape of the gamma law, or the variance of the logarithm."""
+    shift: float
+    """Added to log fitted for the mean of log lambda."""
+
+
 @device
-def posterior_rate(generator, count, fitted, share, lognormal, spread, shift):
-    """Draw a rate from its posterior; shift is added to log fitted for the mean of log lambda."""
+def posterior_rate(generator, count, fitted, law):
+    """Draw a rate from its posterior."""
+    share, lognormal, spread, shift = law
     if fitted == 0.0 or spread == 0.0:
         return fitted * math.exp(shift)
     if lognormal:
@@ -52,7 +67,7 @@ def hashed(cell):
 
 
 @kernel
-def draw_rates(key, sweep, cells, counts, fitted, share, lognormal, spread, shift, rates):
+def draw_rates(key, sweep, cells, counts, fitted, law, rates):
     """Draw the rate of each cell given its count; a cell has the same rate in all calls of a sweep.
 
     cells (n, n_keys); counts, fitted, rates (n,).
@@ -60,7 +75,7 @@ def draw_rates(key, sweep, cells, counts, fitted, share, lognormal, spread, shif
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for i in range(cells.shape[0]):
         seek(generator, key, hashed(cells[i]), sweep, PURPOSE_RATE)
-        rates[i] = posterior_rate(generator, counts[i], fitted[i], share, lognormal, spread, shift)
+        rates[i] = posterior_rate(generator, counts[i], fitted[i], law)
 
 
 @device
@@ -100,9 +115,7 @@ def empty_total(scale, terms, factors, table):
 
 
 @kernel
-def draw_empty(
-    key, sweep, scale, theta, share, lognormal, spread, shift, terms, factors, table, cells, counts,
-):  # fmt: skip
+def draw_empty(key, sweep, scale, theta, law, terms, factors, table, cells, counts):
     """Draw new records in the cells, each as if the sample had none there; return how many cells.
 
     A cell's new records are Poisson(theta lambda), lambda from its posterior at f = 0. table has
@@ -142,9 +155,7 @@ def draw_empty(
                 # posterior with one count more.
                 few = theta * fitted < 1.0
                 while True:
-                    rate = theta * posterior_rate(
-                        generator, 1.0 if few else 0.0, fitted, share, lognormal, spread, shift
-                    )
+                    rate = theta * posterior_rate(generator, 1.0 if few else 0.0, fitted, law)
                     chance = -math.expm1(-rate)
                     if few and rate > 0.0:
                         chance /= rate

@@ -16,8 +16,10 @@ at most in what was tried.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unikat.kernels.hypergeometric import log_gamma_ratio, mode_of
 from unikat.kernels.jit import device, kernel
@@ -53,9 +55,29 @@ def mode_and_bend(alpha, size, s, count, shape):
     return math.log(x), bend
 
 
+class Grid(NamedTuple):
+    """Nodes u = (first + i) step of logit p."""
+
+    step: float
+    first: int
+    tables: npt.NDArray[np.float64]
+    """(2, n_nodes): both logarithms at the nodes."""
+
+
+class Window(NamedTuple):
+    """Nodes of a cell."""
+
+    low: int
+    high: int
+    """First and last of them."""
+    stride: int
+    top: float
+    """Log of the term at the mode."""
+
+
 @device
 def lay_grid(alpha, size, s, counts, shapes):
-    """Step, first node, and the tables of both logarithms at the nodes u = (first + i) step."""
+    """Grid that is fine enough for every cell."""
     sharpest = 0.0
     largest = 0.0
     for k in range(counts.shape[0]):
@@ -73,21 +95,23 @@ def lay_grid(alpha, size, s, counts, shapes):
         x = math.exp((first + i) * step)
         tables[0, i] = (alpha - size) * math.log1p(x)
         tables[1, i] = math.log1p((1.0 + s) * x)
-    return step, first, tables
+    return Grid(step, first, tables)
 
 
 @device
-def log_g(i, step, first, tables, count, shape, alpha):
+def log_g(i, grid, count, shape, alpha):
     """Log of g at a node."""
+    step, first, tables = grid
     return (shape + count) * ((first + i) * step) + tables[0, i] - (alpha + count) * tables[1, i]
 
 
 @device
-def find_window(alpha, size, s, count, shape, step, first, tables):
-    """Nodes of a cell: first and last of them, their stride, and the log of the term at the mode.
+def find_window(alpha, size, s, count, shape, grid):
+    """Nodes of a cell.
 
     The window ends where terms are small, or at the end of the grid, where g is exponential.
     """
+    step, first, tables = grid
     u, bend = mode_and_bend(alpha, size, s, count, shape)
     stride = 1
     while (2 * stride * step <= _WIDEST) and (
@@ -96,24 +120,26 @@ def find_window(alpha, size, s, count, shape, step, first, tables):
         stride *= 2
     n = tables.shape[1]
     middle = min(max(round(u / step) - first, 0), n - 1)
-    top = log_g(middle, step, first, tables, count, shape, alpha)
+    top = log_g(middle, grid, count, shape, alpha)
     least = top + math.log(_LEAST)
     low = middle
-    while low - stride >= 0 and log_g(low, step, first, tables, count, shape, alpha) > least:
+    while low - stride >= 0 and log_g(low, grid, count, shape, alpha) > least:
         low -= stride
     high = middle
-    while high + stride < n and log_g(high, step, first, tables, count, shape, alpha) > least:
+    while high + stride < n and log_g(high, grid, count, shape, alpha) > least:
         high += stride
-    return low, high, stride, top
+    return Window(low, high, stride, top)
 
 
 @device
-def beyond(i, low, high, stride, step, first, tables, count, shape, size, alpha, top):
+def beyond(i, window, grid, count, shape, size, alpha):
     """Sum of the terms outside a window on the side of its end i, relative to the top."""
-    term = math.exp(log_g(i, step, first, tables, count, shape, alpha) - top)
+    low, high, stride, top = window
+    step = grid.step
+    term = math.exp(log_g(i, grid, count, shape, alpha) - top)
     if i == low and i < stride:
         return term / math.expm1((shape + count) * stride * step)
-    if i == high and i + stride >= tables.shape[1]:
+    if i == high and i + stride >= grid.tables.shape[1]:
         return term / math.expm1((size - shape) * stride * step)
     return 0.0
 
@@ -124,7 +150,8 @@ def integrate(alpha, size, s, counts, shapes, out):
 
     counts, shapes (n,): f and a; size: a + b.
     """
-    step, first, tables = lay_grid(alpha, size, s, counts, shapes)
+    grid = lay_grid(alpha, size, s, counts, shapes)
+    step, first, tables = grid
     n = tables.shape[1]
     sampled, others = np.empty(n), np.empty(n)
     for i in range(n):
@@ -134,16 +161,13 @@ def integrate(alpha, size, s, counts, shapes, out):
     log_size = math.lgamma(size) - math.lgamma(alpha)
     for k in range(counts.shape[0]):
         count, shape = counts[k], shapes[k]
-        low, high, stride, top = find_window(
-            alpha, size, s, count, shape, step, first, tables
-        )  # fmt: skip
+        window = find_window(alpha, size, s, count, shape, grid)
+        low, high, stride, top = window
         total, first_mean, second_mean = 0.0, 0.0, 0.0
         for i in range(low, high + 1, stride):
-            term = math.exp(log_g(i, step, first, tables, count, shape, alpha) - top)
+            term = math.exp(log_g(i, grid, count, shape, alpha) - top)
             if i == low or i == high:
-                term += beyond(
-                    i, low, high, stride, step, first, tables, count, shape, size, alpha, top
-                )
+                term += beyond(i, window, grid, count, shape, size, alpha)
             total += term
             first_mean += term * sampled[i]
             second_mean += term * others[i]
@@ -176,7 +200,8 @@ def risks(alpha, size, s, counts, shapes, r1, r2):
     of the terms y^f (1 - y) (1 - q) (1 - q + q y)^(alpha - 1) on the logit scale. Of these the
     first two depend on f alone and the others on the node of p alone.
     """
-    step, first, tables = lay_grid(alpha, size, s, counts, shapes)
+    grid = lay_grid(alpha, size, s, counts, shapes)
+    step, first, tables = grid
     n, m = tables.shape[1], counts.shape[0]
     if m == 0:
         return
@@ -185,9 +210,7 @@ def risks(alpha, size, s, counts, shapes, r1, r2):
     tops = np.empty(m)
     used = np.zeros(n, np.int64)
     for k in range(m):
-        low, high, stride, top = find_window(
-            alpha, size, s, counts[k], shapes[k], step, first, tables
-        )  # fmt: skip
+        low, high, stride, top = find_window(alpha, size, s, counts[k], shapes[k], grid)
         windows[k, 0], windows[k, 1], windows[k, 2], tops[k] = low, high, stride, top
         for i in range(low, high + 1, stride):
             used[i] = 1
@@ -221,13 +244,12 @@ def risks(alpha, size, s, counts, shapes, r1, r2):
                 if log_weight > -_REACH - math.log(count + alpha):
                     start, stop = min(start, j), j + 1
         low, high, stride, top = windows[k, 0], windows[k, 1], windows[k, 2], tops[k]
+        window = Window(low, high, stride, top)
         total, mean = 0.0, 0.0
         for i in range(low, high + 1, stride):
-            term = math.exp(log_g(i, step, first, tables, count, shape, alpha) - top)
+            term = math.exp(log_g(i, grid, count, shape, alpha) - top)
             if i == low or i == high:
-                term += beyond(
-                    i, low, high, stride, step, first, tables, count, shape, size, alpha, top
-                )
+                term += beyond(i, window, grid, count, shape, size, alpha)
             at = row[i]
             if inverse[at] < 0.0:
                 value = 0.0
@@ -243,25 +265,24 @@ def risks(alpha, size, s, counts, shapes, r1, r2):
 
 
 @device
-def draw_logit(generator, alpha, size, s, count, shape, step, first, tables):
+def draw_logit(generator, alpha, size, s, count, shape, grid):
     """Draw logit p given f, exactly: from linear interpolation between the nodes, with rejection.
 
     Outside the grid, where g is exponential, from an exponential.
     """
-    low, high, stride, top = find_window(
-        alpha, size, s, count, shape, step, first, tables
-    )  # fmt: skip
+    step, first, tables = grid
+    low, high, stride, top = find_window(alpha, size, s, count, shape, grid)
     total = 0.0
     for i in range(low, high + 1, stride):
-        total += math.exp(log_g(i, step, first, tables, count, shape, alpha) - top)
+        total += math.exp(log_g(i, grid, count, shape, alpha) - top)
     wide = stride * step
     left, right = 0.0, 0.0
     # An exponential from the last node on has the area term / rate, in units of the nodes.
     if low < stride:
-        left = math.exp(log_g(low, step, first, tables, count, shape, alpha) - top)
+        left = math.exp(log_g(low, grid, count, shape, alpha) - top)
         left /= (shape + count) * wide
     if high + stride >= tables.shape[1]:
-        right = math.exp(log_g(high, step, first, tables, count, shape, alpha) - top)
+        right = math.exp(log_g(high, grid, count, shape, alpha) - top)
         right /= (size - shape) * wide
     for _ in range(10_000):
         # The tails are exact, the rest is proposed more often than it should be.
@@ -273,7 +294,7 @@ def draw_logit(generator, alpha, size, s, count, shape, step, first, tables):
         at = (at + _ABOVE * total) / _ABOVE
         i = low
         while True:
-            at -= math.exp(log_g(i, step, first, tables, count, shape, alpha) - top)
+            at -= math.exp(log_g(i, grid, count, shape, alpha) - top)
             if at <= 0.0 or i + stride > high:
                 break
             i += stride
@@ -283,8 +304,8 @@ def draw_logit(generator, alpha, size, s, count, shape, step, first, tables):
         j = i + stride if shift > 0.0 else i - stride
         if j < low or j > high:
             continue
-        here = math.exp(log_g(i, step, first, tables, count, shape, alpha) - top)
-        there = math.exp(log_g(j, step, first, tables, count, shape, alpha) - top)
+        here = math.exp(log_g(i, grid, count, shape, alpha) - top)
+        there = math.exp(log_g(j, grid, count, shape, alpha) - top)
         line = here + (there - here) * abs(shift)
         x = math.exp(u)
         exact = (shape + count) * u + (alpha - size) * math.log1p(x)
@@ -341,7 +362,7 @@ def draw_rates(
     """
     every_count = np.concatenate((counts, np.zeros(empty_shapes.shape[0])))
     every_shape = np.concatenate((shapes, empty_shapes))
-    step, first, tables = lay_grid(alpha, size, s, every_count, every_shape)
+    grid = lay_grid(alpha, size, s, every_count, every_shape)
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for k in range(counts.shape[0]):
         seek(generator, key, hashed(cells[k]), sweep, PURPOSE_RATE)
@@ -354,7 +375,7 @@ def draw_rates(
             if sampled:
                 shape = empty_shapes[j]
         if sampled:
-            u = draw_logit(generator, alpha, size, s, count, shape, step, first, tables)
+            u = draw_logit(generator, alpha, size, s, count, shape, grid)
             x = math.exp(u)
         rates[k] = math.exp(log_gamma_variate(generator, alpha + count)) * s
         rates[k] /= 1.0 + (1.0 + s) * x

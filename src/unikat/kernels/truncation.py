@@ -9,8 +9,10 @@ simulation: of N others seen, sum_k P_k (1 - q_k) = R leaves the factor (1 - R)^
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.random import (
@@ -27,6 +29,49 @@ from unikat.kernels.random import (
 from unikat.kernels.zeros import find
 
 _INV32 = 1.0 / 4294967296.0
+
+
+class MixedLaw(NamedTuple):
+    """Law of records under mixed membership with a shared alpha, and of those of one component."""
+
+    alpha: float
+    weights: npt.NDArray[np.float64]
+    """(n_slots,): g."""
+    cumulative: npt.NDArray[np.float64]
+    """(n_slots,): running sum of g."""
+    theta: npt.NDArray[np.float64]
+    """(n_slots, n_rows): running sums within each key."""
+    together: npt.NDArray[np.float64]
+    """(n_slots,): P_k."""
+    first_mixed: npt.NDArray[np.float64]
+    """(n_slots,): running sum of g_k - P_k, the chance that a mixed record begins with k."""
+    possible_share: float
+    """sum_k P_k q_k / sum_k P_k"""
+
+
+class Seen(NamedTuple):
+    """Tokens and tables of the sample and of the impossible mixed records."""
+
+    counts: npt.NDArray[np.int64]
+    """(n_rows, n_slots)"""
+    tables: npt.NDArray[np.int64]
+    """(n_slots,)"""
+    n_seen: int
+    """Number of these records, less what tempering takes away."""
+
+
+class RidgePrior(NamedTuple):
+    """Prior of profiles and weights.
+
+    The weights' density is prod_k g_k^(tables_k + share - 1) over occupied slots and the rest.
+    """
+
+    profile: npt.NDArray[np.float64]
+    """(n_rows,): Dirichlet parameters of the profiles."""
+    alpha: float
+    share: float
+    total_exponent: float
+    """Sum of the exponents of the weights' density."""
 
 
 @device
@@ -91,35 +136,17 @@ def draw_other(generator, cumulative, k):
 
 
 @kernel
-def simulate_mixed(
-    key,
-    sweep,
-    lane,
-    target,
-    order,
-    child,
-    offsets,
-    alpha,
-    weights,
-    cumulative,
-    theta,
-    together,
-    first_mixed,
-    possible_share,
-    rows,
-    z,
-):
+def simulate_mixed(key, sweep, lane, target, diagram, offsets, law, rows, z):
     """Simulate records until `target` possible ones have come; keep the impossible mixed ones.
 
     Mixed records have keys of several components. Of the others only the number of possible ones
-    is drawn: together (n_slots,) = P_k, and possible_share = sum_k P_k q_k / sum_k P_k.
-    first_mixed (n_slots,) cumulates g_k - P_k, the chances that a mixed record begins with k;
-    cumulative (n_slots,) and theta (n_slots, n_rows) are cumulative, theta within each key. As
-    `zeros.simulate_impossible` otherwise, but that z has the components of all keys: that a record
-    is mixed may show in keys whose levels were not needed. Returns the number of impossible mixed
-    records; if more than fit into rows (capacity, n_keys) and z, the rest is only counted, up to
-    twice of that.
+    is drawn. law: MixedLaw. As `zeros.simulate_impossible` otherwise, but that z has the components
+    of all keys: that a record is mixed may show in keys whose levels were not needed. Returns the
+    number of impossible mixed records; if more than fit into rows (capacity, n_keys) and z, the
+    rest is only counted, up to twice of that.
     """
+    order, _first, child = diagram
+    alpha, weights, cumulative, theta, together, first_mixed, possible_share = law
     n_keys = order.shape[0]
     capacity = rows.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
@@ -183,23 +210,7 @@ def simulate_mixed(
 
 
 @kernel
-def along_ridges(
-    key,
-    sweep,
-    order,
-    first,
-    child,
-    offsets,
-    profile,
-    counts,
-    tables,
-    alpha,
-    share,
-    total_exponent,
-    n_seen,
-    theta,
-    weights,
-):
+def along_ridges(key, sweep, diagram, offsets, seen, prior, theta, weights):
     """Redraw every profile together with its component's weight; theta and weights in place.
 
     Mass on levels that a component's other keys make impossible hardly changes what is seen of it,
@@ -208,13 +219,12 @@ def along_ridges(
 
         theta'_l ~ Gamma(profile_l + counts_l) / (u_l + floor), normalised;  g'_k ~ g_k q_k / q'_k,
 
-    accepted by Metropolis-Hastings. profile (n_rows,); counts (n_rows, n_slots) and tables
-    (n_slots,): tokens and tables of the sample and of the impossible mixed records; n_seen: their
-    number, less what tempering takes away. The weights' density is
-    prod_k g_k^(tables_k + share - 1) over occupied slots and the rest, its exponents summing to
-    total_exponent. Slots without tables are left alone where share is 0. Returns the number of
-    moves accepted and proposed.
+    accepted by Metropolis-Hastings. seen: Seen; prior: RidgePrior. Slots without tables are left
+    alone where share is 0. Returns the number of moves accepted and proposed.
     """
+    order, first, child = diagram
+    counts, tables, n_seen = seen
+    profile, alpha, share, total_exponent = prior
     n_keys = order.shape[0]
     n_rows, n_slots = counts.shape
     generator = np.zeros(GENERATOR_SIZE, np.uint32)

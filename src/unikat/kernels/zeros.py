@@ -44,12 +44,35 @@ class Diagram(NamedTuple):
     """(n_nodes - 1, most levels): node of the next layer by level, -1 where nothing is possible."""
 
 
+class Memberships(NamedTuple):
+    """Law of records under mixed membership, as running sums."""
+
+    alpha: npt.NDArray[np.float64]
+    """(1,) shared, or (2,): shape and rate of each record's own."""
+    weights: npt.NDArray[np.float64]
+    """(n_slots,): running sum of g0."""
+    theta: npt.NDArray[np.float64]
+    """(n_slots, n_rows): running sums within each key."""
+
+
+class Found(NamedTuple):
+    """Room for impossible records: their keys up to the one that makes them impossible, then -1."""
+
+    rows: npt.NDArray[np.int32]
+    """(capacity, n_keys)"""
+    z: npt.NDArray[np.int16]
+    """(capacity, n_keys)"""
+    alphas: npt.NDArray[np.float64]
+    """(capacity,): each record's own alpha; (0,) if it is shared."""
+
+
 @kernel
-def possible_chances(order, first, child, offsets, theta, chance):
+def possible_chances(diagram, offsets, theta, chance):
     """Probability that a record of component k at each node ends possible, into chance.
 
     theta (n_rows, n_slots); chance (n_nodes, n_slots) float64; chance[0] is P(possible | k).
     """
+    order, first, child = diagram
     n_slots = theta.shape[1]
     last = chance.shape[0] - 1
     for k in range(n_slots):
@@ -83,18 +106,16 @@ def find(cumulative, first, last, point):
 
 
 @kernel
-def simulate_impossible(
-    key, sweep, lane, target, order, child, offsets, alpha, weights, theta, rows, z, alphas
-):
+def simulate_impossible(key, sweep, lane, target, diagram, offsets, law, found):
     """Simulate records under mixed membership until `target` possible ones have come.
 
-    The beginnings of the impossible ones go into rows (capacity, n_keys) int32 and z int16, -1
-    from the key on that was not needed. alpha (1,) is shared, or (2,) shape and rate of each
-    record's own, which go into alphas (capacity,). weights (n_slots,) and theta (n_slots, n_rows)
-    are cumulative, theta within each key. Negative binomials add, so the target can be cut into
-    lanes with streams of their own. Returns how many impossible ones came; if more than fit, the
-    rest is only counted, up to twice the capacity.
+    The beginnings of the impossible ones go into found: Found. law: Memberships. Negative
+    binomials add, so the target can be cut into lanes with streams of their own. Returns how many
+    impossible ones came; if more than fit, the rest is only counted, up to twice the capacity.
     """
+    order, _first, child = diagram
+    alpha, weights, theta = law
+    rows, z, alphas = found
     n_keys = order.shape[0]
     capacity = rows.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
@@ -138,13 +159,14 @@ def simulate_impossible(
 
 
 @kernel
-def draw_impossible(key, sweep, first, last, classes, order, child, offsets, theta, chance, rows):
+def draw_impossible(key, sweep, first, last, classes, diagram, offsets, theta, chance, rows):
     """Draw the beginnings of impossible records of given classes, into rows (n, n_keys) int32.
 
     classes (n,), sorted: class of each record [first, last); theta (n_rows, n_slots); chance: see
     `possible_chances`. A level is drawn with the probability that it comes and the record ends
     impossible; -1 from the key on that was not needed.
     """
+    order, _first, child = diagram
     n_keys = order.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     # Records of one class that meet at a node share the sums over its levels.
@@ -178,13 +200,14 @@ def draw_impossible(key, sweep, first, last, classes, order, child, offsets, the
 
 
 @kernel
-def complete(key, sweep, rows, z, order, first, child, offsets, theta, out):
+def complete(key, sweep, rows, z, diagram, offsets, theta, out):
     """Draw the missing keys of records given their components, possible ones, into out.
 
     rows and out (n, n_keys) int32, -1 where missing; z (n, n_keys), or (n, 1) where a record has
     one component. Known keys are copied. Exact: probabilities are carried from the last layer to
     the first, then levels are drawn from the first to the last.
     """
+    order, first, child = diagram
     n_keys = order.shape[0]
     width = z.shape[1]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
@@ -241,13 +264,14 @@ def complete(key, sweep, rows, z, order, first, child, offsets, theta, out):
 
 
 @kernel
-def mixed_chance(key, sweep, n_draws, order, first, child, offsets, alpha, weights, theta):
+def mixed_chance(key, sweep, n_draws, diagram, offsets, alpha, weights, theta):
     """Mean over `n_draws` records of P(possible | their components), 0 where these are all one.
 
     alpha (n_draws,): concentration of each; weights (n_slots,) cumulative; theta
     (n_rows, n_slots). With the records of one component added exactly, this is the probability
     that a record is possible.
     """
+    order, first, child = diagram
     n_keys = order.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     chance = np.empty(child.shape[0] + 1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unikat.errors import SpecError, shown
-from unikat.models.base import Uncertainty, check_keys
+from unikat.models.base import Specified, Uncertainty
 from unikat.models.catalogue import MODELS, build
 from unikat.models.options import check_bool, check_numbers
 from unikat.spec.tables import ModelSpec
@@ -24,7 +24,7 @@ independence with random effects."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Auto:
+class Auto(Specified):
     """Several candidates, of which the one that predicts best is fitted together with its error.
 
     Parameters
@@ -88,11 +88,9 @@ class Auto:
     def check_keys(self, names: Sequence[str]) -> None:
         """Let the candidates refuse keys (SpecError)."""
         for model in self.models().values():
-            check_keys(model, names)
+            model.check_keys(names)
 
     def compile(self, zeros: bool = False) -> None:
         """Compile the kernels of the candidates (or load them from the cache)."""
         for model in self.models().values():
-            hook = getattr(model, "compile", None)
-            if hook is not None:
-                hook(zeros)
+            model.compile(zeros)

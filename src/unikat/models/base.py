@@ -1,58 +1,41 @@
-"""The contract every model follows.
+"""The contract of models: what every model has, what it may have, and the defaults.
 
-A model is a frozen dataclass of parameters (it is pickled and sent to workers). Its sampler is
-`init` and `step`, pure to the caller: they return a new state and never change the one passed
-in. All randomness comes from the :class:`Stream`, so that numbers do not depend on threads,
-workers or the cutting of a chain into segments. `State` and `Data` are NamedTuples of arrays and
-scalars, never holding parameters.
+A model is a frozen, keyword-only dataclass of options that inherits from :class:`Model`. Its
+sampler is `init` and `step`. Both are pure to the caller: they return a new state and never change
+the one passed in. All randomness comes from the :class:`Stream`, so numbers do not depend on
+threads, workers or the cutting of a chain into segments. `State` and `Data` are NamedTuples of
+arrays and scalars; options of the model never stand in them.
 
-A model may also have a method `compile(self, zeros: bool) -> None` that compiles its kernels, or
-loads them from the cache, without any data; `zeros` if the table will have structural zeros. Where
-it exists it is called once before worker processes start, which would otherwise all compile at the
-same time. It has no influence on the numbers.
+| a model has | members of :class:`Model` |
+|---|---|
+| a name, the law of the population, the kind of its draws | `name`, `population`, `uncertainty` |
+| a sampler | `prepare`, `init`, `step` |
+| probabilities of cells | `cell_probabilities`, `predictive_probabilities` |
+| draws of records | `impute`, `simulate` |
+| its work | `cost` |
 
-A model whose options name keys has a method `check_keys(names)` that refuses names that are not
-among the keys (SpecError), so that a comparison or an evaluation ends before the first fit.
+| a model may have | members, and what a model without it does |
+|---|---|
+| kernels | `compile`: nothing is compiled in advance |
+| options that name keys | `check_keys`: accepts all keys |
+| states of varying shape, or with indices | `state_fits`: the shapes of a start |
+| large states | `state_bytes`: 0, never refused |
+| facts of its fit | `facts`: none |
+| a costly `simulate` | `simulation_cost`: by records and keys |
+| an error of its own | `risk_probabilities`: none |
+| weights of the records | `uses_weights`, `has_cell_rates`: does not see them |
+| risks in closed form | `integrates_risk`, `integrated_risk`, `empty_rest`: cannot |
+| a bootstrap | `refit`: cannot |
 
-A state that is read from a checkpoint has the types, dimensions and shapes of a start that `init`
-draws. A model whose states have other shapes, or hold indices, has a method `state_fits(state,
-data) -> bool` that says whether shapes and indices are right, since kernels do not look.
-
-A model whose states are large has a method `state_bytes(data) -> float`, about the bytes that a
-sweep of one chain needs: more than the machine has is refused before the first.
-
-What takes long in `prepare` may tell how far it is (`models/telling.py`).
-
-A model may have a method `risk_probabilities(stream, data, p, counts, looked_at=None) -> Float64`
-that puts its own error on the probabilities `p` of cells with `counts` records, for the risk
-measures alone; draws of the measures without it are then kept beside them, and convergence is
-judged on both. `looked_at` says, cell by cell, among how many of the population's units those
-records were seen, where it is not the sample (a registry).
-
-A model may have a method `facts(data) -> Facts`: what is to be said of its fit, kept with the
-draws; and `simulation_cost(data, n_records) -> float`: work of `simulate` in nanoseconds, if it is
-not that of some operations per record and key.
-
-A model that sees cells, not keys, may use the weights of a table's records itself
-(`CellTable.cell_weights`): it has `uses_weights` True, and its probabilities are shares of the
-unobserved units, M p_c being those expected in a cell. Other models never see a design; the risk
-measures use it (`risk/exposure.py`). Such a model may also have a method
-`integrated_risk(stream, state, data, cells, counts) -> (r1, r2)`: risks of cells with so many
-records, (n,) each, with what can be integrated out given the state integrated out. Its cells are
-then independent given the state, and it also has `empty_rest(state, data, margins, cells) ->
-Float64`: the probability that no unobserved unit is in the cells of a margin (-1 where a key is
-left out) other than those of `cells`, given that none of these others has a record.
-
-If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
-individual, and imputed and simulated records are possible; a model that cannot do so refuses the
-table in `prepare` (SpecError).
+A long `prepare` reports its progress (`models/telling.py`).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -127,70 +110,259 @@ def _plain(value: Any) -> Any:
 NO_FACTS = Facts({})
 
 
-class Model(Protocol[State, Data]):
-    """A probability model of one individual's cell, with its sampler."""
+class Specified(ABC):
+    """What a specification can name: a :class:`Model`, or `auto`, which selects one."""
 
     name: ClassVar[str]
-    population: ClassVar[PopulationLaw]
+    """Name in specifications and on the command line."""
+    uses_weights: ClassVar[bool] = False
+    """The model reads the weights of the records (`CellTable.cell_weights`) itself.
+
+    Its probabilities are then shares of the M = N - n unobserved units: M p_c are those expected
+    in cell c. Other models never see a design; the risk measures use it (`risk/exposure.py`).
+    """
+    has_cell_rates: ClassVar[bool] = False
+    """With `uses_weights`: each cell has a sampling rate of its own, from the weights."""
 
     @property
+    @abstractmethod
     def uncertainty(self) -> Uncertainty:
-        """What its draws are draws of; a ClassVar where no option changes it."""
-        ...
+        """What the draws are draws of; a ClassVar where no option changes it."""
 
+    def check_keys(self, names: Sequence[str]) -> None:  # noqa: B027
+        """Refuse keys that the options do not fit (SpecError), before the first fit.
+
+        Default: all keys are accepted. Models whose options name keys override it.
+        """
+
+    def compile(self, zeros: bool = False) -> None:  # noqa: B027
+        """Compile the kernels, or load them from the cache, without any data.
+
+        It is called once before worker processes start, which would otherwise all compile at the
+        same time. No number depends on it. Default: nothing.
+
+        Parameters
+        ----------
+        zeros
+            The table will have structural zeros.
+        """
+
+
+class Model(Specified, Generic[State, Data]):
+    """A probability model of one individual's cell, with its sampler.
+
+    If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
+    individual, p_c / (1 - p0) and 0 for an impossible cell, and imputed and simulated records are
+    possible. A model that cannot do so refuses the table in `prepare` (SpecError).
+    """
+
+    # --- what every model has -----------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def population(self) -> PopulationLaw:
+        """Law of the unobserved individuals given the probabilities; a ClassVar in most models."""
+
+    @abstractmethod
     def prepare(self, table: CellTable) -> Data:
-        """Lay the table out as the arrays the kernels read."""
-        ...
+        """Lay the table out as the arrays the kernels read, once for each chain.
 
+        Raises
+        ------
+        SpecError
+            If the model cannot be fitted to the table.
+        """
+
+    @abstractmethod
     def init(self, stream: Stream, data: Data) -> State:
         """Draw a start; starts of different chains are dispersed."""
-        ...
 
+    @abstractmethod
     def step(self, stream: Stream, state: State, data: Data, n_threads: int) -> tuple[State, Info]:
-        """Make one sweep."""
-        ...
+        """Make one sweep: return the new state, and scalars to be kept with the draws.
 
-    def cell_probabilities(self, stream: Stream, state: State, data: Data, cells: Int32) -> Float64:
-        """Probability that a new individual falls in each cell.
-
-        `cells` has shape (n, n_keys); -1 means the key is left out (any level). Returns (n,).
+        The numbers do not depend on `n_threads`, the number of threads it may use.
         """
-        ...
 
+    @abstractmethod
+    def cell_probabilities(self, stream: Stream, state: State, data: Data, cells: Int32) -> Float64:
+        """Probability p_c that a new individual falls in each cell, given the state.
+
+        Parameters
+        ----------
+        stream, state, data
+            Of a sweep.
+        cells
+            (n, n_keys): codes of levels; -1 leaves a key out (any level).
+
+        Returns
+        -------
+        Float64
+            (n,): exact, or without bias.
+        """
+
+    @abstractmethod
     def predictive_probabilities(
         self, stream: Stream, state: State, data: Data, cells: Int32
     ) -> Float64:
         """Mean of `cell_probabilities` over what can be integrated out of the state, (n,).
 
-        For scores of single individuals, which are linear in the probability: a drawn profile
-        gives a level that no record of its component has a chance that is nearly always 0 and
-        rarely large, and the mean over draws would take very many of them. For the risk measures,
-        which are not linear in it, the drawn probability is the right one.
+        For scores of single individuals, which are linear in the probability. A drawn profile
+        gives a level that no record of its component has a probability that is nearly always 0
+        and rarely large; a mean over draws would take very many of them. The risk measures are
+        not linear in the probability and take the drawn one.
         """
-        ...
 
+    @abstractmethod
     def impute(self, stream: Stream, state: State, data: Data) -> Int32:
         """Draw the missing keys of the incomplete records.
 
-        Returns (n_incomplete_records, n_keys) complete cells, the records in the order of their
-        pattern in the table (pattern by pattern, each repeated by its count).
+        Returns
+        -------
+        Int32
+            (n_incomplete_records, n_keys): complete cells, the records in the order of their
+            pattern in the table (pattern by pattern, each repeated by its count).
         """
-        ...
 
+    @abstractmethod
     def simulate(self, stream: Stream, state: State, data: Data, n_records: int) -> Int32:
         """Draw the keys of new individuals from the model, (n_records, n_keys)."""
-        ...
 
+    @abstractmethod
     def cost(self, data: Data) -> tuple[float, float]:
         """Counted work of one sweep and of one cell probability, in nanoseconds, roughly."""
-        ...
+
+    # --- what a model may have ----------------------------------------------------------------
+
+    @property
+    def as_specified(self) -> Specified:
+        """What the specification named. Default: this model."""
+        return self
+
+    def state_fits(self, state: State, data: Data, start: State) -> bool:
+        """Whether kernels, which check no bounds, can read a state from a checkpoint.
+
+        Types and dimensions are checked before. Default: all arrays have the shapes of those of
+        `start`. Models whose states change shape or hold indices override it.
+
+        Parameters
+        ----------
+        state
+            From a file, built and typed as a state is.
+        data
+            The table.
+        start
+            A state that `init` draws.
+        """
+        return same_shapes(state, start)
+
+    def state_bytes(self, data: Data) -> float:
+        """Memory that a sweep of one chain needs, in bytes, roughly.
+
+        More than the machine has is refused before the first sweep. Default: 0, not counted.
+        """
+        return 0.0
+
+    def facts(self, data: Data) -> Facts:
+        """Facts and warnings of the fit, kept with the draws. Default: none."""
+        return NO_FACTS
+
+    def simulation_cost(self, data: Data, n_records: int, n_keys: int) -> float:
+        """Counted work of `simulate`, in nanoseconds, roughly. Default: by records and keys."""
+        return n_records * (150.0 + 70.0 * n_keys)
+
+    def risk_probabilities(
+        self,
+        stream: Stream,
+        data: Data,
+        p: Float64,
+        counts: Float64,
+        looked_at: Float64 | None = None,
+    ) -> Float64:
+        """Cell probabilities with the model's own error, (n,), for the risk measures alone.
+
+        Draws of the measures without the error are kept beside them, and convergence is judged on
+        both. Default: no error, and the very array `p`.
+
+        Parameters
+        ----------
+        stream, data
+            Of a sweep.
+        p
+            (n,): `cell_probabilities` of the sweep's state.
+        counts
+            (n,): records in each cell.
+        looked_at
+            (n,): units of the population among which those records were counted. None: the
+            records of the sample.
+        """
+        return p
+
+    integrates_risk: ClassVar[bool] = False
+    """The model has `integrated_risk` and `empty_rest`. Its cells are then independent given the
+    state."""
+
+    def integrated_risk(
+        self, stream: Stream, state: State, data: Data, cells: Int32, counts: Float64
+    ) -> tuple[Float64, Float64]:
+        """Risks of cells given the state, with what can be integrated out integrated out.
+
+        Only models with `integrates_risk` have it.
+
+        Parameters
+        ----------
+        stream, state, data
+            Of a sweep.
+        cells
+            (n, n_keys); -1 leaves a key out.
+        counts
+            (n,): f, records in each cell, at least 1.
+
+        Returns
+        -------
+        r1, r2
+            (n,) each: P(F = f | f) and E(1/F | f).
+        """
+        raise NotImplementedError(f"{self.name} does not integrate risks.")
+
+    def empty_rest(self, state: State, data: Data, margins: Int32, cells: Int32) -> Float64:
+        """Probability that a margin has no unobserved unit outside one of its cells, (n,).
+
+        Given that none of the margin's other cells has a record. Only models with
+        `integrates_risk` have it.
+
+        Parameters
+        ----------
+        state, data
+            Of a sweep.
+        margins
+            (n, n_keys); -1 where a key is left out.
+        cells
+            (n, n_keys): one cell of each margin.
+        """
+        raise NotImplementedError(f"{self.name} does not integrate risks.")
+
+    def refit(self, table: CellTable, data: Data) -> Data:
+        """Fit the model to another table of the same keys, starting from a fit.
+
+        Only models whose `uncertainty` can be 'bootstrap' have it.
+        """
+        raise NotImplementedError(f"{self.name} has no bootstrap.")
 
 
-AnyModel = Model[Any, Any]
+AnyModel: TypeAlias = Model[Any, Any]
 
 
-def check_keys(model: AnyModel, names: Sequence[str]) -> None:
-    """Let a model refuse the keys, if it has a say in them."""
-    hook = getattr(model, "check_keys", None)
-    if hook is not None:
-        hook(names)
+def same_shapes(value: Any, other: Any) -> bool:
+    """Whether the arrays and scalars of two states, nested alike, have the same shapes.
+
+    Examples
+    --------
+    >>> same_shapes((np.ones(3), 2.0), (np.zeros(3), 1.0))
+    True
+    >>> same_shapes((np.ones(3), 2.0), (np.zeros(4), 1.0))
+    False
+    """
+    if isinstance(value, tuple):
+        return all(same_shapes(one, two) for one, two in zip(value, other, strict=True))
+    return bool(np.shape(value) == np.shape(other))

@@ -14,6 +14,7 @@ wrapped model's: how wrong it is does not feed back into its parameters.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,7 +28,9 @@ from unikat.models.base import (
     AnyModel,
     Facts,
     Info,
+    Model,
     PopulationLaw,
+    Specified,
     Stream,
     Uncertainty,
 )
@@ -57,13 +60,13 @@ class CalibratedData(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibrated:
+class Calibrated(Model[Any, CalibratedData]):
     """A model whose cells' probabilities carry its error.
 
     Parameters
     ----------
     wrapped
-        The model that is fitted.
+        The model that is fitted. It sees keys: it is none that `uses_weights` or `integrates_risk`.
     weights
         Probabilities of all pairs of k and d, in the order of `OVERDISPERSION` and, for each of
         these, of `SHIFTS`; in any unit. Empty if no error is put on the wrapped model.
@@ -76,7 +79,7 @@ class Calibrated:
     name: ClassVar[str] = "auto"
     wrapped: AnyModel
     weights: tuple[float, ...]
-    asked: Any
+    asked: Specified
     told: Facts = NO_FACTS
 
     @property
@@ -89,11 +92,18 @@ class Calibrated:
         """That of the wrapped model."""
         return self.wrapped.population
 
+    @property
+    def as_specified(self) -> Specified:
+        """The model that the user named, which finds the same again."""
+        return self.asked
+
+    def check_keys(self, names: Sequence[str]) -> None:
+        """Refuse keys as the wrapped model does."""
+        self.wrapped.check_keys(names)
+
     def compile(self, zeros: bool = False) -> None:
         """Compile the kernels (or load them from the cache)."""
-        hook = getattr(self.wrapped, "compile", None)
-        if hook is not None:
-            hook(zeros)
+        self.wrapped.compile(zeros)
         ones = np.ones(1)
         kernels.draw_pair(chain_key(0, 0), 0, ones)
         kernels.draw_rates(chain_key(0, 0), 0, ones, ones, ones, 1.0, 1.0, 1.0, np.empty(1))
@@ -108,10 +118,13 @@ class Calibrated:
         """Start as the wrapped model does."""
         return self.wrapped.init(stream, data.wrapped)
 
-    def state_fits(self, state: Any, data: CalibratedData) -> bool:
+    def state_fits(self, state: Any, data: CalibratedData, start: Any) -> bool:
         """Whether the wrapped model can go on from a state of a file."""
-        hook = getattr(self.wrapped, "state_fits", None)
-        return hook is None or bool(hook(state, data.wrapped))
+        return self.wrapped.state_fits(state, data.wrapped, start)
+
+    def state_bytes(self, data: CalibratedData) -> float:
+        """Memory that a sweep of the wrapped model needs."""
+        return self.wrapped.state_bytes(data.wrapped)
 
     def step(
         self, stream: Stream, state: Any, data: CalibratedData, n_threads: int
@@ -152,11 +165,16 @@ class Calibrated:
         index, shift = divmod(pair, len(SHIFTS))
         out = np.empty(len(p))
         kernels.draw_rates(
-            key, stream.sweep, p, counts,
+            key,
+            stream.sweep,
+            p,
+            counts,
             np.full(len(p), data.n_records) if looked_at is None else looked_at,
             data.population_size,
-            OVERDISPERSION[index], math.exp(SHIFTS[shift]), out,
-        )  # fmt: skip
+            OVERDISPERSION[index],
+            math.exp(SHIFTS[shift]),
+            out,
+        )
         return out
 
     def predictive_probabilities(
@@ -178,8 +196,11 @@ class Calibrated:
         sweep, cell = self.wrapped.cost(data.wrapped)
         return sweep, cell + 150.0
 
+    def simulation_cost(self, data: CalibratedData, n_records: int, n_keys: int) -> float:
+        """Work of `simulate`, that of the wrapped model."""
+        return self.wrapped.simulation_cost(data.wrapped, n_records, n_keys)
+
     def facts(self, data: CalibratedData) -> Facts:
         """What is said of the choice, and what the wrapped model says of its fit."""
-        hook = getattr(self.wrapped, "facts", None)
-        found = NO_FACTS if hook is None else hook(data.wrapped)
+        found = self.wrapped.facts(data.wrapped)
         return Facts({**self.told.values, **found.values}, (*self.told.warnings, *found.warnings))

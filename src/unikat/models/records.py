@@ -12,6 +12,7 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
+from unikat.kernels.mixture import Records
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
 from unikat.rng import chain_key
@@ -37,6 +38,11 @@ class MixtureData(NamedTuple):
     """(n_rows,): known tokens of each row."""
     zeros: Diagram | None = None
     """The possible cells; None if all are."""
+
+    @property
+    def arrays(self) -> Records:
+        """The records as kernels take them."""
+        return Records(self.rows, self.record_cell, self.offsets)
 
 
 def lay_out(table: CellTable) -> MixtureData:

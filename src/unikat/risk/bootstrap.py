@@ -24,7 +24,7 @@ from unikat.data.keys import MISSING
 from unikat.data.table import CellTable
 from unikat.inference.draws import Observer
 from unikat.models.base import AnyModel, Stream
-from unikat.risk.exposure import ByClass, Exposure, exposure_of, views
+from unikat.risk.exposure import ByClass, Exposure, exposure_of, fitted_table
 from unikat.risk.measures import TAUS, RiskMeasures
 
 _TAUS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
@@ -37,7 +37,7 @@ be watched and stopped."""
 class Bootstrapped:
     """Observer that adds bootstrap errors to the tau's of another one.
 
-    The model has a method `refit(table, data)` that fits it to another table of the same keys.
+    The model can `refit`: fit itself to another table of the same keys.
     """
 
     measures: Observer
@@ -61,7 +61,7 @@ class Bootstrapped:
         return cls(
             measures=measures,
             table=table,
-            fitted=views(None, table)[0],
+            fitted=fitted_table(table),
             exposure=exposure_of(table),
             most=table.n_uniques + _n_imputed(table),
             masks=table.cells[table.incomplete] == MISSING,
@@ -122,9 +122,11 @@ class Bootstrapped:
         r1, r2 = exposure.risk(chances, np.ones(len(unique)), poisson)
         tau1, tau2 = exposure.draw(elsewhere, chances, poisson)
         truth = {
-            "tau1": tau1, "tau2": tau2,
-            "tau1_expected": float(r1.sum()), "tau2_expected": float(r2.sum()),
-        }  # fmt: skip
+            "tau1": tau1,
+            "tau2": tau2,
+            "tau1_expected": float(r1.sum()),
+            "tau2_expected": float(r2.sum()),
+        }
         fresh = model.refit(self._tabulated(codes, self.fitted), data)
         measures = RiskMeasures.of(sample)
         begin = model.init(elsewhere, fresh)

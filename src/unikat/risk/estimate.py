@@ -8,6 +8,7 @@ import numpy as np
 
 from unikat._typing import Bool, Float64, Int32
 from unikat.data.checks import table_warnings
+from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
@@ -138,7 +139,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         for name in ("tau1", "tau2", "tau1_expected", "tau2_expected")
     }
     warnings = [*_masked(table), *draws.facts.warnings]
-    chains = getattr(draws.model, "uncertainty", "posterior") in CHAINS
+    chains = draws.model.uncertainty in CHAINS
     if not draws.converged:
         worst = max(
             (d.rhat for d in draws.diagnostics.values() if np.isfinite(d.rhat)), default=np.nan
@@ -149,10 +150,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
             else f"stopped at the {draws.stop_reason}"
         )
         found = "R-hat not known" if np.isnan(worst) else f"largest R-hat {worst:.3f}"
-        lacking = (
-            f"it converged ({found})" if chains
-            else "there were draws enough"
-        )  # fmt: skip
+        lacking = f"it converged ({found})" if chains else "there were draws enough"
         warnings.append(
             f"Sampling {how} before {lacking}: the numbers are preliminary; do not decide on them."
         )
@@ -187,17 +185,23 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
     census = table.population_size == table.n_records
     count = float(table.n_uniques)
     known = Summary(
-        mean=count, median=count, lower=count, upper=count, level=level,
-        rhat=None, ess_bulk=None, ess_tail=None,
-    )  # fmt: skip
+        mean=count,
+        median=count,
+        lower=count,
+        upper=count,
+        level=level,
+        rhat=None,
+        ess_bulk=None,
+        ess_tail=None,
+    )
     r1 = np.where(table.unique, 1.0, np.nan)
     r2 = 1.0 / table.matches if census else np.full(table.n_cells, np.nan)
     drop = np.full(table.cells.shape, np.nan)
     if census:
         for j in range(table.n_keys):
             rest = np.delete(table.cells, j, axis=1)
-            _, where = np.unique(rest, axis=0, return_inverse=True)
-            alone = np.bincount(where.ravel(), table.counts)[where.ravel()] == 1
+            _, where, _ = distinct(rest, np.delete(table.n_levels, j).tolist())
+            alone = np.bincount(where, table.counts)[where] == 1
             drop[table.unique, j] = 1.0 - alone[table.unique]
     # All sample uniques have the same risk, and the same place.
     tied = np.where(table.unique, (count + 1.0) / 2.0, np.nan)
@@ -209,13 +213,29 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
         )
     warnings += table_warnings(table)
     records = RecordRisk(
-        unique=table.unique, r1=r1, r1_lower=r1, r1_upper=r1, r2=r2, r2_lower=r2, r2_upper=r2,
-        rank=tied, rank_lower=tied, rank_upper=tied, key_drop=drop,
-    )  # fmt: skip
+        unique=table.unique,
+        r1=r1,
+        r1_lower=r1,
+        r1_upper=r1,
+        r2=r2,
+        r2_lower=r2,
+        r2_upper=r2,
+        rank=tied,
+        rank_lower=tied,
+        rank_upper=tied,
+        key_drop=drop,
+    )
     return RiskEstimate(
-        table=table, draws=None, tau1=known, tau2=known, tau1_expected=known, tau2_expected=known,
-        records=records, converged=True, warnings=tuple(warnings),
-    )  # fmt: skip
+        table=table,
+        draws=None,
+        tau1=known,
+        tau2=known,
+        tau1_expected=known,
+        tau2_expected=known,
+        records=records,
+        converged=True,
+        warnings=tuple(warnings),
+    )
 
 
 def _masked(table: CellTable) -> list[str]:
@@ -235,10 +255,15 @@ def summary_of(draws: Float64, level: float, diagnostics: Diagnostics) -> Summar
     # Inverted cumulative distribution: the interval of a count is made of counts.
     lower, median, upper = np.quantile(draws, (tail, 0.5, 1.0 - tail), method="inverted_cdf")
     return Summary(
-        mean=float(draws.mean()), median=float(median), lower=float(lower), upper=float(upper),
+        mean=float(draws.mean()),
+        median=float(median),
+        lower=float(lower),
+        upper=float(upper),
         level=level,
-        rhat=diagnostics.rhat, ess_bulk=diagnostics.ess_bulk, ess_tail=diagnostics.ess_tail,
-    )  # fmt: skip
+        rhat=diagnostics.rhat,
+        ess_bulk=diagnostics.ess_bulk,
+        ess_tail=diagnostics.ess_tail,
+    )
 
 
 def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRisk:

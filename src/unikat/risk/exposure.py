@@ -312,9 +312,13 @@ class ByClass:
         used = np.bincount(chances.of.ravel(), chances.p.ravel())
         free = poisson or float(used.max(initial=0.0)) > 1.0
         found: tuple[float, float] = kernels.draw_population_by_class(
-            chain_key(stream.seed, stream.chain), stream.sweep, self.unobserved, chances.p,
-            chances.of, free,
-        )  # fmt: skip
+            chain_key(stream.seed, stream.chain),
+            stream.sweep,
+            self.unobserved,
+            chances.p,
+            chances.of,
+            free,
+        )
         return found
 
     def alone(self, chances: ClassChances, poisson: bool) -> Float64:
@@ -383,17 +387,18 @@ def views(model: Any, table: CellTable) -> tuple[CellTable, CellTable]:
     """
     if table.sampling is None:
         return table, table
-    if getattr(model, "uses_weights", False):
+    if model.uses_weights:
         return table, replace(table, sampling=None)
     return fitted_table(table), table
 
 
 def fitted_table(table: CellTable) -> CellTable:
     """Return the table with the class of the records as one more key, where no key tells it."""
+    if table.sampling is None:
+        return table
     exposure = exposure_of(table)
     if not isinstance(exposure, ByClass) or not exposure.appended:
         return replace(table, sampling=None)
-    assert table.sampling is not None
     codes = np.column_stack((table.cells[table.record_cell], table.sampling.strata))
     n_classes = table.sampling.n_strata
     return CellTable.from_codes(

@@ -37,7 +37,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.table import CellTable, match_sums, meeting, pattern_ids
+from unikat.data.patterns import distinct, match_sums, meeting
+from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
@@ -150,9 +151,15 @@ class RiskMeasures:
         r1, r2 = np.empty(1), np.empty(1)
         totals = self.start()
         kernels.add_records(
-            r1, r2, np.zeros(1, np.int64), totals.weight, totals.r1, totals.r2,
-            totals.histogram_r1, totals.histogram_r2,
-        )  # fmt: skip
+            r1,
+            r2,
+            np.zeros(1, np.int64),
+            totals.weight,
+            totals.r1,
+            totals.r2,
+            totals.histogram_r1,
+            totals.histogram_r2,
+        )
 
     def start(self) -> RiskTotals:
         """Empty totals."""
@@ -182,7 +189,7 @@ class RiskMeasures:
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its tau's."""
-        if getattr(model, "uses_weights", False) and not isinstance(self.exposure, EqualChances):
+        if model.uses_weights and not isinstance(self.exposure, EqualChances):
             raise SpecError(
                 f"{model.name} uses the weights itself, and the measures would use them again. "
                 "Take fitted, at_risk = views(model, table), and measure at_risk."
@@ -216,17 +223,13 @@ class RiskMeasures:
         """r1 and r2 of cells, with what the model can integrate out integrated out."""
         if not self._integrates(look.model):
             return self.exposure.risk(q, counts, look.poisson)
-        model: Any = look.model
-        found: tuple[Float64, Float64] = model.integrated_risk(
-            look.stream, look.state, look.data, cells, counts
-        )
-        return found
+        return look.model.integrated_risk(look.stream, look.state, look.data, cells, counts)
 
     def _integrates(self, model: AnyModel) -> bool:
         """Whether the model's own integrals are taken instead of risks given its probabilities."""
         # Where nobody is unobserved all is known, whatever a model makes of it.
         census = isinstance(self.exposure, EqualChances) and self.exposure.unobserved == 0.0
-        return hasattr(model, "integrated_risk") and not census
+        return model.integrates_risk and not census
 
     def _add(
         self,
@@ -245,9 +248,15 @@ class RiskMeasures:
         r1, r2 = risk
         r1 = np.where(unique, r1, 0.0)
         kernels.add_records(
-            r1, r2, pattern, totals.weight, totals.r1, totals.r2, totals.histogram_r1,
+            r1,
+            r2,
+            pattern,
+            totals.weight,
+            totals.r1,
+            totals.r2,
+            totals.histogram_r1,
             totals.histogram_r2,
-        )  # fmt: skip
+        )
         stream, at_risk = look.stream, self.exposure.taken(q, unique)
         tau1, tau2 = self.exposure.draw(stream, at_risk, look.poisson)
         found = {
@@ -271,9 +280,7 @@ class RiskMeasures:
         incomplete[self.incomplete] = True
         complete = np.flatnonzero(~incomplete)
         everybody = np.concatenate((self.cells[complete], imputed))
-        _, first, where = np.unique(
-            pattern_ids(everybody, self.n_levels), return_index=True, return_inverse=True
-        )
+        first, where, _ = distinct(everybody, self.n_levels)
         records = np.concatenate((self.counts[complete], np.ones(len(imputed))))
         count = np.bincount(where, records).astype(np.float64)
         p = self._chances(look, everybody[first])
@@ -334,9 +341,8 @@ class RiskMeasures:
         At most that of the cell, but for rounding, and for models that estimate probabilities.
         """
         if self._integrates(look.model):
-            model: Any = look.model
             cells = self.cells[self.unique][of_cell]
-            rest: Float64 = cell.r1 * model.empty_rest(look.state, look.data, margins, cells)
+            rest: Float64 = cell.r1 * look.model.empty_rest(look.state, look.data, margins, cells)
             return rest
         margin = self._chances(look, margins)
         if cell.q is cell.p:
@@ -378,9 +384,7 @@ class _Look(NamedTuple):
 
     def erring(self, p: Float64, counts: Float64) -> Float64:
         """Put the model's own error on probabilities; the very same array if it has none."""
-        hook = getattr(self.model, "risk_probabilities", None)
-        found: Float64 = p if hook is None else hook(self.stream, self.data, p, counts)
-        return found
+        return self.model.risk_probabilities(self.stream, self.data, p, counts)
 
 
 def _joined(margins: Int32, key: Int64, imputed: Int32, n_levels: tuple[int, ...]) -> Bool:
@@ -413,8 +417,7 @@ def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:
         if not rest:
             continue
         levels = [table.n_levels[k] for k in rest]
-        ids = pattern_ids(table.cells[:, rest], levels)
-        _, first, where = np.unique(ids, return_index=True, return_inverse=True)
+        first, where, _ = distinct(table.cells[:, rest], levels)
         count = np.bincount(where, table.counts).astype(np.int64)
         if table.missing == "wildcard":
             count = match_sums(table.cells[first][:, rest], count[:, None], levels)[:, 0]

@@ -42,10 +42,9 @@ def observer_for(model: Any, measures: Observer, table: CellTable) -> Observer:
 
     Where the model puts its own error on the probabilities, convergence is judged without it too.
     """
-    uncertainty = getattr(model, "uncertainty", None)
-    if uncertainty == "bootstrap":
+    if model.uncertainty == "bootstrap":
         return Bootstrapped.of(measures, table)
-    if uncertainty == "calibrated":
+    if model.uncertainty == "calibrated":
         if isinstance(measures, RiskMeasures):
             return replace(measures, with_model=True)
         # Those that hold the risk measures among others.

@@ -36,8 +36,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.patterns import agreeing, distinct
 from unikat.data.sampling import one_way
-from unikat.data.table import CellTable, by_known_keys, meeting, pattern_ids
+from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Draws
@@ -214,24 +215,14 @@ def _places(labels: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
 
 def _agreeing(cells: Int32, counts: Int64, n_levels: Sequence[int]) -> Int64:
     """Units with the keys of each pattern: its own, and the complete ones that agree with it."""
-    _, first, where = np.unique(
-        pattern_ids(cells, n_levels), return_index=True, return_inverse=True
-    )
+    first, where, _ = distinct(cells, n_levels)
     cells, own = cells[first], np.bincount(where, counts).astype(np.int64)
     complete = (cells >= 0).all(axis=1)
     found = own.copy()
-    for rows, mask in zip(*by_known_keys(cells), strict=True):
-        keys = np.flatnonzero(mask)
-        if len(keys) == cells.shape[1]:
-            continue
-        others = np.flatnonzero(complete)
-        met = meeting(
-            cells[np.ix_(rows, keys)],
-            cells[np.ix_(others, keys)],
-            [n_levels[j] for j in keys.tolist()],
-        )
-        sums = np.bincount(met.offered, own[others[met.answering]], met.n_numbers)
-        found[rows[met.asking]] += sums[met.wanted].astype(np.int64)
+    asking, units = np.flatnonzero(~complete), own[complete]
+    for met in agreeing(cells[asking], cells[complete], n_levels):
+        sums = np.bincount(met.offered, units[met.answering], met.n_numbers)
+        found[asking[met.asking]] += sums[met.wanted].astype(np.int64)
     return found[where]
 
 
@@ -301,14 +292,13 @@ class RegistryMeasures:
         # nothing is known.
         weight = self._evidence(exposure.means(chances))
         unique = registry.possible & (weight > 0.0)
-        hook = getattr(model, "risk_probabilities", None)
-        if hook is not None:
-            # That so many units were seen, of those that the two files look at, tells of the rate.
-            before = exposure.probabilities(chances)
-            seen = registry.n_surveyed + registry.coverage * (
-                registry.population_size - registry.n_surveyed
-            )
-            after = hook(stream, data, before, shown, seen)
+        # That so many units were seen, of those that the two files look at, tells of the rate.
+        before = exposure.probabilities(chances)
+        seen = registry.n_surveyed + registry.coverage * (
+            registry.population_size - registry.n_surveyed
+        )
+        after = model.risk_probabilities(stream, data, before, shown, seen)
+        if after is not before:
             chances = exposure.scaled(chances, after)
         # Units that are registered would be seen.
         remaining = exposure.probabilities(chances) * (1.0 - registry.coverage)

@@ -23,7 +23,7 @@ from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import Auto
-from unikat.models.base import AnyModel, check_keys
+from unikat.models.base import AnyModel
 from unikat.risk.estimate import RiskEstimate, Summary, assess, known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.observe import observe
@@ -271,7 +271,7 @@ def _check(candidates: Sequence[Candidate], table: CellTable) -> None:
                 f"{candidate.label!r} is no model but the choice of one, by a comparison of its "
                 "own; leave it out here, or run `unikat assess`."
             )
-        check_keys(candidate.model, [key.name for key in table.keys])
+        candidate.model.check_keys([key.name for key in table.keys])
     if known_exactly(table):
         raise SpecError(
             "The file itself tells the risk (it holds the whole population, or no record is unique "

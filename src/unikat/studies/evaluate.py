@@ -15,7 +15,7 @@ from unikat.inference.identity import check_distinct
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import SILENT, Countdown, TimeLeft, Watcher
 from unikat.inference.tasks import run_tasks
-from unikat.models.base import AnyModel, check_keys
+from unikat.models.base import AnyModel
 from unikat.rng import check_seed
 from unikat.studies.auto import Execution
 from unikat.studies.designs import (
@@ -202,7 +202,7 @@ def check_study(population: Population, models: Mapping[str, AnyModel], study: S
         raise SpecError("No model is named; give at least one, such as --models hdp.")
     check_distinct(models.items())
     for model in models.values():
-        check_keys(model, [key.name for key in population.table.keys])
+        model.check_keys([key.name for key in population.table.keys])
     for n in study.sizes:
         if n > population.n_units:
             raise SpecError(
@@ -321,9 +321,7 @@ def _jobs(
 def _compile(models: Iterable[AnyModel], zeros: bool) -> None:
     """Compile before the workers start, which then read compiled kernels from the cache."""
     for model in models:
-        hook = getattr(model, "compile", None)
-        if hook is not None:
-            hook(zeros)
+        model.compile(zeros)
 
 
 def _where(error: Exception) -> str:

@@ -10,7 +10,7 @@ from unikat.errors import SpecError
 from unikat.inference.chains import Plan, sample
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
-from unikat.models.base import AnyModel, check_keys
+from unikat.models.base import AnyModel
 from unikat.models.calibrated import Calibrated
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.measures import RiskMeasures
@@ -112,7 +112,7 @@ def fit(
     >>> fit(HDP(), table).estimate().tau1.mean
     1.0
     """
-    check_keys(model, [key.name for key in table.keys])
+    model.check_keys([key.name for key in table.keys])
     if registry is not None:
         check_registry(model)
     if registry is None and known_exactly(table):
@@ -141,7 +141,7 @@ def fit(
 
 def check_registry(model: Any) -> None:
     """Refuse a model that cannot estimate the risk of a registry (SpecError)."""
-    if getattr(model, "uses_weights", False):
+    if model.uses_weights:
         raise SpecError(
             f"The model {model.name} sees cells and not keys, so it cannot estimate how frequent "
             "cells are that no record of the survey has, as most of a registry's; name another "

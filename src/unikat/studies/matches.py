@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
-from unikat.data.table import CellTable, pattern_ids
+from unikat.data.patterns import sum_equal
+from unikat.data.table import CellTable
 from unikat.kernels.overdispersion import match_likelihood
 from unikat.models.base import AnyModel, Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
@@ -60,11 +61,9 @@ class Matches:
         here, there = ~kept.incomplete, ~left_out.incomplete
         single = here & (kept.counts == 1)
         cells = kept.cells[single]
-        ids = pattern_ids(np.concatenate((cells, left_out.cells[there])), kept.n_levels)
-        _, where = np.unique(ids, return_inverse=True)
-        counts = np.zeros(int(where.max(initial=-1)) + 1, np.int64)
-        counts[where[len(cells) :]] = left_out.counts[there]
-        matches = np.minimum(counts[where[: len(cells)]], MOST_MATCHES)
+        times = left_out.counts[there].astype(np.float64)
+        found = sum_equal(cells, left_out.cells[there], times, kept.n_levels)
+        matches = np.minimum(found.astype(np.int64), MOST_MATCHES)
         # The cells are sorted by their levels, so every so many of them is no choice by risk.
         chosen = np.linspace(0, len(cells) - 1, min(len(cells), most)).astype(np.int64)
         return cls(

@@ -116,11 +116,7 @@ class CheckedMeasures:
 
     def skipped(self, model: AnyModel, data: Any) -> int:
         """Return in how many kept draws one sample is simulated."""
-        hook = getattr(model, "simulation_cost", None)
-        if hook is None:
-            simulating = self.n_records * (150.0 + 70.0 * len(self.keys))
-        else:
-            simulating = hook(data, self.n_records)
+        simulating = model.simulation_cost(data, self.n_records, len(self.keys))
         ratio = simulating / max(self.measures.cost(model, data), 1.0)
         return min(max(math.ceil(ratio), 1), MOST_SKIPPED)
 

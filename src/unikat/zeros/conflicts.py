@@ -17,7 +17,8 @@ import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.keys import MISSING
-from unikat.data.table import CellTable, pattern_ids
+from unikat.data.patterns import distinct
+from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, suggest
 from unikat.zeros.writing import rule_text
 
@@ -421,8 +422,7 @@ def _missing_codes(table: CellTable, columns: Iterable[int]) -> Int32:
 
 def _regrouped(table: CellTable, cells: Int32) -> CellTable:
     """Give the patterns other codes, and bring those together that have become the same."""
-    ids = pattern_ids(cells, table.n_levels)
-    _, first, place = np.unique(ids, return_index=True, return_inverse=True)
+    first, place, _ = distinct(cells, table.n_levels)
     counts = np.zeros(len(first), np.int64)
     np.add.at(counts, place, table.counts)
     return replace(

@@ -9,6 +9,7 @@ import numpy as np
 
 from unikat._typing import AnyArray, Bool, Int32, Int64
 from unikat.data.keys import MISSING
+from unikat.data.patterns import distinct
 from unikat.errors import SpecError
 from unikat.kernels.zeros import Diagram
 from unikat.zeros.conditions import Layout, check_conditions, merged
@@ -117,14 +118,16 @@ def possible(diagram: Diagram, cells: AnyArray) -> Bool:
     complete = np.flatnonzero(~incomplete)
     result[complete] = _possible_cells(diagram, cells[complete])
     if incomplete.any():
-        patterns, where = np.unique(cells[incomplete], axis=0, return_inverse=True)
+        n_levels = [diagram.child.shape[1]] * cells.shape[1]
+        first, where, _ = distinct(cells[incomplete], n_levels)
+        patterns = cells[incomplete][first]
         widest = int(np.diff(diagram.first).max())
         step = max(1, _CHUNK // widest)
         found = [
             _possible_patterns(diagram, patterns[start : start + step])
             for start in range(0, len(patterns), step)
         ]
-        result[incomplete] = np.concatenate(found)[where.ravel()]
+        result[incomplete] = np.concatenate(found)[where]
     return result
 
 

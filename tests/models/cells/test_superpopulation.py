@@ -301,7 +301,7 @@ def test_hyperparameters_are_calibrated(name: str) -> None:
     model: Any = build_model(name, tight)
     N, n_prior, n_draws = 4_000, 250.0, 7
     ranks = []
-    template = lay_out(example(), None, model.by_rate)
+    template = lay_out(example(), None, model.has_cell_rates)
     while len(ranks) < 48:
         prior = model._hyperparameters(n_prior / N, n_prior / 60)
         alpha, a = np.exp(np.array(prior.centre[:2]) + 0.7 * rng.standard_normal(2))
@@ -400,7 +400,7 @@ def test_incomplete_records_count_in_their_imputed_cells(name: str) -> None:
     f = as_if.counts.astype(float)
     got = model.integrated_risk(Stream(1, 0, 4), state, data, as_if.cells, f)
     # The state stands for the same hyperparameters, whatever they were learned from.
-    whole = lay_out(as_if, None, model.by_rate)
+    whole = lay_out(as_if, None, model.has_cell_rates)
     expected = model.integrated_risk(Stream(1, 0, 4), state, whole, as_if.cells, f)
     for mine, theirs in zip(got, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9)

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from models.loglinear.test_maximum_likelihood import keys_of, random_counts, table_of
+from unikat.data import patterns as joins
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Stream
-from unikat.models.loglinear import completions
 from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.loglinear.decomposable import DecomposableFit
 from unikat.models.loglinear.maximum_likelihood import fit
@@ -121,7 +121,7 @@ def test_individuals_have_the_cell_probabilities(seed):
 
 
 def test_too_many_completions_are_refused(monkeypatch):
-    monkeypatch.setattr(completions, "MOST_COMPLETIONS", 100)
+    monkeypatch.setattr(joins, "MOST_COMPLETIONS", 100)
     table = CellTable.from_codes(np.zeros((5, 4), int), keys_of((5,) * 4), 100)
     order = elimination(((0,), (1,), (2,), (3,)), 4)
     assert order is not None

@@ -14,7 +14,6 @@ from models.loglinear.test_maximum_likelihood import keys_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import Stream
-from unikat.models.loglinear.empirical_bayes import counts_of
 from unikat.models.loglinear.maximum_likelihood import fit
 from unikat.models.loglinear.terms import parse_terms
 from unikat.models.named import build_model
@@ -251,14 +250,6 @@ def test_incomplete_records_are_completed(name: str) -> None:
         Stream(1, 0, 1), model, model.init(Stream(1, 0, 0), data), data, measures.start()
     )
     assert 0.0 < scalars["tau1_expected"] < table.n_records
-
-
-def test_counts_of_cells() -> None:
-    table = overdispersed()
-    data = build_model("elamir-skinner", {}).prepare(table)
-    np.testing.assert_array_equal(counts_of(data.cells, data.counts, CELLS, LEVELS), counts(table))
-    twice, times = np.repeat(data.cells, 2, axis=0), np.repeat(data.counts, 2)
-    np.testing.assert_array_equal(counts_of(twice, times, CELLS, LEVELS), 2.0 * counts(table))
 
 
 @BOTH

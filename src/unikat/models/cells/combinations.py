@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.table import pattern_ids
+from unikat.data.patterns import distinct
 from unikat.kernels.zeros import Diagram
 from unikat.zeros.diagram import possible
 
@@ -59,9 +58,8 @@ class Combinations(NamedTuple):
         step = max(1, _CHUNK // len(diagram.child))
         for start in range(0, len(cells), step):
             part = cells[start : start + step]
-            kinds, which = np.unique(part, axis=0, return_inverse=True)
-            which = which.ravel()
-            ways = self._ways(kinds)
+            first, which, _ = distinct(part, self.levels.tolist())
+            ways = self._ways(part[first])
             node = np.zeros(len(part), np.int64)
             for depth, key in enumerate(diagram.order.tolist()):
                 after = int(diagram.first[depth + 1])
@@ -97,26 +95,3 @@ class Combinations(NamedTuple):
             ways = before
             found.append(ways)
         return found[::-1]
-
-
-def groups(
-    known: Int32, patterns: Int32, n_levels: Sequence[int]
-) -> Iterator[tuple[Int64, Int64, Int64]]:
-    """Say which complete cells agree with which patterns.
-
-    Yields for every set of missing keys: the rows of such patterns; the group that each of the
-    `known` cells (n_known, n_keys) is in; and the group that each of the patterns asks for.
-    """
-    missing = (patterns < 0).astype(np.int32)
-    # Numbers are sorted faster than rows.
-    _, first, which = np.unique(
-        pattern_ids(missing, [2] * missing.shape[1]), return_index=True, return_inverse=True
-    )
-    for m, mask in enumerate(missing[first] == 1):
-        rows = np.flatnonzero(which == m)
-        kept = np.flatnonzero(~mask).tolist()
-        both = np.concatenate((known, patterns[rows]))[:, kept]
-        _, group = np.unique(
-            pattern_ids(both, [n_levels[j] for j in kept]), return_inverse=True
-        )  # fmt: skip
-        yield rows, group[: len(known)], group[len(known) :]

@@ -90,9 +90,13 @@ class Proposal(NamedTuple):
 
 
 def _accepted(
-    generator: np.random.Generator, here: Float64, value: float, there: Float64, new: float,
+    generator: np.random.Generator,
+    here: Float64,
+    value: float,
+    there: Float64,
+    new: float,
     ratio: float,
-) -> tuple[Float64, float]:  # fmt: skip
+) -> tuple[Float64, float]:
     """Accept a proposal or stay; `ratio` is that of the proposals' densities."""
     log_uniform = -generator.standard_exponential()
     if math.isfinite(new) and (not math.isfinite(value) or log_uniform < new - value + ratio):
@@ -212,14 +216,16 @@ class Hyperparameters:
                 told[name] = {"prior": "beta", "parameters": list(self.chance)}
             elif i == 2:
                 told["a / b"] = {
-                    "prior": "lognormal", "median": math.exp(self.centre[2]),
+                    "prior": "lognormal",
+                    "median": math.exp(self.centre[2]),
                     "spread": self.spread[2],
-                }  # fmt: skip
+                }
             else:
                 told[name] = {
-                    "prior": "lognormal", "median": math.exp(self.centre[i]),
+                    "prior": "lognormal",
+                    "median": math.exp(self.centre[i]),
                     "spread": self.spread[i],
-                }  # fmt: skip
+                }
         return told
 
 

@@ -19,11 +19,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
-from unikat.data.table import CellTable, by_known_keys, meeting
+from unikat.data.patterns import agreeing, distinct
+from unikat.data.table import CellTable
 from unikat.kernels import individual as kernels
 from unikat.kernels.zeros import Diagram
 from unikat.kernels.zeros import complete as complete_possibly
-from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.records import compile_plug_in, generator_of
 from unikat.rng import chain_key
 
@@ -75,7 +76,7 @@ class _Occupied(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndividualRisk:
+class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
     """The individual risk model: F given f is negative binomial, by the weights.
 
     Benedetti and Franconi (1998); Franconi and Polettini (2004). It has no options. Missing keys
@@ -98,6 +99,8 @@ class IndividualRisk:
     name: ClassVar[str] = "individual-risk"
     population: ClassVar[PopulationLaw] = "poisson"
     uses_weights: ClassVar[bool] = True
+    has_cell_rates: ClassVar[bool] = True
+    integrates_risk: ClassVar[bool] = True
     uncertainty: ClassVar[Uncertainty] = "empirical-bayes"
 
     def compile(self, zeros: bool = False) -> None:
@@ -265,9 +268,13 @@ class IndividualRisk:
         rates = np.empty(len(occupied.cells))
         odds = (occupied.sizes - occupied.counts) / occupied.counts
         kernels.draw_rates(
-            chain_key(stream.seed, stream.chain), stream.sweep, occupied.cells, occupied.counts,
-            odds, rates,
-        )  # fmt: skip
+            chain_key(stream.seed, stream.chain),
+            stream.sweep,
+            occupied.cells,
+            occupied.counts,
+            odds,
+            rates,
+        )
         return rates
 
     def _occupied(self, stream: Stream, data: IndividualRiskData) -> _Occupied:
@@ -275,11 +282,11 @@ class IndividualRisk:
         cells, counts, sizes = data.cells, data.counts, data.sizes
         if len(data.patterns):
             chosen, free = self._completed(stream, data)
-            agreeing = chosen >= 0
-            others, which = np.unique(free, axis=0, return_inverse=True)
+            found = distinct(free, data.n_levels)
+            others = free[found.first]
             cells = np.concatenate((cells, others))
             place = chosen.copy()
-            place[~agreeing] = len(counts) + which.ravel()
+            place[chosen < 0] = len(counts) + found.place
             counts = np.append(counts, np.zeros(len(others))) + np.bincount(
                 place, minlength=len(cells)
             )
@@ -298,23 +305,20 @@ class IndividualRisk:
         patterns = np.repeat(data.patterns, data.pattern_counts, axis=0)[chosen < 0]
         rows = np.where(patterns >= 0, patterns + data.offsets[:-1], -1).astype(np.int32)
         free = np.empty_like(rows)
+        together = np.zeros((len(rows), 1), np.int16)
         complete_possibly(
-            key, stream.sweep, rows, np.zeros((len(rows), 1), np.int16), data.diagram.order,
-            data.diagram.first, data.diagram.child, data.offsets, data.shares, free,
-        )  # fmt: skip
+            key, stream.sweep, rows, together, data.diagram, data.offsets, data.shares, free
+        )
         return chosen, (free - data.offsets[:-1]).astype(np.int32)
 
 
 def _summed(cells: Int32, occupied: Int32, values: Float64, n_levels: tuple[int, ...]) -> Float64:
     """Sum values (n_occupied, n_values) over the occupied cells that complete each pattern."""
     sums = np.zeros((len(cells), values.shape[1]))
-    for rows, mask in zip(*by_known_keys(cells), strict=True):
-        keys = np.flatnonzero(mask)
-        levels = [n_levels[j] for j in keys.tolist()]
-        met = meeting(cells[np.ix_(rows, keys)], occupied[:, keys], levels)
+    for met in agreeing(cells, occupied, n_levels):
         for j, column in enumerate(values.T):
             totals = np.bincount(met.offered, column[met.answering], minlength=met.n_numbers)
-            sums[rows[met.asking], j] = totals[met.wanted]
+            sums[met.asking, j] = totals[met.wanted]
     return sums
 
 
@@ -323,16 +327,13 @@ def _candidates(
 ) -> tuple[Int64, Int64, Float64]:
     """Cells that complete each pattern: first of each pattern, cells, and their sizes added up."""
     owners, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for rows, mask in zip(*by_known_keys(patterns), strict=True):
-        keys = np.flatnonzero(mask)
-        levels = [n_levels[j] for j in keys.tolist()]
-        met = meeting(patterns[np.ix_(rows, keys)], cells[:, keys], levels)
+    for met in agreeing(patterns, cells, n_levels):
         answering = met.answering[np.argsort(met.offered, kind="stable")]
         many = np.bincount(met.offered, minlength=met.n_numbers)
         first = np.cumsum(many) - many
         each = many[met.wanted]
         within = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
-        owners.append(np.repeat(rows[met.asking], each))
+        owners.append(np.repeat(met.asking, each))
         found.append(answering[np.repeat(first[met.wanted], each) + within])
     owner, candidates = np.concatenate(owners), np.concatenate(found)
     order = np.argsort(owner, kind="stable")

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.table import CellTable, pattern_ids
+from unikat._typing import Float64, Int32, Int64
+from unikat.data.patterns import Meeting, agreeing, distinct, sum_equal
+from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import superpopulation as kernels
 from unikat.kernels.hypergeometric import posterior_nodes
 from unikat.models.base import Stream
-from unikat.models.cells.combinations import Combinations, groups
+from unikat.models.cells.combinations import Combinations
 from unikat.models.cells.hyperparameters import Proposal
 from unikat.rng import chain_key
 from unikat.zeros.diagram import n_possible
@@ -135,9 +136,12 @@ def lay_out(table: CellTable, n_cells: int | None, by_rate: bool) -> Superpopula
     # Rates that differ by rounding are one.
     near = np.round(np.log(rates), 12) if by_rate else np.zeros(len(rates))
     pairs, first, pair, times = np.unique(
-        np.stack((counts, near), axis=1), axis=0, return_index=True, return_inverse=True,
+        np.stack((counts, near), axis=1),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
         return_counts=True,
-    )  # fmt: skip
+    )
     mean_rate = min(table.n_records / table.population_size, HIGHEST_RATE)
     points, chances = _points(rates, mean_rate) if by_rate else (np.array([mean_rate]), np.ones(1))
     return SuperpopulationData(
@@ -169,9 +173,7 @@ def integrals(
 ) -> Float64:
     """Log P(f), mean N pi p and mean N pi (1 - p) given f, (n, 3); of a share of the population."""
     out = np.empty((len(counts), 3))
-    kernels.integrate(
-        law.alpha, law.size, data.odds(law, share), counts, law.shapes(rates), out
-    )  # fmt: skip
+    kernels.integrate(law.alpha, law.size, data.odds(law, share), counts, law.shapes(rates), out)
     return out
 
 
@@ -185,9 +187,7 @@ def empty_chances(law: Law, data: SuperpopulationData, share: float) -> tuple[Fl
         of p = 0; and the log of the prior chance that a cell is empty.
     """
     some = np.empty(len(data.points))
-    kernels.empty_chances(
-        law.alpha, law.size, data.odds(law, share), law.shapes(data.points), some
-    )  # fmt: skip
+    kernels.empty_chances(law.alpha, law.size, data.odds(law, share), law.shapes(data.points), some)
     occupied = law.gamma * float(data.chances @ some)
     if occupied < 0.5:
         few: Float64 = law.gamma * data.chances * (1.0 - some) / (1.0 - occupied)
@@ -248,11 +248,10 @@ def united(
     """Join rows of the same cell: cells, records, weights."""
     if len(cells) == len(data.cells):
         return cells, counts, weights
-    ids = pattern_ids(cells, data.combinations.levels.tolist())
-    _, first, where = np.unique(ids, return_index=True, return_inverse=True)
-    records = np.bincount(where, counts).astype(np.float64)
-    summed = np.bincount(where, weights).astype(np.float64)
-    return cells[first], records, summed
+    found = distinct(cells, data.combinations.levels.tolist())
+    records = np.bincount(found.place, counts).astype(np.float64)
+    summed = np.bincount(found.place, weights).astype(np.float64)
+    return cells[found.first], records, summed
 
 
 def look_up(
@@ -261,12 +260,9 @@ def look_up(
     """Records and sampling rates of complete cells, (n,), those of a cell without: 0 and n / N."""
     if np.array_equal(known, cells):
         return counts, np.minimum(counts / weights, HIGHEST_RATE)
-    ids = pattern_ids(np.concatenate((known, cells)), data.combinations.levels.tolist())
-    _, where = np.unique(ids, return_inverse=True)
-    ours, theirs = where[: len(known)], where[len(known) :]
-    size = int(where.max(initial=0)) + 1
-    found = np.bincount(ours, counts, size)[theirs].astype(np.float64)
-    sums = np.bincount(ours, weights, size)[theirs]
+    levels = data.combinations.levels.tolist()
+    found = sum_equal(cells, known, counts, levels)
+    sums = sum_equal(cells, known, weights, levels)
     rates = np.divide(found, sums, out=np.full(len(found), data.mean_rate), where=sums > 0.0)
     return found, np.minimum(rates, HIGHEST_RATE)
 
@@ -275,36 +271,48 @@ def sums(
     known: Int32, values: Float64, each: float, cells: Int32, data: SuperpopulationData
 ) -> Float64:
     """Sum of the known cells' values, and `each` of the other possible ones, for patterns (n,)."""
-    joined = groups(known, cells, data.combinations.levels.tolist())
+    joined = agreeing(cells, known, data.combinations.levels.tolist())
     return _summed(joined, values, each, cells, data)
 
 
 def _summed(
-    joined: Iterable[tuple[Int64, Int64, Int64]], values: Float64, each: float, cells: Int32,
+    joined: Iterable[Meeting],
+    values: Float64,
+    each: float,
+    cells: Int32,
     data: SuperpopulationData,
-) -> Float64:  # fmt: skip
-    out = np.zeros(len(cells))
-    for rows, ours, theirs in joined:
-        size = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1
-        free = (
-            data.combinations.completions(cells[rows]) - np.bincount(ours, minlength=size)[theirs]
-        )
-        out[rows] = np.bincount(ours, values, size)[theirs] + np.maximum(free, 0.0) * each
-    return out
+) -> Float64:
+    out, free = np.zeros(len(cells)), data.combinations.completions(cells)
+    for met in joined:
+        out[met.asking] = np.bincount(met.offered, values[met.answering], met.n_numbers)[met.wanted]
+        free[met.asking] -= np.bincount(met.offered, minlength=met.n_numbers)[met.wanted]
+    return out + np.maximum(free, 0.0) * each
 
 
 def drawn_rates(
-    stream: Stream, law: Law, data: SuperpopulationData, cells: Int32, counts: Float64,
+    stream: Stream,
+    law: Law,
+    data: SuperpopulationData,
+    cells: Int32,
+    counts: Float64,
     rates: Float64,
-) -> Float64:  # fmt: skip
+) -> Float64:
     """Draw N pi (1 - p) of complete cells with these counts and sampling rates, (n,)."""
     drawn = np.empty(len(cells))
     chances, _ = empty_chances(law, data, 1.0)
     kernels.draw_rates(
-        chain_key(stream.seed, stream.chain), stream.sweep, cells, law.alpha, law.size,
-        data.odds(law, 1.0), counts, law.shapes(rates), law.shapes(data.points),
-        np.cumsum(chances), drawn,
-    )  # fmt: skip
+        chain_key(stream.seed, stream.chain),
+        stream.sweep,
+        cells,
+        law.alpha,
+        law.size,
+        data.odds(law, 1.0),
+        counts,
+        law.shapes(rates),
+        law.shapes(data.points),
+        np.cumsum(chances),
+        drawn,
+    )
     # Where there are fewer cells than combinations, an empty combination has so much of one.
     drawn[counts == 0.0] *= data.density(len(data.counts))
     if data.combinations.zeros is not None:
@@ -313,27 +321,29 @@ def drawn_rates(
 
 
 def drawn_sums(
-    stream: Stream, law: Law, data: SuperpopulationData, known: Int32, counts: Float64,
-    weights: Float64, patterns: Int32,
-) -> Float64:  # fmt: skip
+    stream: Stream,
+    law: Law,
+    data: SuperpopulationData,
+    known: Int32,
+    counts: Float64,
+    weights: Float64,
+    patterns: Int32,
+) -> Float64:
     """Sum the drawn rates of known cells and the mean rates of empty ones for patterns, (n,)."""
-    joined = list(groups(known, patterns, data.combinations.levels.tolist()))
+    joined = list(agreeing(patterns, known, data.combinations.levels.tolist()))
     inside = np.zeros(len(known), np.bool_)
-    for _, ours, theirs in joined:
-        asked = np.zeros(int(max(ours.max(initial=0), theirs.max())) + 1, np.bool_)
-        asked[theirs] = True
-        inside |= asked[ours]
+    for met in joined:
+        asked = np.zeros(met.n_numbers, np.bool_)
+        asked[met.wanted] = True
+        inside[met.answering[asked[met.offered]]] = True
     drawn = np.zeros(len(known))
     drawn[inside] = drawn_rates(
-        stream, law, data, known[inside], counts[inside],
+        stream,
+        law,
+        data,
+        known[inside],
+        counts[inside],
         np.minimum(counts[inside] / weights[inside], HIGHEST_RATE),
-    )  # fmt: skip
+    )
     each = empty_cell(law, data, 1.0).others * data.density(len(known))
     return _summed(joined, drawn, each, patterns, data)
-
-
-def is_in(known: Int32, cells: Int32, data: SuperpopulationData) -> Bool:
-    """Whether cells are among the known ones, (n,)."""
-    ids = pattern_ids(np.concatenate((known, cells)), data.combinations.levels.tolist())
-    found: Bool = np.isin(ids[len(known) :], ids[: len(known)])
-    return found

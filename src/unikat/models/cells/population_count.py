@@ -104,9 +104,15 @@ class PopulationCount:
         inside = flat >= self.count
         those = np.empty(int(inside.sum()))
         kernels.log_population_probability(
-            float(self.alpha), float(self.a), float(self.b), self._s, float(self.count),
-            self.log_marginal, flat[inside], those,
-        )  # fmt: skip
+            float(self.alpha),
+            float(self.a),
+            float(self.b),
+            self._s,
+            float(self.count),
+            self.log_marginal,
+            flat[inside],
+            those,
+        )
         logs[inside] = those
         found: Float64 = np.exp(logs).reshape(sizes.shape)
         return found

@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
-from unikat.data.table import pattern_ids
-from unikat.models.cells.combinations import groups
-from unikat.models.cells.laws import Law, SuperpopulationData, empty_parts, is_in
+from unikat.data.patterns import by_known_keys, distinct, is_in, numbered
+from unikat.models.cells.laws import Law, SuperpopulationData, empty_parts
 
 
 def complete(
@@ -21,9 +20,12 @@ def complete(
     """
     completed = np.repeat(data.patterns, data.pattern_counts, axis=0)
     owner = np.repeat(np.arange(len(data.patterns)), data.pattern_counts)
-    for rows, ours, theirs in groups(
-        data.cells, data.patterns, data.combinations.levels.tolist()
-    ):  # fmt: skip
+    levels = data.combinations.levels.tolist()
+    for rows, mask in reversed(list(zip(*by_known_keys(data.patterns), strict=True))):
+        keys = np.flatnonzero(mask)
+        ours, theirs, _ = numbered(
+            data.cells[:, keys], data.patterns[np.ix_(rows, keys)], [levels[j] for j in keys]
+        )
         place = np.full(len(data.patterns), -1)
         place[rows] = np.arange(len(rows))
         mine = np.flatnonzero(place[owner] >= 0)
@@ -49,9 +51,10 @@ def _empty_cells(
     generator: np.random.Generator, data: SuperpopulationData, patterns: Int32
 ) -> Int32:
     """Draw a possible completion without records for each pattern, (n, n_keys)."""
+    levels = data.combinations.levels.tolist()
     cells = data.combinations.draw(generator, patterns)
     while True:
-        taken = np.flatnonzero(is_in(data.cells, cells, data))
+        taken = np.flatnonzero(is_in(cells, data.cells, levels))
         if not len(taken):
             return cells
         cells[taken] = data.combinations.draw(generator, patterns[taken])
@@ -126,8 +129,7 @@ def _different_empty_cells(
     batch = 2 * n + 16
     while len(found) < n:
         cells = data.combinations.draw(generator, np.full((batch, n_keys), -1, np.int32))
-        cells = np.concatenate((found, cells[~is_in(data.cells, cells, data)]))
-        _, first = np.unique(pattern_ids(cells, levels), return_index=True)
-        found = cells[np.sort(first)][:n]
+        cells = np.concatenate((found, cells[~is_in(cells, data.cells, levels)]))
+        found = cells[np.sort(distinct(cells, levels).first)][:n]
         batch *= 2
     return found

@@ -33,7 +33,7 @@ sampled at high rates more cells are occupied, so these still have somewhat too 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -44,7 +44,7 @@ from unikat._typing import Float64, Int32
 from unikat.data.table import CellTable
 from unikat.kernels import superpopulation as kernels
 from unikat.kernels.cells import cell_risk
-from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.cells.hyperparameters import Hyperparameters
 from unikat.models.cells.laws import (
     HIGHEST_RATE,
@@ -86,13 +86,13 @@ class SuperpopulationState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Superpopulation(ABC):
+class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
     """What both models share; the options are told where they are documented."""
 
     name: ClassVar[str]
     population: ClassVar[PopulationLaw] = "poisson"
     uses_weights: ClassVar[bool] = True
-    by_rate: ClassVar[bool]
+    integrates_risk: ClassVar[bool] = True
     alpha: float | None = None
     n_cells: int | None = None
     alpha_spread: float = 2.0
@@ -137,7 +137,7 @@ class _Superpopulation(ABC):
         SpecError
             If `n_cells` is less than the occupied cells, or more than are possible.
         """
-        data = lay_out(table, self.n_cells, self.by_rate)
+        data = lay_out(table, self.n_cells, self.has_cell_rates)
         parameters = self._parameters(data)
         proposal = parameters.explore(lambda position: self._log_likelihood(position, data))
         return data._replace(proposal=proposal)
@@ -169,9 +169,11 @@ class _Superpopulation(ABC):
     ) -> tuple[SuperpopulationState, Info]:
         """Propose hyperparameters, thrice independently of where they are and once near."""
         position, value = data.proposal.move(
-            generator_of(stream, 3), state.position, state.value,
+            generator_of(stream, 3),
+            state.position,
+            state.value,
             lambda there: self._value(there, data),
-        )  # fmt: skip
+        )
         return SuperpopulationState(position, value), Info(self._told(position))
 
     @abstractmethod
@@ -207,9 +209,7 @@ class _Superpopulation(ABC):
         complete = (cells >= 0).all(axis=1)
         f, share = look_up(known, records, weights, cells[complete], data)
         rates[complete] = drawn_rates(stream, law, data, cells[complete], f, share)
-        rates[~complete] = drawn_sums(
-            stream, law, data, known, records, weights, cells[~complete]
-        )  # fmt: skip
+        rates[~complete] = drawn_sums(stream, law, data, known, records, weights, cells[~complete])
         return rates / max(data.population_size - data.n_records, 1.0)
 
     def predictive_probabilities(
@@ -229,9 +229,13 @@ class _Superpopulation(ABC):
         return means, empty * data.density(len(data.counts)), total
 
     def integrated_risk(
-        self, stream: Stream, state: SuperpopulationState, data: SuperpopulationData, cells: Int32,
+        self,
+        stream: Stream,
+        state: SuperpopulationState,
+        data: SuperpopulationData,
+        cells: Int32,
         counts: Float64,
-    ) -> tuple[Float64, Float64]:  # fmt: skip
+    ) -> tuple[Float64, Float64]:
         """P(F = f | f) and E(1/F | f) given the hyperparameters, with pi and p integrated out.
 
         Parameters
@@ -254,16 +258,21 @@ class _Superpopulation(ABC):
         complete = (cells >= 0).all(axis=1)
         known, records, weights = united(*self._sample(stream, state, data), data)
         _, rates = look_up(known, records, weights, cells[complete], data)
-        near = np.round(np.log(rates), 12) if self.by_rate else np.zeros(len(rates))
+        near = np.round(np.log(rates), 12) if self.has_cell_rates else np.zeros(len(rates))
         # Pairs as complex numbers, which are sorted several times faster than rows.
         pairs, first, where = np.unique(
             counts[complete] + 1j * near, return_index=True, return_inverse=True
         )
         none, inverse = np.empty(len(pairs)), np.empty(len(pairs))
         kernels.risks(
-            law.alpha, law.size, data.odds(law, 1.0), np.ascontiguousarray(pairs.real),
-            law.shapes(rates[first]), none, inverse,
-        )  # fmt: skip
+            law.alpha,
+            law.size,
+            data.odds(law, 1.0),
+            np.ascontiguousarray(pairs.real),
+            law.shapes(rates[first]),
+            none,
+            inverse,
+        )
         r1[complete], r2[complete] = none[where.ravel()], inverse[where.ravel()]
         if not complete.all():
             p = self.cell_probabilities(stream, state, data, cells[~complete])
@@ -321,7 +330,7 @@ class _Superpopulation(ABC):
         each = 1_000.0 * len(data.times) + 200_000.0
         return max(4.0 * each, 4_500.0 * (len(data.counts) + len(data.patterns))), 1_500.0
 
-    def simulation_cost(self, data: SuperpopulationData, n_records: int) -> float:
+    def simulation_cost(self, data: SuperpopulationData, n_records: int, n_keys: int) -> float:
         """Work of `simulate`."""
         return 3_000.0 * len(data.counts) + 1_000.0 * n_records * len(data.combinations.levels)
 
@@ -341,7 +350,9 @@ class _Superpopulation(ABC):
                 "empty": int(data.n_cells) - len(data.counts),
                 "sampling_rate_lowest": float(rates.min(initial=1.0)),
                 "sampling_rate_highest": float(rates.max(initial=0.0)),
-                "sampling_rates_of_empty_cells": data.points.tolist() if self.by_rate else [],
+                "sampling_rates_of_empty_cells": data.points.tolist()
+                if self.has_cell_rates
+                else [],
                 "hyperparameters": self._parameters(data).told(),
             },
             tuple(warnings),
@@ -391,7 +402,7 @@ class Superpopulation1(_Superpopulation):
     """
 
     name: ClassVar[str] = "superpopulation-1"
-    by_rate: ClassVar[bool] = False
+    has_cell_rates: ClassVar[bool] = False
     a: float | None = None
     b: float | None = None
     mean_spread: float = 0.5
@@ -459,7 +470,7 @@ class Superpopulation2(_Superpopulation):
     """
 
     name: ClassVar[str] = "superpopulation-2"
-    by_rate: ClassVar[bool] = True
+    has_cell_rates: ClassVar[bool] = True
     a: float | None = None
     gamma: float | None = None
     gamma_a: float = 1.0

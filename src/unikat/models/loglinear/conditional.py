@@ -25,7 +25,7 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, shown
-from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.loglinear.decomposable import DecomposableFit
 from unikat.models.loglinear.factored import Fit
 from unikat.models.loglinear.maximum_likelihood import MOST_CELLS, fit
@@ -60,7 +60,7 @@ class LogLinearState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogLinear:
+class LogLinear(Model[LogLinearState, LogLinearData]):
     """Log-linear model of given or selected terms, fitted by maximum likelihood.
 
     Parameters
@@ -161,9 +161,12 @@ class LogLinear:
         else:
             generators = data.path[-1].generators
             fitted = fit(
-                table, generators, tolerance=max(self.tolerance, 1e-2), smoothing=self.smoothing,
+                table,
+                generators,
+                tolerance=max(self.tolerance, 1e-2),
+                smoothing=self.smoothing,
                 start=data.fit,
-            )  # fmt: skip
+            )
         incomplete = table.incomplete
         return data._replace(
             fit=fitted, patterns=table.cells[incomplete], counts=table.counts[incomplete]
@@ -207,7 +210,7 @@ class LogLinear:
         """Nothing for a sweep; of a cell the factors are multiplied."""
         return 0.0, 3.0 * len(data.names) ** 2
 
-    def simulation_cost(self, data: LogLinearData, n_records: int) -> float:
+    def simulation_cost(self, data: LogLinearData, n_records: int, n_keys: int) -> float:
         """Work of `simulate`: a walk over the cells."""
         n_cells = data.fit.n_cells if isinstance(data.fit, Fit) else 0
         return 2.0 * n_cells + 500.0 * n_records

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
-from unikat.data.table import CellTable, pattern_ids
-from unikat.models.loglinear.completions import expanded
+from unikat.data.patterns import listed_completions, numbered, sum_equal
+from unikat.data.table import CellTable
 
 _SMALL = 100_000
 """Combinations up to which they are counted in place, without sorting."""
@@ -46,7 +46,7 @@ class DecomposableFit(NamedTuple):
             p[complete] *= np.divide(both, above, out=np.zeros(len(both)), where=above > 0)
         partly = ~complete & (cells >= 0).any(axis=1)
         if partly.any():
-            completed, owner = expanded(cells[partly], self.n_levels)
+            completed, owner = listed_completions(cells[partly], self.n_levels)
             p[partly] = np.bincount(owner, self.probabilities(completed))
         return p
 
@@ -60,12 +60,7 @@ class DecomposableFit(NamedTuple):
             found = np.bincount(ours, self.counts, minlength=math.prod(levels))
             counted: Float64 = found[np.ravel_multi_index(tuple(cells[:, keys].T), levels)]
             return counted
-        # Together, so that equal combinations have equal identities.
-        both = np.concatenate((self.cells[:, keys], cells[:, keys]))
-        _, where = np.unique(pattern_ids(both, levels), return_inverse=True)
-        n = len(self.cells)
-        of_sample = np.bincount(where[:n], self.counts, minlength=int(where.max(initial=0)) + 1)
-        return of_sample[where[n:]].astype(np.float64)
+        return sum_equal(cells[:, keys], self.cells[:, keys], self.counts.astype(float), levels)
 
     def simulate(self, generator: np.random.Generator, n: int) -> Int32:
         """Draw n individuals: each key as in a record of the sample with the same parents."""
@@ -73,12 +68,10 @@ class DecomposableFit(NamedTuple):
         drawn = np.empty((n, len(self.n_levels)), np.int32)
         for key, parents in self.order:
             levels = [self.n_levels[j] for j in parents]
-            both = np.concatenate((records[:, parents], drawn[:, parents]))
-            ids = pattern_ids(both, levels) if parents else np.zeros(len(both), np.int64)
-            _, where = np.unique(ids, return_inverse=True)
-            order = np.argsort(where[: len(records)], kind="stable")
-            first = np.searchsorted(where[order], where[len(records) :], side="left")
-            last = np.searchsorted(where[order], where[len(records) :], side="right")
+            ours, theirs, _ = numbered(records[:, parents], drawn[:, parents], levels)
+            order = np.argsort(ours, kind="stable")
+            first = np.searchsorted(ours[order], theirs, side="left")
+            last = np.searchsorted(ours[order], theirs, side="right")
             pick = first + (generator.random(n) * (last - first)).astype(np.int64)
             drawn[:, key] = records[order[np.minimum(pick, last - 1)], key]
         return drawn

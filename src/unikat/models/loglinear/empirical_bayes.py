@@ -19,7 +19,7 @@ Every draw has lambda_c from its posterior given f_c: the mean over draws of a r
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,11 +28,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
-from unikat.data.table import CellTable, pattern_ids
+from unikat.data.patterns import is_in, listed_completions, sum_equal
+from unikat.data.table import CellTable
 from unikat.errors import SpecError, shown
 from unikat.kernels import random_rates as kernels
-from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
-from unikat.models.loglinear.completions import expanded
+from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.loglinear.factored import Fit
 from unikat.models.loglinear.maximum_likelihood import fit
 from unikat.models.loglinear.selection import evidence
@@ -77,7 +77,7 @@ class RandomRatesState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RandomRates(ABC):
+class _RandomRates(Model[RandomRatesState, RandomRatesData]):
     """What both models share.
 
     Parameters
@@ -189,12 +189,11 @@ class _RandomRates(ABC):
         """Draw the rates of cells given records: cells (n_known, n_keys) and how often each."""
         fitted = data.population_size * data.fit.probabilities(cells)
         rates = np.empty(len(cells))
-        counts = counts_of(known, times, cells, data.n_levels)
+        counts = sum_equal(cells, known, times, data.n_levels)
         share = float(times.sum()) / data.population_size
-        kernels.draw_rates(
-            chain_key(stream.seed, stream.chain), stream.sweep, cells, counts,
-            fitted, share, self.lognormal, data.parameter, data.shift, rates,
-        )  # fmt: skip
+        law = kernels.RateLaw(share, self.lognormal, data.parameter, data.shift)
+        key = chain_key(stream.seed, stream.chain)
+        kernels.draw_rates(key, stream.sweep, cells, counts, fitted, law, rates)
         return rates
 
     def predictive_probabilities(
@@ -205,7 +204,7 @@ class _RandomRates(ABC):
 
     def _mean(self, data: RandomRatesData, cells: Int32) -> Float64:
         fitted = data.population_size * data.fit.probabilities(cells)
-        counts = counts_of(data.cells, data.counts, cells, data.n_levels)
+        counts = sum_equal(cells, data.cells, data.counts, data.n_levels)
         return self._posterior_mean(data, fitted, counts)
 
     @abstractmethod
@@ -219,7 +218,7 @@ class _RandomRates(ABC):
     def _summed(self, cells: Int32, data: RandomRatesData, of_cells: Any) -> Float64:
         """Apply a function of complete cells, summing over the keys that are left out."""
         known = ~(cells < 0).all(axis=1)
-        completed, owner = expanded(cells[known], data.n_levels)
+        completed, owner = listed_completions(cells[known], data.n_levels)
         sums = np.full(len(cells), np.nan)
         sums[known] = np.bincount(owner, of_cells(completed), minlength=int(known.sum()))
         if not known.all():
@@ -235,9 +234,11 @@ class _RandomRates(ABC):
         points = _tabulated_rates()
         table = self._posterior_mean(data, points, np.zeros(len(points)))
         empty = kernels.empty_total(
-            data.population_size / data.fit.total, data.fit.layout.terms, data.fit.factors,
+            data.population_size / data.fit.total,
+            data.fit.layout.terms,
+            data.fit.factors,
             table,
-        )  # fmt: skip
+        )
         return float(occupied.sum() + empty)
 
     def impute(self, stream: Stream, state: RandomRatesState, data: RandomRatesData) -> Int32:
@@ -273,23 +274,29 @@ class _RandomRates(ABC):
             walked = np.empty((room, len(layout.keys)), np.int64)
             times = np.empty(room)
             found = kernels.draw_empty(
-                chain_key(stream.seed, stream.chain), stream.sweep,
-                data.population_size / data.fit.total, theta, data.share, self.lognormal,
-                data.parameter, data.shift, layout.terms, data.fit.factors, table,
-                walked, times,
-            )  # fmt: skip
+                chain_key(stream.seed, stream.chain),
+                stream.sweep,
+                data.population_size / data.fit.total,
+                theta,
+                kernels.RateLaw(data.share, self.lognormal, data.parameter, data.shift),
+                layout.terms,
+                data.fit.factors,
+                table,
+                walked,
+                times,
+            )
             room *= 4
         real = layout.keys >= 0
         cells = np.empty((found, int(real.sum())), np.int32)
         cells[:, layout.keys[real]] = walked[:found, real]
-        outside = counts_of(data.cells, data.counts, cells, data.n_levels) == 0.0
+        outside = ~is_in(cells, data.cells, data.n_levels)
         return cells[outside], times[:found][outside].astype(np.int64)
 
     def cost(self, data: RandomRatesData) -> tuple[float, float]:
         """Nothing for a sweep; of a cell its rate."""
         return 0.0, 300.0 + 3.0 * len(data.n_levels) ** 2
 
-    def simulation_cost(self, data: RandomRatesData, n_records: int) -> float:
+    def simulation_cost(self, data: RandomRatesData, n_records: int, n_keys: int) -> float:
         """Work of `simulate`: a walk over the cells."""
         return 10.0 * data.fit.n_cells + 500.0 * n_records
 
@@ -446,16 +453,6 @@ def _log_integral(data: RandomRatesData, fitted: Float64, counts: Float64, share
     top: Float64 = logs.max(axis=1)
     total = np.exp(logs - top[:, None]) @ _WEIGHTS
     return top + np.log(total * width / math.sqrt(2.0 * math.pi * variance))
-
-
-def counts_of(known: Int32, times: Float64, cells: Int32, n_levels: tuple[int, ...]) -> Float64:
-    """Records in each cell, (n,), of those that are known: cells (n_known, n_keys) and times."""
-    ids = pattern_ids(np.concatenate((known, cells)), n_levels)
-    order = np.argsort(ids[: len(known)], kind="stable")
-    below = np.concatenate(([0.0], np.cumsum(times[order])))
-    ours, asked = ids[: len(known)][order], ids[len(known) :]
-    found: Float64 = below[np.searchsorted(ours, asked, "right")]
-    return found - below[np.searchsorted(ours, asked, "left")]
 
 
 def _tabulated_rates() -> Float64:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.patterns import by_known_keys
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels.fixed_effects import information
@@ -48,11 +49,7 @@ class Grid(NamedTuple):
     def sums(self, mass: Float64, cells: Int32) -> Float64:
         """Sum of mass (n_cells,) over the cells that agree with each pattern, -1 with any level."""
         out = np.zeros(len(cells))
-        has = cells >= 0
-        masks, which = np.unique(has @ (1 << np.arange(has.shape[1])), return_inverse=True)
-        for m, mask in enumerate(masks.tolist()):
-            rows = np.flatnonzero(which == m)
-            known = np.array([mask >> j & 1 for j in range(has.shape[1])], np.bool_)
+        for rows, known in zip(*by_known_keys(cells), strict=True):
             if known.all():
                 places = self.find(cells[rows])
                 out[rows] = np.where(places >= 0, mass[places], 0.0)

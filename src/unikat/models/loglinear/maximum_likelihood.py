@@ -174,9 +174,14 @@ class _Problem:
         high = np.ones(n_high(self.layout))
         free = Factors(np.ones(n_rows), np.ones((n_rows, n_rows)), high)
         kernels.add_completions(
-            self.layout.terms, free, closed, np.ones(len(closed)), seen.pair, seen.high,
+            self.layout.terms,
+            free,
+            closed,
+            np.ones(len(closed)),
+            seen.pair,
+            seen.high,
             np.empty(len(closed)),
-        )  # fmt: skip
+        )
         return seen
 
     def _factors_of_support(self) -> Factors:
@@ -351,9 +356,14 @@ class _Climb:
         total = kernels.add_margins(1.0, terms, factors, free, fitted.pair, fitted.high)
         totals = np.empty(len(problem.patterns))
         kernels.add_completions(
-            terms, factors, problem.patterns, problem.pattern_counts, expected.pair,
-            expected.high, totals,
-        )  # fmt: skip
+            terms,
+            factors,
+            problem.patterns,
+            problem.pattern_counts,
+            expected.pair,
+            expected.high,
+            totals,
+        )
         wanted = problem.wanted + problem.estimated(expected)
         got = problem.estimated(fitted) * (problem.n / total if total > 0.0 else 0.0)
         error = float(np.abs(got - wanted).max(initial=0.0))

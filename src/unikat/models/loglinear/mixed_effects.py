@@ -43,10 +43,11 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
+from unikat.kernels.fixed_effects import Cells, Prior
 from unikat.kernels.grid import complete
 from unikat.kernels.partition import split_merge
 from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.models.base import Facts, Info, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.loglinear.grid import Design, Grid, design_of, list_cells
 from unikat.models.loglinear.maximum_likelihood import fit
 from unikat.models.loglinear.terms import parse_terms
@@ -121,7 +122,7 @@ class MixedEffectsState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedEffects:
+class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
     """Log-linear model with random effects, normal or from a Dirichlet process.
 
     Parameters
@@ -265,14 +266,10 @@ class MixedEffects:
         design = data.design
         coefficients = np.concatenate((state.beta, state.values))
         if len(coefficients):
-            offset, starts, columns, _ = fixed_effects.joined(
-                data.offset, design.starts, design.columns, state.cluster, coefficients, 0.0,
-                state.counts,
-            )  # fmt: skip
-            fixed_effects.climb(
-                state.counts, offset, starts, columns, coefficients, *self._priors(state),
-                2.0 * rng.normal(size=len(coefficients)),
-            )  # fmt: skip
+            listed = Cells(state.counts, data.offset, design.starts, design.columns)
+            listed, _ = fixed_effects.joined(listed, state.cluster, coefficients, 0.0)
+            noise = 2.0 * rng.normal(size=len(coefficients))
+            fixed_effects.climb(listed, coefficients, self._prior(state), noise)
         # Of an effect without records there is only the prior, which may be very wide.
         beta, values = np.split(np.clip(coefficients, -20.0, 20.0), [len(state.beta)])
         state = state._replace(beta=beta, values=values)
@@ -287,7 +284,9 @@ class MixedEffects:
             state = state._replace(cluster=cluster, values=values)
         return state._replace(log_mean=self._log_mean(state, data))
 
-    def state_fits(self, state: MixedEffectsState, data: MixedEffectsData) -> bool:
+    def state_fits(
+        self, state: MixedEffectsState, data: MixedEffectsData, start: MixedEffectsState
+    ) -> bool:
         """Whether a state of a file has shapes and indices that the kernels can read."""
         n_cells, n_values = len(data.offset), len(state.values)
         numbers = (state.variance, state.mass, state.step_size)
@@ -352,13 +351,28 @@ class MixedEffects:
         """Move cells one by one, split or merge clusters, then draw all their values."""
         base, cluster = self._fixed_part(state, data), state.cluster.copy()
         values = kernels.allocate(
-            key, sweep, state.counts, base, state.mass, state.mean, state.variance, cluster,
+            key,
+            sweep,
+            state.counts,
+            base,
+            state.mass,
+            state.mean,
+            state.variance,
+            cluster,
             state.values,
-        )  # fmt: skip
+        )
         n, _ = split_merge(
-            key, sweep, _TRIES, state.counts, base, state.mass, state.mean, state.variance,
-            cluster, len(values),
-        )  # fmt: skip
+            key,
+            sweep,
+            _TRIES,
+            state.counts,
+            base,
+            state.mass,
+            state.mean,
+            state.variance,
+            cluster,
+            len(values),
+        )
         values = np.empty(n)
         kernels.draw_values(
             key, sweep, state.counts, base, cluster, state.mean, state.variance, values
@@ -372,24 +386,28 @@ class MixedEffects:
         design = data.design
         coefficients = np.concatenate((state.beta, state.values))
         offset = data.offset + state.effects if self.random == "normal" else data.offset
-        mean, precision = self._priors(state)
-        offset, starts, columns, chosen = fixed_effects.joined(
-            offset, design.starts, design.columns, state.cluster, coefficients, LEAST_RECORDS,
-            state.counts,
-        )  # fmt: skip
+        mean, precision = self._prior(state)
+        listed = Cells(state.counts, offset, design.starts, design.columns)
+        listed, chosen = fixed_effects.joined(listed, state.cluster, coefficients, LEAST_RECORDS)
         together, acceptance = coefficients[chosen], 1.0
         if len(chosen):
+            prior = Prior(mean[chosen], precision[chosen])
             acceptance = fixed_effects.langevin(
-                key, sweep, state.step_size, state.counts, offset, starts, columns, together,
-                mean[chosen], precision[chosen],
-            )  # fmt: skip
+                key, sweep, state.step_size, listed, together, prior
+            )
         coefficients[chosen] = together
         beta, values = np.split(coefficients, [len(state.beta)])
         state = state._replace(beta=beta, values=values)
         fixed_effects.draw_coefficients(
-            key, sweep, state.counts, self._log_mean(state, data), design.column_starts,
-            design.column_cells, self.effect_variance, beta,
-        )  # fmt: skip
+            key,
+            sweep,
+            state.counts,
+            self._log_mean(state, data),
+            design.column_starts,
+            design.column_cells,
+            self.effect_variance,
+            beta,
+        )
         return state, acceptance
 
     def _draw_base(self, key: UInt32, sweep: int, state: MixedEffectsState) -> MixedEffectsState:
@@ -401,9 +419,14 @@ class MixedEffects:
             key, sweep, state.values, mean, self.variance_shape, self.variance_scale
         )
         mass = kernels.draw_mass(
-            key, sweep, state.mass, len(state.values), len(state.cluster), self.mass_shape,
+            key,
+            sweep,
+            state.mass,
+            len(state.values),
+            len(state.cluster),
+            self.mass_shape,
             self.mass_rate,
-        )  # fmt: skip
+        )
         return state._replace(mean=mean, variance=variance, mass=mass)
 
     def _draw_scale(
@@ -414,25 +437,38 @@ class MixedEffects:
         beta, effects = state.beta.copy(), state.effects.copy()
         if len(beta):
             kernels.recentre(
-                key, sweep, design.starts, design.columns, design.gram, state.variance,
-                self.effect_variance, effects, beta,
-            )  # fmt: skip
+                key,
+                sweep,
+                design.starts,
+                design.columns,
+                design.gram,
+                state.variance,
+                self.effect_variance,
+                effects,
+                beta,
+            )
         state = state._replace(beta=beta, effects=effects)
         variance = kernels.rescale(
-            key, sweep, state.counts, self._fixed_part(state, data), state.variance,
-            self.variance_shape, self.variance_scale, effects,
-        )  # fmt: skip
+            key,
+            sweep,
+            state.counts,
+            self._fixed_part(state, data),
+            state.variance,
+            self.variance_shape,
+            self.variance_scale,
+            effects,
+        )
         variance = kernels.draw_variance(
             key, sweep, effects, 0.0, self.variance_shape, self.variance_scale
         )
         return state._replace(variance=variance)
 
-    def _priors(self, state: MixedEffectsState) -> tuple[Float64, Float64]:
+    def _prior(self, state: MixedEffectsState) -> Prior:
         """Prior mean and precision of the fixed effects and the clusters' values."""
         shape = len(state.beta), len(state.values)
         mean = np.repeat([0.0, state.mean], shape)
         precision = np.repeat([1.0 / self.effect_variance, 1.0 / state.variance], shape)
-        return mean, precision
+        return Prior(mean, precision)
 
     def _fixed_part(self, state: MixedEffectsState, data: MixedEffectsData) -> Float64:
         """Log means without the random effects, (n_cells,)."""
@@ -469,9 +505,14 @@ class MixedEffects:
         """Draw the missing keys of the incomplete records given lambda."""
         key = chain_key(stream.seed, stream.chain)
         rows = _drawn_rows(
-            key, stream.sweep, PURPOSE_IMPUTE, data, data.patterns, data.times,
+            key,
+            stream.sweep,
+            PURPOSE_IMPUTE,
+            data,
+            data.patterns,
+            data.times,
             np.exp(state.log_mean),
-        )  # fmt: skip
+        )
         return data.grid.cells[rows]
 
     def simulate(
@@ -481,9 +522,14 @@ class MixedEffects:
         key = chain_key(stream.seed, stream.chain)
         anything = np.full((1, data.grid.cells.shape[1]), -1, np.int32)
         rows = _drawn_rows(
-            key, stream.sweep, PURPOSE_SIMULATE, data, anything, np.array([n_records]),
+            key,
+            stream.sweep,
+            PURPOSE_SIMULATE,
+            data,
+            anything,
+            np.array([n_records]),
             np.exp(state.log_mean),
-        )  # fmt: skip
+        )
         return data.grid.cells[rows]
 
     def cost(self, data: MixedEffectsData) -> tuple[float, float]:
@@ -510,14 +556,27 @@ def _completed(key: UInt32, sweep: int, data: MixedEffectsData, mean: Float64) -
 
 
 def _drawn_rows(
-    key: Any, sweep: int, purpose: int, data: MixedEffectsData, patterns: Int32, times: Int64,
+    key: Any,
+    sweep: int,
+    purpose: int,
+    data: MixedEffectsData,
+    patterns: Int32,
+    times: Int64,
     mean: Float64,
-) -> Int64:  # fmt: skip
+) -> Int64:
     """Cell drawn for every record of the patterns, (sum of times,)."""
     rows = np.empty(int(times.sum()), np.int64)
     if len(rows):
         complete(
-            key, sweep, purpose, patterns, times, data.grid.levels, data.grid.strides,
-            data.grid.place, mean, rows,
-        )  # fmt: skip
+            key,
+            sweep,
+            purpose,
+            patterns,
+            times,
+            data.grid.levels,
+            data.grid.strides,
+            data.grid.place,
+            mean,
+            rows,
+        )
     return rows

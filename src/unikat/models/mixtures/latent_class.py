@@ -23,7 +23,8 @@ from unikat.data.table import CellTable
 from unikat.kernels import latent_class as kernels
 from unikat.kernels import mixture, moves
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
+from unikat.kernels.truncation import RidgePrior, Seen
+from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.mixtures import truncation as possible
 from unikat.models.mixtures.components import (
     FIRST_SLOTS,
@@ -52,12 +53,8 @@ class LatentClassData(NamedTuple):
     """The table, and its cells in the order of the walk."""
 
     records: MixtureData
-    walk: Int32
-    """(n_cells, n_keys): rows of theta, keys with few levels first, sorted."""
-    cell: Int64
-    """(n_cells,): place in the table of each cell of the walk."""
-    starts: Int64
-    """(n_cells + 1,): first record of each cell of the table."""
+    walk: kernels.Walk
+    """Keys with few levels first."""
 
 
 class LatentClassState(NamedTuple):
@@ -80,7 +77,7 @@ class LatentClassState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentClass(ProfilePrior, TruncationPrior):
+class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentClassData]):
     """Latent classes, any number of them.
 
     Parameters
@@ -117,7 +114,7 @@ class LatentClass(ProfilePrior, TruncationPrior):
         walk, cell = _walk(records.rows[dealt], records.offsets)
         cell = dealt[cell]
         starts = np.concatenate(([0], np.cumsum(table.counts)))
-        return LatentClassData(records, walk, cell, starts)
+        return LatentClassData(records, kernels.Walk(walk, cell, starts))
 
     def compile(self, zeros: bool = False) -> None:
         """Compile the kernels (or load them from the cache) on a toy table."""
@@ -149,7 +146,9 @@ class LatentClass(ProfilePrior, TruncationPrior):
         sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
         return self._refresh(key, stream.sweep, start, filled, counts, sizes)[0]
 
-    def state_fits(self, state: LatentClassState, data: LatentClassData) -> bool:
+    def state_fits(
+        self, state: LatentClassState, data: LatentClassData, start: LatentClassState
+    ) -> bool:
         """Whether a state of a file has shapes and indices that the kernels can read."""
         return (
             mixture_fits(state, data.records, 8) and state.top.shape == (1,) and positive(state.top)
@@ -167,20 +166,38 @@ class LatentClass(ProfilePrior, TruncationPrior):
 
         def allocate(part: int, first: int, last: int) -> None:
             kernels.allocate(
-                key, stream.sweep, first, last, data.walk, data.cell, data.starts, state.theta,
-                state.weights, z, counts[part], sizes[part],
-            )  # fmt: skip
+                key,
+                stream.sweep,
+                first,
+                last,
+                data.walk,
+                state.theta,
+                state.weights,
+                z,
+                counts[part],
+                sizes[part],
+            )
 
-        in_parts(allocate, len(data.walk), n_threads)
+        in_parts(allocate, len(data.walk.rows), n_threads)
         if data.records.zeros is None:
             return self._refresh(
-                key, stream.sweep, state._replace(z=z), data.records, counts.sum(axis=0),
+                key,
+                stream.sweep,
+                state._replace(z=z),
+                data.records,
+                counts.sum(axis=0),
                 sizes.sum(axis=0),
-            )  # fmt: skip
+            )
         return self._step_possible(
-            key, stream.sweep, state, data.records, z, counts.sum(axis=0), sizes.sum(axis=0),
+            key,
+            stream.sweep,
+            state,
+            data.records,
+            z,
+            counts.sum(axis=0),
+            sizes.sum(axis=0),
             n_threads,
-        )  # fmt: skip
+        )
 
     def _step_possible(
         self,
@@ -206,15 +223,29 @@ class LatentClass(ProfilePrior, TruncationPrior):
             starts = np.concatenate((np.zeros(first, np.int64), np.arange(len(which) + 1)))
             drawn = np.empty((len(which), 1), np.int16)
             kernels.allocate(
-                key, sweep, 0, len(walk), walk, first + place, starts, state.theta,
-                state.weights, drawn, counts, sizes,
-            )  # fmt: skip
+                key,
+                sweep,
+                0,
+                len(walk),
+                kernels.Walk(walk, first + place, starts),
+                state.theta,
+                state.weights,
+                drawn,
+                counts,
+                sizes,
+            )
             z[which] = drawn
         n_seen = self.n_possible(n)
         theta, weights = possible.along_ridges(
-            key, sweep, records.zeros, records, state.profile, counts, sizes, np.zeros(1),
-            (0.0, float(state.top[0]) + sizes.sum()), n_seen, state.theta, state.weights,
-        )  # fmt: skip
+            key,
+            sweep,
+            records.zeros,
+            records,
+            Seen(counts, sizes, n_seen),
+            RidgePrior(state.profile, 0.0, 0.0, float(state.top[0]) + sizes.sum()),
+            state.theta,
+            state.weights,
+        )
         state = state._replace(theta=theta, weights=weights)
         more = possible.simulate_classes(
             key, sweep, records.zeros, records, n_seen, weights, theta, n_threads
@@ -253,11 +284,10 @@ class LatentClass(ProfilePrior, TruncationPrior):
         tables = slots.stacks[0].copy()
         moved = 0
         if self.split_merge:
-            moved = moves.split_merge(
-                key, sweep, data.rows, data.record_cell, data.offsets, slots.z, np.zeros(1),
-                slots.weights, np.full(len(tables), math.log(float(state.top[0]))), 0.0,
-                state.profile, tables, slots.counts, slots.stacks,
-            )  # fmt: skip
+            log_new = np.full(len(tables), math.log(float(state.top[0])))
+            prior = moves.PartitionPrior(np.zeros(1), slots.weights, log_new, 0.0, state.profile)
+            partition = moves.Partition(slots.z, tables, slots.counts, slots.stacks)
+            moved = moves.split_merge(key, sweep, data.arrays, prior, partition)
         weights, top, occupied = draw_sticks(
             key, sweep, float(state.top[0]), self.top_shape, self.top_rate, tables
         )
@@ -331,7 +361,7 @@ class LatentClass(ProfilePrior, TruncationPrior):
         """Draw the keys of new individuals: records of which every key is missing."""
 
         def draw(start: int, n: int) -> Int32:
-            rows = np.full((n, data.walk.shape[1]), -1, np.int32)
+            rows = np.full((n, data.walk.rows.shape[1]), -1, np.int32)
             return self._fill(
                 stream, PURPOSE_SIMULATE, state, data, rows, rows.astype(np.int64), start
             )
@@ -355,16 +385,24 @@ class LatentClass(ProfilePrior, TruncationPrior):
         offsets = data.records.offsets
         key = chain_key(stream.seed, stream.chain)
         mixture.impute(
-            key, stream.sweep, purpose, rows, z, np.zeros(1), state.weights, state.theta, offsets,
+            key,
+            stream.sweep,
+            purpose,
+            rows,
+            z,
+            np.zeros(1),
+            state.weights,
+            state.theta,
+            offsets,
             start,
-        )  # fmt: skip
+        )
         return (rows - offsets[:-1]).astype(np.int32)
 
     def cost(self, data: LatentClassData) -> tuple[float, float]:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
-        n_keys = data.walk.shape[1]
+        n_keys = data.walk.rows.shape[1]
         n_rows = float(data.records.offsets[-1])
-        sweep = 60.0 * n_rows * FIRST_SLOTS + len(data.walk) * (80.0 + 20.0 * n_keys)
+        sweep = 60.0 * n_rows * FIRST_SLOTS + len(data.walk.rows) * (80.0 + 20.0 * n_keys)
         return sweep, 20.0 + 10.0 * n_keys
 
 

@@ -22,7 +22,7 @@ posterior as its target.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -34,7 +34,8 @@ from unikat.errors import SpecError
 from unikat.kernels import mixture, moves
 from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
+from unikat.kernels.truncation import RidgePrior, Seen
+from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.mixtures import truncation as possible
 from unikat.models.mixtures.components import FIRST_SLOTS, Slots, padded
 from unikat.models.mixtures.margins import completions
@@ -86,7 +87,7 @@ class MembershipState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedMembership(ProfilePrior, TruncationPrior, ABC):
+class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, MixtureData]):
     """What HDP and grade of membership share.
 
     Parameters
@@ -205,7 +206,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         """Bytes that a sweep needs: profiles, counts and tables of every component, and z."""
         return 24.0 * float(data.offsets[-1]) * self._first_slots(0) + 4.0 * data.record_cell.size
 
-    def state_fits(self, state: MembershipState, data: MixtureData) -> bool:
+    def state_fits(self, state: MembershipState, data: MixtureData, start: MembershipState) -> bool:
         """Whether a state of a file has shapes and indices that the kernels can read."""
         limited = self._start_limit() is not None
         n_alphas = 1 if self.alpha == "shared" else len(data.record_cell)
@@ -223,7 +224,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         """One sweep: all tokens' components given (g0, theta, alpha), then those given them."""
         key = chain_key(stream.seed, stream.chain)
         n, n_keys = state.z.shape
-        imputed, given = state.imputed, data
+        imputed, observed = state.imputed, data
         if data.zeros is not None:
             which = possible.incomplete(data)
             imputed = possible.completed(
@@ -231,10 +232,12 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
             )
             data = possible.augmented(data, imputed, imputed[:0])
         n_rows, n_slots = state.theta.shape
-        base = np.empty(n_rows, np.float32)
-        cut = np.empty((n_rows, n_slots), np.float32)
-        alias = np.empty((n_rows, n_slots), np.int16)
-        weight_kernels.base_tables(state.theta, state.weights, base, cut, alias)
+        base_tables = mixture.BaseTables(
+            np.empty(n_rows, np.float32),
+            np.empty((n_rows, n_slots), np.float32),
+            np.empty((n_rows, n_slots), np.int16),
+        )
+        weight_kernels.base_tables(state.theta, state.weights, *base_tables)
         z = state.z.copy()
         counts = np.zeros((n_threads, n_rows, n_slots), np.int32)
         stacks = np.zeros((n_threads, n_keys, n_slots), np.int64)
@@ -243,38 +246,25 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         rising = np.ones((n_keys + 1 if self.alpha == "shared" else 0, n_slots))
         for size in range(1, len(rising)):
             rising[size] = rising[size - 1] * (alpha[0] * state.weights + (size - 1))
+        given = mixture.Given(alpha, state.weights, rising, state.theta)
 
         def assign(part: int, first: int, last: int) -> None:
+            tally = mixture.Tally(counts[part], stacks[part])
             mixture.assign(
-                key,
-                stream.sweep,
-                first,
-                last,
-                data.rows,
-                data.record_cell,
-                z,
-                alpha,
-                state.weights,
-                rising,
-                state.theta,
-                base,
-                cut,
-                alias,
-                counts[part],
-                stacks[part],
+                key, stream.sweep, first, last, data.arrays, z, given, base_tables, tally
             )
 
         in_parts(assign, n, n_threads)
         state = state._replace(z=z, imputed=imputed)
-        if given.zeros is None:
+        if observed.zeros is None:
             return self._refresh(
                 key, stream.sweep, state, data, counts.sum(axis=0), stacks.sum(axis=0)
             )
         total_counts, total_stacks = counts.sum(axis=0), stacks.sum(axis=0)
         state, more = _impossible_records(
-            self, key, stream.sweep, state, given, total_counts, total_stacks, n_threads
+            self, key, stream.sweep, state, observed, total_counts, total_stacks, n_threads
         )
-        data = possible.augmented(given, imputed, more.rows)
+        data = possible.augmented(observed, imputed, more.rows)
         n_more = len(more.rows)
         mixture.count(
             n,
@@ -338,22 +328,9 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         moved = 0
         if self.split_merge:
             log_new, share = self._partition_prior(state, n_slots)
-            moved = moves.split_merge(
-                key,
-                sweep,
-                data.rows,
-                data.record_cell,
-                data.offsets,
-                z,
-                alpha,
-                slots.weights,
-                log_new,
-                share,
-                state.profile,
-                tables,
-                counts,
-                stacks,
-            )
+            prior = moves.PartitionPrior(alpha, slots.weights, log_new, share, state.profile)
+            partition = moves.Partition(z, tables, counts, stacks)
+            moved = moves.split_merge(key, sweep, data.arrays, prior, partition)
         weights, top, occupied = self._draw_weights(key, sweep, state, tables)
         counts, stacks = padded(counts, len(weights)), padded(stacks, len(weights))
         profile, theta = self.draw_profiles(
@@ -398,9 +375,12 @@ class MixedMembership(ProfilePrior, TruncationPrior, ABC):
         parts = completions(data.zeros, data.offsets, cells)
         sets = parts.sets.astype(np.float32) @ state.theta
         p = row_probabilities(
-            key, stream.sweep, who._replace(theta=np.vstack((state.theta, sets))), data.offsets,
+            key,
+            stream.sweep,
+            who._replace(theta=np.vstack((state.theta, sets))),
+            data.offsets,
             parts.rows,
-        )  # fmt: skip
+        )
         total = np.bincount(parts.owner, p, minlength=len(cells))
         mass = possible_mass(key, stream.sweep, who, data)
         return np.minimum(total / mass, 1.0)
@@ -540,10 +520,16 @@ def _impossible_records(
     shared = model.alpha == "shared"
     target = model.n_possible(len(data.record_cell))
     mixed = possible.simulate_memberships(
-        key, sweep, data.zeros, data, target,
-        alpha if shared else np.array(model.record_law(state)), state.weights, state.theta,
+        key,
+        sweep,
+        data.zeros,
+        data,
+        target,
+        alpha if shared else np.array(model.record_law(state)),
+        state.weights,
+        state.theta,
         n_threads,
-    )  # fmt: skip
+    )
     if not shared:
         return state, mixed
     counts, stacks = counts.copy(), stacks.copy()
@@ -553,10 +539,17 @@ def _impossible_records(
     mixture.count(0, n, np.zeros_like(mixed.rows), places, mixed.z, np.zeros_like(counts), stacks)
     tables = np.zeros(len(state.weights), np.int64)
     weight_kernels.draw_tables(key, sweep + _AGAIN, float(alpha[0]), stacks, state.weights, tables)
+    share, total_exponent = model.weight_exponents(state, tables)
     theta, weights = possible.along_ridges(
-        key, sweep, data.zeros, data, state.profile, counts, tables, alpha,
-        model.weight_exponents(state, tables), target + n, state.theta, state.weights,
-    )  # fmt: skip
+        key,
+        sweep,
+        data.zeros,
+        data,
+        Seen(counts, tables, target + n),
+        RidgePrior(state.profile, float(alpha[0]), share, total_exponent),
+        state.theta,
+        state.weights,
+    )
     together = possible.chances_of_one(weights, alpha, n_keys)
     pure = possible.simulate_classes(
         key, sweep, data.zeros, data, target + n, together, theta, n_threads

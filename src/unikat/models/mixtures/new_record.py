@@ -57,9 +57,17 @@ def row_probabilities(key: Any, sweep: int, who: Newcomer, offsets: Int64, rows:
         # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
         spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
         cell_kernels.sequential_probabilities(
-            key, sweep, rows, theta, weights, theta @ weights, alpha, alpha_weight,
-            _REPEATS[spread], out,
-        )  # fmt: skip
+            key,
+            sweep,
+            rows,
+            theta,
+            weights,
+            theta @ weights,
+            alpha,
+            alpha_weight,
+            _REPEATS[spread],
+            out,
+        )
     result = np.empty(len(rows))
     result[sorting] = out
     return result
@@ -81,7 +89,7 @@ def possible_mass(key: Any, sweep: int, who: Newcomer, data: MixtureData) -> flo
     bounds = np.round(_MIXED * np.cumsum(who.alpha_weight)).astype(np.int64)
     drawn = np.repeat(who.alpha, np.diff(bounds, prepend=0))
     mixed = zero_kernels.mixed_chance(
-        key, sweep, len(drawn), *data.zeros, data.offsets, drawn, np.cumsum(who.weights), who.theta
+        key, sweep, len(drawn), data.zeros, data.offsets, drawn, np.cumsum(who.weights), who.theta
     )
     return max(float(together @ chance + mixed), 1e-300)
 

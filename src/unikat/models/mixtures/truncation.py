@@ -100,10 +100,8 @@ def completed(
     rows = data.rows[data.record_cell[incomplete(data)]]
     out = np.empty_like(rows)
     if len(rows):
-        kernels.complete(
-            key, sweep, rows, np.ascontiguousarray(z), diagram.order, diagram.first,
-            diagram.child, data.offsets, theta, out,
-        )  # fmt: skip
+        z = np.ascontiguousarray(z)
+        kernels.complete(key, sweep, rows, z, diagram, data.offsets, theta, out)
     return out
 
 
@@ -142,6 +140,9 @@ def simulate_memberships(
         together = chances_of_one(weights, alpha, n_keys)
         first_mixed = np.cumsum(np.maximum(weights - together, 0.0))
         share = float(together @ chances(diagram, data, theta)[0] / together.sum())
+        mixed_law = truncation.MixedLaw(
+            alpha[0], weights, cumulative, levels, together, first_mixed, min(share, 1.0)
+        )
     targets = np.diff(target * np.arange(_LANES + 1) // _LANES)
     most = _MOST * target // _LANES + 1000
     found: list[Impossible | None] = [None] * _LANES
@@ -157,15 +158,19 @@ def simulate_memberships(
                 alphas = np.empty(0 if shared else capacity)
                 if shared:
                     n = truncation.simulate_mixed(
-                        key, sweep, lane, targets[lane], diagram.order, diagram.child,
-                        data.offsets, alpha[0], weights, cumulative, levels, together,
-                        first_mixed, min(share, 1.0), rows, z,
-                    )  # fmt: skip
+                        key, sweep, lane, targets[lane], diagram, data.offsets, mixed_law, rows, z
+                    )
                 else:
                     n = kernels.simulate_impossible(
-                        key, sweep, lane, targets[lane], diagram.order, diagram.child,
-                        data.offsets, alpha, cumulative, levels, rows, z, alphas,
-                    )  # fmt: skip
+                        key,
+                        sweep,
+                        lane,
+                        targets[lane],
+                        diagram,
+                        data.offsets,
+                        kernels.Memberships(alpha, cumulative, levels),
+                        kernels.Found(rows, z, alphas),
+                    )
                 if n <= capacity or capacity > most:
                     break
                 capacity = 2 * n
@@ -207,9 +212,8 @@ def simulate_classes(
 
     def draw(_: int, first: int, last: int) -> None:
         kernels.draw_impossible(
-            key, sweep, first, last, classes, diagram.order, diagram.child, data.offsets, theta,
-            chance, rows,
-        )  # fmt: skip
+            key, sweep, first, last, classes, diagram, data.offsets, theta, chance, rows
+        )
 
     in_parts(draw, n, n_threads)
     return Impossible(rows, classes.astype(np.int16)[:, None], np.empty(0))
@@ -227,33 +231,21 @@ def along_ridges(
     sweep: int,
     diagram: Diagram,
     data: MixtureData,
-    profile: Float64,
-    counts: Int64,
-    tables: Int64,
-    alpha: Float64,
-    exponents: tuple[float, float],
-    n_seen: int,
+    seen: truncation.Seen,
+    prior: truncation.RidgePrior,
     theta: Float32,
     weights: Float64,
 ) -> tuple[Float32, Float64]:
-    """Redraw (theta, weights) along what impossible cells leave open; see the kernel.
-
-    exponents: `share` and `total_exponent`.
-    """
+    """Redraw (theta, weights) along what impossible cells leave open; see the kernel."""
     theta, weights = theta.copy(), weights.copy()
-    truncation.along_ridges(
-        key, sweep, diagram.order, diagram.first, diagram.child, data.offsets, profile, counts,
-        tables, alpha[0], *exponents, n_seen, theta, weights,
-    )  # fmt: skip
+    truncation.along_ridges(key, sweep, diagram, data.offsets, seen, prior, theta, weights)
     return theta, weights
 
 
 def chances(diagram: Diagram, data: MixtureData, theta: Float32 | Float64) -> Float64:
     """Probability that a record of each component at each node is possible, (n_nodes, n_slots)."""
     chance = np.empty((len(diagram.child) + 1, theta.shape[1]))
-    kernels.possible_chances(
-        diagram.order, diagram.first, diagram.child, data.offsets, theta, chance
-    )
+    kernels.possible_chances(diagram, data.offsets, theta, chance)
     return chance
 
 

@@ -356,7 +356,7 @@ def spec_of(
         values["zeros"] = zeros_spec(handled)
     if draws is not None:
         # A calibrated model stands for `auto`, which finds the same again.
-        model: Any = getattr(draws.model, "asked", draws.model)
+        model: Any = draws.model.as_specified
         values["model"] = {"name": model.name, **asdict(model)}
         sampling = values.setdefault("sampling", {})
         sampling |= {"chains": draws.n_chains, "seed": draws.seed, "thin": draws.thin}

@@ -188,7 +188,7 @@ def _model_facts(model: ComparedModel, named: Named, fewest_zeros: int) -> Model
             sampling=model.held_out.sampling,
         )
     # A model that `auto` has chosen is told of in `fit`; the options are those that were asked for.
-    options: Any = getattr(model.model, "asked", model.model)
+    options: Any = model.model.as_specified
     return ModelFacts(
         model=model.label,
         name=named.name,

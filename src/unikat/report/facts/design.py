@@ -63,9 +63,9 @@ def design_result(
     used: Literal["classes", "cells", "none"] = "classes"
     if model is None or sampling.n_strata == 1:
         used = "none"
-    if getattr(model, "uses_weights", False):
+    if model is not None and model.uses_weights:
         # Model I of Polettini and Stander has one law for the sampling rates of all cells.
-        used = "cells" if getattr(model, "by_rate", True) else "none"
+        used = "cells" if model.has_cell_rates else "none"
     return DesignResult(
         weights=spec.weights if spec.weights is not None else spec.inclusion,
         strata=spec.strata,
