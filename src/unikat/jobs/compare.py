@@ -27,7 +27,7 @@ from unikat.models.base import check_keys
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary
 from unikat.report.folders import comparison as pages
-from unikat.report.text import assessment as wording
+from unikat.report.text import assessment
 from unikat.report.text.comparison import notes, short_table, terminal_table
 from unikat.report.text.summary import summarise_comparison
 from unikat.risk.estimate import known_exactly
@@ -205,7 +205,7 @@ def run(
     if spec.zeros is not None:
         handled = without_conflicts(table, spec.zeros, spec.data)
         table = handled.table
-    watcher.note(wording.understood(table))
+    watcher.note(assessment.understood(table))
     for warning in table_warnings(table):
         watcher.note(f"Warning: {warning}")
     made = folder is not None and make_folder(folder)
