@@ -90,7 +90,7 @@ def of_a_report(scale: float) -> list[Drawing]:
         figures.key_drops(keys(scale), scale),
         figures.key_drops(keys(scale)[2:3], scale),
         figures.answers(answers, "τ1", words),
-        figures.selection(terms, values, values, "B2/√ν", 1.645),
+        figures.term_selection(terms, values, values, "B2/√ν", 1.645),
     ]
 
 

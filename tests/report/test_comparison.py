@@ -29,7 +29,7 @@ from unikat.report.folders.comparison import FILES, _parquet, render, write
 from unikat.report.pages import comparison_figures as figures
 from unikat.report.pages.assessment import CONTENT_POLICY
 from unikat.report.pages.canvas import NARROW, WIDE
-from unikat.report.text import comparison as wording
+from unikat.report.text import comparison
 from unikat.report.text.numbers import interval, number
 from unikat.report.text.summary import summarise_comparison
 from unikat.spec.comparison import ComparisonSpec
@@ -219,7 +219,7 @@ def test_the_value_of_the_path_is_chosen(found: ComparisonSummary) -> None:
     assert "From components = 5 on" in found.sentences["paths.0"]
     assert "provisional" in compared(converged=False).sentences["paths.0"]
     open_ended = replace(one, chosen=None)
-    assert "No value is chosen" in wording.path_sentence(open_ended)
+    assert "No value is chosen" in comparison.path_sentence(open_ended)
     assert compared(path=False).paths == ()
 
 
@@ -245,12 +245,14 @@ def test_the_evidence_in_words(found: ComparisonSummary) -> None:
     assert said.endswith("gom:components=2 would produce more sample uniques than the file has.")
     assert compared(converged=False).sentences["answer"].startswith("Provisional, not converged")
     alone = replace(found, models=found.models[:1])
-    assert "are unique in the population too by the model gom:components=2" in wording.answer(alone)
-    assert "its interval should not be relied on" in wording.evidence(alone)
+    assert "are unique in the population too by the model gom:components=2" in comparison.answer(
+        alone
+    )
+    assert "its interval should not be relied on" in comparison.evidence(alone)
     worse = replace(found.models[1], checks=found.models[0].checks)
     both = replace(found, models=(found.models[0], worse))
-    assert "All models would produce more" in wording.evidence(both)
-    assert "7 impossible" in "\n".join(wording.terminal_table(compared(n_zero=7)))
+    assert "All models would produce more" in comparison.evidence(both)
+    assert "7 impossible" in "\n".join(comparison.terminal_table(compared(n_zero=7)))
 
 
 def test_too_many_and_too_few_sample_uniques_are_told_apart(found: ComparisonSummary) -> None:
@@ -265,7 +267,7 @@ def test_too_many_and_too_few_sample_uniques_are_told_apart(found: ComparisonSum
     )  # fmt: skip
 
     def said(*models: Any) -> str:
-        return wording.evidence(replace(found, models=models))
+        return comparison.evidence(replace(found, models=models))
 
     assert "All models would produce fewer sample uniques" in said(fewer, fewer)
     assert "All models would produce a different number of sample uniques" in said(more, fewer)
@@ -279,7 +281,7 @@ def test_the_best_model_is_named_only_as_far_as_can_be_told(found: ComparisonSum
         other = found.models[0]
         assert other.held_out is not None
         changed = replace(other, held_out=replace(other.held_out, **changes))
-        return wording.evidence(replace(found, models=(changed, *found.models[1:])))
+        return comparison.evidence(replace(found, models=(changed, *found.models[1:])))
 
     assert said().startswith("gom:components=5 predicts")
     assert said(sampling=sampling(converged=False)).startswith("Provisionally, gom:components=5 ")
@@ -343,10 +345,10 @@ def test_a_warning_names_its_models_unless_all_have_it(found: ComparisonSummary)
 def test_intervals_of_several_kinds_are_told_apart(found: ComparisonSummary) -> None:
     assert found.sentences["intervals"] == ""
     models = (replace(found.models[0], uncertainty="conditional"), *found.models[1:])
-    said = wording.sentences(replace(found, models=models))["intervals"]
+    said = comparison.sentences(replace(found, models=models))["intervals"]
     assert said.startswith("The intervals are not all of one kind: ")
     assert f"{models[0].model} (the chance in the population alone, so too narrow)" in said
-    alone = wording.sentences(replace(found, models=models[:1], paths=()))["intervals"]
+    alone = comparison.sentences(replace(found, models=models[:1], paths=()))["intervals"]
     assert alone.startswith("What the intervals hold: ")
 
 
@@ -389,7 +391,7 @@ def test_a_model_that_records_refute_is_not_drawn_as_better() -> None:
     assert "Not drawn: wrong (3 records)" in text
     assert "+0.100" not in text
     assert "refuted" in text
-    lines = wording.terminal_table(found)
+    lines = comparison.terminal_table(found)
     assert any("refuted, 3 impossible" in line for line in lines)
 
 
@@ -407,7 +409,7 @@ def of_kinds(*kinds: tuple[str, bool]) -> ComparisonSummary:
             )
         )  # fmt: skip
     made = replace(base, models=tuple(models), converged=all(done for _, done in kinds))
-    return replace(made, sentences=wording.sentences(made))
+    return replace(made, sentences=comparison.sentences(made))
 
 
 def test_draws_that_are_independent_have_no_chains_that_must_agree() -> None:
@@ -420,7 +422,7 @@ def test_draws_that_are_independent_have_no_chains_that_must_agree() -> None:
     assert "Not converged" not in text
     assert "(too few draws)" in text
     assert "(not converged)" not in text
-    lines = "\n".join(wording.terminal_table(few))
+    lines = "\n".join(comparison.terminal_table(few))
     assert "a fit of conditional-1 is not finished: too few draws" in lines
     assert "1.300" not in lines
     both = of_kinds(("posterior", False), ("conditional", False))
@@ -428,5 +430,5 @@ def test_draws_that_are_independent_have_no_chains_that_must_agree() -> None:
     assert "The chains of posterior-0 do not agree yet" in said
     assert "conditional-1 has too few draws yet" in said
     assert "Not converged." in Page(render(both)).text
-    assert wording.state(of_kinds(("conditional", True), ("bootstrap", True))) == "Enough draws."
-    assert wording.state(of_kinds(("posterior", True), ("bootstrap", True))) == "Converged."
+    assert comparison.state(of_kinds(("conditional", True), ("bootstrap", True))) == "Enough draws."
+    assert comparison.state(of_kinds(("posterior", True), ("bootstrap", True))) == "Converged."

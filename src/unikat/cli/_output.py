@@ -78,21 +78,19 @@ def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
     from unikat.report.folders.assessment import REPORT
     from unikat.report.pages import fitted
-    from unikat.report.text import assessment as wording
-    from unikat.report.text import classics, track_record
-    from unikat.report.text import selection as choice
+    from unikat.report.text import assessment, classics, selection, track_record
     from unikat.report.text.columns import columns
 
-    lines = ["", *_wrapped(wording.answer(result))]
+    lines = ["", *_wrapped(assessment.answer(result))]
     if not result.known_exactly:
-        lines += _wrapped(f"{wording.condition(result)} {wording.share(result)}")
-    level = wording.level(result.tau1)
+        lines += _wrapped(f"{assessment.condition(result)} {assessment.share(result)}")
+    level = assessment.level(result.tau1)
     rows: list[tuple[str, ...]] = [
         ("", "median", f"{level} interval", "R-hat"),
         ("τ1  unique in file and population", *_cells(result.tau1)),
         ("τ2  correct matches by an intruder", *_cells(result.tau2)),
     ]
-    if wording.kind(result).independent:
+    if assessment.kind(result).independent:
         # There are no chains that have to agree.
         rows = [row[:-1] for row in rows]
     if track_record.of_result(result).doubted:
@@ -100,9 +98,11 @@ def show(result: Result, folder: Path) -> None:
         rows = [(*row[:2], *row[3:]) for row in rows]
     lines += ["", *columns(rows)]
     lines.append("")
-    state = "" if result.converged else f"{wording.state(result).upper()} "
-    lines += _wrapped(" ".join((state + wording.verdict(result), wording.chain_means(result))))
-    lines += _wrapped(choice.brief(result))
+    state = "" if result.converged else f"{assessment.state(result).upper()} "
+    lines += _wrapped(
+        " ".join((state + assessment.verdict(result), assessment.chain_means(result)))
+    )
+    lines += _wrapped(selection.brief(result))
     lines += _wrapped(fitted.brief(result))
     if result.design is not None:
         lines += _wrapped(f"Design: {result.sentences['design']}")

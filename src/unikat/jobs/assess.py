@@ -18,10 +18,10 @@ from unikat.jobs.inputs import design_of, read_registry, read_table
 from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
 from unikat.report.facts.assessment import Stage
-from unikat.report.facts.supplements import Beside, find_classics
+from unikat.report.facts.supplements import Supplements, find_classics
 from unikat.report.folders import assessment as results
 from unikat.report.folders.assessment import Findings
-from unikat.report.text import assessment as wording
+from unikat.report.text import assessment
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs, documented
@@ -140,18 +140,18 @@ def run(
         watcher.stage("Reading the registry")
         registry = read_registry(spec, table, inputs.registry)
 
-    def findings(estimate: RiskEstimate, beside: Beside, stage: Stage) -> Findings:
+    def findings(estimate: RiskEstimate, supplements: Supplements, stage: Stage) -> Findings:
         record = Provenance.now(
             seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
         )
-        return Findings.of(estimate, _completed(spec, plan), record, handled, beside, stage)
+        return Findings.of(estimate, _completed(spec, plan), record, handled, supplements, stage)
 
     first: list[Findings] = []
 
     def preliminary(estimate: RiskEstimate) -> None:
         """Show the first answer, and write it unless the folder holds complete results."""
-        first.append(findings(estimate, Beside(classics=classics), "preliminary"))
-        watcher.note(wording.first_answer(first[0].result))
+        first.append(findings(estimate, Supplements(classics=classics), "preliminary"))
+        watcher.note(assessment.first_answer(first[0].result))
         if folder is not None and not (folder / results.MANIFEST).exists():
             first[0].write_result(folder)
 
@@ -187,8 +187,10 @@ def run(
             kept.clear(folder)
         raise
     try:
-        beside = Beside(registry=fitted.registry_risk(spec.report.level), classics=classics)
-        found = findings(fitted.estimate(spec.report.level), beside, "final")
+        supplements = Supplements(
+            registry=fitted.registry_risk(spec.report.level), classics=classics
+        )
+        found = findings(fitted.estimate(spec.report.level), supplements, "final")
         if folder is not None:
             watcher.stage("Writing")
             found.write(folder)

@@ -23,8 +23,7 @@ from unikat.report.folders.assessment import Findings, Results
 from unikat.report.pages import plots
 from unikat.report.pages.assessment import render
 from unikat.report.pages.plots import Figure
-from unikat.report.text import assessment as wording
-from unikat.report.text import track_record
+from unikat.report.text import assessment, track_record
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
 
@@ -150,7 +149,7 @@ class Assessment:
         A pandas frame, in the order of the registry; None if there is no registry.
         """
         if self._findings is not None:
-            found = self._findings.beside.registry
+            found = self._findings.supplements.registry
             return None if found is None else FILE.frame(registry_table(found))
         assert self._loaded is not None
         if REGISTRY_FILE not in self._loaded.digests:
@@ -223,17 +222,17 @@ class Assessment:
         return "\n".join(
             [
                 f"Assessment of {result.data or 'a data frame'}: {sample.n_records:,} records, "
-                f"{sample.n_keys} keys, {wording.at_risk(sample)}; population "
+                f"{sample.n_keys} keys, {assessment.at_risk(sample)}; population "
                 f"{sample.population_size:,}",
-                f"τ1 {wording.in_line(result, result.tau1)}  records unique in file and population",
-                f"τ2 {wording.in_line(result, result.tau2)}  expected correct matches",
+                f"τ1 {assessment.in_line(result, result.tau1)}  population uniques in the file",
+                f"τ2 {assessment.in_line(result, result.tau2)}  expected correct matches",
                 f"Model {result.fitted_model}: {state}",
                 ".tau1 .tau2 .records .draws .plot .warnings .save(folder)",
             ]
         )
 
     def _repr_html_(self) -> str:
-        said = [wording.answer(self.result), wording.share(self.result), *self.warnings[:3]]
+        said = [assessment.answer(self.result), assessment.share(self.result), *self.warnings[:3]]
         words = "".join(f"<p>{escape(text)}</p>" for text in said if text)
         # The figure has an interval, which is no headline for every model.
         without = self.result.known_exactly or track_record.of_result(self.result).doubted

@@ -19,7 +19,7 @@ from unikat.models.base import Uncertainty
 from unikat.report.facts.classics import ClassicsResult
 from unikat.report.facts.design import DesignResult, design_result
 from unikat.report.facts.registry import RegistryResult
-from unikat.report.facts.supplements import NOTHING, Beside
+from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
@@ -229,7 +229,7 @@ def assessment_facts(
     spec: AssessmentSpec,
     provenance: Provenance,
     handled: Handled | None = None,
-    beside: Beside = NOTHING,
+    supplements: Supplements = NO_SUPPLEMENTS,
     stage: Stage = "final",
 ) -> Result:
     """Bring an estimate into the form of `result.json`.
@@ -244,8 +244,8 @@ def assessment_facts(
         What ran.
     handled
         The impossible combinations and what was done with records that have one, if any are.
-    beside
-        What else was asked for.
+    supplements
+        Registry risk and classic measures, if they were asked for.
     stage
         Whether this is the answer, or a first one that another will replace.
 
@@ -297,8 +297,8 @@ def assessment_facts(
         uncertainty=None if draws is None else draws.model.uncertainty,
         fit={} if draws is None else draws.facts.plain,
         design=design_result(table, spec.design, None if draws is None else draws.model),
-        registry=beside.registry_result(spec),
-        classics=beside.classics_result(table),
+        registry=supplements.registry_result(spec),
+        classics=supplements.classics_result(table),
         stage=stage,
     )
 

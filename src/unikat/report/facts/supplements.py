@@ -1,4 +1,4 @@
-"""What a run finds beside the model's answer for the file, if it was asked for."""
+"""The registry risk and the classic measures, which a run computes besides the model if asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from unikat.zeros.conflicts import Handled
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
+class Supplements:
     """The risk of a registry, and the classic measures; None where they were not asked for."""
 
     registry: RegistryRisk | None = None
@@ -43,7 +43,7 @@ class Beside:
         return {} if self.classics is None else columns(self.classics, table)
 
 
-NOTHING = Beside()
+NO_SUPPLEMENTS = Supplements()
 
 
 @interruptible

@@ -47,7 +47,7 @@ from unikat.files.writing import (
 from unikat.report.facts.assessment import N_REASONS, RESULT_SCHEMA, Result, Stage, reasons, spec_of
 from unikat.report.facts.registry import FILE as REGISTRY
 from unikat.report.facts.registry import write_registry
-from unikat.report.facts.supplements import NOTHING, Beside
+from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.pages.assessment import render
 from unikat.report.text.summary import summarise
 from unikat.risk.estimate import RiskEstimate
@@ -134,7 +134,7 @@ class Findings:
     estimate: RiskEstimate
     handled: Handled | None = None
     """What was done with records that have an impossible combination, if any combination is."""
-    beside: Beside = NOTHING
+    supplements: Supplements = NO_SUPPLEMENTS
 
     @classmethod
     def of(
@@ -143,7 +143,7 @@ class Findings:
         spec: AssessmentSpec | None = None,
         provenance: Provenance | None = None,
         handled: Handled | None = None,
-        beside: Beside = NOTHING,
+        supplements: Supplements = NO_SUPPLEMENTS,
         stage: Stage = "final",
     ) -> Findings:
         """Bring an estimate into the form of the results.
@@ -158,8 +158,8 @@ class Findings:
             What ran; by default this machine, now.
         handled
             What was done with records that have an impossible combination, if any combination is.
-        beside
-            What was found beside it.
+        supplements
+            Registry risk and classic measures, if they were asked for.
         stage
             Whether this is the answer, or a first one that another will replace.
         """
@@ -168,8 +168,10 @@ class Findings:
             provenance = Provenance.now(
                 seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint
             )
-        result = summarise(estimate, spec, provenance, handled, beside, stage)
-        return cls(result=result, spec=spec, estimate=estimate, handled=handled, beside=beside)
+        result = summarise(estimate, spec, provenance, handled, supplements, stage)
+        return cls(
+            result=result, spec=spec, estimate=estimate, handled=handled, supplements=supplements
+        )
 
     @property
     def traces(self) -> dict[str, Float64]:
@@ -191,8 +193,8 @@ class Findings:
             write_text(scratch / RESULT, json_text(asdict(self.result)))
             write_text(scratch / SPEC, self.spec.to_toml(folder, _note(self.result)))
             self._write_records(scratch / RECORDS)
-            if self.beside.registry is not None:
-                write_registry(self.beside.registry, scratch / REGISTRY)
+            if self.supplements.registry is not None:
+                write_registry(self.supplements.registry, scratch / REGISTRY)
             if self.estimate.draws is not None:
                 write_bytes(scratch / DRAWS, self.estimate.draws.to_netcdf())
             digests = {
@@ -220,7 +222,7 @@ class Findings:
         table, records = estimate.table, estimate.records
         row_cell, conflict = _rows(table, handled)
         # Of the records that were assessed, whose rows of the file these are.
-        further = self.beside.record_columns(table)
+        further = self.supplements.record_columns(table)
         rows = np.flatnonzero(row_cell >= 0)
         names = pa.array([key.name for key in table.keys], pa.string())
         frequency = table.matches if table.missing == "wildcard" else table.counts
@@ -270,7 +272,7 @@ class Findings:
                 (f"key_{rank}", pa.dictionary(pa.int16(), pa.string())),
                 (f"drop_{rank}", pa.float64()),
             ]
-        further = self.beside.record_columns(self.estimate.table)
+        further = self.supplements.record_columns(self.estimate.table)
         fields += [(name, pa.float64()) for name in further]
         if self.handled is not None:
             fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))

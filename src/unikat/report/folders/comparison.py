@@ -33,7 +33,7 @@ from unikat.report.facts.comparison import (
 from unikat.report.pages import assessment as html
 from unikat.report.pages import comparison_figures as figures
 from unikat.report.pages.fitted import facts_in_line
-from unikat.report.text import comparison as wording
+from unikat.report.text import comparison
 from unikat.report.text.numbers import duration, number
 from unikat.report.text.zeros import on_page
 from unikat.spec.comparison import ComparisonSpec
@@ -72,7 +72,7 @@ def write(summary: ComparisonSummary, folder: Path, spec: ComparisonSpec) -> Non
 
 def render(summary: ComparisonSummary) -> str:
     """Render the page of a comparison, a complete HTML document."""
-    models, trusted = summary.models, wording.trusted(summary)
+    models, trusted = summary.models, comparison.trusted(summary)
     drawn = {"counts": figures.counts_of_counts(models)}
     if trusted:
         drawn["tau1"] = figures.intervals(
@@ -89,7 +89,7 @@ def render(summary: ComparisonSummary) -> str:
         {
             "facts": one,
             "scored": _scored(models, one),
-            "question": wording.path_question(one),
+            "question": comparison.path_question(one),
             "chooses": one.option in SIZES,
             "sentence": summary.sentences[f"paths.{position}"],
             "figure": figures.path(_on_path(models, one), one),
@@ -105,17 +105,17 @@ def render(summary: ComparisonSummary) -> str:
         warnings=_warnings(models),
         fits={model.model: said for model in models if (said := facts_in_line(model.fit))},
         zeros=on_page(summary.zeros, SUMMARY),
-        times=wording.TIMES,
+        times=comparison.TIMES,
         level=f"{100 * summary.level:g}%",
         number=number,
-        shown=lambda model, measure: wording.shown(summary, model, measure),
-        state=wording.state(summary),
-        mark=wording.mark,
+        shown=lambda model, measure: comparison.shown(summary, model, measure),
+        state=comparison.state(summary),
+        mark=comparison.mark,
         duration=duration,
-        rhat=wording.rhat,
-        score=wording.score,
-        difference=wording.difference,
-        p_value=wording.p_value,
+        rhat=comparison.rhat,
+        score=comparison.score,
+        difference=comparison.difference,
+        p_value=comparison.p_value,
         command=f"unikat {ComparisonSpec.command} --out NEW_FOLDER",
     )
 
@@ -141,7 +141,7 @@ def _warnings(models: Sequence[ModelFacts]) -> list[str]:
         for warning in model.warnings:
             said.setdefault(warning, []).append(model.model)
     return [
-        warning if len(names) == len(sampled) else f"{wording.listed(names)}: {warning}"
+        warning if len(names) == len(sampled) else f"{comparison.listed(names)}: {warning}"
         for warning, names in said.items()
     ]
 

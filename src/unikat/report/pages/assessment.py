@@ -12,9 +12,7 @@ from unikat._typing import Float64
 from unikat.report.facts.assessment import Result
 from unikat.report.pages import colours, figures, fitted
 from unikat.report.pages.canvas import Drawing
-from unikat.report.text import assessment as wording
-from unikat.report.text import classics, limits, numbers, track_record
-from unikat.report.text import selection as choice
+from unikat.report.text import assessment, classics, limits, numbers, selection, track_record
 from unikat.report.text.zeros import on_page
 from unikat.risk.measures import WITHOUT_ERROR
 
@@ -37,32 +35,32 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
     str
         A complete HTML document.
     """
-    kind = wording.kind(result)
+    kind = assessment.kind(result)
     return template("report.html.j2").render(
         policy=CONTENT_POLICY,
         result=result,
         said=result.sentences,
         figures=drawings(result, traces),
-        share=wording.share(result),
-        source=wording.population_source(result),
+        share=assessment.share(result),
+        source=assessment.population_source(result),
         limits=limits.limits(result),
         zeros=on_page(result.zeros, "result.json"),
-        choice=choice.on_page(result),
+        selection=selection.on_page(result),
         classics=classics.rows(result.classics),
         fitted=fitted.on_page(result),
         kind=kind,
-        state=wording.state(result),
+        state=assessment.state(result),
         known={
             name: kind.caption.format(measure=symbol)
             for name, symbol in (("tau1", "τ1"), ("tau2", "τ2"))
         },
-        computation="" if result.sampling is None else wording.computation(result),
+        computation="" if result.sampling is None else assessment.computation(result),
         number=numbers.number,
         percent=numbers.percent,
         interval=numbers.interval,
-        level=wording.level(result.tau1),
-        interval_name=wording.interval_name(result),
-        proviso=wording.proviso(result),
+        level=assessment.level(result.tau1),
+        interval_name=assessment.interval_name(result),
+        proviso=assessment.proviso(result),
         duration=numbers.duration,
         command="unikat assess assessment.toml --out NEW_FOLDER",
     )
@@ -81,7 +79,7 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
     if sampling is not None and "tau1" in traces:
         first = sampling.n_discarded
         tau1, tau2 = traces["tau1"], traces["tau2"]
-        kind = wording.kind(result)
+        kind = assessment.kind(result)
         drawn["tau1"] = figures.distribution(
             tau1[:, first:],
             result.tau1,
@@ -101,9 +99,9 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
             drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
         if track_record.of_result(result).doubted:
             drawn["tau1_doubted"] = drawn.pop("tau1")
-    if tried := choice.answers(result):
+    if tried := selection.answers(result):
         words = "τ1, unique records that are population unique"
-        drawn["choice"] = figures.answers(tried, "τ1", words)
+        drawn["selection"] = figures.answers(tried, "τ1", words)
     if not result.known_exactly and result.records.n_judged:
         drawn["records"] = figures.record_risks(result.records.histogram)
     if any(key.drop is not None for key in result.keys):

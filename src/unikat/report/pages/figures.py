@@ -260,7 +260,7 @@ def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) ->
 
 
 @drawing
-def selection(
+def term_selection(
     canvas: Canvas,
     terms: Sequence[str],
     statistic: Sequence[float],

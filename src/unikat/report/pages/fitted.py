@@ -13,7 +13,7 @@ from typing import Any
 from unikat.report.facts.assessment import Result
 from unikat.report.pages import figures
 from unikat.report.pages.canvas import Drawing
-from unikat.report.text import selection as choice
+from unikat.report.text import selection
 from unikat.report.text.numbers import counted, number, percent
 
 PATH = "path"
@@ -94,7 +94,7 @@ def on_page(result: Result) -> FittedPage | None:
     """Lay out what the model says of its fit; None if it says nothing."""
     tables, rows = [], []
     for name, value in result.fit.items():
-        if name in choice.NAMES:
+        if name in selection.NAMES:
             continue
         if name == PATH and _is_table(value):
             tables.append(_path(value, result))
@@ -110,7 +110,7 @@ def on_page(result: Result) -> FittedPage | None:
 
 def brief(result: Result) -> str:
     """Say the single facts in a line for the terminal; nothing if there are none."""
-    fit = {name: value for name, value in result.fit.items() if name not in choice.NAMES}
+    fit = {name: value for name, value in result.fit.items() if name not in selection.NAMES}
     said = facts_in_line(fit)
     return f"Fitted model: {said}." if said else ""
 
@@ -200,7 +200,7 @@ def _path(steps: Sequence[Mapping[str, Any]], result: Result) -> Table:
     )
     figure = None
     if drawn:
-        figure = figures.selection(
+        figure = figures.term_selection(
             [str(step.get("added", "")) for step in steps],
             [float(step[criterion]) for step in steps],
             [float(step["tau1"]) for step in steps],

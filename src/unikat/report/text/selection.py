@@ -84,7 +84,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class ModelSelection:
     """What `auto` found out."""
 
     candidates: tuple[Candidate, ...]
@@ -129,7 +129,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoicePage:
+class SelectionPage:
     """The section of the report."""
 
     opening: str
@@ -157,7 +157,7 @@ class Answer:
     """The interval leaves out more than that of a posterior."""
 
 
-def of(result: Result) -> Choice | None:
+def of(result: Result) -> ModelSelection | None:
     """Read what `auto` told; None if another model was asked for."""
     fit = result.fit
     if "candidates" not in fit or "chosen" not in fit:
@@ -165,7 +165,7 @@ def of(result: Result) -> Choice | None:
     errors = {row["what"]: row for row in fit.get("model_error", ())}
     scatter, factor = errors.get("overdispersion"), errors.get("level")
     before = fit.get("before")
-    return Choice(
+    return ModelSelection(
         candidates=tuple(_candidate(row, result.sample) for row in fit["candidates"]),
         not_fitted=tuple((row["model"], row["reason"]) for row in fit.get("not_fitted", ())),
         # The variance of a factor of mean 1; its root is a share of the model's number.
@@ -207,24 +207,24 @@ def answers(result: Result) -> tuple[Answer, ...]:
 
     Candidates whose intervals mostly missed the truth in trials are in the table alone.
     """
-    choice = of(result)
-    if choice is None:
+    selection = of(result)
+    if selection is None:
         return ()
     tried = [
         Answer(label=one.label, tau1=one.tau1, narrow=bool(one.narrow))
-        for one in choice.candidates
+        for one in selection.candidates
         if not one.bias
     ]
-    return (*tried, Answer(label=_final(choice), tau1=_now(result), final=True))
+    return (*tried, Answer(label=_final(selection), tau1=_now(result), final=True))
 
 
-def on_page(result: Result) -> ChoicePage | None:
+def on_page(result: Result) -> SelectionPage | None:
     """Lay out the choice for the report; None if the model was named."""
-    choice = of(result)
-    if choice is None:
+    selection = of(result)
+    if selection is None:
         return None
     final = Row(
-        label=_final(choice),
+        label=_final(selection),
         words="fitted anew, for longer",
         prediction="",
         impossible="",
@@ -233,51 +233,53 @@ def on_page(result: Result) -> ChoicePage | None:
         interval=_interval(_now(result)),
         final=True,
     )
-    return ChoicePage(
-        opening=_opening(choice, result),
-        reason=_reason(choice),
-        rows=(*(_row(one, choice) for one in choice.candidates), final),
-        columns=_columns(choice, result),
-        note=_note(choice),
-        faint=any(one.narrow and not one.bias for one in choice.candidates),
-        correction=tuple(filter(None, (_scatter(choice), _factor(choice), _moved(choice, result)))),
-        not_fitted=choice.not_fitted,
+    return SelectionPage(
+        opening=_opening(selection, result),
+        reason=_reason(selection),
+        rows=(*(_row(one, selection) for one in selection.candidates), final),
+        columns=_columns(selection, result),
+        note=_note(selection),
+        faint=any(one.narrow and not one.bias for one in selection.candidates),
+        correction=tuple(
+            filter(None, (_scatter(selection), _factor(selection), _moved(selection, result)))
+        ),
+        not_fitted=selection.not_fitted,
     )
 
 
 def brief(result: Result) -> str:
     """Say the choice in some lines for the terminal; nothing if the model was named."""
-    choice = of(result)
-    if choice is None:
+    selection = of(result)
+    if selection is None:
         return ""
-    tried = ", ".join(f"{one.label} {one.answered}" for one in choice.candidates)
-    several = f" τ1 by each candidate alone: {tried}." if len(choice.candidates) > 1 else ""
-    return f"Model: {_reason(choice)}{several} {_moved(choice, result)}"
+    tried = ", ".join(f"{one.label} {one.answered}" for one in selection.candidates)
+    several = f" τ1 by each candidate alone: {tried}." if len(selection.candidates) > 1 else ""
+    return f"Model: {_reason(selection)}{several} {_moved(selection, result)}"
 
 
 def sentences(result: Result) -> dict[str, str]:
     """Return what the facts of the choice mean, by their path in `result.json`."""
-    choice = of(result)
-    if choice is None:
+    selection = of(result)
+    if selection is None:
         return {}
     said = {
-        "model": f"{_opening(choice, result)} {_reason(choice)}",
-        "fit.chosen": _reason(choice),
+        "model": f"{_opening(selection, result)} {_reason(selection)}",
+        "fit.chosen": _reason(selection),
         "fit.candidates": " ".join(
-            (*(f"{title}: {text}" for title, text in _columns(choice, result)), _note(choice))
+            (*(f"{title}: {text}" for title, text in _columns(selection, result)), _note(selection))
         ),
     }
-    if choice.not_fitted:
-        names = ", ".join(name for name, _ in choice.not_fitted)
+    if selection.not_fitted:
+        names = ", ".join(name for name, _ in selection.not_fitted)
         said["fit.not_fitted"] = f"Candidates that could not be fitted to this file: {names}."
-    if choice.scatter is not None:
-        said["fit.model_error"] = f"{_scatter(choice)} {_factor(choice)}"
-    said["fit.before"] = _moved(choice, result)
+    if selection.scatter is not None:
+        said["fit.model_error"] = f"{_scatter(selection)} {_factor(selection)}"
+    said["fit.before"] = _moved(selection, result)
     return said
 
 
-def _opening(choice: Choice, result: Result) -> str:
-    n = len(choice.candidates)
+def _opening(selection: ModelSelection, result: Result) -> str:
+    n = len(selection.candidates)
     if n == 1:
         return "One candidate was tried on this file."
     left_out = _left_out(result)
@@ -295,12 +297,12 @@ def _left_out(result: Result) -> int:
     return min(max(round(float(share) * n), 1), n - 1)
 
 
-def _reason(choice: Choice) -> str:
+def _reason(selection: ModelSelection) -> str:
     """Say which model was chosen, and why."""
-    chosen, first, best = choice.chosen, choice.first, choice.best
-    if len(choice.candidates) == 1:
+    chosen, first, best = selection.chosen, selection.first, selection.best
+    if len(selection.candidates) == 1:
         return f"{chosen.label} gives the answer, as the only candidate."
-    if sum(one.choosable for one in choice.candidates) == 1:
+    if sum(one.choosable for one in selection.candidates) == 1:
         said = (
             f"{chosen.label} was chosen: it is the only candidate of which it is known how wrong "
             "such models are."
@@ -331,11 +333,11 @@ def _reason(choice: Choice) -> str:
     return said
 
 
-def _row(one: Candidate, choice: Choice) -> Row:
+def _row(one: Candidate, selection: ModelSelection) -> Row:
     impossible = f"{counted(one.impossible, 'record')} impossible" if one.impossible else ""
-    if one is choice.best:
+    if one is selection.best:
         prediction = "best"
-    elif one.impossible > choice.best.impossible:
+    elif one.impossible > selection.best.impossible:
         # Ranked after those that find fewer records impossible, whatever the score of the others.
         prediction = "refuted"
     elif one.behind is None:
@@ -353,18 +355,18 @@ def _row(one: Candidate, choice: Choice) -> Row:
     )
 
 
-def _columns(choice: Choice, result: Result) -> tuple[tuple[str, str], ...]:
+def _columns(selection: ModelSelection, result: Result) -> tuple[tuple[str, str], ...]:
     left_out = _left_out(result)
     times = math.exp(min(0.01 * left_out, 700.0))
     likely = f"{times:.2g}" if times < 100 else f"{times:,.0f}" if times < 1e6 else "over a million"
     narrow: dict[str, list[str]] = {}
-    for one in choice.candidates:
+    for one in selection.candidates:
         if one.narrow and not one.bias:
             narrow.setdefault(one.narrow, []).append(one.label)
     less = "".join(
         f" That of {_listed(names)} holds less: {what}." for what, names in narrow.items()
     )
-    if doubted := [one.label for one in choice.candidates if one.bias]:
+    if doubted := [one.label for one in selection.candidates if one.bias]:
         less += (
             f" Of {_listed(doubted)} no interval is shown, since in trials where the truth is "
             "known it mostly missed it."
@@ -394,9 +396,9 @@ def _columns(choice: Choice, result: Result) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _note(choice: Choice) -> str:
+def _note(selection: ModelSelection) -> str:
     said = "These fits are short ones, made for the choice alone."
-    if not all(one.converged for one in choice.candidates):
+    if not all(one.converged for one in selection.candidates):
         said += (
             " Where a * stands, their chains did not agree yet or were too short, so that the "
             "numbers are rough."
@@ -404,10 +406,10 @@ def _note(choice: Choice) -> str:
     return said
 
 
-def _scatter(choice: Choice) -> str:
-    if choice.scatter is None:
+def _scatter(selection: ModelSelection) -> str:
+    if selection.scatter is None:
         return ""
-    parts = (choice.scatter.middle, choice.scatter.lower, choice.scatter.upper)
+    parts = (selection.scatter.middle, selection.scatter.lower, selection.scatter.upper)
     middle, lower, upper = (f"{part:.0%}" for part in parts)
     return (
         "The share of people with a combination of keys strays from what the model says, where one "
@@ -418,24 +420,24 @@ def _scatter(choice: Choice) -> str:
     )
 
 
-def _factor(choice: Choice) -> str:
-    if choice.factor is None:
+def _factor(selection: ModelSelection) -> str:
+    if selection.factor is None:
         return ""
-    ends = f"{_rarer(choice.factor.lower)} to {_rarer(choice.factor.upper)}"
+    ends = f"{_rarer(selection.factor.lower)} to {_rarer(selection.factor.upper)}"
     return (
         "On the whole the combinations of unique records are "
-        f"{_rarer(choice.factor.middle)} than the model says ({ends}). Both were learned from "
+        f"{_rarer(selection.factor.middle)} than the model says ({ends}). Both were learned from "
         "samples of populations whose truth is known, and from this file itself: from how often a "
         "record that was kept is matched by records that were left out."
     )
 
 
-def _moved(choice: Choice, result: Result) -> str:
+def _moved(selection: ModelSelection, result: Result) -> str:
     """Say what the model's own error has done to the answer."""
-    before, now = choice.before, _now(result)
+    before, now = selection.before, _now(result)
     if before is None:
         return (
-            f"The error of {choice.chosen.label} itself was not put on the answer "
+            f"The error of {selection.chosen.label} itself was not put on the answer "
             "(calibrate=false), so the interval is too narrow unless the model is right."
         )
     change = now.middle - before.middle
@@ -445,7 +447,7 @@ def _moved(choice: Choice, result: Result) -> str:
         share = f" ({abs(change) / before.middle:.0%})"
         moved = f"{'higher' if change > 0 else 'lower'} by {number(abs(change))} records{share}"
     said = (
-        f"By {choice.chosen.label} alone τ1 would be about {before.words}; with the model's own "
+        f"By {selection.chosen.label} alone τ1 would be about {before.words}; with the model's own "
         f"error it is {now.words}, {moved}"
     )
     width = before.upper - before.lower
@@ -461,9 +463,9 @@ def _now(result: Result) -> Range:
     return Range(middle=tau1.median, lower=tau1.lower, upper=tau1.upper)
 
 
-def _final(choice: Choice) -> str:
-    error = " with its own error" if choice.before is not None else ""
-    return f"Answer: {choice.chosen.label}{error}"
+def _final(selection: ModelSelection) -> str:
+    error = " with its own error" if selection.before is not None else ""
+    return f"Answer: {selection.chosen.label}{error}"
 
 
 def _interval(found: Range) -> str:

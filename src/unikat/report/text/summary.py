@@ -10,7 +10,7 @@ from unikat.models.named import Named
 from unikat.report.facts.assessment import Result, Stage, assessment_facts
 from unikat.report.facts.comparison import ComparisonSummary, comparison_facts
 from unikat.report.facts.evaluation import EvaluationSummary, evaluation_facts
-from unikat.report.facts.supplements import NOTHING, Beside
+from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.text import (
     assessment,
     classics,
@@ -37,11 +37,11 @@ def summarise(
     spec: AssessmentSpec,
     provenance: Provenance,
     handled: Handled | None = None,
-    beside: Beside = NOTHING,
+    supplements: Supplements = NO_SUPPLEMENTS,
     stage: Stage = "final",
 ) -> Result:
     """Return facts and sentences of an assessment; parameters as `assessment_facts` has them."""
-    result = assessment_facts(estimate, spec, provenance, handled, beside, stage)
+    result = assessment_facts(estimate, spec, provenance, handled, supplements, stage)
     sentences = {
         **assessment.sentences(result),
         **selection.sentences(result),

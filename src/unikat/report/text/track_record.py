@@ -259,7 +259,7 @@ def track_record(model: str, options: Mapping[str, Any], *, dense: bool) -> Trac
     >>> track_record("loglinear", {"interval": "bootstrap"}, dense=False).doubted
     True
     """
-    asked = _beside_defaults(model, options)
+    asked = _changed_options(model, options)
     # What kind of file it is matters more than the options: a model that fails where cells are
     # sparse is not acquitted by dense tables.
     for there in (dense, not dense):
@@ -306,7 +306,7 @@ def _of(
     return track_record(name, options, dense=sample.dense)
 
 
-def _beside_defaults(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _changed_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are not the defaults."""
     kind = ALL[model]
     defaults = {option.name: getattr(kind(), option.name) for option in fields(kind)}

@@ -20,8 +20,7 @@ from unikat.report.facts.assessment import Result
 from unikat.report.folders.assessment import load, write_report
 from unikat.report.pages import fitted
 from unikat.report.pages.assessment import render
-from unikat.report.text import assessment as wording
-from unikat.report.text import selection as choice
+from unikat.report.text import assessment, selection
 from unikat.report.text.limits import limits
 from unikat.report.text.summary import summarise
 from unikat.report.text.uncertainty import KINDS
@@ -78,7 +77,7 @@ def result(*candidates: dict[str, Any], **changes: Any) -> Result:
         sampling=summarise(found, spec(), provenance()).sampling,
         uncertainty="calibrated", fit=draws.facts.plain, sentences={},
     )  # fmt: skip
-    made.sentences.update(wording.sentences(made) | choice.sentences(made))
+    made.sentences.update(assessment.sentences(made) | selection.sentences(made))
     return made
 
 
@@ -178,7 +177,7 @@ def test_what_is_not_known_is_no_number() -> None:
         SECOND | {"behind": None, "behind_error": None},
         not_fitted=[{"model": "loglinear", "reason": "It is too large."}],
     )
-    page = choice.on_page(found)
+    page = selection.on_page(found)
     assert page is not None
     assert page.rows[0].uniques == page.rows[1].prediction == "not known"
     assert page.not_fitted == (("loglinear", "It is too large."),)
@@ -189,8 +188,8 @@ def test_what_is_not_known_is_no_number() -> None:
 def test_without_its_error_the_model_is_said_to_have_none_counted() -> None:
     told = {name: value for name, value in facts().items() if name not in ("model_error", "before")}
     found = replace(result(), fit=told, uncertainty="posterior")
-    assert "(calibrate=false)" in choice.sentences(found)["fit.before"]
-    assert "fit.model_error" not in choice.sentences(found)
+    assert "(calibrate=false)" in selection.sentences(found)["fit.before"]
+    assert "fit.model_error" not in selection.sentences(found)
     text = Words(render(found, traces())).text
     assert "with its own error" not in text
     assert "if the model is right" in text
@@ -198,10 +197,10 @@ def test_without_its_error_the_model_is_said_to_have_none_counted() -> None:
 
 def test_a_named_model_has_no_choice() -> None:
     plain = summarise(estimate(), spec(), provenance())
-    assert choice.of(plain) is None
-    assert choice.on_page(plain) is None
-    assert choice.sentences(plain) == {}
-    assert choice.brief(plain) == ""
+    assert selection.of(plain) is None
+    assert selection.on_page(plain) is None
+    assert selection.sentences(plain) == {}
+    assert selection.brief(plain) == ""
     assert "How the model was chosen" not in render(plain, traces())
 
 
@@ -215,15 +214,15 @@ def test_the_interval_is_said_to_hold_the_error_and_not_more() -> None:
     assert "223 of the 231 samples" in said
     assert "140 samples" not in said
     assert found.fitted_model == "latent-class"
-    assert "many pure classes" in wording.computation(found)
-    assert "with the model's own error and without it" in wording.verdict(found)
+    assert "many pure classes" in assessment.computation(found)
+    assert "with the model's own error and without it" in assessment.verdict(found)
 
 
 def test_the_figure_tells_all_answers() -> None:
     from unikat.report.pages import figures
 
     found = result()
-    drawing = figures.answers(choice.answers(found), "τ1", "τ1")
+    drawing = figures.answers(selection.answers(found), "τ1", "τ1")
     for svg in (drawing.wide, drawing.narrow):
         ElementTree.fromstring(svg)
         assert 'role="img"' in svg
@@ -231,8 +230,8 @@ def test_the_figure_tells_all_answers() -> None:
             assert words in svg
         # In trials its interval missed the truth: it is in the table, without an interval.
         assert "loglinear" not in svg
-    zero = choice.Range(middle=0.0, lower=0.0, upper=0.0)
-    drawing = figures.answers([choice.Answer(label="<a>", tau1=zero)], "τ1", "τ1")
+    zero = selection.Range(middle=0.0, lower=0.0, upper=0.0)
+    drawing = figures.answers([selection.Answer(label="<a>", tau1=zero)], "τ1", "τ1")
     ElementTree.fromstring(drawing.wide)
 
 
@@ -240,7 +239,7 @@ def test_chains_are_judged_without_the_error() -> None:
     found = result()
     assert found.sampling is not None
     bad = replace(found, converged=False, sampling=replace(found.sampling, worst_rhat=1.2))
-    assert "R-hat is up to 1.200 (asked for: at most 1.01)" in wording.verdict(bad)
+    assert "R-hat is up to 1.200 (asked for: at most 1.01)" in assessment.verdict(bad)
     page = render(found, traces() | {"tau1_model": traces()["tau1"] + 1000.0})
     assert "without the model's own error, in the order in which" in page
     drawn, _ = re.findall(r'<svg[^>]*aria-label="τ1 in 4 chains.*?</svg>', page)
