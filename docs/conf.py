@@ -1,5 +1,8 @@
 """Sphinx configuration. Neither the build nor the pages use the network."""
 
+import re
+from typing import Any
+
 import unikat
 
 project = "unikat"
@@ -28,3 +31,31 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+
+MOVED = {
+    "auto.md": "explanation/auto.md",
+    "classics.md": "how-to/classic-measures.md",
+    "codebooks.md": "how-to/write-a-codebook.md",
+    "compare.md": "how-to/compare-models.md",
+    "designs.md": "explanation/designs.md",
+    "evaluate.md": "how-to/evaluate-models.md",
+    "files.md": "reference/data.md",
+    "getting-started.md": "tutorial/first-assessment.md",
+    "log-linear.md": "explanation/log-linear.md",
+    "zeros.md": "explanation/structural-zeros.md",
+}
+"""Pages that were moved into folders: links to their old names keep working."""
+
+
+def follow(app: Any, page: str, text: list[str]) -> None:
+    """Lead the links of pages outside the folders to where a page has moved."""
+    if "/" not in page:
+        names = "|".join(map(re.escape, MOVED))
+        text[0] = re.sub(
+            rf"\]\(({names})(#[^)]*)?\)", lambda m: f"]({MOVED[m[1]]}{m[2] or ''})", text[0]
+        )
+
+
+def setup(app: Any) -> None:
+    """Register what this documentation adds to Sphinx."""
+    app.connect("source-read", follow)

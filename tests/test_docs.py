@@ -1,4 +1,4 @@
-"""The documentation names everything that a run writes, and every public name."""
+"""The documentation: its examples run, and it names what a run writes and every public name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import doc_pages
 import unikat
-from unikat.data import formats, load_codebook
+from unikat.data import formats
 from unikat.models.auto import CANDIDATES, Auto
 from unikat.models.base import Uncertainty
 from unikat.report.facts import assessment as summary
@@ -22,21 +23,108 @@ from unikat.report.folders import assessment as results
 from unikat.report.folders import comparison, evaluation
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
-from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.tables import ZerosSpec
 from unikat.studies import auto
 from unikat.studies.calibrate import EXPERIENCE
 from unikat.zeros.rules import parse
 
 DOCS = Path(__file__).parents[1] / "docs"
-RESULTS = (DOCS / "results.md").read_text(encoding="utf-8")
-COMPARE = (DOCS / "compare.md").read_text(encoding="utf-8")
-EVALUATE = (DOCS / "evaluate.md").read_text(encoding="utf-8")
-ACCURACY = (DOCS / "accuracy.md").read_text(encoding="utf-8")
-AUTO = (DOCS / "auto.md").read_text(encoding="utf-8")
-LOG_LINEAR = (DOCS / "log-linear.md").read_text(encoding="utf-8")
-FILES = (DOCS / "files.md").read_text(encoding="utf-8")
-ZEROS = (DOCS / "zeros.md").read_text(encoding="utf-8")
+PAGES = sorted(
+    path
+    for path in DOCS.rglob("*.md")
+    if not {"_build", "design"} & set(path.relative_to(DOCS).parts)
+    and path.name not in {"adding-a-model.md", "changelog.md"}
+)
+"""Pages for users. The guide for a new model is tested with its skeleton; design notes and the
+changelog show fragments."""
+KINDS = ("tutorial", "how-to", "explanation", "reference")
+
+
+def page(name: str) -> str:
+    """Return the text of a page."""
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+RESULTS = page("results.md")
+COMPARE = page("reference/compare.md")
+EVALUATE = page("reference/evaluate.md")
+ACCURACY = page("accuracy.md")
+MODELS = page("models.md")
+FILES = page("reference/data.md")
+ZEROS = page("reference/structural-zeros.md")
+
+
+@pytest.fixture(scope="module")
+def supplies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the files that the pages' commands read."""
+    folder = tmp_path_factory.mktemp("supplies")
+    doc_pages.write_supplies(folder)
+    return folder
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_the_examples_of_a_page_run(path, supplies, tmp_path, monkeypatch):
+    if not doc_pages.examples(path):
+        return
+    monkeypatch.chdir(tmp_path)
+    doc_pages.run_page(path, tmp_path, supplies)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("```python\n1 / 0\n```\n", "division"),
+        ("```sh\nunikat assess none.csv --keys a,b --population-size 9\n```\n", "ended with 1"),
+        ("```sh\nmake test\n```\n", "only unikat"),
+        ("<!-- not run: slow -->\n```sh\nmake test\n```\n", "why is it not run"),
+        ("<!-- skip: it is too slow -->\n```sh\nmake test\n```\n", "skip"),
+        ("```python\nprint(1)\n```\n\n<!-- output -->\n```text\n2\n```\n", "it printed"),
+        (
+            "```python\nprint('τ1', 90)\n```\n\n<!-- output: about -->\n```text\nτ1 9\n```\n",
+            "it printed 90",
+        ),
+    ],
+)
+def test_a_planted_mistake_of_a_page_is_found(text, message, supplies, tmp_path, monkeypatch):
+    (tmp_path / "page.md").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((AssertionError, ZeroDivisionError), match=message):
+        doc_pages.run_page(tmp_path / "page.md", tmp_path, supplies)
+
+
+def test_every_page_is_in_the_navigation_by_its_kind():
+    captions = dict(
+        re.findall(r"^:caption: (.*?)\n.*?\n\n(.*?)```", page("index.md"), re.MULTILINE | re.DOTALL)
+    )
+    assert list(captions) == [
+        "Tutorials", "How-to guides", "Explanation", "Reference", "Project"
+    ]  # fmt: skip
+    for kind, names in zip(KINDS, captions.values(), strict=False):
+        listed = {name for name in names.split() if "/" in name}
+        found = {f"{kind}/{path.stem}" for path in (DOCS / kind).glob("*.md")}
+        assert listed == found
+
+
+def test_terms_that_pages_link_to_are_in_the_glossary():
+    glossary = page("reference/glossary.md")
+    terms = {
+        line for line in glossary.splitlines() if line and not line.startswith((" ", "`", "#"))
+    }
+    wanted = {
+        "sample unique", "population unique", "key variable", "level", "cell", "τ1", "τ2", "r1",
+        "r2", "posterior distribution", "credible interval", "prediction interval", "registry",
+        "model uncertainty", "candidate model", "selected model", "held-out log score", "coverage",
+        "structural zero", "chains", "warm-up", "R-hat", "effective sample size", "correct match",
+        "incomplete record", "recode, top-code, suppress", "overdispersion",
+        "minimal sample unique",
+    }  # fmt: skip
+    assert sorted(wanted - terms) == []
+    unlinked = {
+        name for name in ("sample unique", "τ1", "τ2", "held-out log score", "structural zero")
+        if not any(f"{name}`" in path.read_text(encoding="utf-8") for path in PAGES)
+    }  # fmt: skip
+    assert unlinked == set()
 
 
 def fields(kind: type) -> set[str]:
@@ -75,21 +163,14 @@ def comparison_columns() -> list[str]:
     return [*found, "tau1_mean"]
 
 
-def test_the_example_of_a_comparison_runs(tmp_path, monkeypatch, capsys):
-    (example,) = re.findall(r"^```python\n(.*?)^```", COMPARE, flags=re.MULTILINE | re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(example, "compare.md", "exec"), {"__name__": "docs"})
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(" ")[0] for line in lines] == ["hdp", "latent-class"]
-
-
 def test_every_file_is_documented():
     assert [name for name in results.FILES if f"`{name}`" not in RESULTS] == []
 
 
 @pytest.mark.parametrize("name", sorted(set(unikat.__all__) - {"__version__"}))
 def test_every_public_name_is_documented(name):
-    reference = (DOCS / "reference.md").read_text(encoding="utf-8")
+    pages = (DOCS / "reference").glob("*.md")
+    reference = "".join(path.read_text(encoding="utf-8") for path in pages)
     assert re.search(rf"unikat\.{name}$", reference, flags=re.MULTILINE)
     assert getattr(unikat, name).__doc__
 
@@ -103,50 +184,6 @@ def test_everything_an_evaluation_writes_is_documented():
     assert sorted(name for name in words if f"`{name}`" not in EVALUATE) == []
 
 
-@pytest.mark.usefixtures("no_network")
-def test_the_example_of_an_evaluation_runs(capsys):
-    examples = re.findall(r"^```python\n(.*?)^```", EVALUATE, flags=re.MULTILINE | re.DOTALL)
-    exec(compile("\n".join(examples), "evaluate.md", "exec"), {"__name__": "evaluate"})
-    first, second = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"bias of τ1 -?[0-9.]+, contained in [0-2] of 2", first)
-    assert re.fullmatch(r"equal strata: bias of τ1 -?[0-9.]+, 2 rows", second)
-
-
-@pytest.mark.usefixtures("no_network")
-def test_the_example_of_impossible_combinations_runs(tmp_path, monkeypatch, capsys):
-    (example,) = re.findall(r"^```python\n(.*?)^```", ZEROS, flags=re.MULTILINE | re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(example, "zeros.md", "exec"), {"__name__": "zeros"})
-    told = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"[0-9,]+ of [0-9,]+ combinations are impossible", told[0])
-    assert re.fullmatch(r"[0-9]+ records left out, τ1 [0-9]+", told[2])
-    written = AssessmentSpec.read(tmp_path / "with-zeros" / "assessment.toml").zeros
-    assert written is not None
-    assert [rule.name for rule in written.rules] == ["no married children", None]
-
-
-@pytest.mark.usefixtures("no_network")
-def test_the_examples_of_codebooks_run(tmp_path, capsys):
-    text = (DOCS / "codebooks.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    found: dict[str, list[str]] = {}
-    for kind, block in blocks:
-        found.setdefault(kind, []).append(block)
-    books = {}
-    for kind in ("toml", "json"):
-        path = tmp_path / f"codebook.{kind}"
-        path.write_text(found[kind][0], encoding="utf-8")
-        books[kind] = load_codebook(path)
-    assert books["toml"] == books["json"]
-    assert list(books["toml"]) == ["sex", "marital", "education"]
-    assert books["toml"]["marital"].labels["3"] == "widowed"
-    path.write_text(found["json"][1], encoding="utf-8")
-    assert list(load_codebook(path)) == ["marital"]
-    (example,) = found["python"]
-    exec(compile(example, "codebooks.md", "exec"), {"__name__": "codebooks"})
-    assert [capsys.readouterr().out] == found["text"]
-
-
 def test_the_file_of_rules_in_the_guide_is_one(tmp_path):
     (example,) = re.findall(r"^```toml\n(.*?)^```", ZEROS, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "zeros.toml").write_text(example, encoding="utf-8")
@@ -154,29 +191,6 @@ def test_the_file_of_rules_in_the_guide_is_one(tmp_path):
     assert [rule.name for rule in rules] == [None, "no work before 16"]
     for rule in rules:
         parse(rule.rule)
-
-
-@pytest.mark.usefixtures("no_network")
-def test_the_example_of_log_linear_models_runs(capsys):
-    (example,) = re.findall(r"^```python\n(.*?)^```", LOG_LINEAR, flags=re.MULTILINE | re.DOTALL)
-    exec(compile(example, "log-linear.md", "exec"), {"__name__": "log-linear"})
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("independence: ")
-    found = [re.search(r": τ1 ([0-9]+), B2/√ν (-?[0-9.]+)$", line) for line in told]
-    values = [(float(one[1]), float(one[2])) for one in found if one]
-    # Fewer terms, more underfitting, more uniques.
-    assert len(values) == 3
-    assert values == sorted(values, reverse=True)
-    assert values[2][1] <= 1.645
-
-
-@pytest.mark.usefixtures("no_network")
-def test_the_example_of_files_runs(tmp_path, monkeypatch, capsys):
-    (example,) = re.findall(r"^```python\n(.*?)^```", FILES, flags=re.MULTILINE | re.DOTALL)
-    (told,) = re.findall(r"^prints\n\n```text\n(.*?)^```", FILES, flags=re.MULTILINE | re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(example, "files.md", "exec"), {"__name__": "files"})
-    assert capsys.readouterr().out == told
 
 
 def test_every_format_is_documented():
@@ -189,45 +203,10 @@ def test_every_format_is_documented():
     assert {"spreadsheet", "r", "stat"} == named
 
 
-@pytest.mark.usefixtures("no_network")
-def test_the_example_of_designs_runs(capsys):
-    text = (DOCS / "designs.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    exec(compile(example, "designs.md", "exec"), {"__name__": "designs"})
-    told = capsys.readouterr().out.splitlines()
-    found = [re.fullmatch(r"(north|south): [0-9]+ sample uniques, mean r1 ([0-9.]+)", line)
-             for line in told]  # fmt: skip
-    risk = {one[1]: float(one[2]) for one in found if one}
-    assert risk["north"] > 5 * risk["south"]
-    (table,) = re.findall(r"^```toml\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    assert AssessmentSpec.parse(tomllib.loads(table)).design.strata == "REGION"
-
-
-@pytest.mark.usefixtures("no_network")
-def test_the_example_of_classic_measures_runs(capsys):
-    text = (DOCS / "classics.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    exec(compile(example, "classics.md", "exec"), {"__name__": "classics"})
-    assert capsys.readouterr().out.splitlines() == [
-        "k 1.0 below 2: 2",
-        "individual risk [0.044, 0.044, 0.158, 0.158, 0.044, 0.044]",
-        "SUDA scores [0.0, 0.0, 2.0, 2.0, 0.0, 0.0]",
-    ]
-
-
-@pytest.mark.usefixtures("no_network")
-def test_the_example_of_the_default_runs(capsys):
-    (example,) = re.findall(r"^```python\n(.*?)^```", AUTO, flags=re.MULTILINE | re.DOTALL)
-    exec(compile(example, "auto.md", "exec"), {"__name__": "auto"})
-    first, second = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"latent-class alone: τ1 [0-9]+", first)
-    assert re.fullmatch(r"with its error: τ1 [0-9]+ \([0-9]+ to [0-9]+\)", second)
-
-
 def test_every_option_of_the_default_is_documented():
     names = [field.name for field in dataclasses.fields(Auto)]
-    assert [name for name in names if f"| `{name}` |" not in AUTO] == []
-    assert f"`{','.join(CANDIDATES)}`" in AUTO
+    assert [name for name in names if f"| `{name}` |" not in MODELS] == []
+    assert f"`{','.join(CANDIDATES)}`" in MODELS
 
 
 def test_everything_that_the_default_tells_is_documented():
@@ -240,11 +219,12 @@ def test_everything_that_the_default_tells_is_documented():
 def test_every_option_of_log_linear_models_is_documented():
     kinds = (unikat.LogLinear, unikat.SkinnerHolmes, unikat.ElamirSkinner, unikat.MixedEffects)
     names = [field.name for kind in kinds for field in dataclasses.fields(kind)]
-    assert [name for name in names if f"`{name}`" not in LOG_LINEAR] == []
+    section = MODELS.partition("## Log-linear models")[2].partition("\n## ")[0]
+    assert [name for name in names if f"`{name}`" not in section] == []
     defaults = unikat.LogLinear()
-    assert f"| `{defaults.terms}` (default) |" in LOG_LINEAR
-    assert f"| {defaults.underfitting} |" in LOG_LINEAR
-    assert f"| `{defaults.criterion}` (default)" in LOG_LINEAR
+    assert f"| `{defaults.terms}` (default)" in section
+    assert f"| {defaults.underfitting} |" in section
+    assert f"| `{defaults.criterion}` (default)" in section
 
 
 def test_every_kind_of_uncertainty_is_documented():
