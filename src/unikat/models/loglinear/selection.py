@@ -27,7 +27,7 @@ from unikat.kernels import loglinear as kernels
 from unikat.models.loglinear.factored import Fit, arrange
 from unikat.models.loglinear.maximum_likelihood import fit, nudged
 from unikat.models.loglinear.terms import Generators, maximal, parse_terms
-from unikat.models.telling import doing, tell
+from unikat.models.preparing import report, stage
 
 Criterion: TypeAlias = Literal["B1", "B2"]
 _TRIED = 3
@@ -130,9 +130,9 @@ def select(
     while (before := steps[-1].evidence[which]) > threshold:
         guesses: list[tuple[float, tuple[int, ...]]] = []
         candidates = _candidates(generators, table.n_keys)
-        with doing(f"selecting terms ({len(steps) - 1} added, {criterion}/√ν {before:.1f})"):
+        with stage(f"selecting terms ({len(steps) - 1} added, {criterion}/√ν {before:.1f})"):
             for number, term in enumerate(candidates, start=1):
-                tell(f"trying {number} of {len(candidates)} more")
+                report(f"trying {number} of {len(candidates)} more")
                 larger = maximal([*generators, term])
                 guess = nudged(table, larger, term, smoothing=smoothing, start=current)
                 guesses.append((abs(evidence(table, guess)[which]), term))
