@@ -208,7 +208,7 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
             offset = np.log(table.n_records * p[p > 0.0])
             intercept = False
         else:
-            share = math.log(table.n_records / table.population_size)
+            share = math.log(table.n_records / table.n_units)
             offset = np.full(len(grid.cells), share)
         complete = ~table.incomplete
         known = np.zeros(len(grid.cells), np.int64)

@@ -69,7 +69,7 @@ def evidence(table: CellTable, fitted: Fit) -> Evidence:
     n = float(counts.sum())
     if n == 0.0:
         return Evidence(math.nan, math.nan, math.nan, math.nan, math.nan)
-    share = n / table.population_size
+    share = n / table.n_units
     layout = fitted.layout
     weights = np.empty(len(counts))
     walked = arrange(layout, table.cells[complete])
@@ -80,7 +80,7 @@ def evidence(table: CellTable, fitted: Fit) -> Evidence:
     bias.add_occupied(means, counts, share, sums)
     p = means[counts == 1.0] / n
     r1, r2 = np.empty(len(p)), np.empty(len(p))
-    unobserved = np.full(len(p), float(table.population_size - n))
+    unobserved = np.full(len(p), float(table.n_units - n))
     risk.cell_risk(unobserved, p, np.ones(len(p)), True, r1, r2)
     return Evidence(
         b1=_standardised(sums[1], sums[2]),
