@@ -199,12 +199,12 @@ def test_an_evaluation_says_which_intervals_are_narrow(here: Path, capsys: Any) 
 SLOW = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
-from unikat.models import telling
+from unikat.models import preparing
 from unikat.models.loglinear import conditional
 from unikat.cli.main import main
 
 def slow(*_):
-    with telling.doing("selecting terms"):
+    with preparing.stage("selecting terms"):
         print("preparing", flush=True)
         time.sleep(60)
 

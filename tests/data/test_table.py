@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from unikat.data import CellTable, Design, Key
+from unikat.data import CellTable, Design, Key, read
 from unikat.data.patterns import pattern_ids
 from unikat.errors import DataError, SpecError
 from unikat.kernels.zeros import Diagram
@@ -204,3 +205,17 @@ def test_coded_records_take_possible_cells() -> None:
     assert kept.zeros is left_out.zeros is diagram
     units = Population.of(table).sample(np.array([1]))
     assert units.table.zeros is diagram
+
+
+def test_a_population_that_is_not_known_is_asked_for_where_it_is_needed() -> None:
+    frame = pd.DataFrame({"SEX": [1, 2, 2], "AGE": [3, 3, 4]})
+    table = read(frame, ["SEX", "AGE"], Design(without_population=True)).tabulate()
+    assert table.population_size is None
+    assert table.n_uniques == 3
+    assert "population not known" in repr(table)
+    known = replace(table, population_size=30)
+    assert known.n_units == 30
+    assert known.fingerprint != table.fingerprint
+    for needed in (lambda: table.n_units, lambda: table.weights, lambda: table.cell_weights):
+        with pytest.raises(SpecError, match="The population size is needed"):
+            needed()

@@ -19,7 +19,7 @@ from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.progress import Outlook, ProgressEvent, seconds_left
 from unikat.inference.segments import Segment, run_segment
 from unikat.models.base import Stream
-from unikat.models.telling import tell
+from unikat.models.preparing import report
 
 HERE = Workers(n_workers=1)
 SHORT = Plan(thin=3, stop=StopRule(max_sweeps=700))
@@ -346,7 +346,7 @@ def test_a_model_that_is_prepared_beyond_the_time_limit_is_given_up(monkeypatch)
     class Endless(Toy):
         def prepare(self, table):
             while True:
-                tell("still fitting")
+                report("still fitting")
 
     monkeypatch.setattr(chains, "GRACE_SECONDS", 0.0)
     plan = Plan(stop=StopRule(max_seconds=0.1))

@@ -13,10 +13,10 @@ from scipy.special import lambertw
 from statistical import mixed
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.kernels import cholesky, fixed_effects, tilted
+from unikat.kernels import cholesky, fixed_effects, poisson_normal
 from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.fixed_effects import Cells, Prior
-from unikat.kernels.grid import complete
+from unikat.kernels.mixed_effects import complete
 from unikat.kernels.partition import split_merge
 from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_LANGEVIN, normal, seek, uniform
 from unikat.models.loglinear.grid import design_of, list_cells
@@ -45,9 +45,9 @@ def a_grid(fixed: str = "two-way", intercept: bool = True) -> Any:
 def test_product_logarithm(log_x):
     if log_x > -700:
         expected = lambertw(np.exp(log_x)).real
-        np.testing.assert_allclose(tilted.product_logarithm(log_x), expected, rtol=1e-13)
+        np.testing.assert_allclose(poisson_normal.product_logarithm(log_x), expected, rtol=1e-13)
     else:
-        assert tilted.product_logarithm(log_x) == 0.0
+        assert poisson_normal.product_logarithm(log_x) == 0.0
 
 
 LAWS = [
@@ -98,7 +98,7 @@ def test_tilted_integrals(law):
     x = np.linspace(top - 12 * np.sqrt(variance), top + 12 * np.sqrt(variance), 2_000_001)
     x = x[x + log_exposure < 600.0]
     value = np.log(np.exp(height(x) - height(x).max()).sum() * (x[1] - x[0])) + height(x).max()
-    got = tilted.log_tilted_integral(*law)
+    got = poisson_normal.log_rate_integral(*law)
     np.testing.assert_allclose(got, value, rtol=1e-10, atol=1e-9)
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 import naive
 from unikat.kernels import zeros as kernels
 from unikat.kernels.zeros import Diagram
-from unikat.models.mixtures.margins import completions
+from unikat.models.mixtures.completions import completions
 from unikat.rng import chain_key
 from unikat.zeros.diagram import build
 from zeros.enumeration import all_cells, meets, random_conditions

@@ -13,7 +13,7 @@ import pytest
 from report.estimates import estimate, provenance, spec, summary, table
 from unikat.cli._output import show
 from unikat.data import CellTable, Key
-from unikat.models.mixtures import new_record as newcomer
+from unikat.models.mixtures import new_record
 from unikat.report.facts.assessment import Result
 from unikat.report.text import assessment, limits
 from unikat.report.text.summary import summarise
@@ -177,7 +177,7 @@ def test_a_key_left_out_is_a_margin_and_no_refit() -> None:
 
 def test_many_keys_are_a_limit() -> None:
     facts = result()
-    assert limits.EXACT_KEYS == newcomer.EXACT_KEYS
+    assert limits.EXACT_KEYS == new_record.EXACT_KEYS
     assert "Many keys" not in dict(limits.limits(facts))
     many = replace(facts, sample=replace(facts.sample, n_keys=limits.EXACT_KEYS + 1))
     assert "very slightly too high" in dict(limits.limits(many))["Many keys"]

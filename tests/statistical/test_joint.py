@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from statistical import joint, twin
-from unikat.kernels import moves, profiles, weights
+from unikat.kernels import profiles, split_merge, weights
 from unikat.models.base import Stream
 from unikat.models.mixtures import latent_class
 from unikat.models.mixtures.hdp import HDP
@@ -165,10 +165,10 @@ BUGS = {
         GRADES, weights, "draw_finite_weights", altered(2, lambda share: 0.4 * share),
     ),
     "names of a component": (
-        SHARP_GRADES, moves, "split_merge", altered(3, new_component(lambda new: new * 0.0)),
+        SHARP_GRADES, split_merge, "propose", altered(3, new_component(lambda new: new * 0.0)),
     ),
     "chance of a split": (
-        FEW_CLASSES, moves, "split_merge",
+        FEW_CLASSES, split_merge, "propose",
         altered(3, new_component(lambda new: new + np.log(4.0))),
     ),
     "tables of a class": (

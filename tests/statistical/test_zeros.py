@@ -19,8 +19,7 @@ from statistical import joint, twin
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Info, Stream
-from unikat.models.mixtures import gom, hdp, latent_class, mixed_membership
-from unikat.models.mixtures import truncation as possible
+from unikat.models.mixtures import gom, hdp, latent_class, mixed_membership, truncation
 
 pytestmark = pytest.mark.statistical
 
@@ -215,22 +214,24 @@ MIXED, CLASSES = "simulate_memberships", "simulate_classes"
 SHARP = PRIORS["classes"]._replace(profile=0.4, known=gaps())
 BUGS = {
     "mixed: ignored": (HDP, 30, mixed_membership, "_impossible_records", of_all(ignored)),
-    "mixed: not tempered": (HDP, 70, possible.TruncationPrior, "n_possible", untempered),
+    "mixed: not tempered": (HDP, 70, truncation.TruncationPrior, "n_possible", untempered),
     "mixed: last tokens": (
         HDP, 35, mixed_membership, "_impossible_records", of_all(fewer(not_last)),
     ),
-    "mixed: tokens of alpha": (HDP, 20, possible, "augmented", own_tokens),
-    "mixed: keys missing": (HDP._replace(known=TWO_KEYS), 60, possible, "completed", anything),
+    "mixed: tokens of alpha": (HDP, 20, truncation, "augmented", own_tokens),
+    "mixed: keys missing": (HDP._replace(known=TWO_KEYS), 60, truncation, "completed", anything),
     "mixed: keys by share": (
-        PRIORS["gom-learned-missing"], 40, possible, "completed", unconditional,
+        PRIORS["gom-learned-missing"], 40, truncation, "completed", unconditional,
     ),
-    "mixed: larger alphas": (ALIKE, 65, possible, MIXED, larger_alphas),
-    "classes: ignored": (SHARP, 20, possible, CLASSES, ignored),
-    "classes: not tempered": (SHARP, 32, possible.TruncationPrior, "n_possible", untempered),
-    "classes: last tokens": (SHARP, 35, possible, CLASSES, fewer(not_last)),
-    "classes: keys missing": (SHARP._replace(known=TWO_KEYS), 40, possible, "completed", anything),
-    "classes: keys by share": (SHARP, 35, possible, "completed", unconditional),
-    "classes: wrong ones": (SHARP, 45, possible, "chances", same_for_all),
+    "mixed: larger alphas": (ALIKE, 65, truncation, MIXED, larger_alphas),
+    "classes: ignored": (SHARP, 20, truncation, CLASSES, ignored),
+    "classes: not tempered": (SHARP, 32, truncation.TruncationPrior, "n_possible", untempered),
+    "classes: last tokens": (SHARP, 35, truncation, CLASSES, fewer(not_last)),
+    "classes: keys missing": (
+        SHARP._replace(known=TWO_KEYS), 40, truncation, "completed", anything,
+    ),
+    "classes: keys by share": (SHARP, 35, truncation, "completed", unconditional),
+    "classes: wrong ones": (SHARP, 45, truncation, "chances", same_for_all),
 }  # fmt: skip
 
 
@@ -266,8 +267,8 @@ def test_ridges_alone_keep_the_joint_law(name, monkeypatch):
 
 
 RIDGE_BUGS = {
-    "hdp: exponents": ("hdp", possible, "along_ridges", exponents),
-    "classes: exponents": ("classes", possible, "along_ridges", exponents),
+    "hdp: exponents": ("hdp", truncation, "along_ridges", exponents),
+    "classes: exponents": ("classes", truncation, "along_ridges", exponents),
 }
 
 
@@ -288,7 +289,7 @@ def test_whole_impossible_records_do_as_well(name, monkeypatch):
     That they sum to one is why they can be left out.
     """
     which = CLASSES if name == "classes" else MIXED
-    right = getattr(possible, which)
+    right = getattr(truncation, which)
 
     def whole(key: Any, sweep: int, diagram: Any, data: Any, *rest: Any) -> Any:
         found = right(key, sweep, diagram, data, *rest)
@@ -301,7 +302,7 @@ def test_whole_impossible_records_do_as_well(name, monkeypatch):
             rows[i, j] = data.offsets[j] + np.searchsorted(np.cumsum(levels), point)
         return found._replace(rows=rows)
 
-    monkeypatch.setattr(possible, which, whole)
+    monkeypatch.setattr(truncation, which, whole)
     sampler = joint.ModelUnderTest(PRIORS[name])
     p = joint_test(PRIORS[name], sampler, seed=5, n_runs=45, n_steps=27)
     assert passes(p), p
@@ -322,7 +323,7 @@ def test_ranks_of_the_truth_are_uniform(name):
 
 
 def test_ranks_tell_a_sampler_without_truncation(monkeypatch):
-    monkeypatch.setattr(possible, CLASSES, ignored(possible.simulate_classes))
+    monkeypatch.setattr(truncation, CLASSES, ignored(truncation.simulate_classes))
     p_values = joint.rank_test(RANKED["classes"], [[0, 0, 0], [1, -1, 0]], seed=6, n_sets=60)
     assert min(p_values) < 0.01 * FALSE_ALARM / len(p_values), p_values
 

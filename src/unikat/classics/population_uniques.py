@@ -477,7 +477,7 @@ def population_uniques(table: CellTable) -> tuple[Uniques, ...]:
         n_cells = n_possible(table.zeros, table.n_levels)
     # A grid of more cells than a double can hold is infinite.
     cells = float(n_cells) if n_cells < 10**300 else math.inf
-    size = table.population_size
+    size = table.n_units
     return (
         pitman(j, c, size),
         zayatz(j, c, size),

@@ -95,6 +95,9 @@ class Design:
         of the weights of its records.
     relative_weights
         Weights are known up to a factor (they sum to n, say), and are scaled to sum to N.
+    without_population
+        The population size is not known and nothing else tells it: the file is read for its
+        levels, rules or records alone. What needs the size then says so.
 
     Raises
     ------
@@ -116,6 +119,7 @@ class Design:
     strata: str | None = None
     stratum_sizes: Mapping[str, int] | None = None
     relative_weights: bool = False
+    without_population: bool = False
 
     def __post_init__(self) -> None:
         for name in ("weights", "inclusion", "strata"):
@@ -151,6 +155,7 @@ class Design:
                 "named."
             )
         known = self.stratum_sizes is not None or (weighted and not self.relative_weights)
+        known = known or self.without_population
         if self.population_size is not None or not known:
             object.__setattr__(self, "population_size", _population_size(self.population_size))
 
@@ -171,13 +176,18 @@ class Design:
             )
 
 
+def no_population() -> SpecError:
+    """Return the error of what needs a population size that is not known."""
+    return SpecError(
+        "The population size is needed: the number of units (persons, households, ...) in "
+        "the population from which the sample was drawn, for example from the census. Give "
+        f"it: {option('population_size')}."
+    )
+
+
 def _population_size(value: object) -> int:
     if value is None:
-        raise SpecError(
-            "The population size is needed: the number of units (persons, households, ...) in "
-            "the population from which the sample was drawn, for example from the census. Give "
-            f"it: {option('population_size')}."
-        )
+        raise no_population()
     rule = "The population size must be a whole number of units"
     try:
         if isinstance(value, bool):

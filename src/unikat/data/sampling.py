@@ -40,7 +40,7 @@ def make_sampling(
     columns: Mapping[str, str],
     name: str,
     decimal: str | None = None,
-) -> tuple[Sampling | None, int]:
+) -> tuple[Sampling | None, int | None]:
     """Read the columns of a design, and check them.
 
     Parameters
@@ -79,7 +79,6 @@ def make_sampling(
         return _stratified(strata, sizes, labels, design, name)
     column = design.weights if design.weights is not None else design.inclusion
     if column is None:
-        assert design.population_size is not None
         return None, design.population_size
     weights = numbers_of(connection, columns[column], column, name, decimal)
     if design.inclusion is not None:
@@ -330,7 +329,7 @@ def few_classes(table: CellTable) -> CellTable:
         return table
     if telling_key(sampling, table) is not None:
         return table
-    return replace(table, sampling=sampling_of(sampling.weights, table.population_size))
+    return replace(table, sampling=sampling_of(sampling.weights, table.n_units))
 
 
 def telling_key(sampling: Sampling, table: CellTable) -> int | None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
-from unikat.data.design import Design, Sampling
+from unikat.data.design import Design, Sampling, no_population
 from unikat.data.keys import MISSING, Key
 from unikat.data.patterns import distinct, match_sums
 from unikat.errors import DataError, SpecError, brief, option, suggest
@@ -44,7 +44,7 @@ class CellTable:
     record_cell
         Row of `cells` that each record falls in, (n_records,), in the order of the input.
     population_size
-        N, number of units in the population.
+        N, number of units in the population; None if it is not known (see `n_units`).
     missing
         What -1 means: ``"integrate"`` (unknown) or ``"wildcard"`` (matches any level). Under
         ``"level"`` missing values are a level of their own and no -1 occurs.
@@ -65,16 +65,17 @@ class CellTable:
     cells: Int32
     counts: Int64
     record_cell: Int32
-    population_size: int
+    population_size: int | None
     missing: Missing = "integrate"
     zeros: Diagram | None = None
     sampling: Sampling | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(key.name for key in self.keys)
+        size = "not known" if self.population_size is None else f"{self.population_size:,}"
         return (
             f"CellTable of {self.n_records:,} records, keys {names}: {self.n_cells:,} patterns, "
-            f"{self.n_uniques:,} sample uniques; population {self.population_size:,}"
+            f"{self.n_uniques:,} sample uniques; population {size}"
         )
 
     @classmethod
@@ -131,11 +132,24 @@ class CellTable:
         return len(self.record_cell)
 
     @property
+    def n_units(self) -> int:
+        """Number of units in the population, N.
+
+        Raises
+        ------
+        SpecError
+            If it is not known.
+        """
+        if self.population_size is None:
+            raise no_population()
+        return self.population_size
+
+    @property
     def weights(self) -> Float64:
         """Units of the population that each record stands for, (n_records,); N/n without design."""
         if self.sampling is not None:
             return self.sampling.weights
-        return np.full(self.n_records, self.population_size / self.n_records)
+        return np.full(self.n_records, self.n_units / self.n_records)
 
     @cached_property
     def cell_weights(self) -> Float64:

@@ -37,7 +37,7 @@ from unikat.inference.restored import check_chains
 from unikat.inference.segments import Job, Segment, SegmentResult, add_totals
 from unikat.models.base import CHAINS, AnyModel
 from unikat.models.options import check_memory
-from unikat.models.telling import listening, tell
+from unikat.models.preparing import report, reporting_to
 from unikat.rng import check_seed
 
 MIN_KEPT = 2
@@ -189,8 +189,8 @@ def sample(
             "sample(model, fitted, RiskMeasures.of(at_risk), seed=1)."
         )
     started = time.monotonic()
-    with listening(_of_preparing(progress, started, plan.stop)):
-        tell(f"fitting {model.name}")
+    with reporting_to(_of_preparing(progress, started, plan.stop)):
+        report(f"fitting {model.name}")
         data = model.prepare(table)
     job = Job(model=model, data=data, observer=observer)
     check_memory(

@@ -7,7 +7,6 @@ from typing import Any
 
 from unikat.data import CellTable, Design, Key, read
 from unikat.data.checks import table_warnings
-from unikat.data.design import LARGEST_POPULATION
 from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError
@@ -21,7 +20,7 @@ from unikat.spec.tables import DataSpec, DesignSpec, ZerosSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
 
-UNKNOWN = Design(population_size=LARGEST_POPULATION - 1)
+UNKNOWN = Design(without_population=True)
 """Where the population does not matter, or is not known before the rows are read."""
 
 
@@ -162,7 +161,7 @@ def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -
     table = read(
         spec.registry.path if source is None else source,
         list(spec.keys),
-        Design(population_size=LARGEST_POPULATION - 1),
+        UNKNOWN,
         codebook=data.codebook,
         missing="integrate" if data.missing == "wildcard" else data.missing,
         missing_values=codes,

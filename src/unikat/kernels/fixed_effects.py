@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from unikat.kernels.cholesky import factor, solve_lower, solve_upper
 from unikat.kernels.jit import device, kernel
+from unikat.kernels.poisson_normal import draw_log_rate
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_COEFFICIENTS,
@@ -26,7 +27,6 @@ from unikat.kernels.random import (
     seek,
     uniform,
 )
-from unikat.kernels.tilted import draw_tilted
 
 
 class Cells(NamedTuple):
@@ -277,7 +277,9 @@ def draw_coefficients(
             count += counts[column_cells[x]]
             exposure += mean[column_cells[x]]
         before = coefficients[a]
-        coefficients[a] = draw_tilted(generator, count, math.log(exposure) - before, 0.0, variance)
+        coefficients[a] = draw_log_rate(
+            generator, count, math.log(exposure) - before, 0.0, variance
+        )
         change = coefficients[a] - before
         ratio = math.exp(change)
         for x in range(column_starts[a], column_starts[a + 1]):

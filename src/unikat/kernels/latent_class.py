@@ -36,11 +36,11 @@ class Walk(NamedTuple):
 def descend(rows, i, start, theta, product):
     """Fill product[d] for d > the number of keys that cell i shares with cell i - 1.
 
-    product (n_keys + 1, n_slots): products of the weights and of theta over the first d keys.
+    product (n_keys + 1, n_components): products of the weights and of theta over the first d keys.
     Cells before `start` were not visited.
     """
     n_keys = rows.shape[1]
-    n_slots = product.shape[1]
+    n_components = product.shape[1]
     shared = 0
     if i > start:
         while shared < n_keys and rows[i, shared] == rows[i - 1, shared]:
@@ -48,10 +48,10 @@ def descend(rows, i, start, theta, product):
     for d in range(shared, n_keys):
         r = rows[i, d]
         if r < 0:
-            for s in range(n_slots):
+            for s in range(n_components):
                 product[d + 1, s] = product[d, s]
         else:
-            for s in range(n_slots):
+            for s in range(n_components):
                 product[d + 1, s] = product[d, s] * theta[r, s]
 
 
@@ -59,17 +59,18 @@ def descend(rows, i, start, theta, product):
 def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
     """Draw the component of every record of the cells [first, last), into z (n, 1).
 
-    walk: Walk; theta (n_rows, n_slots), n_slots a multiple of 8; weights (n_slots,). Adds to counts
-    (n_rows, n_slots) and sizes (n_slots,). A record without known keys is left out (z = -1).
+    walk: Walk; theta (n_rows, n_components), n_components a multiple of 8; weights
+    (n_components,). Adds to counts (n_rows, n_components) and sizes (n_components,). A record
+    without known keys is left out (z = -1).
     """
     rows, cell, starts = walk
     n_keys = rows.shape[1]
-    n_slots = theta.shape[1]
+    n_components = theta.shape[1]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
-    product = np.empty((n_keys + 1, n_slots))
+    product = np.empty((n_keys + 1, n_components))
     group = np.empty(8)
-    taken = np.zeros(n_slots, np.int64)
-    touched = np.empty(n_slots, np.int64)
+    taken = np.zeros(n_components, np.int64)
+    touched = np.empty(n_components, np.int64)
     product[0] = weights
     for i in range(first, last):
         descend(rows, i, first, theta, product)
@@ -84,7 +85,7 @@ def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
         mass = product[n_keys]
         for g in range(8):
             group[g] = 0.0
-        for b in range(n_slots // 8):
+        for b in range(n_components // 8):
             for g in range(8):
                 group[g] += mass[8 * b + g]
         total = 0.0
@@ -92,7 +93,7 @@ def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
             total += group[g]
         seek(generator, key, c, sweep, PURPOSE_ALLOCATE)
         n_records = starts[c + 1] - starts[c]
-        if n_records <= 2 * n_slots:
+        if n_records <= 2 * n_components:
             n_touched = 0
             for record in range(starts[c], starts[c + 1]):
                 mark = uniform(generator) * total
@@ -101,9 +102,9 @@ def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
                     mark -= group[g]
                     g += 1
                 k = g
-                for s in range(g, n_slots, 8):
+                for s in range(g, n_components, 8):
                     if mass[s] > 0.0:
-                        # The last slot with mass stands in where rounding runs past the end.
+                        # The last component with mass stands in where rounding runs past the end.
                         k = s
                         if mark < mass[s]:
                             break
@@ -125,10 +126,10 @@ def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
         left = n_records
         rest = total
         record = starts[c]
-        for k in range(n_slots):
+        for k in range(n_components):
             if left == 0:
                 break
-            # Within rounding the last slot with mass takes all that is left.
+            # Within rounding the last component with mass takes all that is left.
             share = mass[k] / rest if rest - mass[k] > 1e-12 * total else 1.0
             n_taken = np.int64(binomial(generator, float(left), share)) if mass[k] > 0.0 else 0
             rest -= mass[k]
@@ -145,9 +146,10 @@ def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
 
 @kernel
 def count(rows, z, counts):
-    """Add the tokens of records, rows (n, n_keys), -1 where missing, to counts (n_rows, n_slots).
+    """Add the tokens of records to counts (n_rows, n_components).
 
-    z (n, 1): class of each record, -1 for a record without known keys.
+    rows (n, n_keys), -1 where missing; z (n, 1): class of each record, -1 for a record without
+    known keys.
     """
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):

@@ -15,6 +15,7 @@ import numpy as np
 
 from unikat.kernels.cholesky import factor, solve_lower, solve_upper
 from unikat.kernels.jit import device, kernel
+from unikat.kernels.poisson_normal import draw_log_rate
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_BASE,
@@ -29,7 +30,6 @@ from unikat.kernels.random import (
     seek,
     uniform,
 )
-from unikat.kernels.tilted import draw_tilted
 
 _LOG2_E = 1.0 / math.log(2.0)
 _LN2_HIGH = 6.93147180369123816490e-01
@@ -49,7 +49,7 @@ def draw_effects(key, sweep, counts, log_base, variance, effects):
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for i in range(counts.shape[0]):
         seek(generator, key, i, sweep, PURPOSE_EFFECTS)
-        effects[i] = draw_tilted(generator, counts[i], log_base[i], 0.0, variance)
+        effects[i] = draw_log_rate(generator, counts[i], log_base[i], 0.0, variance)
 
 
 @kernel
@@ -252,7 +252,7 @@ def draw_values(key, sweep, counts, log_base, cluster, mean, variance, values):
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for j in range(n):
         seek(generator, key, j, sweep, PURPOSE_VALUES)
-        values[j] = draw_tilted(generator, count[j], math.log(exposure[j]), mean, variance)
+        values[j] = draw_log_rate(generator, count[j], math.log(exposure[j]), mean, variance)
 
 
 # --- hyperparameters -------------------------------------------------------------------------
@@ -291,3 +291,57 @@ def draw_mass(key, sweep, mass, n_clusters, n_cells, shape, rate):
     odds = (shape + n_clusters - 1.0) / (n_cells * rate)
     more = 1.0 if uniform(generator) * (1.0 + odds) < odds else 0.0
     return math.exp(log_gamma_variate(generator, shape + n_clusters - 1.0 + more)) / rate
+
+
+# --- records with missing keys, over the listed cells ------------------------------------------
+
+
+@kernel
+def complete(key, sweep, purpose, patterns, times, levels, strides, grid, mean, rows):
+    """Draw the cell of every record of the patterns, in their order, into rows (sum(times),).
+
+    A pattern (n_keys,), -1 where missing, is completed with probability proportional to mean.
+    grid (n_combinations,) has the cell of each combination or -1; strides (n_keys,) index it.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    n_keys = levels.shape[0]
+    digit = np.empty(n_keys, np.int64)
+    record = 0
+    for q in range(patterns.shape[0]):
+        n_completions, at = 1, 0
+        for j in range(n_keys):
+            digit[j] = 0
+            if patterns[q, j] < 0:
+                n_completions *= levels[j]
+            else:
+                at += patterns[q, j] * strides[j]
+        cells, below = np.empty(n_completions, np.int64), np.empty(n_completions)
+        n, total = 0, 0.0
+        for _ in range(n_completions):
+            if grid[at] >= 0:
+                total += mean[grid[at]]
+                cells[n], below[n] = grid[at], total
+                n += 1
+            # The next combination of the missing keys, the last one turning fastest.
+            j = n_keys - 1
+            while j >= 0:
+                if patterns[q, j] < 0:
+                    digit[j] += 1
+                    at += strides[j]
+                    if digit[j] < levels[j]:
+                        break
+                    at -= levels[j] * strides[j]
+                    digit[j] = 0
+                j -= 1
+        for _ in range(times[q]):
+            seek(generator, key, record, sweep, purpose)
+            u = uniform(generator) * total
+            low, high = 0, n - 1
+            while low < high:
+                middle = (low + high) // 2
+                if below[middle] > u:
+                    high = middle
+                else:
+                    low = middle + 1
+            rows[record] = cells[low]
+            record += 1

@@ -44,11 +44,12 @@ class Given(NamedTuple):
     alpha: npt.NDArray[np.float64]
     """(1,) shared, or (n_records,)."""
     weights: npt.NDArray[np.float64]
-    """(n_slots,): g0."""
+    """(n_components,): g0."""
     rising: npt.NDArray[np.float64]
-    """(n_keys + 1, n_slots): prod_{l < size} (alpha g0_s + l) if alpha is shared, else no rows."""
+    """(n_keys + 1, n_components): prod_{l < size} (alpha g0_s + l); no rows without a
+    shared alpha."""
     theta: npt.NDArray[np.float32]
-    """(n_rows, n_slots)"""
+    """(n_rows, n_components)"""
 
 
 class BaseTables(NamedTuple):
@@ -57,18 +58,18 @@ class BaseTables(NamedTuple):
     base: npt.NDArray[np.float32]
     """(n_rows,): sum_k g0_k theta_rk."""
     cut: npt.NDArray[np.float32]
-    """(n_rows, n_slots)"""
+    """(n_rows, n_components)"""
     alias: npt.NDArray[np.int16]
-    """(n_rows, n_slots)"""
+    """(n_rows, n_components)"""
 
 
 class Tally(NamedTuple):
     """Tokens by component."""
 
     counts: npt.NDArray[np.int32]
-    """(n_rows, n_slots)"""
+    """(n_rows, n_components)"""
     stacks: npt.NDArray[np.int64]
-    """(n_keys, n_slots): stacks[l, k] are the tokens that are the (l+1)-th of k in their record."""
+    """(n_keys, n_components): stacks[l, k] tokens are the (l+1)-th of k in their record."""
 
 
 @kernel
@@ -89,34 +90,34 @@ def count(first, last, rows, record_cell, z, counts, stacks):
 
 @device
 def block_mass(rows, c, z, i, k, size, alpha, rising, weights, theta, mass, group):
-    """Weights of moving the block `k` of record `i` to each component, into mass (n_slots,).
+    """Weights of moving the block `k` of record `i` to each component, into mass (n_components,).
 
     prod_{l < size} (alpha g0_s + l) prod_{j in block} theta[r_j, s], zero where another block of
-    the record sits. `rising`: see `Given`. group (8,) gets the sums over every eighth slot;
+    the record sits. `rising`: see `Given`. group (8,) gets the sums over every eighth component;
     returns the total.
     """
-    n_slots = mass.shape[0]
+    n_components = mass.shape[0]
     n_keys = rows.shape[1]
     if rising.shape[0] > 0:
-        for s in range(n_slots):
+        for s in range(n_components):
             mass[s] = rising[size, s]
     else:
-        for s in range(n_slots):
+        for s in range(n_components):
             mass[s] = alpha * weights[s]
         for l in range(1, size):
-            for s in range(n_slots):
+            for s in range(n_components):
                 mass[s] *= alpha * weights[s] + l
     for j in range(n_keys):
         if z[i, j] == k:
             r = rows[c, j]
-            for s in range(n_slots):
+            for s in range(n_components):
                 mass[s] *= theta[r, s]
     for j in range(n_keys):
         if z[i, j] >= 0 and z[i, j] != k:
             mass[z[i, j]] = 0.0
     for g in range(8):
         group[g] = 0.0
-    for b in range(n_slots // 8):
+    for b in range(n_components // 8):
         for g in range(8):
             group[g] += mass[8 * b + g]
     total = 0.0
@@ -127,7 +128,7 @@ def block_mass(rows, c, z, i, k, size, alpha, rising, weights, theta, mass, grou
 
 @device
 def pick(mass, group, mark):
-    """Find the slot at `mark` in [0, total) of the order: group by group, slots within."""
+    """Find the component at `mark` in [0, total), in the order of the groups."""
     g = 0
     while g < 7 and mark >= group[g]:
         mark -= group[g]
@@ -135,7 +136,7 @@ def pick(mass, group, mark):
     chosen = g
     for s in range(g, mass.shape[0], 8):
         if mass[s] > 0.0:
-            # The last slot with mass stands in where rounding runs past the end.
+            # The last component with mass stands in where rounding runs past the end.
             chosen = s
             if mark < mass[s]:
                 break
@@ -162,7 +163,7 @@ def assign(key, sweep, first, last, records, z, given, base_tables, tally):
     base, cut, alias = base_tables
     counts, stacks = tally
     n_keys = rows.shape[1]
-    n_slots = theta.shape[1]
+    n_components = theta.shape[1]
     k0 = np.uint64(key[0])
     k1 = np.uint64(key[1])
     shared = alpha.shape[0] == 1
@@ -172,15 +173,15 @@ def assign(key, sweep, first, last, records, z, given, base_tables, tally):
     token_row = np.empty(n_keys, np.int64)
     token_key = np.empty(n_keys, np.int64)
     component = np.empty(n_keys, np.int64)
-    occupancy = np.zeros(n_slots, np.int64)
-    mass = np.empty(n_slots)
+    occupancy = np.zeros(n_components, np.int64)
+    mass = np.empty(n_components)
     group = np.empty(8)
-    cell_mass = np.empty(n_slots)
+    cell_mass = np.empty(n_components)
     cell_group = np.empty(8)
     cell_total = 0.0
     cell_ready = False
-    cell_count = np.zeros(n_slots, np.int64)
-    touched = np.empty(n_slots, np.int64)
+    cell_count = np.zeros(n_components, np.int64)
+    touched = np.empty(n_components, np.int64)
     n_touched = 0
     n_tok = 0
     previous = -1
@@ -296,8 +297,8 @@ def assign(key, sweep, first, last, records, z, given, base_tables, tally):
                 place = fraction * float(total)
                 if place < fresh or t == mover:
                     share = fraction if t == mover else min(place / fresh, 1.0)
-                    position = share * n_slots
-                    k = np.int64(min(int(position), n_slots - 1))
+                    position = share * n_components
+                    k = np.int64(min(int(position), n_components - 1))
                     if position - k >= cut[r, k]:
                         k = np.int64(alias[r, k])
                 else:

@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from unikat.kernels.jit import device, kernel
+from unikat.kernels.poisson_normal import log_rate_integral
 from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_PARTITION, seek, uniform
-from unikat.kernels.tilted import log_tilted_integral
 
 _MANY_RECORDS = 8
 """Cells with so many records are dealt out first, since they tell two clusters apart."""
@@ -118,8 +118,8 @@ def split_merge(key, sweep, n_tries, counts, log_base, mass, mean, variance, clu
         log_ratio = math.log(mass) + math.lgamma(size[0]) + math.lgamma(size[1])
         log_ratio -= math.lgamma(size[0] + size[1])
         for s in range(2):
-            log_ratio += log_tilted_integral(records[s], math.log(exposure[s]), mean, variance)
-        log_ratio -= log_tilted_integral(
+            log_ratio += log_rate_integral(records[s], math.log(exposure[s]), mean, variance)
+        log_ratio -= log_rate_integral(
             records[0] + records[1], math.log(exposure[0] + exposure[1]), mean, variance
         )
         log_ratio -= log_chance

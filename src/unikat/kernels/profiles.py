@@ -26,15 +26,15 @@ from unikat.kernels.random import (
 
 @kernel
 def draw_profiles(key, sweep, offsets, profile, counts, fresh, theta):
-    """Draw theta[rows of key j, k] ~ Dirichlet(profile + counts) for every key and fresh slot k.
+    """Draw theta[rows of key j, k] ~ Dirichlet(profile + counts) for every key and fresh k.
 
     offsets (n_keys + 1,): first row of each key; profile (n_rows,); counts and theta
-    (n_rows, n_slots); fresh (n_slots,). Empty slots get draws from the base measure.
+    (n_rows, n_components); fresh (n_components,). Empty components get draws from the base measure.
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
-    n_slots = counts.shape[1]
+    n_components = counts.shape[1]
     draw = np.empty(counts.shape[0])
-    for k in range(n_slots):
+    for k in range(n_components):
         if not fresh[k]:
             continue
         seek(generator, key, k, sweep, PURPOSE_PROFILES)
@@ -98,10 +98,10 @@ def draw_prior(key, sweep, offsets, counts, shape, rate, learn_concentration, le
 
         c | . ~ Gamma(shape + sum t, rate - sum log eta),    b | . ~ Dirichlet(1 + t).
 
-    counts (n_rows, n_slots); shape and rate (n_keys,): gamma prior of c.
+    counts (n_rows, n_components); shape and rate (n_keys,): gamma prior of c.
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
-    n_slots = counts.shape[1]
+    n_components = counts.shape[1]
     tables = np.empty(counts.shape[0])
     for j in range(offsets.shape[0] - 1):
         seek(generator, key, j, sweep, PURPOSE_LEARN)
@@ -111,7 +111,7 @@ def draw_prior(key, sweep, offsets, counts, shape, rate, learn_concentration, le
             tables[r] = 0.0
         n_tables = 0.0
         spread = rate[j]
-        for k in range(n_slots):
+        for k in range(n_components):
             size = 0
             for r in range(offsets[j], offsets[j + 1]):
                 if counts[r, k] > 0:

@@ -14,6 +14,7 @@ import numpy as np
 
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.loglinear import block_factors, is_constant, next_block, start_walk
+from unikat.kernels.poisson_normal import draw_log_rate
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_RATE,
@@ -24,7 +25,6 @@ from unikat.kernels.random import (
     seek,
     uniform,
 )
-from unikat.kernels.tilted import draw_tilted
 
 LOWEST, N_OCTAVES, PER_OCTAVE = -70, 140, 32
 """Powers of two between which functions of a fitted rate are tabulated, and points of each."""
@@ -51,7 +51,7 @@ def posterior_rate(generator, count, fitted, law):
         return fitted * math.exp(shift)
     if lognormal:
         return math.exp(
-            draw_tilted(generator, count, math.log(share), math.log(fitted) + shift, spread)
+            draw_log_rate(generator, count, math.log(share), math.log(fitted) + shift, spread)
         )
     shape = 1.0 / spread
     return math.exp(log_gamma_variate(generator, shape + count)) / (shape / fitted + share)

@@ -36,15 +36,15 @@ class MixedLaw(NamedTuple):
 
     alpha: float
     weights: npt.NDArray[np.float64]
-    """(n_slots,): g."""
+    """(n_components,): g."""
     cumulative: npt.NDArray[np.float64]
-    """(n_slots,): running sum of g."""
+    """(n_components,): running sum of g."""
     theta: npt.NDArray[np.float64]
-    """(n_slots, n_rows): running sums within each key."""
+    """(n_components, n_rows): running sums within each key."""
     together: npt.NDArray[np.float64]
-    """(n_slots,): P_k."""
+    """(n_components,): P_k."""
     first_mixed: npt.NDArray[np.float64]
-    """(n_slots,): running sum of g_k - P_k, the chance that a mixed record begins with k."""
+    """(n_components,): running sum of g_k - P_k, the chance that a mixed record begins with k."""
     possible_share: float
     """sum_k P_k q_k / sum_k P_k"""
 
@@ -53,9 +53,9 @@ class Seen(NamedTuple):
     """Tokens and tables of the sample and of the impossible mixed records."""
 
     counts: npt.NDArray[np.int64]
-    """(n_rows, n_slots)"""
+    """(n_rows, n_components)"""
     tables: npt.NDArray[np.int64]
-    """(n_slots,)"""
+    """(n_components,)"""
     n_seen: int
     """Number of these records, less what tempering takes away."""
 
@@ -63,7 +63,7 @@ class Seen(NamedTuple):
 class RidgePrior(NamedTuple):
     """Prior of profiles and weights.
 
-    The weights' density is prod_k g_k^(tables_k + share - 1) over occupied slots and the rest.
+    The weights' density is prod_k g_k^(tables_k + share - 1) over occupied components and the rest.
     """
 
     profile: npt.NDArray[np.float64]
@@ -85,7 +85,7 @@ def one_component(weight, alpha, n_keys):
 
 @kernel
 def chances_of_one(weights, alpha, n_keys, out):
-    """P_k of every component, into out (n_slots,)."""
+    """P_k of every component, into out (n_components,)."""
     for k in range(weights.shape[0]):
         out[k] = one_component(weights[k], alpha, n_keys)
 
@@ -107,18 +107,18 @@ def impossible_of_others(coefficient, degree, weights, q, k, growth, scratch):
     """Sum of P_l (1 - q_l) over the components but k, their weights divided by `growth`.
 
     From the weights every time: what is left when a large component is subtracted from a sum is
-    rounding error, which powers of a small growth would blow up. scratch (n_slots,).
+    rounding error, which powers of a small growth would blow up. scratch (n_components,).
     """
-    n_slots = weights.shape[0]
+    n_components = weights.shape[0]
     inverse = 1.0 / growth
-    for other in range(n_slots):
+    for other in range(n_components):
         scratch[other] = coefficient[degree]
     # Components are the inner index, over which this vectorises.
     for m in range(degree - 1, 0, -1):
-        for other in range(n_slots):
+        for other in range(n_components):
             scratch[other] = scratch[other] * (weights[other] * inverse) + coefficient[m]
     total = 0.0
-    for other in range(n_slots):
+    for other in range(n_components):
         if other != k:
             total += scratch[other] * (weights[other] * inverse) * (1.0 - q[other])
     return total
@@ -153,9 +153,9 @@ def simulate_mixed(key, sweep, lane, target, diagram, offsets, law, rows, z):
     seek(generator, key, lane, sweep, PURPOSE_MIXED)
     component = np.empty(n_keys, np.int64)
     drawn = np.empty(n_keys, np.int64)
-    n_slots = weights.shape[0]
-    total = cumulative[n_slots - 1]
-    mixed_chance = min(max(first_mixed[n_slots - 1] / total, 0.0), 1.0)
+    n_components = weights.shape[0]
+    total = cumulative[n_components - 1]
+    mixed_chance = min(max(first_mixed[n_components - 1] / total, 0.0), 1.0)
     left = target
     n_impossible = 0
     while left > 0 and n_impossible <= 2 * capacity:
@@ -163,7 +163,9 @@ def simulate_mixed(key, sweep, lane, target, diagram, offsets, law, rows, z):
         n_mixed = int(binomial(generator, float(left), mixed_chance))
         left -= int(binomial(generator, float(left - n_mixed), possible_share))
         for _ in range(n_mixed):
-            k = find(first_mixed, 0, n_slots, uniform(generator) * first_mixed[n_slots - 1])
+            k = find(
+                first_mixed, 0, n_components, uniform(generator) * first_mixed[n_components - 1]
+            )
             component[0] = k
             # The first key that leaves k, given that one does.
             mark = uniform(generator) * max(1.0 - together[k] / weights[k], 1e-300)
@@ -187,7 +189,7 @@ def simulate_mixed(key, sweep, lane, target, diagram, offsets, law, rows, z):
                 if mark < d:
                     component[d] = component[int(mark)]
                 else:
-                    component[d] = find(cumulative, 0, n_slots, uniform(generator) * total)
+                    component[d] = find(cumulative, 0, n_components, uniform(generator) * total)
             node = 0
             d = 0
             while d < n_keys and node >= 0:
@@ -219,28 +221,28 @@ def along_ridges(key, sweep, diagram, offsets, seen, prior, theta, weights):
 
         theta'_l ~ Gamma(profile_l + counts_l) / (u_l + floor), normalised;  g'_k ~ g_k q_k / q'_k,
 
-    accepted by Metropolis-Hastings. seen: Seen; prior: RidgePrior. Slots without tables are left
-    alone where share is 0. Returns the number of moves accepted and proposed.
+    accepted by Metropolis-Hastings. seen: Seen; prior: RidgePrior. Components without tables are
+    left alone where share is 0. Returns the number of moves accepted and proposed.
     """
     order, first, child = diagram
     counts, tables, n_seen = seen
     profile, alpha, share, total_exponent = prior
     n_keys = order.shape[0]
-    n_rows, n_slots = counts.shape
+    n_rows, n_components = counts.shape
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     # Single precision sums to 1 but for 1e-7, which many records would turn into a likelihood.
-    exact = np.empty((n_rows, n_slots))
+    exact = np.empty((n_rows, n_components))
     for j in range(n_keys):
-        for k in range(n_slots):
+        for k in range(n_components):
             total = 0.0
             for r in range(offsets[j], offsets[j + 1]):
                 total += float(theta[r, k])
             for r in range(offsets[j], offsets[j + 1]):
                 exact[r, k] = float(theta[r, k]) / total
-    chance = np.zeros((child.shape[0] + 1, n_slots))
-    reach = np.zeros((child.shape[0] + 1, n_slots))
+    chance = np.zeros((child.shape[0] + 1, n_components))
+    reach = np.zeros((child.shape[0] + 1, n_components))
     last = child.shape[0]
-    for k in range(n_slots):
+    for k in range(n_components):
         chance[last, k] = 1.0
         reach[0, k] = 1.0
     for d in range(n_keys - 1, -1, -1):
@@ -250,16 +252,16 @@ def along_ridges(key, sweep, diagram, offsets, seen, prior, theta, weights):
                 after = child[node, level]
                 if after >= 0:
                     r = offsets[j] + level
-                    for k in range(n_slots):
+                    for k in range(n_components):
                         chance[node, k] += exact[r, k] * chance[after, k]
     q = chance[0].copy()
     # P_k is a polynomial in g_k; for latent classes there is the first power alone.
     degree = n_keys if alpha > 0.0 else 1
     coefficient = np.zeros(n_keys + 1)
     powers_of_one(alpha, n_keys, coefficient)
-    scratch = np.empty(n_slots)
+    scratch = np.empty(n_components)
     impossible = impossible_of_others(coefficient, degree, weights, q, -1, 1.0, scratch)
-    u = np.empty((n_rows, n_slots))
+    u = np.empty((n_rows, n_components))
     proposal = np.empty(n_rows)
     n_accepted = 0
     n_proposed = 0
@@ -267,14 +269,14 @@ def along_ridges(key, sweep, diagram, offsets, seen, prior, theta, weights):
         j = order[d]
         n_levels = offsets[j + 1] - offsets[j]
         for level in range(n_levels):
-            for k in range(n_slots):
+            for k in range(n_components):
                 u[level, k] = 0.0
             for node in range(first[d], first[d + 1]):
                 after = child[node, level]
                 if after >= 0:
-                    for k in range(n_slots):
+                    for k in range(n_components):
                         u[level, k] += reach[node, k] * chance[after, k]
-        for k in range(n_slots):
+        for k in range(n_components):
             exponent = tables[k] + share
             if exponent <= 0.0 or weights[k] <= 0.0:
                 continue
@@ -330,7 +332,7 @@ def along_ridges(key, sweep, diagram, offsets, seen, prior, theta, weights):
             for level in range(n_levels):
                 exact[offsets[j] + level, k] = proposal[level]
                 theta[offsets[j] + level, k] = proposal[level]
-            for other in range(n_slots):
+            for other in range(n_components):
                 weights[other] /= growth
             weights[k] = weight
             q[k] = q_after
@@ -340,6 +342,6 @@ def along_ridges(key, sweep, diagram, offsets, seen, prior, theta, weights):
             for node in range(first[d], first[d + 1]):
                 after = child[node, level]
                 if after >= 0:
-                    for k in range(n_slots):
+                    for k in range(n_components):
                         reach[after, k] += reach[node, k] * exact[r, k]
     return n_accepted, n_proposed

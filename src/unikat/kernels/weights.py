@@ -31,20 +31,20 @@ _INV32 = 1.0 / 4294967296.0
 @kernel
 def base_tables(theta, weights, base, cut, alias):
     """Fill `base` (n_rows,) and the alias tables of weights[k] * theta[r, k] (Walker; Vose)."""
-    n_rows, n_slots = theta.shape
-    scaled = np.empty(n_slots)
-    small = np.empty(n_slots, np.int64)
-    large = np.empty(n_slots, np.int64)
+    n_rows, n_components = theta.shape
+    scaled = np.empty(n_components)
+    small = np.empty(n_components, np.int64)
+    large = np.empty(n_components, np.int64)
     for r in range(n_rows):
         total = 0.0
-        for k in range(n_slots):
+        for k in range(n_components):
             scaled[k] = weights[k] * theta[r, k]
             total += scaled[k]
         base[r] = total
         n_small = 0
         n_large = 0
-        for k in range(n_slots):
-            scaled[k] *= n_slots / max(total, 1e-300)
+        for k in range(n_components):
+            scaled[k] *= n_components / max(total, 1e-300)
             if scaled[k] < 1.0:
                 small[n_small] = k
                 n_small += 1
@@ -123,7 +123,7 @@ def draw_alpha(key, sweep, alpha, shape, rate, stacks, weights, at_least):
 
 @kernel
 def draw_tables(key, sweep, alpha, stacks, weights, tables):
-    """Draw the number of tables of every component under a shared alpha into `tables` (n_slots,).
+    """Draw the number of tables of every component under a shared alpha, into `tables`.
 
     The (l+1)-th token of k in a record opens a table with probability a g_k / (a g_k + l),
     independently (Antoniak 1974); only the number of such tokens matters.
@@ -143,9 +143,9 @@ def draw_tables(key, sweep, alpha, stacks, weights, tables):
 def draw_tables_and_alphas(key, sweep, z, weights, shape, rate, alpha, tables):
     """Per-record alpha: draw the tables of every record, then its alpha, in place.
 
-    alpha_i ~ Gamma(shape, rate); alpha (n,); adds to `tables` (n_slots,). Given m tables among J
-    tokens its density is that of the prior times a^m Gamma(a) / Gamma(a + J): Escobar & West
-    (1995), with eta ~ Beta(a + 1, J) a mixture of two gammas.
+    alpha_i ~ Gamma(shape, rate); alpha (n,); adds to `tables` (n_components,). Given m tables
+    among J tokens its density is that of the prior times a^m Gamma(a) / Gamma(a + J): Escobar &
+    West (1995), with eta ~ Beta(a + 1, J) a mixture of two gammas.
     """
     n_keys = z.shape[1]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
@@ -224,15 +224,16 @@ def draw_spread(key, sweep, shape, alpha):
 def draw_weights(key, sweep, top, shape, rate, tables, weights):
     """Draw the top-level concentration and the component weights given the tables.
 
-    top | tables: Escobar & West (1995). Then g0 ~ Dirichlet(tables of occupied slots, top); the
-    part of the unseen is broken by Beta(1, top) sticks over the empty slots, the last of which
-    takes the remainder. Returns (top, remainder given to the last stick, occupied slots).
+    top | tables: Escobar & West (1995). Then g0 ~ Dirichlet(tables of occupied components, top);
+    the part of the unseen is broken by Beta(1, top) sticks over the empty components, the last of
+    which takes the remainder. Returns (top, remainder given to the last stick, number of occupied
+    components).
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
-    n_slots = tables.shape[0]
+    n_components = tables.shape[0]
     occupied = 0
     total = 0
-    for k in range(n_slots):
+    for k in range(n_components):
         total += tables[k]
         occupied += int(tables[k] > 0)
     seek(generator, key, 0, sweep, PURPOSE_WEIGHTS)
@@ -245,18 +246,18 @@ def draw_weights(key, sweep, top, shape, rate, tables, weights):
         top = math.exp(log_gamma_variate(generator, shape)) / rate
     largest = log_gamma_variate(generator, top)
     unseen = largest
-    for k in range(n_slots):
+    for k in range(n_components):
         if tables[k] > 0:
             seek(generator, key, k + 1, sweep, PURPOSE_WEIGHTS)
             weights[k] = math.log(gamma(generator, float(tables[k])))
             largest = max(largest, weights[k])
     scale = math.exp(unseen - largest)
-    for k in range(n_slots):
+    for k in range(n_components):
         if tables[k] > 0:
             scale += math.exp(weights[k] - largest)
     remainder = math.exp(unseen - largest) / scale
     last = -1
-    for k in range(n_slots):
+    for k in range(n_components):
         if tables[k] > 0:
             weights[k] = math.exp(weights[k] - largest) / scale
         else:
@@ -272,18 +273,18 @@ def draw_weights(key, sweep, top, shape, rate, tables, weights):
 
 
 @kernel
-def draw_finite_weights(key, sweep, share, n_components, tables, weights):
+def draw_finite_weights(key, sweep, share, n_used, tables, weights):
     """Draw the weights of a fixed number of components ~ Dirichlet(share + tables).
 
-    Slots from n_components on only pad the arrays: their weight is 0. Returns the number of
-    occupied slots.
+    Components from n_used on only pad the arrays: their weight is 0. Returns the number of
+    occupied components.
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     occupied = 0
     largest = -np.inf
     for k in range(weights.shape[0]):
         weights[k] = -np.inf
-        if k < n_components:
+        if k < n_used:
             occupied += int(tables[k] > 0)
             seek(generator, key, k + 1, sweep, PURPOSE_WEIGHTS)
             weights[k] = log_gamma_variate(generator, share + tables[k])

@@ -50,9 +50,9 @@ class Memberships(NamedTuple):
     alpha: npt.NDArray[np.float64]
     """(1,) shared, or (2,): shape and rate of each record's own."""
     weights: npt.NDArray[np.float64]
-    """(n_slots,): running sum of g0."""
+    """(n_components,): running sum of g0."""
     theta: npt.NDArray[np.float64]
-    """(n_slots, n_rows): running sums within each key."""
+    """(n_components, n_rows): running sums within each key."""
 
 
 class Found(NamedTuple):
@@ -70,24 +70,25 @@ class Found(NamedTuple):
 def possible_chances(diagram, offsets, theta, chance):
     """Probability that a record of component k at each node ends possible, into chance.
 
-    theta (n_rows, n_slots); chance (n_nodes, n_slots) float64; chance[0] is P(possible | k).
+    theta (n_rows, n_components); chance (n_nodes, n_components) float64; chance[0] is
+    P(possible | k).
     """
     order, first, child = diagram
-    n_slots = theta.shape[1]
+    n_components = theta.shape[1]
     last = chance.shape[0] - 1
-    for k in range(n_slots):
+    for k in range(n_components):
         chance[last, k] = 1.0
     for d in range(order.shape[0] - 1, -1, -1):
         j = order[d]
         for node in range(first[d], first[d + 1]):
-            for k in range(n_slots):
+            for k in range(n_components):
                 chance[node, k] = 0.0
             for level in range(offsets[j + 1] - offsets[j]):
                 after = child[node, level]
                 if after < 0:
                     continue
                 r = offsets[j] + level
-                for k in range(n_slots):
+                for k in range(n_components):
                     chance[node, k] += theta[r, k] * chance[after, k]
 
 
@@ -162,8 +163,8 @@ def simulate_impossible(key, sweep, lane, target, diagram, offsets, law, found):
 def draw_impossible(key, sweep, first, last, classes, diagram, offsets, theta, chance, rows):
     """Draw the beginnings of impossible records of given classes, into rows (n, n_keys) int32.
 
-    classes (n,), sorted: class of each record [first, last); theta (n_rows, n_slots); chance: see
-    `possible_chances`. A level is drawn with the probability that it comes and the record ends
+    classes (n,), sorted: class of each record [first, last); theta (n_rows, n_components); chance:
+    see `possible_chances`. A level is drawn with the probability that it comes and the record ends
     impossible; -1 from the key on that was not needed.
     """
     order, _first, child = diagram
@@ -267,8 +268,8 @@ def complete(key, sweep, rows, z, diagram, offsets, theta, out):
 def mixed_chance(key, sweep, n_draws, diagram, offsets, alpha, weights, theta):
     """Mean over `n_draws` records of P(possible | their components), 0 where these are all one.
 
-    alpha (n_draws,): concentration of each; weights (n_slots,) cumulative; theta
-    (n_rows, n_slots). With the records of one component added exactly, this is the probability
+    alpha (n_draws,): concentration of each; weights (n_components,) cumulative; theta
+    (n_rows, n_components). With the records of one component added exactly, this is the probability
     that a record is possible.
     """
     order, first, child = diagram

@@ -27,7 +27,7 @@ arrays and scalars; options of the model never stand in them.
 | risks in closed form | `integrates_risk`, `integrated_risk`, `empty_rest`: cannot |
 | a bootstrap | `refit`: cannot |
 
-A long `prepare` reports its progress (`models/telling.py`).
+A long `prepare` reports its progress (`models/preparing.py`).
 """
 
 from __future__ import annotations

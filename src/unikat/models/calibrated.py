@@ -111,7 +111,7 @@ class Calibrated(Model[Any, CalibratedData]):
     def prepare(self, table: CellTable) -> CalibratedData:
         """Lay the table out for the wrapped model."""
         return CalibratedData(
-            self.wrapped.prepare(table), float(table.n_records), float(table.population_size)
+            self.wrapped.prepare(table), float(table.n_records), float(table.n_units)
         )
 
     def init(self, stream: Stream, data: CalibratedData) -> Any:

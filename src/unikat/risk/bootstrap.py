@@ -104,7 +104,7 @@ class Bootstrapped:
         table, n_keys = self.table, self.table.n_keys
         codes = np.array(model.simulate(elsewhere, state, data, table.n_records), np.int32)
         complete = CellTable.from_codes(
-            codes[:, :n_keys], table.keys, table.population_size, zeros=table.zeros
+            codes[:, :n_keys], table.keys, table.n_units, zeros=table.zeros
         )
         # Simulated records are exchangeable, so it does not matter which of them are masked.
         n_masked = table.counts[table.incomplete]
@@ -134,7 +134,7 @@ class Bootstrapped:
         return truth, estimate
 
     def _tabulated(self, codes: Int32, like: CellTable) -> CellTable:
-        size = like.population_size
+        size = like.n_units
         return CellTable.from_codes(codes, like.keys, size, like.missing, zeros=like.zeros)
 
     def _sampling(self, codes: Int32) -> Sampling | None:

@@ -90,7 +90,7 @@ def known_exactly(table: CellTable) -> bool:
     """
     if table.missing == "integrate" and bool(table.incomplete.any()):
         return False
-    return table.population_size == table.n_records or table.n_uniques == 0
+    return table.n_units == table.n_records or table.n_uniques == 0
 
 
 def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> RiskEstimate:
@@ -161,7 +161,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
             f"values (R-hat {rhat:.3f}): they may have found different descriptions of the file. "
             "Run longer, or with other seeds, if the decision is close."
         )
-    if table.population_size - table.n_records > 2**53:
+    if table.n_units - table.n_records > 2**53:
         warnings.append("The population is too large for exact counts; they are rounded.")
     warnings += table_warnings(table)
     return RiskEstimate(
@@ -182,7 +182,7 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
             "There are no draws, and the risk is known without them only if the sample is the "
             "whole population or has no sample uniques (and no missing key is integrated over)."
         )
-    census = table.population_size == table.n_records
+    census = table.n_units == table.n_records
     count = float(table.n_uniques)
     known = Summary(
         mean=count,

@@ -353,7 +353,7 @@ def exposure_of(table: CellTable) -> Exposure:
     """Return how unobserved units relate to the records of a table."""
     sampling = table.sampling
     if sampling is None or sampling.n_strata == 1:
-        return EqualChances(unobserved=float(table.population_size - table.n_records))
+        return EqualChances(unobserved=float(table.n_units - table.n_records))
     return ByClass.of(sampling, table)
 
 
@@ -404,7 +404,7 @@ def fitted_table(table: CellTable) -> CellTable:
     return CellTable.from_codes(
         codes,
         (*table.keys, Key.of_size(CLASS, n_classes)),
-        table.population_size,
+        table.n_units,
         table.missing,
         zeros=None if table.zeros is None else _with_free_key(table.zeros, n_classes),
     )
@@ -415,7 +415,7 @@ def without_class(table: CellTable) -> CellTable:
     if table.keys[-1].name != CLASS:
         return table
     return CellTable.from_codes(
-        table.cells[table.record_cell, :-1], table.keys[:-1], table.population_size, table.missing
+        table.cells[table.record_cell, :-1], table.keys[:-1], table.n_units, table.missing
     )
 
 

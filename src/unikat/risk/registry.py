@@ -122,10 +122,10 @@ class Registry:
         names = [[key.name for key in table.keys] for table in (registry, survey)]
         if names[0] != names[1]:
             raise SpecError("The registry and the survey must have the same keys.")
-        if registry.n_records > (1.0 + MOST_ABOVE) * survey.population_size:
+        if registry.n_records > (1.0 + MOST_ABOVE) * survey.n_units:
             raise DataError(
                 f"The registry has {registry.n_records:,} records, but the population "
-                f"{survey.population_size:,} units, of which it is to be a part. Give the "
+                f"{survey.n_units:,} units, of which it is to be a part. Give the "
                 "population's size (or the weights) of the survey rightly, and one record of the "
                 "registry for each unit."
             )
@@ -169,7 +169,7 @@ class Registry:
             record_cell=registry.record_cell,
             coverage=_coverage(codes, registry.counts, survey, unknown),
             n_surveyed=survey.n_records,
-            population_size=survey.population_size,
+            population_size=survey.n_units,
         )
 
     @property
@@ -228,8 +228,8 @@ def _agreeing(cells: Int32, counts: Int64, n_levels: Sequence[int]) -> Int64:
 
 def _coverage(codes: Int32, counts: Int64, survey: CellTable, unknown: Bool) -> Float64:
     """Share of the population that is in the registry, by combination (see above)."""
-    overall = float(counts.sum()) / survey.population_size
-    few = FEW_RECORDS * survey.population_size / survey.n_records
+    overall = float(counts.sum()) / survey.n_units
+    few = FEW_RECORDS * survey.n_units / survey.n_records
     found = np.full(len(codes), overall)
     for j, levels in enumerate(survey.n_levels):
         known = (codes[:, j] >= 0) & ~unknown

@@ -184,7 +184,7 @@ def _part(table: CellTable, records: Int64) -> CellTable:
     found = CellTable.from_codes(
         table.cells[table.record_cell[records]],
         table.keys,
-        table.population_size,
+        table.n_units,
         table.missing,
         zeros=table.zeros,
     )

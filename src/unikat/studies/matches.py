@@ -71,7 +71,7 @@ class Matches:
             matches=matches[chosen],
             n_kept=int(kept.counts[here].sum()),
             n_left_out=int(left_out.counts[there].sum()),
-            population_size=kept.population_size,
+            population_size=kept.n_units,
         )
 
     def compile(self) -> None:

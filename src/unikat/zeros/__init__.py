@@ -1,6 +1,6 @@
 """Impossible combinations: readable rules into conditions and a diagram of what is possible."""
 
-from unikat.zeros.pieces import disjoint, n_covered
+from unikat.zeros.disjoint_conditions import disjoint, n_covered
 from unikat.zeros.suggest import Suggestion, suggest
 from unikat.zeros.tables import conditions_from_table
 from unikat.zeros.writing import rule_text

@@ -14,8 +14,8 @@ from unikat.data.keys import MISSING
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.zeros.conditions import Layout
+from unikat.zeros.disjoint_conditions import covers
 from unikat.zeros.levels import Levels
-from unikat.zeros.pieces import covers
 from unikat.zeros.writing import ordered, rule_text
 from unikat.zeros.zeros import Rule, Zeros
 

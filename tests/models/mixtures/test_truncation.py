@@ -16,8 +16,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import Stream
-from unikat.models.mixtures import mixed_membership
-from unikat.models.mixtures import new_record as newcomer
+from unikat.models.mixtures import mixed_membership, new_record
 from unikat.models.mixtures import truncation as possible
 from unikat.models.named import build_model
 from unikat.rng import chain_key
@@ -198,7 +197,7 @@ def test_probabilities_add_up(name, options):
 @every_model
 def test_a_lost_normalising_constant_is_seen(name, options, monkeypatch):
     """The planted bug: probabilities of cells without truncation."""
-    monkeypatch.setattr(newcomer, "possible_mass", lambda *_: 1.0)
+    monkeypatch.setattr(new_record, "possible_mass", lambda *_: 1.0)
     monkeypatch.setattr("unikat.models.mixtures.mixed_membership.possible_mass", lambda *_: 1.0)
     right = possible.chances
     monkeypatch.setattr(possible, "chances", lambda *given: np.ones_like(right(*given)))
@@ -352,11 +351,17 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
         state = state._replace(alpha=np.array([3.0]))
     seen: dict[str, list[Any]] = {}
 
+    def copied(value: Any) -> Any:
+        if isinstance(value, tuple):
+            parts = [copied(part) for part in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return value.copy() if isinstance(value, np.ndarray) else value
+
     def spy(module: Any, function: str) -> None:
         right = getattr(module, function)
 
         def wrapped(*given: Any) -> Any:
-            before = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in given)
+            before = copied(given)
             found = right(*given)
             seen.setdefault(function, []).append((before, found))
             return found
@@ -383,8 +388,8 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
         rows, whole_z = np.concatenate((rows, mixed.rows)), np.concatenate((z, mixed.z))
     counts = np.zeros(state.theta.shape, int)
     np.add.at(counts, (rows[rows >= 0], whole_z[rows >= 0]), 1)
-    np.testing.assert_array_equal(given[5], counts)
-    tables = given[6]
+    np.testing.assert_array_equal(given[4].counts, counts)
+    tables = given[4].tables
     if name == "latent-class":
         np.testing.assert_array_equal(tables, np.bincount(z[:, 0], minlength=len(tables)))
     else:
@@ -399,12 +404,13 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
         assert (tables >= stacks[0]).all()
         assert (tables <= stacks.sum(axis=0)).all()
     share, rest = (1.0, 5.0) if name == "gom" else (0.0, float(state.top[0]))
-    assert given[8] == (share, tables.sum() + rest)
-    assert given[9] == model.n_possible(n) + n_mixed
-    assert given[7] == (0.0 if name == "latent-class" else state.alpha[0])
-    np.testing.assert_array_equal(given[4], state.profile)
-    np.testing.assert_array_equal(given[10], state.theta)
-    np.testing.assert_array_equal(given[11], state.weights)
+    prior = given[5]
+    assert (prior.share, prior.total_exponent) == (share, tables.sum() + rest)
+    assert given[4].n_seen == model.n_possible(n) + n_mixed
+    assert prior.alpha == (0.0 if name == "latent-class" else state.alpha[0])
+    np.testing.assert_array_equal(prior.profile, state.profile)
+    np.testing.assert_array_equal(given[6], state.theta)
+    np.testing.assert_array_equal(given[7], state.weights)
     theta, weights = seen["along_ridges"][0][1]
     together = weights
     if name != "latent-class":
@@ -423,7 +429,7 @@ def test_the_chance_of_a_possible_record_is_enumerated(alpha):
     weights = np.array([0.5, 0.3, 0.2])
     table = random_table()
     data = build_model("hdp", {}).prepare(table)
-    who = newcomer.Newcomer(
+    record = new_record.NewRecord(
         np.concatenate(theta).astype(np.float32), weights, np.array([alpha]), np.ones(1),
         np.ones(3, bool),
     )  # fmt: skip
@@ -432,7 +438,7 @@ def test_the_chance_of_a_possible_record_is_enumerated(alpha):
         mass * naive.cell_law(theta, z)[ok].sum()
         for z, mass in naive.urn_law(4, weights, alpha).items()
     )
-    mass = [newcomer.possible_mass(chain_key(1, 0), sweep, who, data) for sweep in range(40)]
+    mass = [new_record.possible_mass(chain_key(1, 0), sweep, record, data) for sweep in range(40)]
     error = np.std(mass, ddof=1) / np.sqrt(40)
     assert abs(np.mean(mass) - exact) < 5.0 * error + 1e-6
     assert np.std(mass) < 0.01 * exact

@@ -130,7 +130,7 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
             offsets=np.concatenate(([0], np.cumsum(levels))),
             diagram=_any_cell(table.n_levels) if table.zeros is None else table.zeros,
             n_levels=table.n_levels,
-            unobserved=float(max(table.population_size - table.n_records, 1)),
+            unobserved=float(max(table.n_units - table.n_records, 1)),
             # Equal weights add up to a count but for rounding.
             n_below_one=int((sizes < table.counts[complete] * (1.0 - 1e-9)).sum()),
         )
@@ -347,7 +347,7 @@ def _candidates(
 
 def _shares(table: CellTable) -> Float64:
     """Weighted shares of the levels of each key, (n_rows, 1), with half a record more for each."""
-    half = table.population_size / table.n_records / 2.0
+    half = table.n_units / table.n_records / 2.0
     shares = []
     for column, levels in zip(table.cells.T, table.n_levels, strict=True):
         known = column >= 0

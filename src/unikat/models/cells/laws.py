@@ -142,11 +142,11 @@ def lay_out(table: CellTable, n_cells: int | None, by_rate: bool) -> Superpopula
         return_inverse=True,
         return_counts=True,
     )
-    mean_rate = min(table.n_records / table.population_size, HIGHEST_RATE)
+    mean_rate = min(table.n_records / table.n_units, HIGHEST_RATE)
     points, chances = _points(rates, mean_rate) if by_rate else (np.array([mean_rate]), np.ones(1))
     return SuperpopulationData(
         combinations=Combinations(np.array(table.n_levels, np.int64), table.zeros),
-        population_size=float(table.population_size),
+        population_size=float(table.n_units),
         n_records=float(table.n_records),
         n_cells=float(n_cells),
         n_possible=float(possible),

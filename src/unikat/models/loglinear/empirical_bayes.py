@@ -135,8 +135,8 @@ class _RandomRates(Model[RandomRatesState, RandomRatesData]):
         parameter, shift = self._parameters(spread)
         data = RandomRatesData(
             fit=fitted,
-            share=float(n) / table.population_size,
-            population_size=table.population_size,
+            share=float(n) / table.n_units,
+            population_size=table.n_units,
             spread=spread,
             parameter=parameter,
             shift=shift,

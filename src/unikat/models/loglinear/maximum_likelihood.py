@@ -28,7 +28,7 @@ from unikat.kernels.loglinear import Factors
 from unikat.models.loglinear.factored import Fit, Layout, Margins, arrange, lay_out, n_high
 from unikat.models.loglinear.quasi_newton import minimise
 from unikat.models.loglinear.terms import Generators
-from unikat.models.telling import doing, tell
+from unikat.models.preparing import report, stage
 
 MOST_CELLS = 1_000_000_000
 """Cells above which the walk would take too long."""
@@ -75,7 +75,7 @@ def fit(
         raise SpecError(
             "No record has a key that is known, so a log-linear model has nothing to be fitted to."
         )
-    with doing("fitting"):
+    with stage("fitting"):
         layout = lay_out(table, generators)
         problem = _Problem(table, layout, smoothing)
         n_cells = int(kernels.count_cells(layout.terms, problem.support, MOST_CELLS))
@@ -369,7 +369,7 @@ class _Climb:
         error = float(np.abs(got - wanted).max(initial=0.0))
         if error < self.error:
             self.logs, self.total, self.error = logs, total, error
-        tell(f"margins within {self.error:.2g} records")
+        report(f"margins within {self.error:.2g} records")
         if error <= self.tolerance:
             raise _ReachedError
         return wanted, got, total, totals

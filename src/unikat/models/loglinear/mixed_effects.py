@@ -44,7 +44,7 @@ from unikat.errors import SpecError
 from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
 from unikat.kernels.fixed_effects import Cells, Prior
-from unikat.kernels.grid import complete
+from unikat.kernels.mixed_effects import complete
 from unikat.kernels.partition import split_merge
 from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
@@ -53,7 +53,7 @@ from unikat.models.loglinear.maximum_likelihood import fit
 from unikat.models.loglinear.terms import parse_terms
 from unikat.models.options import check_bool, check_choice, check_numbers
 from unikat.models.records import compile_on_toy_table
-from unikat.models.restored import positive, within
+from unikat.models.state_checks import positive, within
 from unikat.rng import chain_key
 
 WARM_UP = 150
@@ -208,7 +208,7 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
             offset = np.log(table.n_records * p[p > 0.0])
             intercept = False
         else:
-            share = math.log(table.n_records / table.population_size)
+            share = math.log(table.n_records / table.n_units)
             offset = np.full(len(grid.cells), share)
         complete = ~table.incomplete
         known = np.zeros(len(grid.cells), np.int64)

@@ -27,7 +27,7 @@ from unikat.kernels import loglinear as kernels
 from unikat.models.loglinear.factored import Fit, arrange
 from unikat.models.loglinear.maximum_likelihood import fit, nudged
 from unikat.models.loglinear.terms import Generators, maximal, parse_terms
-from unikat.models.telling import doing, tell
+from unikat.models.preparing import report, stage
 
 Criterion: TypeAlias = Literal["B1", "B2"]
 _TRIED = 3
@@ -69,7 +69,7 @@ def evidence(table: CellTable, fitted: Fit) -> Evidence:
     n = float(counts.sum())
     if n == 0.0:
         return Evidence(math.nan, math.nan, math.nan, math.nan, math.nan)
-    share = n / table.population_size
+    share = n / table.n_units
     layout = fitted.layout
     weights = np.empty(len(counts))
     walked = arrange(layout, table.cells[complete])
@@ -80,7 +80,7 @@ def evidence(table: CellTable, fitted: Fit) -> Evidence:
     bias.add_occupied(means, counts, share, sums)
     p = means[counts == 1.0] / n
     r1, r2 = np.empty(len(p)), np.empty(len(p))
-    unobserved = np.full(len(p), float(table.population_size - n))
+    unobserved = np.full(len(p), float(table.n_units - n))
     risk.cell_risk(unobserved, p, np.ones(len(p)), True, r1, r2)
     return Evidence(
         b1=_standardised(sums[1], sums[2]),
@@ -130,9 +130,9 @@ def select(
     while (before := steps[-1].evidence[which]) > threshold:
         guesses: list[tuple[float, tuple[int, ...]]] = []
         candidates = _candidates(generators, table.n_keys)
-        with doing(f"selecting terms ({len(steps) - 1} added, {criterion}/√ν {before:.1f})"):
+        with stage(f"selecting terms ({len(steps) - 1} added, {criterion}/√ν {before:.1f})"):
             for number, term in enumerate(candidates, start=1):
-                tell(f"trying {number} of {len(candidates)} more")
+                report(f"trying {number} of {len(candidates)} more")
                 larger = maximal([*generators, term])
                 guess = nudged(table, larger, term, smoothing=smoothing, start=current)
                 guesses.append((abs(evidence(table, guess)[which]), term))

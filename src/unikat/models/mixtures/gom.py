@@ -39,7 +39,7 @@ class GoM(MixedMembership):
         super().__post_init__()
         check_whole(self, "components", 1, _MOST_COMPONENTS)
 
-    def _first_slots(self, chain: int) -> int:
+    def _first_components(self, chain: int) -> int:
         return -(-self.components // 8) * 8
 
     def _start_limit(self) -> int | None:
@@ -48,7 +48,7 @@ class GoM(MixedMembership):
     def _first_top(self) -> list[float]:
         return []
 
-    def _partition_prior(self, state: MembershipState, n_slots: int) -> tuple[Float64, float]:
+    def _partition_prior(self, state: MembershipState, n_components: int) -> tuple[Float64, float]:
         # Dirichlet(1): log Gamma(1) is 0.
         return np.log(np.arange(self.components, 0, -1.0)), 1.0
 

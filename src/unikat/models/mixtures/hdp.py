@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unikat._typing import Float64, Int64
-from unikat.models.mixtures.components import Slots, compacted, draw_sticks, first_slots
+from unikat.models.mixtures.components import Components, compacted, draw_sticks, first_components
 from unikat.models.mixtures.mixed_membership import MembershipState, MixedMembership
 from unikat.models.options import PRIOR, check_numbers
 
@@ -38,8 +38,8 @@ class HDP(MixedMembership):
         super().__post_init__()
         check_numbers(self, {"top_shape": PRIOR, "top_rate": PRIOR})
 
-    def _first_slots(self, chain: int) -> int:
-        return first_slots(chain)
+    def _first_components(self, chain: int) -> int:
+        return first_components(chain)
 
     def _start_limit(self) -> int | None:
         return None
@@ -47,8 +47,8 @@ class HDP(MixedMembership):
     def _first_top(self) -> list[float]:
         return [self.top_shape / self.top_rate]
 
-    def _partition_prior(self, state: MembershipState, n_slots: int) -> tuple[Float64, float]:
-        return np.full(n_slots, math.log(float(state.top[0]))), 0.0
+    def _partition_prior(self, state: MembershipState, n_components: int) -> tuple[Float64, float]:
+        return np.full(n_components, math.log(float(state.top[0]))), 0.0
 
     def weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
         """Exponents of the weights: their tables, and alpha_0 for the unseen."""
@@ -62,5 +62,5 @@ class HDP(MixedMembership):
         )
         return weights, np.array([top]), occupied
 
-    def _slots(self, state: MembershipState, slots: Slots) -> Slots:
-        return compacted(slots, float(state.top[0]))
+    def _compacted(self, state: MembershipState, components: Components) -> Components:
+        return compacted(components, float(state.top[0]))

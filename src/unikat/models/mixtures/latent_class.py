@@ -21,20 +21,20 @@ import numpy as np
 from unikat._typing import Float32, Float64, Int16, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.kernels import latent_class as kernels
-from unikat.kernels import mixture, moves
+from unikat.kernels import mixture, split_merge
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.kernels.truncation import RidgePrior, Seen
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
-from unikat.models.mixtures import truncation as possible
+from unikat.models.mixtures import truncation
+from unikat.models.mixtures.completions import completions
 from unikat.models.mixtures.components import (
-    FIRST_SLOTS,
-    Slots,
+    FIRST_COMPONENTS,
+    Components,
     compacted,
     draw_sticks,
-    first_slots,
+    first_components,
     padded,
 )
-from unikat.models.mixtures.margins import completions
 from unikat.models.mixtures.profiles import ProfilePrior
 from unikat.models.mixtures.truncation import TruncationPrior
 from unikat.models.options import PRIOR, check_bool, check_numbers
@@ -45,7 +45,7 @@ from unikat.models.records import (
     lay_out,
     start_classes,
 )
-from unikat.models.restored import mixture_fits, positive
+from unikat.models.state_checks import mixture_fits, positive
 from unikat.rng import chain_key
 
 
@@ -63,9 +63,9 @@ class LatentClassState(NamedTuple):
     z: Int16
     """(n_records, 1): class of each record, -1 for a record without known keys."""
     theta: Float32
-    """(n_rows, n_slots)"""
+    """(n_rows, n_components)"""
     weights: Float64
-    """(n_slots,): g0; empty slots hold sticks of the unseen part; they sum to 1."""
+    """(n_components,): g0; empty components hold sticks of the unseen part; they sum to 1."""
     top: Float64
     """(1,): alpha_0."""
     profile: Float64
@@ -73,7 +73,8 @@ class LatentClassState(NamedTuple):
     imputed: Int32
     """(n_incomplete, n_keys): rows of the incomplete records' keys under structural zeros."""
     impossible: Int32
-    """(n_rows, n_slots): tokens of the simulated impossible records, (n_rows, 0) without zeros."""
+    """(n_rows, n_components): tokens of the simulated impossible records; (n_rows, 0) without
+    structural zeros."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,27 +124,27 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
     def init(self, stream: Stream, data: LatentClassData) -> LatentClassState:
         """Start from clusters of cells; their number and purity differ from chain to chain."""
         key = chain_key(stream.seed, stream.chain)
-        records, n_slots = data.records, first_slots(stream.chain)
+        records, n_components = data.records, first_components(stream.chain)
         imputed = np.empty((0, len(records.offsets) - 1), np.int32)
         filled = records
         if records.zeros is not None:
-            imputed = possible.first_completed(key, records.zeros, records)
-            filled = possible.augmented(records, imputed, imputed[:0])
+            imputed = truncation.first_completed(key, records.zeros, records)
+            filled = truncation.augmented(records, imputed, imputed[:0])
         rows = filled.rows[filled.record_cell]
         z = start_classes(records, stream)[records.record_cell].astype(np.int16)
         z[np.all(rows < 0, axis=1)] = -1
         start = LatentClassState(
             z=z[:, None],
-            theta=np.full((int(records.offsets[-1]), n_slots), 1.0, np.float32),
-            weights=np.full(n_slots, 1.0 / n_slots),
+            theta=np.full((int(records.offsets[-1]), n_components), 1.0, np.float32),
+            weights=np.full(n_components, 1.0 / n_components),
             top=np.array([self.top_shape / self.top_rate]),
             profile=self.first_profile(records),
             imputed=imputed,
             impossible=np.empty((int(records.offsets[-1]), 0), np.int32),
         )
-        counts = np.zeros((len(start.profile), n_slots), np.int64)
+        counts = np.zeros((len(start.profile), n_components), np.int64)
         kernels.count(rows, start.z, counts)
-        sizes = np.bincount(z[z >= 0], minlength=n_slots).astype(np.int64)
+        sizes = np.bincount(z[z >= 0], minlength=n_components).astype(np.int64)
         return self._refresh(key, stream.sweep, start, filled, counts, sizes)[0]
 
     def state_fits(
@@ -159,10 +160,10 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
     ) -> tuple[LatentClassState, Info]:
         """One sweep: all records' classes given (g0, theta), then those given them."""
         key = chain_key(stream.seed, stream.chain)
-        n_rows, n_slots = state.theta.shape
+        n_rows, n_components = state.theta.shape
         z = np.empty_like(state.z)
-        counts = np.zeros((n_threads, n_rows, n_slots), np.int64)
-        sizes = np.zeros((n_threads, n_slots), np.int64)
+        counts = np.zeros((n_threads, n_rows, n_components), np.int64)
+        sizes = np.zeros((n_threads, n_components), np.int64)
 
         def allocate(part: int, first: int, last: int) -> None:
             kernels.allocate(
@@ -212,9 +213,9 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
     ) -> tuple[LatentClassState, Info]:
         """Rest of a sweep under structural zeros, the complete records' classes in `z` drawn."""
         assert records.zeros is not None
-        n, (n_rows, n_slots) = len(z), state.theta.shape
-        which = possible.incomplete(records)
-        imputed = possible.completed(
+        n, (n_rows, n_components) = len(z), state.theta.shape
+        which = truncation.incomplete(records)
+        imputed = truncation.completed(
             key, sweep, records.zeros, records, state.z[which], state.theta
         )
         if len(which):
@@ -236,7 +237,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
             )
             z[which] = drawn
         n_seen = self.n_possible(n)
-        theta, weights = possible.along_ridges(
+        theta, weights = truncation.along_ridges(
             key,
             sweep,
             records.zeros,
@@ -247,16 +248,16 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
             state.weights,
         )
         state = state._replace(theta=theta, weights=weights)
-        more = possible.simulate_classes(
+        more = truncation.simulate_classes(
             key, sweep, records.zeros, records, n_seen, weights, theta, n_threads
         )
         kernels.count(more.rows, more.z, counts)
-        sizes += np.bincount(more.z[:, 0], minlength=n_slots)
+        sizes += np.bincount(more.z[:, 0], minlength=n_components)
         state, info = self._refresh(
             key,
             sweep,
             state._replace(z=np.concatenate((z, more.z)), imputed=imputed),
-            possible.augmented(records, imputed, more.rows),
+            truncation.augmented(records, imputed, more.rows),
             counts,
             sizes,
         )
@@ -276,35 +277,39 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         sizes: Int64,
     ) -> tuple[LatentClassState, Info]:
         """Split-merge on `state.z` (the caller's own copy); then weights and profiles."""
-        slots = compacted(
-            Slots(state.z, state.weights, counts, sizes[None, :], state.theta),
+        components = compacted(
+            Components(state.z, state.weights, counts, sizes[None, :], state.theta),
             float(state.top[0]),
         )
         # A table is a record here.
-        tables = slots.stacks[0].copy()
+        tables = components.stacks[0].copy()
         moved = 0
         if self.split_merge:
             log_new = np.full(len(tables), math.log(float(state.top[0])))
-            prior = moves.PartitionPrior(np.zeros(1), slots.weights, log_new, 0.0, state.profile)
-            partition = moves.Partition(slots.z, tables, slots.counts, slots.stacks)
-            moved = moves.split_merge(key, sweep, data.arrays, prior, partition)
+            prior = split_merge.PartitionPrior(
+                np.zeros(1), components.weights, log_new, 0.0, state.profile
+            )
+            partition = split_merge.Partition(
+                components.z, tables, components.counts, components.stacks
+            )
+            moved = split_merge.propose(key, sweep, data.arrays, prior, partition)
         weights, top, occupied = draw_sticks(
             key, sweep, float(state.top[0]), self.top_shape, self.top_rate, tables
         )
-        counts = padded(slots.counts, len(weights))
-        occupied_slots = padded(slots.stacks[0], len(weights)) > 0
+        counts = padded(components.counts, len(weights))
+        holds_tokens = padded(components.stacks[0], len(weights)) > 0
         profile, theta = self.draw_profiles(
             key,
             sweep,
             data,
             counts,
-            occupied_slots,
+            holds_tokens,
             state.profile,
-            None if moved else slots.theta,
+            None if moved else components.theta,
         )
         info = Info({"top": top, "n_components": float(occupied), "split_merge": float(moved != 0)})
         state = LatentClassState(
-            slots.z, theta, weights, np.array([top]), profile, state.imputed, state.impossible
+            components.z, theta, weights, np.array([top]), profile, state.imputed, state.impossible
         )
         return state, info
 
@@ -324,7 +329,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         p = _probabilities(
             parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, offsets
         )
-        mass = float(state.weights @ possible.chances(records.zeros, records, theta)[0])
+        mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
         total = np.bincount(parts.owner, p, minlength=len(cells)) / max(mass, 1e-300)
         return np.minimum(total, 1.0)
 
@@ -338,7 +343,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         """
         records = data.records
         if records.zeros is not None:
-            records = possible.augmented(records, state.imputed, state.imputed[:0])
+            records = truncation.augmented(records, state.imputed, state.imputed[:0])
         theta = self.mean_profiles(
             records, state.z, state.profile, len(state.weights), state.impossible
         )
@@ -369,7 +374,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         zeros = data.records.zeros
         if zeros is None:
             return draw(0, n_records)
-        return possible.first_possible(draw, zeros, n_records)
+        return truncation.first_possible(draw, zeros, n_records)
 
     def _fill(
         self,
@@ -402,7 +407,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_keys = data.walk.rows.shape[1]
         n_rows = float(data.records.offsets[-1])
-        sweep = 60.0 * n_rows * FIRST_SLOTS + len(data.walk.rows) * (80.0 + 20.0 * n_keys)
+        sweep = 60.0 * n_rows * FIRST_COMPONENTS + len(data.walk.rows) * (80.0 + 20.0 * n_keys)
         return sweep, 20.0 + 10.0 * n_keys
 
 

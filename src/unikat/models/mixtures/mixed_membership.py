@@ -31,17 +31,17 @@ import numpy as np
 from unikat._typing import Bool, Float32, Float64, Int16, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.kernels import mixture, moves
+from unikat.kernels import mixture, split_merge
 from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.kernels.truncation import RidgePrior, Seen
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
-from unikat.models.mixtures import truncation as possible
-from unikat.models.mixtures.components import FIRST_SLOTS, Slots, padded
-from unikat.models.mixtures.margins import completions
+from unikat.models.mixtures import truncation
+from unikat.models.mixtures.completions import completions
+from unikat.models.mixtures.components import FIRST_COMPONENTS, Components, padded
 from unikat.models.mixtures.new_record import (
     EXACT_KEYS,
-    Newcomer,
+    NewRecord,
     gamma_nodes,
     possible_mass,
     row_probabilities,
@@ -56,7 +56,7 @@ from unikat.models.records import (
     lay_out,
     start_classes,
 )
-from unikat.models.restored import mixture_fits, positive
+from unikat.models.state_checks import mixture_fits, positive
 from unikat.rng import chain_key
 
 _LEAST_SHAPE = 0.05
@@ -69,9 +69,9 @@ class MembershipState(NamedTuple):
     z: Int16
     """(n_records, n_keys): component of each known key, -1 where missing."""
     theta: Float32
-    """(n_rows, n_slots)"""
+    """(n_rows, n_components)"""
     weights: Float64
-    """(n_slots,): g0; empty slots of the HDP hold sticks of the unseen part; they sum to 1."""
+    """(n_components,): g0, sum 1; empty components of the HDP hold sticks of the unseen part."""
     alpha: Float64
     """(1,) shared, or (n_records,)."""
     spread: Float64
@@ -83,7 +83,8 @@ class MembershipState(NamedTuple):
     imputed: Int32
     """(n_incomplete, n_keys): rows of the incomplete records' keys under structural zeros."""
     impossible: Int32
-    """(n_rows, n_slots): tokens of the simulated impossible records, (n_rows, 0) without zeros."""
+    """(n_rows, n_components): tokens of the simulated impossible records; (n_rows, 0) without
+    structural zeros."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +127,12 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             )
 
     @abstractmethod
-    def _first_slots(self, chain: int) -> int:
-        """Slots at the start of a chain, a multiple of 8."""
+    def _first_components(self, chain: int) -> int:
+        """Components at the start of a chain, a multiple of 8."""
 
-    def _slots(self, state: MembershipState, slots: Slots) -> Slots:
-        """Drop slots where few are needed."""
-        return slots
+    def _compacted(self, state: MembershipState, components: Components) -> Components:
+        """Drop components where few are needed."""
+        return components
 
     @abstractmethod
     def _start_limit(self) -> int | None:
@@ -142,8 +143,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         """alpha_0 at the start of a chain, if there is one."""
 
     @abstractmethod
-    def _partition_prior(self, state: MembershipState, n_slots: int) -> tuple[Float64, float]:
-        """`log_new` and `share` of `moves.split_merge`."""
+    def _partition_prior(self, state: MembershipState, n_components: int) -> tuple[Float64, float]:
+        """`log_new` and `share` of `split_merge.propose`."""
 
     @abstractmethod
     def weight_exponents(self, state: MembershipState, tables: Int64) -> tuple[float, float]:
@@ -153,7 +154,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
     def _draw_weights(
         self, key: Any, sweep: int, state: MembershipState, tables: Int64
     ) -> tuple[Float64, Float64, int]:
-        """Draw (weights, top, number of occupied slots) given the tables."""
+        """Draw (weights, top, number of occupied components) given the tables."""
 
     def prepare(self, table: CellTable) -> MixtureData:
         """Lay the table out as rows of theta, records in the order of their pattern."""
@@ -168,13 +169,13 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         key = chain_key(stream.seed, stream.chain)
         n, n_keys = len(data.record_cell), len(data.offsets) - 1
         n_rows = int(data.offsets[-1])
-        n_slots = self._first_slots(stream.chain)
+        n_components = self._first_components(stream.chain)
         classes = start_classes(data, stream, self._start_limit())
         imputed = np.empty((0, n_keys), np.int32)
         records = data
         if data.zeros is not None:
-            imputed = possible.first_completed(key, data.zeros, data)
-            records = possible.augmented(data, imputed, imputed[:0])
+            imputed = truncation.first_completed(key, data.zeros, data)
+            records = truncation.augmented(data, imputed, imputed[:0])
         known = records.rows[records.record_cell] >= 0
         z = np.where(known, classes[data.record_cell][:, None], -1).astype(np.int16)
         # Pure starts hold only the opening of one table per record: about their posterior mean.
@@ -183,8 +184,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         shared = self.alpha_shape / (self.alpha_rate + excess)
         empty = MembershipState(
             z=z,
-            theta=np.full((n_rows, n_slots), 1.0, np.float32),
-            weights=np.full(n_slots, 1.0 / n_slots),
+            theta=np.full((n_rows, n_components), 1.0, np.float32),
+            weights=np.full(n_components, 1.0 / n_components),
             alpha={
                 "shared": np.full(1, shared),
                 "per-record": np.full(n, self.alpha_shape / self.alpha_rate),
@@ -196,22 +197,24 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             imputed=imputed,
             impossible=np.empty((n_rows, 0), np.int32),
         )
-        counts = np.zeros((n_rows, n_slots), np.int32)
-        stacks = np.zeros((n_keys, n_slots), np.int64)
+        counts = np.zeros((n_rows, n_components), np.int32)
+        stacks = np.zeros((n_keys, n_components), np.int64)
         mixture.count(0, n, records.rows, records.record_cell, z, counts, stacks)
         state, _ = self._refresh(key, stream.sweep, empty, records, counts.astype(np.int64), stacks)
         return state
 
     def state_bytes(self, data: MixtureData) -> float:
         """Bytes that a sweep needs: profiles, counts and tables of every component, and z."""
-        return 24.0 * float(data.offsets[-1]) * self._first_slots(0) + 4.0 * data.record_cell.size
+        return (
+            24.0 * float(data.offsets[-1]) * self._first_components(0) + 4.0 * data.record_cell.size
+        )
 
     def state_fits(self, state: MembershipState, data: MixtureData, start: MembershipState) -> bool:
         """Whether a state of a file has shapes and indices that the kernels can read."""
         limited = self._start_limit() is not None
         n_alphas = 1 if self.alpha == "shared" else len(data.record_cell)
         return (
-            mixture_fits(state, data, self._first_slots(0) if limited else 8)
+            mixture_fits(state, data, self._first_components(0) if limited else 8)
             and state.alpha.shape == (n_alphas,)
             and state.spread.shape == ((2,) if self.alpha == "hierarchical" else (0,))
             and state.top.shape == (len(self._first_top()),)
@@ -226,24 +229,24 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         n, n_keys = state.z.shape
         imputed, observed = state.imputed, data
         if data.zeros is not None:
-            which = possible.incomplete(data)
-            imputed = possible.completed(
+            which = truncation.incomplete(data)
+            imputed = truncation.completed(
                 key, stream.sweep, data.zeros, data, state.z[which], state.theta
             )
-            data = possible.augmented(data, imputed, imputed[:0])
-        n_rows, n_slots = state.theta.shape
+            data = truncation.augmented(data, imputed, imputed[:0])
+        n_rows, n_components = state.theta.shape
         base_tables = mixture.BaseTables(
             np.empty(n_rows, np.float32),
-            np.empty((n_rows, n_slots), np.float32),
-            np.empty((n_rows, n_slots), np.int16),
+            np.empty((n_rows, n_components), np.float32),
+            np.empty((n_rows, n_components), np.int16),
         )
         weight_kernels.base_tables(state.theta, state.weights, *base_tables)
         z = state.z.copy()
-        counts = np.zeros((n_threads, n_rows, n_slots), np.int32)
-        stacks = np.zeros((n_threads, n_keys, n_slots), np.int64)
+        counts = np.zeros((n_threads, n_rows, n_components), np.int32)
+        stacks = np.zeros((n_threads, n_keys, n_components), np.int64)
 
         alpha = state.alpha
-        rising = np.ones((n_keys + 1 if self.alpha == "shared" else 0, n_slots))
+        rising = np.ones((n_keys + 1 if self.alpha == "shared" else 0, n_components))
         for size in range(1, len(rising)):
             rising[size] = rising[size - 1] * (alpha[0] * state.weights + (size - 1))
         given = mixture.Given(alpha, state.weights, rising, state.theta)
@@ -264,7 +267,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         state, more = _impossible_records(
             self, key, stream.sweep, state, observed, total_counts, total_stacks, n_threads
         )
-        data = possible.augmented(observed, imputed, more.rows)
+        data = truncation.augmented(observed, imputed, more.rows)
         n_more = len(more.rows)
         mixture.count(
             n,
@@ -310,31 +313,43 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         Tables; split-merge, which changes z (the caller's own copy); weights; the profiles' prior
         and the profiles; the shared alpha.
         """
-        slots = self._slots(state, Slots(state.z, state.weights, counts, stacks, state.theta))
-        z, counts, stacks = slots.z, slots.counts, slots.stacks
-        n_slots = counts.shape[1]
-        tables = np.zeros(n_slots, np.int64)
+        components = self._compacted(
+            state, Components(state.z, state.weights, counts, stacks, state.theta)
+        )
+        z, counts, stacks = components.z, components.counts, components.stacks
+        n_components = counts.shape[1]
+        tables = np.zeros(n_components, np.int64)
         alpha, spread = state.alpha, state.spread
         if self.alpha == "shared":
-            weight_kernels.draw_tables(key, sweep, float(alpha[0]), stacks, slots.weights, tables)
+            weight_kernels.draw_tables(
+                key, sweep, float(alpha[0]), stacks, components.weights, tables
+            )
         else:
             shape, rate = self.record_law(state)
             alpha = alpha.copy()
             weight_kernels.draw_tables_and_alphas(
-                key, sweep, z, slots.weights, shape, rate, alpha, tables
+                key, sweep, z, components.weights, shape, rate, alpha, tables
             )
             if len(spread):
                 spread = np.array(weight_kernels.draw_spread(key, sweep, shape, alpha))
         moved = 0
         if self.split_merge:
-            log_new, share = self._partition_prior(state, n_slots)
-            prior = moves.PartitionPrior(alpha, slots.weights, log_new, share, state.profile)
-            partition = moves.Partition(z, tables, counts, stacks)
-            moved = moves.split_merge(key, sweep, data.arrays, prior, partition)
+            log_new, share = self._partition_prior(state, n_components)
+            prior = split_merge.PartitionPrior(
+                alpha, components.weights, log_new, share, state.profile
+            )
+            partition = split_merge.Partition(z, tables, counts, stacks)
+            moved = split_merge.propose(key, sweep, data.arrays, prior, partition)
         weights, top, occupied = self._draw_weights(key, sweep, state, tables)
         counts, stacks = padded(counts, len(weights)), padded(stacks, len(weights))
         profile, theta = self.draw_profiles(
-            key, sweep, data, counts, stacks[0] > 0, state.profile, None if moved else slots.theta
+            key,
+            sweep,
+            data,
+            counts,
+            stacks[0] > 0,
+            state.profile,
+            None if moved else components.theta,
         )
         if self.alpha == "shared":
             value = weight_kernels.draw_alpha(
@@ -368,21 +383,21 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         if len(cells) == 0:
             return np.empty(0)
         key = chain_key(stream.seed, stream.chain)
-        who = Newcomer(state.theta, state.weights, *self._new_record_alpha(state), _used(state))
+        record = NewRecord(state.theta, state.weights, *self._new_record_alpha(state), _used(state))
         if data.zeros is None:
             rows = np.where(cells >= 0, cells + data.offsets[:-1], -1).astype(np.int32)
-            return row_probabilities(key, stream.sweep, who, data.offsets, rows)
+            return row_probabilities(key, stream.sweep, record, data.offsets, rows)
         parts = completions(data.zeros, data.offsets, cells)
         sets = parts.sets.astype(np.float32) @ state.theta
         p = row_probabilities(
             key,
             stream.sweep,
-            who._replace(theta=np.vstack((state.theta, sets))),
+            record._replace(theta=np.vstack((state.theta, sets))),
             data.offsets,
             parts.rows,
         )
         total = np.bincount(parts.owner, p, minlength=len(cells))
-        mass = possible_mass(key, stream.sweep, who, data)
+        mass = possible_mass(key, stream.sweep, record, data)
         return np.minimum(total / mass, 1.0)
 
     def predictive_probabilities(
@@ -396,7 +411,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         """
         records = data
         if data.zeros is not None:
-            records = possible.augmented(data, state.imputed, state.imputed[:0])
+            records = truncation.augmented(data, state.imputed, state.imputed[:0])
         theta = self.mean_profiles(
             records, state.z, state.profile, len(state.weights), state.impossible
         )
@@ -428,7 +443,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
     ) -> Int32:
         """Draw the keys of new individuals: records of which every key is missing."""
         if data.zeros is not None:
-            return possible.first_possible(
+            return truncation.first_possible(
                 lambda start, n: self._simulate(stream, state, data, start, n),
                 data.zeros,
                 n_records,
@@ -467,8 +482,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_keys = data.rows.shape[1]
         sweep = len(data.record_cell) * (60.0 + 20.0 * n_keys)
-        # Drawing the profiles: all levels of all keys, for about as many slots as at first.
-        sweep += 60.0 * float(data.offsets[-1]) * FIRST_SLOTS
+        # Drawing the profiles: all levels of all keys, for about as many components as at first.
+        sweep += 60.0 * float(data.offsets[-1]) * FIRST_COMPONENTS
         if n_keys <= EXACT_KEYS:
             return sweep, 7.0 * 2.0**n_keys + 3.0 ** (n_keys - 2)
         return sweep, 200.0 * n_keys**2
@@ -492,7 +507,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
 
 
 def _used(state: MembershipState) -> Bool:
-    """Which slots hold tokens of the sample, (n_slots,)."""
+    """Which components hold tokens of the sample, (n_components,)."""
     used: Bool = np.bincount(state.z.ravel() + 1, minlength=len(state.weights) + 1)[1:] > 0
     return used
 
@@ -510,7 +525,7 @@ def _impossible_records(
     counts: Int64,
     stacks: Int64,
     n_threads: int,
-) -> tuple[MembershipState, possible.Impossible]:
+) -> tuple[MembershipState, truncation.ImpossibleRecords]:
     """Simulate the impossible records; before, move along what they leave open.
 
     counts and stacks: those of the sample.
@@ -519,7 +534,7 @@ def _impossible_records(
     alpha, n_keys = state.alpha, len(data.offsets) - 1
     shared = model.alpha == "shared"
     target = model.n_possible(len(data.record_cell))
-    mixed = possible.simulate_memberships(
+    mixed = truncation.simulate_memberships(
         key,
         sweep,
         data.zeros,
@@ -540,7 +555,7 @@ def _impossible_records(
     tables = np.zeros(len(state.weights), np.int64)
     weight_kernels.draw_tables(key, sweep + _AGAIN, float(alpha[0]), stacks, state.weights, tables)
     share, total_exponent = model.weight_exponents(state, tables)
-    theta, weights = possible.along_ridges(
+    theta, weights = truncation.along_ridges(
         key,
         sweep,
         data.zeros,
@@ -550,11 +565,11 @@ def _impossible_records(
         state.theta,
         state.weights,
     )
-    together = possible.chances_of_one(weights, alpha, n_keys)
-    pure = possible.simulate_classes(
+    together = truncation.chances_of_one(weights, alpha, n_keys)
+    pure = truncation.simulate_classes(
         key, sweep, data.zeros, data, target + n, together, theta, n_threads
     )
     rows = np.concatenate((mixed.rows, pure.rows))
     z = np.concatenate((needed, np.where(pure.rows >= 0, pure.z, np.int16(-1))))
     state = state._replace(theta=theta, weights=weights)
-    return state, possible.Impossible(rows, z, pure.alpha)
+    return state, truncation.ImpossibleRecords(rows, z, pure.alpha)

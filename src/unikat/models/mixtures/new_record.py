@@ -10,7 +10,7 @@ import numpy as np
 from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.kernels import cells as cell_kernels
 from unikat.kernels import zeros as zero_kernels
-from unikat.models.mixtures import truncation as possible
+from unikat.models.mixtures import truncation
 from unikat.models.records import MixtureData
 
 EXACT_KEYS = 11
@@ -23,22 +23,24 @@ _MIXED = 4096
 """Records drawn for the probability of a possible one."""
 
 
-class Newcomer(NamedTuple):
+class NewRecord(NamedTuple):
     """What the law of a new individual depends on."""
 
     theta: Float32
-    """(n_rows or more, n_slots); rows beyond those of the levels are sets of levels."""
+    """(n_rows or more, n_components); rows beyond those of the levels are sets of levels."""
     weights: Float64
-    """(n_slots,)"""
+    """(n_components,)"""
     alpha: Float64
     """(n_nodes,): values of its concentration..."""
     alpha_weight: Float64
     """(n_nodes,): ...and their probabilities."""
     used: Bool
-    """(n_slots,): slots that hold tokens."""
+    """(n_components,): components that hold tokens."""
 
 
-def row_probabilities(key: Any, sweep: int, who: Newcomer, offsets: Int64, rows: Int32) -> Float64:
+def row_probabilities(
+    key: Any, sweep: int, record: NewRecord, offsets: Int64, rows: Int32
+) -> Float64:
     """Probability of each combination of rows (n, n_keys), -1 leaving a key out, (n,).
 
     Exact for up to 11 keys, beyond that an unbiased estimate. Without truncation.
@@ -46,10 +48,10 @@ def row_probabilities(key: Any, sweep: int, who: Newcomer, offsets: Int64, rows:
     # The last key costs one dot product a cell, so it is the one with most levels.
     rows = rows[:, np.argsort(np.diff(offsets), kind="stable")]
     sorting = np.lexsort(rows.T[::-1])
-    slots = _slots_that_matter(who)
-    theta = np.ascontiguousarray(who.theta[:, slots], np.float64)
-    alpha, alpha_weight = who.alpha, who.alpha_weight
-    rows, weights = np.ascontiguousarray(rows[sorting]), who.weights[slots]
+    components = _components_that_matter(record)
+    theta = np.ascontiguousarray(record.theta[:, components], np.float64)
+    alpha, alpha_weight = record.alpha, record.alpha_weight
+    rows, weights = np.ascontiguousarray(rows[sorting]), record.weights[components]
     out = np.empty(len(rows))
     if rows.shape[1] <= EXACT_KEYS:
         cell_kernels.partition_probabilities(rows, theta, weights, alpha, alpha_weight, out)
@@ -73,36 +75,43 @@ def row_probabilities(key: Any, sweep: int, who: Newcomer, offsets: Int64, rows:
     return result
 
 
-def possible_mass(key: Any, sweep: int, who: Newcomer, data: MixtureData) -> float:
+def possible_mass(key: Any, sweep: int, record: NewRecord, data: MixtureData) -> float:
     """Probability that a record is possible.
 
     Exact for the records all of whose keys come from one component; the others are drawn.
     """
     assert data.zeros is not None
-    chance = possible.chances(data.zeros, data, who.theta)[0]
-    together = np.zeros(len(who.weights))
-    for value, share in zip(who.alpha, who.alpha_weight, strict=True):
-        same = who.weights.copy()
+    chance = truncation.chances(data.zeros, data, record.theta)[0]
+    together = np.zeros(len(record.weights))
+    for value, share in zip(record.alpha, record.alpha_weight, strict=True):
+        same = record.weights.copy()
         for l in range(1, len(data.offsets) - 1):
-            same *= (l + value * who.weights) / (l + value)
+            same *= (l + value * record.weights) / (l + value)
         together += share * same
-    bounds = np.round(_MIXED * np.cumsum(who.alpha_weight)).astype(np.int64)
-    drawn = np.repeat(who.alpha, np.diff(bounds, prepend=0))
+    bounds = np.round(_MIXED * np.cumsum(record.alpha_weight)).astype(np.int64)
+    drawn = np.repeat(record.alpha, np.diff(bounds, prepend=0))
     mixed = zero_kernels.mixed_chance(
-        key, sweep, len(drawn), data.zeros, data.offsets, drawn, np.cumsum(who.weights), who.theta
+        key,
+        sweep,
+        len(drawn),
+        data.zeros,
+        data.offsets,
+        drawn,
+        np.cumsum(record.weights),
+        record.theta,
     )
     return max(float(together @ chance + mixed), 1e-300)
 
 
-def _slots_that_matter(who: Newcomer) -> Int64:
-    """Slots in falling weight: all that hold tokens, and sticks until the rest is negligible.
+def _components_that_matter(record: NewRecord) -> Int64:
+    """Components in falling weight: all that hold tokens, and sticks until the rest is negligible.
 
-    An occupied slot may weigh as little as 1/n, so none of them is dropped.
+    An occupied component may weigh as little as 1/n, so none of them is dropped.
     """
-    slots = np.argsort(-who.weights, kind="stable")
-    keep = who.used[slots]
-    keep[: 1 + np.searchsorted(np.cumsum(who.weights[slots]), 1.0 - _NEGLIGIBLE)] = True
-    return slots[keep]
+    components = np.argsort(-record.weights, kind="stable")
+    keep = record.used[components]
+    keep[: 1 + np.searchsorted(np.cumsum(record.weights[components]), 1.0 - _NEGLIGIBLE)] = True
+    return components[keep]
 
 
 @lru_cache(maxsize=8)

@@ -75,13 +75,14 @@ class ProfilePrior:
         profile: Float64,
         theta: Float32 | None,
     ) -> tuple[Float64, Float32]:
-        """Draw the prior's parameters (n_rows,) and the profiles (n_rows, n_slots).
+        """Draw the prior's parameters (n_rows,) and the profiles (n_rows, n_components).
 
-        counts (n_rows, n_slots): known tokens; occupied (n_slots,); theta: the profiles before,
-        with as many slots or fewer, or None if the tokens' components were just drawn with the
-        profiles integrated out. The prior is drawn, with all profiles integrated out, every fourth
-        sweep; in the others empty slots keep their profiles, which are draws from that prior
-        already: they are many, and a draw of theirs costs as much as one of an occupied slot.
+        counts (n_rows, n_components): known tokens; occupied (n_components,); theta: the profiles
+        before, with as many components or fewer, or None if the tokens' components were just drawn
+        with the profiles integrated out. Every fourth sweep draws the prior, with all profiles
+        integrated out. In the others empty components keep their profiles, which are draws from
+        that prior already: they are many, and a draw of theirs costs as much as one of an occupied
+        component.
         """
         fresh = np.ones(counts.shape[1], np.bool_)
         after = np.empty(counts.shape, np.float32)
@@ -95,17 +96,19 @@ class ProfilePrior:
         return profile, after
 
     def mean_profiles(
-        self, data: MixtureData, z: Int16, profile: Float64, n_slots: int, more: Int32
+        self, data: MixtureData, z: Int16, profile: Float64, n_components: int, more: Int32
     ) -> Float32:
-        """Mean of the profiles given the tokens' components, (n_rows, n_slots).
+        """Mean of the profiles given the tokens' components, (n_rows, n_components).
 
         z (n_records, n_keys), or (n_records, 1) where a record has one component; more
-        (n_rows, n_slots): further tokens, or (n_rows, 0).
+        (n_rows, n_components): further tokens, or (n_rows, 0).
         """
         rows = data.rows[data.record_cell]
         known = rows >= 0
-        places = rows[known].astype(np.int64) * n_slots + np.broadcast_to(z, rows.shape)[known]
-        counts = np.bincount(places, minlength=len(profile) * n_slots).reshape(-1, n_slots)
+        places = rows[known].astype(np.int64) * n_components + np.broadcast_to(z, rows.shape)[known]
+        counts = np.bincount(places, minlength=len(profile) * n_components).reshape(
+            -1, n_components
+        )
         if more.size:
             counts += more
         mean = counts + profile[:, None]

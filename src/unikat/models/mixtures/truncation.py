@@ -57,7 +57,7 @@ class TruncationPrior:
         return max(1, n - round(self.zeros_tempering * n))
 
 
-class Impossible(NamedTuple):
+class ImpossibleRecords(NamedTuple):
     """Simulated impossible records, the keys that were not needed missing."""
 
     rows: Int32
@@ -122,7 +122,7 @@ def simulate_memberships(
     weights: Float64,
     theta: Float32,
     n_threads: int,
-) -> Impossible:
+) -> ImpossibleRecords:
     """Simulate mixed memberships until `target` possible records have come.
 
     alpha (1,) is shared, or (2,) shape and rate of each record's own. With a shared one only the
@@ -145,7 +145,7 @@ def simulate_memberships(
         )
     targets = np.diff(target * np.arange(_LANES + 1) // _LANES)
     most = _MOST * target // _LANES + 1000
-    found: list[Impossible | None] = [None] * _LANES
+    found: list[ImpossibleRecords | None] = [None] * _LANES
 
     def simulate(_: int, first: int, last: int) -> None:
         for lane in range(first, last):
@@ -176,11 +176,11 @@ def simulate_memberships(
                 capacity = 2 * n
             if n > capacity:
                 refuse_impossible()
-            found[lane] = Impossible(rows[:n], z[:n], alphas[:n])
+            found[lane] = ImpossibleRecords(rows[:n], z[:n], alphas[:n])
 
     in_parts(simulate, _LANES, n_threads)
     rows, z, alphas = zip(*(lane for lane in found if lane is not None), strict=True)
-    return Impossible(np.concatenate(rows), np.concatenate(z), np.concatenate(alphas))
+    return ImpossibleRecords(np.concatenate(rows), np.concatenate(z), np.concatenate(alphas))
 
 
 def simulate_classes(
@@ -192,10 +192,10 @@ def simulate_classes(
     together: Float64,
     theta: Float32,
     n_threads: int,
-) -> Impossible:
+) -> ImpossibleRecords:
     """Simulate the impossible records of one component that come with `n_seen` others.
 
-    together (n_slots,): chance that all keys of a record come from the component.
+    together (n_components,): chance that all keys of a record come from the component.
     """
     chance = chances(diagram, data, theta)
     mass = together * np.maximum(1.0 - chance[0], 0.0)
@@ -216,11 +216,11 @@ def simulate_classes(
         )
 
     in_parts(draw, n, n_threads)
-    return Impossible(rows, classes.astype(np.int16)[:, None], np.empty(0))
+    return ImpossibleRecords(rows, classes.astype(np.int16)[:, None], np.empty(0))
 
 
 def chances_of_one(weights: Float64, alpha: Float64, n_keys: int) -> Float64:
-    """Chance that all keys of a record come from each component, (n_slots,); alpha (1,)."""
+    """Chance that all keys of a record come from each component, (n_components,); alpha (1,)."""
     out = np.empty(len(weights))
     truncation.chances_of_one(weights, alpha[0], n_keys, out)
     return out
@@ -243,7 +243,7 @@ def along_ridges(
 
 
 def chances(diagram: Diagram, data: MixtureData, theta: Float32 | Float64) -> Float64:
-    """Probability that a record of each component at each node is possible, (n_nodes, n_slots)."""
+    """P(possible) of a record of each component at each node, (n_nodes, n_components)."""
     chance = np.empty((len(diagram.child) + 1, theta.shape[1]))
     kernels.possible_chances(diagram, data.offsets, theta, chance)
     return chance

@@ -314,7 +314,7 @@ def sample_facts(table: CellTable) -> SampleFacts:
         n_keys=table.n_keys,
         n_cells=table.n_cells,
         n_uniques=table.n_uniques,
-        population_size=table.population_size,
+        population_size=table.n_units,
         n_incomplete=int(table.counts[table.incomplete].sum()),
         missing=table.missing,
         n_combinations=math.prod(float(n) for n in table.n_levels),
@@ -349,7 +349,7 @@ def spec_of(
         values["keys"] = [
             key.name if key.binning is None else f"{key.name}:{key.binning}" for key in table.keys
         ]
-        values["population_size"] = table.population_size
+        values["population_size"] = table.n_units
         values["data"] = {"missing": table.missing}
         values["report"] = {"level": estimate.tau1.level}
     if handled is not None and values.get("zeros") is None:

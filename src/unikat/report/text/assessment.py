@@ -44,10 +44,10 @@ def interval_name(result: Result) -> str:
 
 def understood(table: CellTable) -> str:
     """Say what was read, before a long run begins."""
-    share = table.n_records / table.population_size
+    share = table.n_records / table.n_units
     return (
         f"{counted(table.n_records, 'record')}, {counted(table.n_keys, 'key')}, "
-        f"{counted(table.n_uniques, 'sample unique')}; population {table.population_size:,} "
+        f"{counted(table.n_uniques, 'sample unique')}; population {table.n_units:,} "
         f"(sampling fraction {percent(share)})"
     )
 

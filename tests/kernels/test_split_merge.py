@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import naive
-from unikat.kernels import moves
+from unikat.kernels import split_merge
 from unikat.kernels.mixture import Records
 from unikat.rng import chain_key
 
@@ -51,12 +51,12 @@ CASES = {
 
 def moved(a: dict[str, Any]) -> int:
     """One move, its arguments by their names."""
-    found: int = moves.split_merge(
+    found: int = split_merge.propose(
         a["key"],
         a["sweep"],
         Records(a["rows"], a["record_cell"], a["offsets"]),
-        moves.PartitionPrior(*(a[n] for n in moves.PartitionPrior._fields)),
-        moves.Partition(*(a[n] for n in moves.Partition._fields)),
+        split_merge.PartitionPrior(*(a[n] for n in split_merge.PartitionPrior._fields)),
+        split_merge.Partition(*(a[n] for n in split_merge.Partition._fields)),
     )
     return found
 
@@ -199,9 +199,11 @@ def test_very_many_keys_do_not_overflow():
         stacks[0, 0] = 2 * n
         tables = stacks[0].copy()
         profile = np.full(2 * n_keys, 0.0005)
-        prior = moves.PartitionPrior(np.zeros(1), np.full(8, 0.125), np.zeros(8), 0.0, profile)
-        partition = moves.Partition(z, tables, counts, stacks)
-        if moves.split_merge(KEY, sweep, Records(rows, record_cell, offsets), prior, partition):
+        prior = split_merge.PartitionPrior(
+            np.zeros(1), np.full(8, 0.125), np.zeros(8), 0.0, profile
+        )
+        partition = split_merge.Partition(z, tables, counts, stacks)
+        if split_merge.propose(KEY, sweep, Records(rows, record_cell, offsets), prior, partition):
             # Where both anchors are of one group, one of them stays with the other group.
             strangers = [min(np.bincount(z[part, 0], minlength=2)[:2]) for part in parts]
             assert sum(strangers) <= 1

@@ -7,7 +7,7 @@ import numpy as np
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.loglinear.conditional import LogLinear
-from unikat.models.telling import doing, listening, tell
+from unikat.models.preparing import report, reporting_to, stage
 
 
 def some_table() -> CellTable:
@@ -19,25 +19,25 @@ def some_table() -> CellTable:
 
 
 def test_nobody_has_to_listen() -> None:
-    tell("nothing")
-    with doing("something"):
-        tell("nothing")
+    report("nothing")
+    with stage("something"):
+        report("nothing")
 
 
 def test_what_is_told_ends_with_what_is_done() -> None:
     heard: list[str] = []
-    with listening(heard.append):
-        with doing("one"), doing("two"):
-            tell("three")
-        tell("four")
-    tell("five")
+    with reporting_to(heard.append):
+        with stage("one"), stage("two"):
+            report("three")
+        report("four")
+    report("five")
     assert heard == ["one", "one, two", "one, two, three", "four"]
 
 
 def test_other_threads_are_not_heard() -> None:
     heard: list[str] = []
-    with listening(heard.append):
-        thread = threading.Thread(target=tell, args=("elsewhere",))
+    with reporting_to(heard.append):
+        thread = threading.Thread(target=report, args=("elsewhere",))
         thread.start()
         thread.join()
     assert heard == []
@@ -47,7 +47,7 @@ def test_a_selection_tells_its_steps_and_comes_to_the_same() -> None:
     heard: list[str] = []
     model, table = LogLinear(terms="select"), some_table()
     silent = model.prepare(table)
-    with listening(heard.append):
+    with reporting_to(heard.append):
         told = model.prepare(table)
     assert [step.evidence for step in told.path] == [step.evidence for step in silent.path]
     assert len(told.path) > 1

@@ -9,7 +9,7 @@ import pytest
 from unikat.errors import SpecError
 from unikat.zeros import Zeros, disjoint, n_covered
 from unikat.zeros.conditions import layout_of
-from unikat.zeros.pieces import covers
+from unikat.zeros.disjoint_conditions import covers
 from zeros.enumeration import all_cells, meets, random_conditions
 
 SIZES = (3, 2, 4, 2)
@@ -25,7 +25,7 @@ def times_covered(pieces, cells):
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("searched", [4_000, 0])
 def test_pieces_cover_exactly_once(seed, searched, monkeypatch):
-    monkeypatch.setattr("unikat.zeros.pieces._SEARCHED", searched)
+    monkeypatch.setattr("unikat.zeros.disjoint_conditions._SEARCHED", searched)
     rng = np.random.default_rng(seed)
     conditions = random_conditions(rng, SIZES, int(rng.integers(0, 7)))
     cells = all_cells(SIZES)
@@ -49,14 +49,14 @@ def test_covers(seed):
 
 
 def test_too_many_pieces_are_refused(monkeypatch):
-    monkeypatch.setattr("unikat.zeros.pieces.MOST_PIECES", 1)
+    monkeypatch.setattr("unikat.zeros.disjoint_conditions.MOST_PIECES", 1)
     conditions = np.array([[1, 0, 0, 1, 1], [1, 1, 1, 1, 0]], dtype=bool)
     with pytest.raises(SpecError, match="more than 1"):
         disjoint(conditions, [0, 3, 5])
 
 
 def test_too_long_a_search_is_given_up(monkeypatch):
-    monkeypatch.setattr("unikat.zeros.pieces._MOST_STATES", 0)
+    monkeypatch.setattr("unikat.zeros.disjoint_conditions._MOST_STATES", 0)
     conditions = np.array([[1, 0, 0, 1, 1], [1, 1, 1, 1, 0]], dtype=bool)
     with pytest.raises(SpecError, match="too many ways"):
         disjoint(conditions, [0, 3, 5])

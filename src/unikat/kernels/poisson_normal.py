@@ -34,7 +34,7 @@ def product_logarithm(log_x):
 
 
 @device
-def draw_tilted(generator, count, log_exposure, mean, variance):
+def draw_log_rate(generator, count, log_exposure, mean, variance):
     """Draw x of log density count x - e^(x + log_exposure) - (x - mean)^2 / (2 variance), exactly.
 
     The logarithm of a Poisson rate given its count under a normal prior. The mode is mean +
@@ -77,7 +77,7 @@ def draw_tilted(generator, count, log_exposure, mean, variance):
 
 
 @device
-def log_tilted_integral(count, log_exposure, mean, variance):
+def log_rate_integral(count, log_exposure, mean, variance):
     """Logarithm of the mean of e^(count x - e^(x + log_exposure)) over x ~ N(mean, variance).
 
     The trapezium rule outward from the mode, which for such a function converges exponentially:

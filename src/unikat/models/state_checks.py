@@ -39,7 +39,7 @@ class MixtureState(Protocol):
         """Tokens of impossible records."""
 
 
-def mixture_fits(state: MixtureState, data: MixtureData, n_slots_least: int) -> bool:
+def mixture_fits(state: MixtureState, data: MixtureData, n_components_least: int) -> bool:
     """Whether shapes and indices of a mixture model's state are those of its data.
 
     Parameters
@@ -48,10 +48,10 @@ def mixture_fits(state: MixtureState, data: MixtureData, n_slots_least: int) -> 
         Built and typed as a state is.
     data
         The table.
-    n_slots_least
-        Fewest slots of the components.
+    n_components_least
+        Fewest components of the components.
     """
-    n_rows, n_slots = int(data.offsets[-1]), len(state.weights)
+    n_rows, n_components = int(data.offsets[-1]), len(state.weights)
     rows = data.rows[data.record_cell]
     has_zeros = data.zeros is not None
     which = incomplete(data) if has_zeros else np.empty(0, np.int64)
@@ -67,19 +67,19 @@ def mixture_fits(state: MixtureState, data: MixtureData, n_slots_least: int) -> 
     if state.z.shape[1] == 1:
         known = (known.sum(axis=1) > 0)[:, None]
     return (
-        n_slots >= n_slots_least
-        and n_slots % 8 == 0
+        n_components >= n_components_least
+        and n_components % 8 == 0
         and state.z.shape == known.shape
-        and within(state.z, -1, n_slots)
+        and within(state.z, -1, n_components)
         and np.array_equal(state.z >= 0, known)
-        and state.theta.shape == (n_rows, n_slots)
+        and state.theta.shape == (n_rows, n_components)
         and state.profile.shape == (n_rows,)
         and positive(state.profile)
         and bool((state.theta >= 0.0).all() and (state.weights >= 0.0).all())
         and bool(np.isfinite(state.theta).all() and np.isfinite(state.weights).all())
         and bool((state.imputed >= data.offsets[:-1]).all())
         and bool((state.imputed < data.offsets[1:]).all())
-        and state.impossible.shape in ((n_rows, 0), (n_rows, n_slots))
+        and state.impossible.shape in ((n_rows, 0), (n_rows, n_components))
         and within(state.impossible, 0, 2**31)
     )
 

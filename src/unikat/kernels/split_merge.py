@@ -37,14 +37,14 @@ class PartitionPrior(NamedTuple):
     A split multiplies the prior of the partition by exp(log_new[components before it])
     Gamma(share + t_0) Gamma(share + t_1) / Gamma(share + t_0 + t_1), t = tables. A Dirichlet
     process has log_new = log(top concentration) and share 0; K components with Dirichlet(s) weights
-    have log_new[k] = log(K - k) - log Gamma(s) and share s, since K - k slots are free to take the
-    new component's name.
+    have log_new[k] = log(K - k) - log Gamma(s) and share s: there are K - k names that the new
+    component can take.
     """
 
     alpha: npt.NDArray[np.float64]
     """(1,) or (n_records,); it does not matter where tables and components are one."""
     weights: npt.NDArray[np.float64]
-    """(n_slots,): given these the tables are drawn once more."""
+    """(n_components,): given these the tables are drawn once more."""
     log_new: npt.NDArray[np.float64]
     """(most components,)"""
     share: float
@@ -58,11 +58,11 @@ class Partition(NamedTuple):
     z: npt.NDArray[np.int16]
     """(n_records, n_keys), or (n_records, 1) where a record has one component."""
     tables: npt.NDArray[np.int64]
-    """(n_slots,)"""
+    """(n_components,)"""
     counts: npt.NDArray[np.int64]
-    """(n_rows, n_slots), see `mixture.Tally`."""
+    """(n_rows, n_components), see `mixture.Tally`."""
     stacks: npt.NDArray[np.int64]
-    """(n_keys or 1, n_slots), see `mixture.Tally`."""
+    """(n_keys or 1, n_components), see `mixture.Tally`."""
 
 
 class Sides(NamedTuple):
@@ -148,7 +148,7 @@ def log_evidence(counts, totals, offsets, profile, mass):
 
 
 @kernel
-def split_merge(key, sweep, records, prior, partition):
+def propose(key, sweep, records, prior, partition):
     """Propose one split or merge; returns 1 or -1 if it was accepted, else 0.
 
     records: `mixture.Records`; prior: PartitionPrior; partition: Partition, changed in place.
@@ -159,12 +159,12 @@ def split_merge(key, sweep, records, prior, partition):
     n, width = z.shape
     n_keys = rows.shape[1]
     n_rows = profile.shape[0]
-    n_slots = tables.shape[0]
+    n_components = tables.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     seek(generator, key, 0, sweep, PURPOSE_SPLIT)
     n_occupied = 0
     free = -1
-    for k in range(n_slots - 1, -1, -1):
+    for k in range(n_components - 1, -1, -1):
         n_occupied += int(stacks[0, k] > 0)
         if stacks[0, k] == 0:
             free = k
