@@ -23,7 +23,7 @@ from unikat.jobs.progress import Watcher, silent, watching
 from unikat.models.base import check_keys
 from unikat.models.named import build_model
 from unikat.report.facts.assessment import Stage
-from unikat.report.facts.supplements import Supplements, find_classics
+from unikat.report.facts.supplements import Supplements, find_classics, find_column
 from unikat.report.folders import assessment as results
 from unikat.report.folders.assessment import Findings
 from unikat.report.text import assessment
@@ -167,6 +167,9 @@ def run(
     if spec.classics is not None:
         watcher.stage("Computing the classic measures")
         classics = find_classics(microdata, table, spec.classics, handled, spec.data.missing_values)
+    columns = tuple(
+        find_column(microdata, name, handled, spec.data.missing_values) for name in spec.report.by
+    )
     registry = None
     if spec.registry is not None:
         watcher.stage("Reading the registry")
@@ -182,7 +185,8 @@ def run(
 
     def preliminary(estimate: RiskEstimate) -> None:
         """Show the first answer, and write it unless the folder holds complete results."""
-        first.append(findings(estimate, Supplements(classics=classics), "preliminary"))
+        supplements = Supplements(classics=classics, columns=columns)
+        first.append(findings(estimate, supplements, "preliminary"))
         watcher.note(assessment.first_answer(first[0].result))
         if folder is not None and not (folder / results.MANIFEST).exists():
             first[0].write_result(folder)
@@ -218,7 +222,7 @@ def run(
             raise
         try:
             supplements = Supplements(
-                registry=fitted.registry_risk(spec.report.level), classics=classics
+                registry=fitted.registry_risk(spec.report.level), classics=classics, columns=columns
             )
             found = findings(fitted.estimate(spec.report.level), supplements, "final")
             if folder is not None:

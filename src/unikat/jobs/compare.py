@@ -27,6 +27,7 @@ from unikat.models.base import check_keys
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary
 from unikat.report.folders import comparison as pages
+from unikat.report.pages.comparison import render
 from unikat.report.text import assessment
 from unikat.report.text.comparison import notes, short_table, terminal_table
 from unikat.report.text.summary import summarise_comparison
@@ -83,7 +84,7 @@ class Comparison:
 
     def to_html(self) -> str:
         """Return the page, a complete HTML document that needs no network."""
-        return pages.render(self.summary)
+        return render(self.summary)
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else "NOT CONVERGED"

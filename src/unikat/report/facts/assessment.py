@@ -16,10 +16,12 @@ from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
+from unikat.report.facts.breakdown import Breakdown, breakdowns
 from unikat.report.facts.classics import ClassicsResult
 from unikat.report.facts.design import DesignResult, design_result
 from unikat.report.facts.registry import RegistryResult
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
+from unikat.report.facts.threshold import ThresholdResult
 from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
@@ -216,6 +218,10 @@ class Result:
     """The classic measures; None if they were not asked for."""
     stage: Stage = "final"
     """`preliminary` while a model is being selected: the answer of the first candidate."""
+    breakdowns: tuple[Breakdown, ...] = ()
+    """Risk by the levels of the keys and of further columns; empty in older results."""
+    threshold: ThresholdResult | None = None
+    """The largest acceptable risk and whether it is met; None if none was set."""
 
     @property
     def fitted_model(self) -> str:
@@ -300,6 +306,7 @@ def assessment_facts(
         registry=supplements.registry_result(spec),
         classics=supplements.classics_result(table),
         stage=stage,
+        breakdowns=breakdowns(estimate, supplements.columns, show_all=spec.report.show_small_cells),
     )
 
 

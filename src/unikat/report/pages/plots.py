@@ -18,9 +18,10 @@ from unikat._typing import Float64
 from unikat.errors import SpecError
 from unikat.files.writing import replace_file
 from unikat.report.facts.assessment import Result
-from unikat.report.pages import assessment as html
+from unikat.report.pages.assessment import drawings
 from unikat.report.pages.canvas import WIDE
 from unikat.report.pages.colours import DARK, LIGHT, declared
+from unikat.report.pages.template import CONTENT_POLICY, template
 
 _SMALLEST = 600
 """Least width in pixels at which the text of a figure can be read."""
@@ -83,7 +84,7 @@ class Figure:
     def _page(self) -> str:
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{html.CONTENT_POLICY}">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="color-scheme" content="light dark">\n'
             f"<title>{escape(self.alt)}</title>\n</head>\n<body>\n{self._repr_html_()}\n"
@@ -174,7 +175,7 @@ def records(result: Result) -> Figure:
 
 
 def _figure(name: str, result: Result, traces: Mapping[str, Float64]) -> Figure:
-    drawn = html.drawings(result, traces)
+    drawn = drawings(result, traces)
     if name not in drawn:
         _refuse(name, result)
     drawing = drawn[name]
@@ -201,7 +202,7 @@ def _refuse(name: str, result: Result) -> NoReturn:
 @lru_cache(maxsize=1)
 def _style_of_file() -> str:
     """Style of a picture by itself, on white paper; many programs know no custom properties."""
-    rules = html.template("figure.css.j2").render()
+    rules = template("figure.css.j2").render()
     for name, colour in LIGHT.items():
         rules = rules.replace(f"var(--{name})", colour)
     return f"<style>\n{rules}.unikat {{ background: {LIGHT['paper']}; }}\n</style>"
@@ -211,7 +212,7 @@ def _style_of_file() -> str:
 def _style_of_page() -> str:
     """Style of a picture in a notebook: the theme decides, or what the reader prefers."""
     light, dark = f"{{ {declared(LIGHT)} }}", f"{{ {declared(DARK)} }}"
-    rules = html.template("figure.css.j2").render()
+    rules = template("figure.css.j2").render()
     return (
         f"<style>\n.unikat {light}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ .unikat {dark} }}\n"
