@@ -393,7 +393,7 @@ def test_the_page(study: tuple[Path, Any]) -> None:
     for words in (
         "WORK <b>",
         "hdp:alpha=per-record",
-        "The 95% intervals contained the true value in",
+        "The 95% intervals contained the true τ1 in",
     ):
         assert words in page.text
     assert "north" not in page.text

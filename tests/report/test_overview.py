@@ -131,7 +131,7 @@ def test_long_variables_are_cut_in_the_report() -> None:
     [
         (10_000.0, "met", "It is met: the 95% interval ends at"),
         (1.0, "not met", "It is not met: the 95% interval begins at"),
-        (None, "undecided", "cannot be told whether it is met: the 95% interval reaches from"),
+        (None, "undecided", "Not known whether it is met: the 95% interval reaches from"),
     ],
 )
 def test_the_verdict_follows_from_the_interval(

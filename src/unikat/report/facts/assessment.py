@@ -1,4 +1,4 @@
-"""What `result.json` holds: every number of a run that the report shows, and nothing of a record.
+"""The content of `result.json`: every number that the report shows, and no values of records.
 
 A record is named by its row number alone; its values appear only if the specification asks for
 small cells.
@@ -164,7 +164,7 @@ class SamplingFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ChainFacts:
-    """τ1 as one chain alone would tell it."""
+    """τ1 from one chain alone."""
 
     chain: int
     """Number of the chain, from 1."""
@@ -188,7 +188,7 @@ class Result:
     converged: bool
     stop_reason: str
     known_exactly: bool
-    """The file itself tells τ1 and τ2, so nothing was sampled."""
+    """The file itself determines τ1 and τ2, so nothing was sampled."""
     data: str | None
     """Name of the file, without its folder."""
     sample: SampleFacts
@@ -205,7 +205,7 @@ class Result:
     zeros: ZerosResult | None = None
     """Impossible combinations; None if none were declared."""
     chains: tuple[ChainFacts, ...] = ()
-    """τ1 by chain where the chains disagree; empty where they agree."""
+    """τ1 by chain if the chains have not converged; else empty."""
     uncertainty: Uncertainty | None = "posterior"
     """What the draws are draws of; None where the risk is known exactly."""
     fit: dict[str, Any] = field(default_factory=dict)

@@ -136,7 +136,7 @@ def _separated(
 ) -> tuple[Int64, Int64]:
     """Levels with a line of their own, highest expected τ1 first, and those that are summed up.
 
-    The sum holds enough records too: else it would tell what was to be hidden.
+    The sum has enough records too; else small levels would follow by subtraction.
     """
     ranked = present[np.argsort(-tau1[present], kind="stable")]
     if show_all:

@@ -24,7 +24,7 @@ from unikat.zeros.conflicts import Handled
 
 @dataclass(frozen=True, kw_only=True)
 class Supplements:
-    """The risk of a registry, and the classic measures; None where they were not asked for."""
+    """Registry risk, classic measures and breakdown columns; None or empty if not asked for."""
 
     registry: RegistryRisk | None = None
     classics: Classics | None = None
@@ -32,13 +32,13 @@ class Supplements:
     """Columns by which the risk is broken down, besides the keys."""
 
     def registry_result(self, spec: AssessmentSpec) -> RegistryResult | None:
-        """Return what `result.json` holds of the registry."""
+        """Return the part of `result.json` on the registry."""
         if self.registry is None or spec.registry is None:
             return None
         return registry_result(self.registry, spec.registry.path)
 
     def classics_result(self, table: CellTable) -> ClassicsResult | None:
-        """Return what `result.json` holds of the classic measures."""
+        """Return the part of `result.json` on the classic measures."""
         return None if self.classics is None else classics_result(self.classics, table)
 
     def record_columns(self, table: CellTable) -> dict[str, Float64]:

@@ -154,9 +154,9 @@ class Findings:
         Parameters
         ----------
         estimate
-            What was found.
+            The estimate.
         spec
-            What was asked; completed with what the estimate tells, which is all but the file.
+            What was asked; completed from the estimate with all but the file.
         provenance
             What ran; by default this machine, now.
         handled
@@ -372,12 +372,12 @@ def load(folder: str | os.PathLike[str]) -> Results:
 
 
 def write_report(results: Results) -> Path:
-    """Render the report of a run anew and put it in place of the old one.
+    """Render the report of a run again, in place of the old one.
 
     Raises
     ------
     OutputError
-        If it cannot be written, or the results do not hang together; the old report is then still
+        If it cannot be written, or the results are inconsistent; the old report is then still
         there.
     """
     target = results.folder / REPORT

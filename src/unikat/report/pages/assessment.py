@@ -164,7 +164,7 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
         drawn["tau1"] = figures.distribution(tau1[:, first:], result.tau1, "τ1", TAU1, kind.title)
         drawn["tau2"] = figures.distribution(tau2[:, first:], result.tau2, "τ2", TAU2, kind.title)
         if not kind.independent:
-            # An error that is drawn anew for every draw would hide that chains disagree.
+            # Model uncertainty, independent from draw to draw, would hide that chains disagree.
             drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
         if track_record.of_result(result).doubted:
             drawn["tau1_doubted"] = drawn.pop("tau1")

@@ -112,8 +112,8 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
     names = max(text_width(times) for times in TIMES) + 14
     numbers = max(text_width(_check(one), "tiny") for model in models for one in model.checks) + 12
     room = canvas.width - names - numbers
-    beside = room >= 0.4 * canvas.width
-    if beside:
+    side_by_side = room >= 0.4 * canvas.width
+    if side_by_side:
         canvas.left, canvas.right = names, names + room
     else:
         canvas.inset(14)
@@ -129,7 +129,7 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
         for check, times in zip(model.checks, TIMES, strict=True):
             words = _check(check)
             said.append(f"{label}, {times}: {words}.")
-            if beside:
+            if side_by_side:
                 y = canvas.cursor + 10
                 canvas.text(canvas.left - 12, y + 4, times, anchor="end")
                 canvas.text(canvas.right + 10, y + 4, words, anchor="start", kind="tiny")
@@ -146,7 +146,7 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
                 tip = f"{model.model}: cells seen {times}: {words}"
                 _range(canvas, (places[0], places[2]), places[1], y, within, tip, solid=True)
             canvas.cursor = y + 10
-        if beside:
+        if side_by_side:
             canvas.line((one, top), (one, canvas.cursor), "mark", below=True)
         canvas.cursor += 8
     canvas.alt = (

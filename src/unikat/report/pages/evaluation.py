@@ -149,15 +149,18 @@ def _answer(summary: EvaluationSummary) -> str:
     total = sum(one.n_samples for one in summary.results)
     if not total:
         return "No fit gave an estimate."
-    said = []
-    for measure, symbol in (("tau1", "τ1"), ("tau2", "τ2")):
-        scores = [getattr(one, measure) for one in summary.results]
-        covered = sum(score.n_covered for score in scores if score is not None)
-        said.append(f"{covered:,} for {symbol}")
+    covered = {
+        measure: sum(
+            score.n_covered
+            for one in summary.results
+            if (score := getattr(one, measure)) is not None
+        )
+        for measure in ("tau1", "tau2")
+    }
     level = f"{100 * summary.study.level:g}%"
     return (
-        f"The {level} intervals contained the true value in {' and '.join(said)} of "
-        f"{numbers.counted(total, 'fit')}."
+        f"The {level} intervals contained the true τ1 in {covered['tau1']:,} of "
+        f"{numbers.counted(total, 'fit')} and the true τ2 in {covered['tau2']:,}."
     )
 
 

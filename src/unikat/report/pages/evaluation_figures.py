@@ -22,7 +22,7 @@ _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @drawing
 def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) -> None:
-    """Draw estimate minus truth with its interval, a line per sample, a block per model.
+    """Draw estimate minus true value with its interval, a line per sample, a block per model.
 
     Parameters
     ----------

@@ -132,7 +132,12 @@ def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
     histogram
         Records in each bin.
     """
-    canvas.alt = f"Records by risk r1 in {len(histogram)} bins of equal width: {list(histogram)}."
+    ends = [f"{i / len(histogram):g}" for i in range(len(histogram) + 1)]
+    counts = [
+        f"{low} to {high}: {count:,}"
+        for low, high, count in zip(ends[:-1], ends[1:], histogram, strict=True)
+    ]
+    canvas.alt = f"Number of records by r1. {'; '.join(counts)}."
     if canvas.narrow and len(histogram) % 2 == 0:
         histogram = [a + b for a, b in zip(histogram[::2], histogram[1::2], strict=True)]
     n_bins = len(histogram)
@@ -234,18 +239,18 @@ class Bar:
 
 
 def _bars(canvas: Canvas, bars: Sequence[Bar], opening: str, caption: str) -> None:
-    """Draw bars one below the other; words go above a bar where there is no room beside it."""
+    """Draw bars one below the other; words go above a bar if there is no room on its right."""
     canvas.x_range = (0.0, 1.0)
     canvas.alt = " ".join([opening, *(f"{bar.name}: {bar.words}." for bar in bars)])
     longest = max((text_width(bar.name, "name") for bar in bars), default=0.0)
     names = min(longest, 0.34 * canvas.width) + 12
     widest = max((text_width(bar.words, "name") for bar in bars), default=0.0)
     room = canvas.width - names - widest - 12
-    beside = room >= 0.25 * canvas.width
-    if beside:
+    side_by_side = room >= 0.25 * canvas.width
+    if side_by_side:
         canvas.left, canvas.right = names, names + room
     for bar in bars:
-        if beside:
+        if side_by_side:
             lines = len(shortened(bar.name, names - 12, "name"))
             middle = canvas.cursor + lines * line_height("name") / 2
             canvas.text(canvas.right + 10, middle + 4.5, bar.words, anchor="start", kind="name")
@@ -264,7 +269,7 @@ def _bars(canvas: Canvas, bars: Sequence[Bar], opening: str, caption: str) -> No
 
 @drawing
 def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) -> None:
-    """Draw a measure with its interval as several models tell it, one below the other.
+    """Draw the estimates of several models with their intervals, one below the other.
 
     Parameters
     ----------
@@ -312,7 +317,7 @@ def term_selection(
     name: str,
     threshold: float,
 ) -> None:
-    """Draw the way of a selection of terms: expected τ1, and below it the statistic.
+    """Draw the steps of a term selection: expected τ1, and below it the statistic.
 
     Parameters
     ----------

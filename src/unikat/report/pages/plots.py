@@ -105,7 +105,7 @@ def tau1(result: Result, traces: Mapping[str, Float64]) -> Figure:
     Raises
     ------
     SpecError
-        If nothing was sampled, because the file itself tells the risk.
+        If nothing was sampled, because the risk is known exactly.
     """
     return _figure("tau1", result, traces)
 
@@ -121,7 +121,7 @@ def tau2(result: Result, traces: Mapping[str, Float64]) -> Figure:
     Raises
     ------
     SpecError
-        If nothing was sampled, because the file itself tells the risk.
+        If nothing was sampled, because the risk is known exactly.
     """
     return _figure("tau2", result, traces)
 
@@ -187,7 +187,7 @@ def _figure(name: str, result: Result, traces: Mapping[str, Float64]) -> Figure:
 def _refuse(name: str, result: Result) -> NoReturn:
     """Say why a figure has nothing to show."""
     if result.known_exactly and name != "keys":
-        why = "The file itself tells the risk, so there is nothing to draw: see result.tau1."
+        why = "The risk is known exactly, so there is nothing to draw: see result.tau1."
     elif name == "trace":
         why = "This model draws without chains, so there is no trace of chains to draw."
     elif name in ("tau1", "tau2"):

@@ -116,11 +116,11 @@ def threshold_sentence(result: Result) -> str:
 def _verdict(found: ThresholdResult, summary: Summary) -> str:
     limit = found.limit
     if found.reason == "not final":
-        return "It cannot be told yet whether it is met: the run is not finished. Let it go on."
+        return "Not yet known whether it is met: the run is not finished. Continue the run."
     if found.reason == "unreliable interval":
         return (
-            "It cannot be told whether it is met: in trials, intervals of the model used here were "
-            "not reliable. Assess the file with the default model."
+            "Not known whether it is met: in trials, intervals of the model used here were not "
+            "reliable. Assess the file with the default model."
         )
     lower, upper = _apart(summary.lower, limit), _apart(summary.upper, limit)
     interval = f"{level(summary)} interval"
@@ -129,8 +129,8 @@ def _verdict(found: ThresholdResult, summary: Summary) -> str:
     if found.verdict == "not met":
         return f"It is not met: the {interval} begins at {lower}."
     return (
-        f"It cannot be told whether it is met: the {interval} reaches from {lower} to {upper}. "
-        "Recode a variable and assess again."
+        f"Not known whether it is met: the {interval} reaches from {lower} to {upper}. Recode a "
+        "variable and assess again."
     )
 
 

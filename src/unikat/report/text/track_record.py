@@ -55,7 +55,7 @@ class Trials:
 TRIALS = (
     Trials(
         model="auto", samples=231, held=223, error=0.005, lowest=-0.036, highest=0.042,
-        where=f"{_SEVEN}, each left out of what the model error was learned from",
+        where=f"{_SEVEN}, each held out from calibration",
     ),
     Trials(
         model="latent-class", samples=140, held=103, error=0.03, lowest=-0.03, highest=0.11,
@@ -241,7 +241,7 @@ class TrackRecord:
 
 
 def track_record(model: str, options: Mapping[str, Any], *, dense: bool) -> TrackRecord:
-    """Look a model up.
+    """Look up a model.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def track_record(model: str, options: Mapping[str, Any], *, dense: bool) -> Trac
 
 
 def of_result(result: Result) -> TrackRecord:
-    """Look the model of an assessment up; nothing is to be known where the file tells the risk."""
+    """Look up the model of an assessment; where the risk is known exactly there are no trials."""
     if result.known_exactly:
         return TrackRecord(model=result.model, trials=None, same_options=True, same_density=True)
     return _of(
@@ -284,12 +284,12 @@ def of_result(result: Result) -> TrackRecord:
 
 
 def of_compared(model: ModelFacts, sample: SampleFacts) -> TrackRecord:
-    """Look a model of a comparison up."""
+    """Look up a model of a comparison."""
     return _of(model.name, model.options, model.uncertainty, model.fit.get("chosen"), sample)
 
 
 def of_label(label: str, sample: SampleFacts) -> TrackRecord:
-    """Look a model up by its name with options, as on the command line."""
+    """Look up a model by its name with options, as on the command line."""
     spec = ModelSpec.of(label)
     return track_record(spec.name, spec.options, dense=sample.dense)
 

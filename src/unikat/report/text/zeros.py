@@ -114,7 +114,7 @@ def mass_sentence(facts: ZerosFacts) -> str:
 
 
 def sentences(facts: ZerosFacts | None) -> dict[str, str]:
-    """What each number about impossible combinations means, by its path in `result.json`."""
+    """Return what each number on structural zeros means, by its path in `result.json`."""
     if facts is None:
         return {}
     said = {
