@@ -40,7 +40,7 @@ def test_the_default_chooses_and_tells_how(
     assert main(["assess", "people.csv", *QUICK, "--out", "a"]) == 0
     told = capsys.readouterr()
     shown = " ".join(told.out.split())
-    assert "Model: latent-class was chosen: it is the only candidate of which it is" in shown
+    assert "Selected model: latent-class, the only candidate whose model error is" in shown
     lines = told.err.splitlines()
     first = lines.index("Candidate 1 of 2: latent-class: fitting all records")
     answer = next(i for i, line in enumerate(lines) if line.startswith("Preliminary answer: τ1"))
@@ -54,7 +54,7 @@ def test_the_default_chooses_and_tells_how(
         "latent-class", "elamir-skinner"
     ]  # fmt: skip
     assert [row["what"] for row in result["fit"]["model_error"]] == ["overdispersion", "level"]
-    assert "How the model was chosen" in (here / "a" / "report.html").read_text()
+    assert "Model selection" in (here / "a" / "report.html").read_text()
     before = (here / "a" / "report.html").read_text()
     assert main(["report", "a"]) == 0
     assert (here / "a" / "report.html").read_text() == before
@@ -203,7 +203,7 @@ def test_a_comparison_takes_auto_by_its_label(
     told = capsys.readouterr()
     assert f"{label}: Candidate 1 of 4: latent-class: fitting all records" in told.err
     shown = " ".join(told.out.split())
-    assert f"Only that of {label} holds the error of the model itself" in shown
+    assert f"Only {label} includes model uncertainty." in shown
     summary = json.loads((here / "out" / "summary.json").read_text())
     assert [model["model"] for model in summary["models"]] == ["latent-class", label]
     found = summary["models"][1]

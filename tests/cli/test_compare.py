@@ -75,7 +75,7 @@ def test_the_whole_comparison(
     specify(here)
     assert main(["compare", "spec.toml"]) == 0
     told = capsys.readouterr()
-    assert "2 models estimate that" in told.out
+    assert "Two models estimate " in told.out
     assert "hdp:alpha=per-record  " in told.out
     assert "Page: people-comparison/comparison.html" in told.out
     assert "hdp (1 of 2): fitting all records" in told.err
@@ -153,9 +153,9 @@ def test_a_path_and_a_model_that_is_added(people: Path, here: Path, capsys: Any)
     assert summary["paths"][0]["values"] == [0.2, 1.0]
     assert summary["models"][0]["held_out"] is None
     page = (here / "out/comparison.html").read_text()
-    assert "How much depends on profile_concentration?" in page
+    assert "Sensitivity of τ1 to profile_concentration" in page
     assert summary["paths"][0]["chosen"] is None
-    assert "records it has not seen" not in page
+    assert "predicts unseen records" not in page
     assert main([*run, "--models", "hdp", "--resume", "--quiet", "--held-out", "0"]) == 0
     label = "hdp:profile_concentration=1"
     assert main([*run, "--models", f"hdp:alpha=per-record,{label}", "--resume", "--quiet"]) == 0

@@ -91,7 +91,7 @@ def test_a_selection_shows_its_way(here: Path, capsys: Any) -> None:
     assert fit["path"][0]["added"] == "independence"
     assert fit["terms_added"] == len(fit["path"]) - 1
     page = (here / "out" / "report.html").read_text()
-    assert "The way of the selection" in page
+    assert "Steps of the term selection" in page
     assert "osterior" not in page
 
 
@@ -103,7 +103,7 @@ def test_a_bootstrap_is_wider(here: Path) -> None:
     assert wide["uncertainty"] == "bootstrap"
     widths = [one["tau1"]["upper"] - one["tau1"]["lower"] for one in (narrow, wide)]
     assert widths[0] < widths[1]
-    assert "error of the estimate" in wide["sentences"]["condition"]
+    assert "estimation error" in wide["sentences"]["condition"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_models_with_terms_side_by_side(here: Path, capsys: Any) -> None:
     assert main([*made, "--max-sweeps", "800"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "so too narrow" in shown
-    assert "independent of each other" in shown
+    assert "The draws of all fits are independent" in shown
     page = (here / "out" / "comparison.html").read_text()
     assert "zero margin" in page
     assert "Each interval holds" not in page
@@ -192,8 +192,8 @@ def test_an_evaluation_says_which_intervals_are_narrow(here: Path, capsys: Any) 
     run += ["--models", "loglinear:terms=age group + sex", "--chains", "2", "--workers", "1"]
     assert main([*run, "--max-sweeps", "400", "--out", "out", "--allow-unconverged"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "The intervals of loglinear:terms=age group + sex take what was estimated" in shown
-    assert "mean of the draws" in (here / "out" / "evaluation.html").read_text()
+    assert "The intervals of loglinear:terms=age group + sex treat estimates as exact" in shown
+    assert "posterior mean" in (here / "out" / "evaluation.html").read_text()
 
 
 SLOW = """

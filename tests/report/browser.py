@@ -29,6 +29,7 @@ function measure(frame) {
   const doc = frame.contentDocument, root = doc.documentElement;
   const wrong = [], words = [];
   let figures = 0, smallest = Infinity;
+  for (const folded of doc.querySelectorAll("details")) folded.open = true;
   if (root.scrollWidth > root.clientWidth)
     wrong.push(`the page is ${root.scrollWidth} wide, the window ${root.clientWidth}`);
   for (const svg of doc.querySelectorAll("svg")) {

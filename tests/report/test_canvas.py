@@ -18,7 +18,6 @@ from report.estimates import provenance, spec, summary, table
 from report.test_comparison import compared
 from unikat.report.facts.assessment import KeyFacts
 from unikat.report.pages import comparison_figures, evaluation_figures, figures
-from unikat.report.pages.assessment import template
 from unikat.report.pages.canvas import (
     NARROW,
     WIDE,
@@ -30,6 +29,7 @@ from unikat.report.pages.canvas import (
     ticks,
     wrapped,
 )
+from unikat.report.pages.template import template
 from unikat.report.text.numbers import number
 from unikat.report.text.selection import Answer, Range
 from unikat.report.text.summary import summarise

@@ -25,10 +25,11 @@ from unikat.models.base import Model
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.models.named import Named
 from unikat.report.facts.comparison import ComparisonSummary
-from unikat.report.folders.comparison import FILES, _parquet, render, write
+from unikat.report.folders.comparison import FILES, _parquet, write
 from unikat.report.pages import comparison_figures as figures
-from unikat.report.pages.assessment import CONTENT_POLICY
 from unikat.report.pages.canvas import NARROW, WIDE
+from unikat.report.pages.comparison import render
+from unikat.report.pages.template import CONTENT_POLICY
 from unikat.report.text import comparison
 from unikat.report.text.numbers import interval, number
 from unikat.report.text.summary import summarise_comparison
@@ -164,8 +165,8 @@ def test_the_page_is_one_file_without_script_or_network(choices: dict[str, Any])
                 assert "://" not in (value or ""), (tag, name)
     assert "nan" not in page.text.lower().split()
     assert ("Not converged." in page.text) == ("converged" in choices)
-    assert ("From which components on" in page.text) == ("path" not in choices)
-    assert ("it has not seen" in page.text) == ("scored" not in choices)
+    assert ("Stability of τ1 over components" in page.text) == ("path" not in choices)
+    assert ("which model predicts unseen records best" in page.text) == ("scored" not in choices)
     # No label of a level, so no value of a record.
     assert "-v1" not in page.text
 
@@ -219,7 +220,9 @@ def test_the_value_of_the_path_is_chosen(found: ComparisonSummary) -> None:
     assert "From components = 5 on" in found.sentences["paths.0"]
     assert "provisional" in compared(converged=False).sentences["paths.0"]
     open_ended = replace(one, chosen=None)
-    assert "No value is chosen" in comparison.path_sentence(open_ended)
+    assert "has not stabilised" in comparison.path_sentence(open_ended)
+    assert "Use components" not in comparison.path_sentence(open_ended)
+    assert "Use components = 5." in found.sentences["paths.0"]
     assert compared(path=False).paths == ()
 
 
@@ -230,29 +233,31 @@ def test_no_value_of_a_prior_is_chosen() -> None:
     assert one.chosen is None
     assert one.tau1_lowest < one.tau1_highest
     said = summary.sentences["paths.0"]
-    assert "shows how much depends on this option" in said
-    assert "value to choose" not in said
+    assert "shows how sensitive τ1 is to the option" in said
+    assert "Use zeros_tempering" not in said
     page = render(summary)
-    assert "How much depends on zeros_tempering?" in page
-    assert "is the answer stable" not in page
-    assert "that an estimate has stabilised" not in page
+    assert "Sensitivity of τ1 to zeros_tempering" in page
+    assert "Stability of τ1" not in page
+    assert "A stable estimate" not in page
 
 
 def test_the_evidence_in_words(found: ComparisonSummary) -> None:
     said = found.sentences["evidence"]
     assert said.startswith("gom:components=5 predicts the held-out records best")
-    assert "gom:components=20 as well within the error" in said
-    assert said.endswith("gom:components=2 would produce more sample uniques than the file has.")
+    assert "gom:components=20 not significantly worse" in said
+    assert said.endswith(
+        "Samples simulated from gom:components=2 have more sample uniques than the file."
+    )
     assert compared(converged=False).sentences["answer"].startswith("Provisional, not converged")
     alone = replace(found, models=found.models[:1])
-    assert "are unique in the population too by the model gom:components=2" in comparison.answer(
-        alone
-    )
-    assert "its interval should not be relied on" in comparison.evidence(alone)
+    said = comparison.answer(alone)
+    assert said.startswith("The model gom:components=2 estimates about ")
+    assert f"interval {interval(alone.models[0].tau1)})" in said
+    assert "do not rely on its interval" in comparison.evidence(alone)
     worse = replace(found.models[1], checks=found.models[0].checks)
     both = replace(found, models=(found.models[0], worse))
-    assert "All models would produce more" in comparison.evidence(both)
-    assert "7 impossible" in "\n".join(comparison.terminal_table(compared(n_zero=7)))
+    assert "Samples simulated from all models have more" in comparison.evidence(both)
+    assert "probability zero: 7" in "\n".join(comparison.terminal_table(compared(n_zero=7)))
 
 
 def test_too_many_and_too_few_sample_uniques_are_told_apart(found: ComparisonSummary) -> None:
@@ -269,11 +274,13 @@ def test_too_many_and_too_few_sample_uniques_are_told_apart(found: ComparisonSum
     def said(*models: Any) -> str:
         return comparison.evidence(replace(found, models=models))
 
-    assert "All models would produce fewer sample uniques" in said(fewer, fewer)
-    assert "All models would produce a different number of sample uniques" in said(more, fewer)
-    assert "little would produce fewer sample uniques than the file has." in said(fewer, fits)
-    assert "much and little would produce a different number of" in said(more, fewer, fits)
-    assert said(fewer).startswith("The model would produce fewer sample uniques than the file has")
+    assert "Samples simulated from all models have fewer sample uniques" in said(fewer, fewer)
+    assert "from all models have a different number of sample uniques" in said(more, fewer)
+    assert "Samples simulated from little have fewer sample uniques than the file." in said(
+        fewer, fits
+    )
+    assert "much and little have a different number of" in said(more, fewer, fits)
+    assert said(fewer).startswith("Samples simulated from the model have fewer sample uniques than")
 
 
 def test_the_best_model_is_named_only_as_far_as_can_be_told(found: ComparisonSummary) -> None:
@@ -286,7 +293,7 @@ def test_the_best_model_is_named_only_as_far_as_can_be_told(found: ComparisonSum
     assert said().startswith("gom:components=5 predicts")
     assert said(sampling=sampling(converged=False)).startswith("Provisionally, gom:components=5 ")
     unknown = said(difference_standard_error=math.nan)
-    assert unknown.startswith("Too few records were left out to tell which model predicts best.")
+    assert unknown.startswith("Too few records were held out to tell which model predicts best.")
     assert "predicts the held-out records best" not in unknown
 
 
@@ -346,10 +353,10 @@ def test_intervals_of_several_kinds_are_told_apart(found: ComparisonSummary) -> 
     assert found.sentences["intervals"] == ""
     models = (replace(found.models[0], uncertainty="conditional"), *found.models[1:])
     said = comparison.sentences(replace(found, models=models))["intervals"]
-    assert said.startswith("The intervals are not all of one kind: ")
-    assert f"{models[0].model} (the chance in the population alone, so too narrow)" in said
+    assert said.startswith("The intervals cover different kinds of uncertainty: ")
+    assert f"{models[0].model} (sampling uncertainty only, so too narrow)" in said
     alone = comparison.sentences(replace(found, models=models[:1], paths=()))["intervals"]
-    assert alone.startswith("What the intervals hold: ")
+    assert alone.startswith("The intervals cover this uncertainty: ")
 
 
 def test_a_model_that_records_refute_is_not_drawn_as_better() -> None:
@@ -392,7 +399,7 @@ def test_a_model_that_records_refute_is_not_drawn_as_better() -> None:
     assert "+0.100" not in text
     assert "refuted" in text
     lines = comparison.terminal_table(found)
-    assert any("refuted, 3 impossible" in line for line in lines)
+    assert any("refuted, probability zero: 3" in line for line in lines)
 
 
 def of_kinds(*kinds: tuple[str, bool]) -> ComparisonSummary:
@@ -415,20 +422,20 @@ def of_kinds(*kinds: tuple[str, bool]) -> ComparisonSummary:
 def test_draws_that_are_independent_have_no_chains_that_must_agree() -> None:
     few = of_kinds(("posterior", True), ("conditional", False))
     said = few.sentences["converged"]
-    assert said.startswith("conditional-1 has too few draws yet")
-    assert "do not agree" not in said
+    assert said.startswith("conditional-1 has too few independent draws")
+    assert "not converged" not in said
     text = Page(render(few)).text
     assert "Not enough draws." in text
     assert "Not converged" not in text
     assert "(too few draws)" in text
     assert "(not converged)" not in text
     lines = "\n".join(comparison.terminal_table(few))
-    assert "a fit of conditional-1 is not finished: too few draws" in lines
+    assert "*: conditional-1: too few draws" in lines
     assert "1.300" not in lines
     both = of_kinds(("posterior", False), ("conditional", False))
     said = both.sentences["converged"]
-    assert "The chains of posterior-0 do not agree yet" in said
-    assert "conditional-1 has too few draws yet" in said
+    assert "The chains of posterior-0 have not converged" in said
+    assert "conditional-1 has too few independent draws" in said
     assert "Not converged." in Page(render(both)).text
     assert comparison.state(of_kinds(("conditional", True), ("bootstrap", True))) == "Enough draws."
     assert comparison.state(of_kinds(("posterior", True), ("bootstrap", True))) == "Converged."

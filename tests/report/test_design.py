@@ -72,8 +72,8 @@ def test_facts_of_strata(key):
     ("model", "used", "says"),
     [
         (HDP(), "classes", "are like the records of their class"),
-        (IndividualRisk(), "cells", "Weights tell how much of each combination"),
-        (Superpopulation2(), "cells", "Weights tell how much of each combination"),
+        (IndividualRisk(), "cells", "Weights give the sampling rate of each cell"),
+        (Superpopulation2(), "cells", "Weights give the sampling rate of each cell"),
         (Superpopulation1(), "none", "The design is not used"),
     ],
 )

@@ -25,8 +25,8 @@ from unikat.models.base import Stream
 from unikat.models.loglinear.conditional import LogLinear
 from unikat.report.facts.evaluation import SCHEMA
 from unikat.report.folders.evaluation import FILES, PAGE, SPEC, SUMMARY, TABLE
-from unikat.report.pages.assessment import CONTENT_POLICY
 from unikat.report.pages.evaluation import render
+from unikat.report.pages.template import CONTENT_POLICY
 from unikat.report.text.evaluation import rows
 from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
@@ -253,12 +253,12 @@ MIXED = ["latent-class", "loglinear:terms=independence"]
     [
         (
             {"design": "stratified", "strata": "REGION", "allocation": "equal"},
-            "stratified random sampling, as many units from every stratum, or all where it has "
-            "fewer; the models were told the strata and their sizes; strata: REGION",
+            "stratified random sampling, the same number of units from every stratum, or all "
+            "units of smaller strata; the models used the strata and their sizes; strata: REGION",
         ),
         (
             {"design": "stratified", "strata": "PLACE", "allocation": "power", "power": 0.25},
-            "shares in proportion to the strata's sizes to the power 0.25; the models were told",
+            "allocation proportional to the stratum sizes to the power 0.25; the models used",
         ),
         ({"design": "pps", "size": "PLACE"}, "scaled to sum to the population; sizes: PLACE"),
     ],
@@ -390,7 +390,11 @@ def test_the_page(study: tuple[Path, Any]) -> None:
     for svg in drawn:
         ElementTree.fromstring(svg)
         assert "nan" not in svg.lower().replace("nance", "")
-    for words in ("WORK <b>", "hdp:alpha=per-record", "The 95% intervals held the truth"):
+    for words in (
+        "WORK <b>",
+        "hdp:alpha=per-record",
+        "The 95% intervals contained the true τ1 in",
+    ):
         assert words in page.text
     assert "north" not in page.text
 

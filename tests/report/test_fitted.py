@@ -92,21 +92,21 @@ def test_independent_draws_are_no_posterior_of_chains(
     text = page(one)
     show(one, Path("folder"))
     for said in (text, capsys.readouterr().out, json.dumps(one.sentences, ensure_ascii=False)):
-        for words in ("osterior", "chains agree", "The chains", "pure classes", "140 samples"):
+        for words in ("osterior", "chains have", "The chains", "small classes", "140 samples"):
             assert words not in said, words
     assert "Enough draws." in text
-    assert "in which the chains drew it" not in text
-    assert "nothing to converge" in one.sentences["converged"]
-    assert "takes too many records" in text
+    assert "one colour per chain" not in text
+    assert "no chains to converge" in one.sentences["converged"]
+    assert "lacks important terms overstates τ1" in text
 
 
 def test_what_the_interval_holds_is_said() -> None:
     narrow = dense(result("conditional"))
-    assert "if the fitted model is exact, with 95% probability between" in narrow["answer"]
+    assert narrow["answer"].endswith(" if the fitted model is exact.")
     assert "too narrow" in narrow["condition"]
     assert "interval=bootstrap" in narrow["condition"]
     wide = dense(result("bootstrap"))
-    assert "the error of the estimate" in wide["condition"]
+    assert "estimation error" in wide["condition"]
     assert "too narrow" not in wide["condition"]
     assert "interval=bootstrap" not in wide["condition"]
     assert "somewhat too narrow" in dense(result("empirical-bayes"))["condition"]
@@ -120,9 +120,9 @@ def dense(one: Result) -> dict[str, str]:
 
 def test_chains_of_another_model_have_another_start() -> None:
     text = page(result("posterior"))
-    assert "The chains agree" in text
-    assert "at different places" in text
-    assert "pure classes" not in text
+    assert "The chains have converged" in text
+    assert "started from different points" in text
+    assert "small classes" not in text
 
 
 def test_too_few_draws_are_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,15 +138,15 @@ def test_too_few_draws_are_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_fit_is_on_the_page() -> None:
     text = page(result())
     for words in (
-        "The fitted model",
+        "<h2>Fitted model</h2>",
         "AGE:SEX + REGION",
         "600",
-        "3.9% of the 15,552 combinations",
-        "no record has",
+        "3.9% of the 15,552 cells",
+        "without any record",
         "smoothing=1 leaves no zeros",
         "1.20",
         "−0.80",
-        "The way of the selection",
+        "Steps of the term selection",
         "13.60",
         "Expected τ1 and B2/√ν over the 1 steps of the selection",
     ):
@@ -156,7 +156,7 @@ def test_the_fit_is_on_the_page() -> None:
 def test_a_model_that_says_nothing_has_no_section() -> None:
     one = result(fit={})
     assert one.fit == {}
-    assert "The fitted model" not in page(one)
+    assert "Fitted model" not in page(one)
     assert fitted.brief(one) == ""
 
 
@@ -190,7 +190,7 @@ def test_the_fit_is_in_the_result_without_nan() -> None:
 def test_a_path_of_which_something_is_not_known_has_no_figure() -> None:
     steps = [STEPS[0], {**STEPS[1], "B2": None}]
     text = page(result(fit={**FIT, "path": steps, "B2": None, "terms_added": 60}))
-    assert "its last 2 steps" in text
+    assert "the last 2" in text
     assert "steps of the selection." not in text
 
 

@@ -122,9 +122,9 @@ def test_what_cannot_be_drawn_is_said(result: Result) -> None:
     known = estimate(table(population_size=3000), known=True)
     exact = summarise(known, spec(), provenance())
     for draw in (plots.tau1, plots.tau2, plots.chains):
-        with pytest.raises(SpecError, match="The file itself tells the risk"):
+        with pytest.raises(SpecError, match="The risk is known exactly"):
             draw(exact, {})
-    with pytest.raises(SpecError, match="The file itself tells the risk"):
+    with pytest.raises(SpecError, match="The risk is known exactly"):
         plots.records(exact)
     with pytest.raises(SpecError, match="draws of tau2 are missing"):
         plots.tau2(result, {})

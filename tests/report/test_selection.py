@@ -1,4 +1,4 @@
-"""What is said of the choice of a model, its evidence and its own error."""
+"""Model selection in words: candidates, held-out log scores and model uncertainty."""
 
 from __future__ import annotations
 
@@ -101,20 +101,20 @@ class Words(HTMLParser):
 def test_the_page_tells_the_choice_before_the_computation() -> None:
     page = render(result(), traces())
     text = Words(page).text
-    assert text.index("How the model was chosen") < text.index("Whether the computation can be")
+    assert text.index("3 candidate models") < text.index("The chains have converged")
     for words in (
-        "3 were tried on this one. 1,500 records of 3,000 were left out",
-        "latent-class was chosen: it is the first of the candidates",
-        "refuted 3 records impossible −10%",
+        "3 candidate models were compared by prediction: 1,500 records of 3,000 were held out",
+        "Selected model: latent-class. No other model with calibrated error predicted",
+        "refuted probability zero: 3 −10%",
         "in trials 36% too low on average *",
-        "Of loglinear no interval is shown",
-        "their chains did not agree yet",
-        "typically by about 50% of it (30% to 80%)",
-        "of unique records are 10% rarer than the model says (20% rarer to 10% more frequent)",
-        "By latent-class alone τ1 would be about 50 (40 to 61)",
+        "No interval is shown for loglinear",
+        "* marks fits that had not converged",
+        "deviate from the model by 50% (30% to 80%; coefficient of variation",
+        "cells of sample uniques are 10% rarer than the model says (20% rarer to 10% more",
+        "latent-class alone estimates τ1 at 50 (40 to 61)",
     ):
         assert words in text, words
-    assert "The fitted model" not in text
+    assert "Fitted model" not in text
     assert "{" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
 
 
@@ -126,10 +126,10 @@ def test_the_choice_is_told_in_the_json_and_on_the_terminal(
         assert found.sentences[name]
     show(found, Path("out"))
     told = " ".join(capsys.readouterr().out.split())
-    assert "Model: latent-class was chosen: it is the first" in told
+    assert "Selected model: latent-class. No other model with" in told
     assert "record 50 (40 to 61)" in told
     assert "loglinear 50 (in trials 36% too low on average)" in told
-    assert "and the interval is" in told
+    assert "with an interval" in told
     assert KINDS["calibrated"].condition in told
     # Told once, not again as facts of the fit.
     assert "Fitted model" not in told
@@ -139,16 +139,15 @@ def test_the_choice_is_told_in_the_json_and_on_the_terminal(
 @pytest.mark.parametrize(
     ("candidates", "words"),
     [
-        ((FIRST,), "latent-class gives the answer, as the only candidate."),
-        ((FIRST, NARROW), "it is the only candidate of which it is known how wrong"),
+        ((FIRST,), "Selected model: latent-class, the only candidate."),
+        ((FIRST, NARROW), "latent-class, the only candidate whose model error is calibrated."),
         (
             (candidate("latent-class"), candidate("hdp", chosen=True, behind=0.0)),
-            "hdp was chosen: it predicts the records left out better than latent-class",
+            "hdp. It predicted the held-out records significantly better than latent-class",
         ),
         (
             (candidate("latent-class", impossible=2), candidate("hdp", chosen=True, behind=0.0)),
-            "latent-class, the first of the candidates, calls 2 records impossible that are in the "
-            "file, hdp 0.",
+            "hdp. latent-class gives probability zero to 2 held-out records, hdp to 0.",
         ),
         (
             (
@@ -161,7 +160,7 @@ def test_the_choice_is_told_in_the_json_and_on_the_terminal(
                     behind=0.0,
                 ),
             ),
-            "elamir-skinner predicts best, but it is for comparison only",
+            "elamir-skinner predicted best, but is shown for comparison only",
         ),
     ],
 )
@@ -191,7 +190,7 @@ def test_without_its_error_the_model_is_said_to_have_none_counted() -> None:
     assert "(calibrate=false)" in selection.sentences(found)["fit.before"]
     assert "fit.model_error" not in selection.sentences(found)
     text = Words(render(found, traces())).text
-    assert "with its own error" not in text
+    assert "with model uncertainty" not in text
     assert "if the model is right" in text
 
 
@@ -201,21 +200,21 @@ def test_a_named_model_has_no_choice() -> None:
     assert selection.on_page(plain) is None
     assert selection.sentences(plain) == {}
     assert selection.brief(plain) == ""
-    assert "How the model was chosen" not in render(plain, traces())
+    assert "Model selection" not in render(plain, traces())
 
 
 def test_the_interval_is_said_to_hold_the_error_and_not_more() -> None:
     found = result()
-    assert "the error of the model itself, as large as it was" in found.sentences["condition"]
-    assert "did not have" in found.sentences["condition"]
+    assert "covers sampling, parameter and model uncertainty" in found.sentences["condition"]
+    assert "on real populations with known risk and on this file" in found.sentences["condition"]
     said = dict(limits(found))["The answer depends on the model"]
-    for words in ("synthetic", "lacks many levels", "population size", "not random"):
+    for words in ("not cover", "synthetic", "lacks many levels", "population size", "not random"):
         assert words in said, words
     assert "223 of the 231 samples" in said
     assert "140 samples" not in said
     assert found.fitted_model == "latent-class"
-    assert "many pure classes" in assessment.computation(found)
-    assert "with the model's own error and without it" in assessment.verdict(found)
+    assert "many small classes" in assessment.computation(found)
+    assert "with and without model uncertainty" in assessment.verdict(found)
 
 
 def test_the_figure_tells_all_answers() -> None:
@@ -226,7 +225,7 @@ def test_the_figure_tells_all_answers() -> None:
     for svg in (drawing.wide, drawing.narrow):
         ElementTree.fromstring(svg)
         assert 'role="img"' in svg
-        for words in ("record: 50 (40 to 61)", "Answer: latent-class with its own error"):
+        for words in ("record: 50 (40 to 61)", "Answer: latent-class with model uncertainty"):
             assert words in svg
         # In trials its interval missed the truth: it is in the table, without an interval.
         assert "loglinear" not in svg
@@ -239,9 +238,9 @@ def test_chains_are_judged_without_the_error() -> None:
     found = result()
     assert found.sampling is not None
     bad = replace(found, converged=False, sampling=replace(found.sampling, worst_rhat=1.2))
-    assert "R-hat is up to 1.200 (asked for: at most 1.01)" in assessment.verdict(bad)
+    assert "R-hat is up to 1.200 (target: at most 1.01)" in assessment.verdict(bad)
     page = render(found, traces() | {"tau1_model": traces()["tau1"] + 1000.0})
-    assert "without the model's own error, in the order in which" in page
+    assert "τ1 without model uncertainty by draw" in page
     drawn, _ = re.findall(r'<svg[^>]*aria-label="τ1 in 4 chains.*?</svg>', page)
     assert re.search(r">1,[0-9]+<", drawn)
 
@@ -260,6 +259,6 @@ def test_the_report_is_rendered_again_as_it_was(tmp_path: Path) -> None:
     np.testing.assert_array_equal(results.traces["tau1_model"], scalars["tau1_model"])
     write_report(results)
     assert (tmp_path / "report.html").read_text() == first
-    assert "How the model was chosen" in first
+    assert "Model selection" in first
     fit = json.loads((tmp_path / "result.json").read_text())["fit"]
     assert fit["candidates"][2]["impossible"] == 3

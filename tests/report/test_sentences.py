@@ -108,9 +108,11 @@ def test_one_is_no_several() -> None:
     assert (facts.records.n_judged, facts.sample.n_incomplete) == (1, 1)
     said = assessment.sentences(facts)
     assert not re.search(SEVERAL, " ".join(said.values()))
-    assert said["answer"].startswith("Of the 1 incomplete record in this file, about 1 is unique ")
-    assert "links the 1 incomplete record in this file to" in said["tau2"]
-    assert "would be right about 1 time (95% interval 1 to 1)." in said["tau2"]
+    assert said["answer"].startswith(
+        "About 1 of the 1 incomplete record in this file (100%) is unique "
+    )
+    assert "matches the 1 incomplete record in this file to" in said["tau2"]
+    assert "would be correct about 1 time (95% interval 1 to 1)." in said["tau2"]
     assert "1 record has a missing key (1 value);" in said["sample.n_incomplete"]
     said = assessment.sentences(one_of_each("level"))
     assert not re.search(SEVERAL, " ".join(said.values()))
@@ -123,21 +125,21 @@ def test_one_unique_record_in_a_known_population() -> None:
     found = estimate(CellTable.from_codes(codes, keys, 3), known=True)
     facts = summarise(replace(found, tau2=summary(np.ones(9))), spec(), provenance())
     assert "so the 1 sample unique is unique in the population" in facts.sentences["answer"]
-    assert facts.sentences["tau2"].endswith("would be right 1 time.")
+    assert facts.sentences["tau2"].endswith("would be correct 1 time.")
     assert facts.sentences["sample.n_uniques"].startswith("1 sample unique: a record that is alone")
 
 
 def test_an_unconverged_answer_begins_with_that() -> None:
     good, bad = result(), result(converged=False)
-    assert bad.sentences["answer"].startswith("Provisional, not converged: of the ")
+    assert bad.sentences["answer"].startswith("Provisional, not converged: about ")
     assert bad.sentences["tau1"].startswith("Provisional, not converged: ")
-    assert good.sentences["answer"].startswith("Of the ")
+    assert good.sentences["answer"].startswith("About ")
 
 
 def test_the_terminal_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
     show(result(converged=False), Path("out"))
     told = " ".join(capsys.readouterr().out.split())
-    assert told.startswith("Provisional, not converged: of the ")
+    assert told.startswith("Provisional, not converged: about ")
     assert f". {assessment.CONDITION} That is " in told
 
 
@@ -153,10 +155,10 @@ def test_the_r_hat_that_counts_is_that_of_the_counts() -> None:
         (
             0.987,
             38.0,
-            "the effective sample size is down to 38 (asked for: at least 400).",
+            "the effective sample size is down to 38 (target: at least 400).",
             "R-hat",
         ),
-        (1.234, 900.0, "R-hat is up to 1.234 (asked for: at most 1.01).", "effective"),
+        (1.234, 900.0, "R-hat is up to 1.234 (target: at most 1.01).", "effective"),
         (1.234, 38.0, "1.01) and the effective sample size is down to 38", "agree"),
     ],
 )
@@ -172,7 +174,7 @@ def test_the_verdict_names_what_fell_short(
 
 
 def test_a_key_left_out_is_a_margin_and_no_refit() -> None:
-    assert "not fitted anew" in result().sentences["keys.tau1_without"]
+    assert "the model is not refitted" in result().sentences["keys.tau1_without"]
 
 
 def test_many_keys_are_a_limit() -> None:

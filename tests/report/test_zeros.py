@@ -55,8 +55,8 @@ def test_the_share_that_the_rules_take_away_is_told_where_the_model_kept_it() ->
     assert mass.mean == pytest.approx(draws[:, 133:].mean())
     assert mass.lower < mass.median < mass.upper
     said = told.sentences["zeros.impossible_mass"]
-    assert "the rules cut off 33% (27% to 40%)" in said
-    assert "not what a model fitted without the rules would put on them" in said
+    assert "The rules cut off 33% (27% to 40%)" in said
+    assert "A model fitted without the rules often gives these combinations much less" in said
     assert "provisional" not in said
     assert said in render(told, {})
     untold = result_of(made)
@@ -76,14 +76,14 @@ def test_a_share_on_which_the_chains_disagree_is_provisional() -> None:
     assert mass is not None
     for unknown in (None, float("nan")):
         few = replace(told.zeros, impossible_mass=replace(mass, rhat=unknown))
-        assert "too few to tell whether the chains agree" in mass_sentence(few)
+        assert "too few draws to tell whether the chains agree" in mass_sentence(few)
 
 
 @pytest.mark.parametrize(
     ("policy", "rules", "words"),
     [
         ("drop", None, "rows of the file break a rule and were left out"),
-        ("missing", None, "the keys that the broken rules are about were set missing in them"),
+        ("missing", None, "the keys of the broken rules were set missing in them"),
         ("stop", ["AGE == 17 and SEX == 1 and REGION == 11"], "No row of the file breaks a rule."),
     ],
 )
@@ -104,16 +104,16 @@ def test_many_rows_that_break_a_rule_are_a_warning() -> None:
     assert facts is not None
     few = replace(facts, n_conflicts=3, n_dropped=3, n_rows=3000)
     assert conflicts_sentence(few) == (
-        "3 rows of the file break a rule and were left out, 0.1% of it: no number here is about "
+        "3 rows of the file break a rule and were left out, 0.1% of it: no number here includes "
         "them."
     )
     for policy in ({"n_dropped": 40}, {"n_dropped": 0, "n_set_missing": 40}):
         many = conflicts_sentence(replace(facts, n_conflicts=40, n_rows=3000, **policy))
         assert "1.3% of it" in many
-        assert "more than a few: look at the rules" in many
+        assert "These are many: check the rules" in many
     old = conflicts_sentence(replace(facts, n_rows=None))
     assert "%" not in old
-    assert "more than a few" not in old
+    assert "These are many" not in old
 
 
 def test_rules_are_escaped_and_long_lists_are_cut() -> None:
@@ -122,13 +122,13 @@ def test_rules_are_escaped_and_long_lists_are_cut() -> None:
     assert facts is not None
     shown = on_page(facts, "result.json")
     assert shown is not None
-    assert len(shown["rules"]) == MOST_LISTED
-    assert shown["n_more"] == len(facts.rules) - MOST_LISTED > 0
+    assert len(shown.rules) == MOST_LISTED
+    assert shown.n_more == len(facts.rules) - MOST_LISTED > 0
     # Rules that rows break come first.
-    broken = [rule.n_records > 0 for rule in shown["rules"]]
+    broken = [rule.n_records > 0 for rule in shown.rules]
     assert broken == sorted(broken, reverse=True)
     page = render(result_of(handled("drop", rules)), {})
-    assert "more rules, all of them in <code>result.json</code>" in page
+    assert "more rules; all are in <code>result.json</code>" in page
     assert "AGE &lt; 1" in page
     assert on_page(None, "result.json") is None
 
@@ -185,7 +185,7 @@ def test_chains_are_shown_only_where_they_do_not_agree() -> None:
         assert chain.share == pytest.approx(chain.tau1 / told.records.n_judged)
     assert told.sentences["chains"]
     page = render(told, {})
-    assert "τ1 by chain: what the answer would be by each chain alone" in page
+    assert "τ1 by chain. Estimate from each chain alone." in page
     assert chain_means(told).startswith("Mean of τ1 by chain: ")
 
 

@@ -84,6 +84,8 @@ def show(result: Result, folder: Path) -> None:
     lines = ["", *_wrapped(assessment.answer(result))]
     if not result.known_exactly:
         lines += _wrapped(f"{assessment.condition(result)} {assessment.share(result)}")
+    if result.threshold is not None:
+        lines += _wrapped(result.sentences["threshold"])
     level = assessment.level(result.tau1)
     rows: list[tuple[str, ...]] = [
         ("", "median", f"{level} interval", "R-hat"),

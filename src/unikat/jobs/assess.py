@@ -18,7 +18,7 @@ from unikat.jobs.inputs import design_of, read_registry, read_table
 from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
 from unikat.report.facts.assessment import Stage
-from unikat.report.facts.supplements import Supplements, find_classics
+from unikat.report.facts.supplements import Supplements, find_classics, find_column
 from unikat.report.folders import assessment as results
 from unikat.report.folders.assessment import Findings
 from unikat.report.text import assessment
@@ -135,6 +135,9 @@ def run(
     if spec.classics is not None:
         watcher.stage("Computing the classic measures")
         classics = find_classics(microdata, table, spec.classics, handled, spec.data.missing_values)
+    columns = tuple(
+        find_column(microdata, name, handled, spec.data.missing_values) for name in spec.report.by
+    )
     registry = None
     if spec.registry is not None:
         watcher.stage("Reading the registry")
@@ -150,7 +153,8 @@ def run(
 
     def preliminary(estimate: RiskEstimate) -> None:
         """Show the first answer, and write it unless the folder holds complete results."""
-        first.append(findings(estimate, Supplements(classics=classics), "preliminary"))
+        supplements = Supplements(classics=classics, columns=columns)
+        first.append(findings(estimate, supplements, "preliminary"))
         watcher.note(assessment.first_answer(first[0].result))
         if folder is not None and not (folder / results.MANIFEST).exists():
             first[0].write_result(folder)
@@ -188,7 +192,7 @@ def run(
         raise
     try:
         supplements = Supplements(
-            registry=fitted.registry_risk(spec.report.level), classics=classics
+            registry=fitted.registry_risk(spec.report.level), classics=classics, columns=columns
         )
         found = findings(fitted.estimate(spec.report.level), supplements, "final")
         if folder is not None:

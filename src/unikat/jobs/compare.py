@@ -22,6 +22,7 @@ from unikat.models.auto import Auto
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary
 from unikat.report.folders import comparison as pages
+from unikat.report.pages.comparison import render
 from unikat.report.text.comparison import notes, short_table, terminal_table
 from unikat.report.text.summary import summarise_comparison
 from unikat.risk.estimate import known_exactly
@@ -61,7 +62,7 @@ class Comparison(Outcome):
 
     def to_html(self) -> str:
         """Return the page, a complete HTML document that needs no network."""
-        return pages.render(self.summary)
+        return render(self.summary)
 
     def _table(self) -> pa.Table:
         return pages.table(self.summary)

@@ -165,7 +165,7 @@ def _meant(name: str, value: Any) -> Any:
     if name == "path" and isinstance(value, Mapping) and "option" not in value and len(value) == 1:
         ((varied, values),) = value.items()
         return {"option": varied, "values": _plain(values)}
-    return _plain(value) if name in ("keys", "n", "codebook", "path", "sensitive") else value
+    return _plain(value) if name in ("keys", "n", "codebook", "path", "sensitive", "by") else value
 
 
 def _plain(value: Any) -> Any:

@@ -334,6 +334,25 @@ class AssessOptions(
             "report.show_small_cells",
         ),
     ]
+    threshold: Annotated[
+        str,
+        Option(
+            "TEXT",
+            "Largest acceptable risk, as 'tau1 <= 5' or 'tau2 <= 10'. The report says whether it "
+            "is met, by the interval.",
+            "report.threshold",
+        ),
+    ]
+    by: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Columns by which the report breaks the risk down, such as a region; the keys are "
+            "always broken down.",
+            "report.by",
+            default="none",
+        ),
+    ]
 
 
 class _ComparedOptions(TypedDict, total=False):

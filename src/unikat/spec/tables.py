@@ -31,6 +31,7 @@ from unikat.errors import (
     shown,
 )
 from unikat.files.toml import read_toml, toml_literal, toml_value
+from unikat.spec.threshold import Threshold
 
 Code = str | int | float
 
@@ -403,6 +404,25 @@ class ReportSpec(Table):
     """Probability of the intervals."""
     show_small_cells: bool = False
     """Print the values of the records at greatest risk; by default only their row numbers."""
+    threshold: str | None = None
+    """Largest acceptable risk, as `tau1 <= 5`; the report says whether it is met."""
+    by: tuple[str, ...] = ()
+    """Columns by whose values the report breaks the risk down, besides the keys."""
+
+    @field_validator("threshold")
+    @classmethod
+    def _of_known_form(cls, text: str | None) -> str | None:
+        return None if text is None else str(Threshold.of(text))
+
+    @field_validator("by", mode="before")
+    @classmethod
+    def _listed(cls, names: object) -> object:
+        return split_keys(names) if isinstance(names, str) else names
+
+    @field_validator("by")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(names))
 
 
 def read_stratum_sizes(path: Path) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What `result.json` holds: every number of a run that the report shows, and nothing of a record.
+"""The content of `result.json`: every number that the report shows, and no values of records.
 
 A record is named by its row number alone; its values appear only if the specification asks for
 small cells.
@@ -16,10 +16,12 @@ from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
+from unikat.report.facts.breakdown import Breakdown, breakdowns
 from unikat.report.facts.classics import ClassicsResult
 from unikat.report.facts.design import DesignResult, design_result
 from unikat.report.facts.registry import RegistryResult
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
+from unikat.report.facts.threshold import ThresholdResult
 from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
@@ -162,7 +164,7 @@ class SamplingFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ChainFacts:
-    """τ1 as one chain alone would tell it."""
+    """τ1 from one chain alone."""
 
     chain: int
     """Number of the chain, from 1."""
@@ -186,7 +188,7 @@ class Result:
     converged: bool
     stop_reason: str
     known_exactly: bool
-    """The file itself tells τ1 and τ2, so nothing was sampled."""
+    """The file itself determines τ1 and τ2, so nothing was sampled."""
     data: str | None
     """Name of the file, without its folder."""
     sample: SampleFacts
@@ -203,7 +205,7 @@ class Result:
     zeros: ZerosResult | None = None
     """Impossible combinations; None if none were declared."""
     chains: tuple[ChainFacts, ...] = ()
-    """τ1 by chain where the chains disagree; empty where they agree."""
+    """τ1 by chain if the chains have not converged; else empty."""
     uncertainty: Uncertainty | None = "posterior"
     """What the draws are draws of; None where the risk is known exactly."""
     fit: dict[str, Any] = field(default_factory=dict)
@@ -216,6 +218,10 @@ class Result:
     """The classic measures; None if they were not asked for."""
     stage: Stage = "final"
     """`preliminary` while a model is being selected: the answer of the first candidate."""
+    breakdowns: tuple[Breakdown, ...] = ()
+    """Risk by the levels of the keys and of further columns; empty in older results."""
+    threshold: ThresholdResult | None = None
+    """The largest acceptable risk and whether it is met; None if none was set."""
 
     @property
     def fitted_model(self) -> str:
@@ -300,6 +306,7 @@ def assessment_facts(
         registry=supplements.registry_result(spec),
         classics=supplements.classics_result(table),
         stage=stage,
+        breakdowns=breakdowns(estimate, supplements.columns, show_all=spec.report.show_small_cells),
     )
 
 

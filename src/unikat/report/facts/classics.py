@@ -1,20 +1,15 @@
-"""Classic measures, as `result.json` holds them."""
+"""The classic measures in `result.json`."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unikat._typing import Float64
 from unikat.classics.table import Classics
 from unikat.data.table import CellTable
-
-if TYPE_CHECKING:
-    pass
-
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)
 """Record risks from which records are counted."""

@@ -1,4 +1,4 @@
-"""What `summary.json` of a comparison holds: every number that its page shows."""
+"""The content of `summary.json` of a comparison: every number that its page shows."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SUMMARY_SCHEMA = "unikat.comparison/1"
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutFacts:
-    """How well a model predicted the records left out."""
+    """How well a model predicted the held-out records."""
 
     n_records: int
-    """Records left out, the same for all models."""
+    """Held-out records, the same for all models."""
     n_zero: int
     """Those to which the model gives probability zero (log score minus infinity)."""
     mean: float
@@ -68,7 +68,7 @@ class ModelFacts:
     sampling: SamplingRecord
     """Of the fit to all records; judged on τ1 and τ2."""
     checks: tuple[PredictiveCheck, ...]
-    """Counts of counts of simulated samples beside those of the file."""
+    """Counts of counts in simulated samples and in the file."""
     n_simulated: int
     held_out: HeldOutFacts | None
     warnings: tuple[str, ...]
@@ -106,7 +106,7 @@ class ComparisonSummary:
     seed: int
     level: float
     held_out: float
-    """Share of the records left out; 0 for none."""
+    """Share of held-out records; 0 for none."""
     seconds: float
     """Time spent sampling, all fits together."""
     converged: bool
@@ -187,7 +187,7 @@ def _model_facts(model: ComparedModel, named: Named, fewest_zeros: int) -> Model
             refuted=score.n_zero > fewest_zeros,
             sampling=model.held_out.sampling,
         )
-    # A model that `auto` has chosen is told of in `fit`; the options are those that were asked for.
+    # `fit` names the model that `auto` selected; the options are those that were given.
     options: Any = model.model.as_specified
     return ModelFacts(
         model=model.label,

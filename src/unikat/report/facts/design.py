@@ -1,4 +1,4 @@
-"""How the sample was drawn, as `result.json` holds it."""
+"""The sampling design in `result.json`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DesignResult:
     """What the classes of equal chances are made of."""
     n_classes: int
     told_by: str | None
-    """Key that tells the class of every record; None if the class is no key."""
+    """Key that determines the class of every record; None if there is none."""
     lowest_fraction: float
     """Smallest sampling fraction of a class."""
     highest_fraction: float

@@ -1,4 +1,4 @@
-"""What `summary.json` of an evaluation holds, and the words for it."""
+"""The content of `summary.json` of an evaluation."""
 
 from __future__ import annotations
 

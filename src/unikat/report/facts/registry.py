@@ -1,4 +1,4 @@
-"""Risk of a registry's records, as `result.json` and `registry.parquet` hold it."""
+"""Risk of a registry's records in `result.json` and `registry.parquet`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RegistryResult:
     n_possible: int
     """Those of them that may be unique in the population: τ1 and τ2 are about these."""
     n_incomplete: int
-    """Records with a missing key, which are taken to agree with every value of it."""
+    """Records with a missing key, which matches every value."""
     n_unknown: int
     """Records with a value that no record of the survey has: nothing is known of them."""
     n_impossible: int

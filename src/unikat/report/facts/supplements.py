@@ -13,6 +13,7 @@ from unikat.data.sampling import one_way
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.interrupts import interruptible
+from unikat.report.facts.breakdown import Column
 from unikat.report.facts.classics import ClassicsResult, classics_result, columns
 from unikat.report.facts.registry import RegistryResult, registry_result
 from unikat.risk.registry import RegistryRisk
@@ -23,19 +24,21 @@ from unikat.zeros.conflicts import Handled
 
 @dataclass(frozen=True, kw_only=True)
 class Supplements:
-    """The risk of a registry, and the classic measures; None where they were not asked for."""
+    """Registry risk, classic measures and breakdown columns; None or empty if not asked for."""
 
     registry: RegistryRisk | None = None
     classics: Classics | None = None
+    columns: tuple[Column, ...] = ()
+    """Columns by which the risk is broken down, besides the keys."""
 
     def registry_result(self, spec: AssessmentSpec) -> RegistryResult | None:
-        """Return what `result.json` holds of the registry."""
+        """Return the part of `result.json` on the registry."""
         if self.registry is None or spec.registry is None:
             return None
         return registry_result(self.registry, spec.registry.path)
 
     def classics_result(self, table: CellTable) -> ClassicsResult | None:
-        """Return what `result.json` holds of the classic measures."""
+        """Return the part of `result.json` on the classic measures."""
         return None if self.classics is None else classics_result(self.classics, table)
 
     def record_columns(self, table: CellTable) -> dict[str, Float64]:
@@ -74,8 +77,6 @@ def find_classics(
     DataError, SpecError
         If a column does not exist, or an option is out of range; if a sensitive variable is a key.
     """
-    kept = slice(None) if handled is None else np.flatnonzero(handled.kept)
-
     keys = [name for name in spec.sensitive if name in {key.name for key in table.keys}]
     if keys:
         raise SpecError(
@@ -84,14 +85,7 @@ def find_classics(
         )
 
     def codes(column: str) -> Int32:
-        found, values = microdata.codes(column)
-        of_column: Code | tuple[Code, ...] = (
-            missing_values.get(column, ()) if isinstance(missing_values, dict) else missing_values
-        )
-        listed = of_column if isinstance(of_column, tuple) else (of_column,)
-        without = {one_way(str(value)) for value in listed}
-        missing = np.array([value in without for value in values] + [True])
-        return np.where(missing[found], -1, found).astype(np.int32)[kept]
+        return find_column(microdata, column, handled, missing_values).codes
 
     return classics(
         table,
@@ -102,3 +96,36 @@ def find_classics(
         largest=spec.largest,
         dis_fraction=spec.dis_fraction,
     )
+
+
+@interruptible
+def find_column(
+    microdata: Microdata,
+    column: str,
+    handled: Handled | None,
+    missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = (),
+) -> Column:
+    """Read a column by which the risk can be broken down, for the records that were assessed.
+
+    Parameters
+    ----------
+    microdata, handled, missing_values
+        As for `find_classics`.
+    column
+        Its name.
+
+    Raises
+    ------
+    DataError
+        If there is no such column.
+    """
+    found, values = microdata.codes(column)
+    of_column: Code | tuple[Code, ...] = (
+        missing_values.get(column, ()) if isinstance(missing_values, dict) else missing_values
+    )
+    listed = of_column if isinstance(of_column, tuple) else (of_column,)
+    without = {one_way(str(value)) for value in listed}
+    missing = np.array([value in without for value in values] + [True])
+    codes = np.where(missing[found], -1, found).astype(np.int32)
+    kept = slice(None) if handled is None else np.flatnonzero(handled.kept)
+    return Column(name=column, codes=codes[kept], labels=tuple(values))

@@ -46,7 +46,7 @@ class ZerosFacts:
     n_conflicts: int
     """Rows of the file that break a rule."""
     n_dropped: int
-    """Rows that were left out for it."""
+    """Rows that were left out because they break a rule."""
     n_set_missing: int
     """Rows in which keys were set missing for it."""
     n_rows: int | None = None

@@ -4,6 +4,7 @@
 |---|---|
 | `result.json` | summaries, diagnostics, warnings, and a sentence for every number |
 | `records.parquet` | one row per record in the order of the input |
+| `records-at-risk.csv` | the records at risk, highest r1 first, for a spreadsheet |
 | `registry.parquet` | one row per record of a registry, if one was given |
 | `draws.nc` | the draws, for ArviZ; absent where the risk is known exactly |
 | `assessment.toml` | the run as run |
@@ -48,6 +49,8 @@ from unikat.report.facts.assessment import N_REASONS, RESULT_SCHEMA, Result, Sta
 from unikat.report.facts.registry import FILE as REGISTRY
 from unikat.report.facts.registry import write_registry
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
+from unikat.report.folders.records_at_risk import FILE as RECORDS_AT_RISK
+from unikat.report.folders.records_at_risk import write_records_at_risk
 from unikat.report.pages.assessment import render
 from unikat.report.text.summary import summarise
 from unikat.risk.estimate import RiskEstimate
@@ -58,7 +61,7 @@ from unikat.zeros.conflicts import Handled
 
 RESULT, RECORDS, DRAWS = "result.json", "records.parquet", "draws.nc"
 SPEC, REPORT, MANIFEST = "assessment.toml", "report.html", "manifest.json"
-FILES = (RESULT, RECORDS, REGISTRY, DRAWS, SPEC, REPORT, MANIFEST)
+FILES = (RESULT, RECORDS, RECORDS_AT_RISK, REGISTRY, DRAWS, SPEC, REPORT, MANIFEST)
 _MANIFEST_SCHEMA = "unikat.manifest/1"
 _RECORDS_SCHEMA = "unikat.records/1"
 _CHUNK = 1 << 18
@@ -151,9 +154,9 @@ class Findings:
         Parameters
         ----------
         estimate
-            What was found.
+            The estimate.
         spec
-            What was asked; completed with what the estimate tells, which is all but the file.
+            What was asked; completed from the estimate with all but the file.
         provenance
             What ran; by default this machine, now.
         handled
@@ -193,6 +196,12 @@ class Findings:
             write_text(scratch / RESULT, json_text(asdict(self.result)))
             write_text(scratch / SPEC, self.spec.to_toml(folder, _note(self.result)))
             self._write_records(scratch / RECORDS)
+            write_records_at_risk(
+                self.estimate,
+                scratch / RECORDS_AT_RISK,
+                self.handled,
+                show_values=self.spec.report.show_small_cells,
+            )
             if self.supplements.registry is not None:
                 write_registry(self.supplements.registry, scratch / REGISTRY)
             if self.estimate.draws is not None:
@@ -363,12 +372,12 @@ def load(folder: str | os.PathLike[str]) -> Results:
 
 
 def write_report(results: Results) -> Path:
-    """Render the report of a run anew and put it in place of the old one.
+    """Render the report of a run again, in place of the old one.
 
     Raises
     ------
     OutputError
-        If it cannot be written, or the results do not hang together; the old report is then still
+        If it cannot be written, or the results are inconsistent; the old report is then still
         there.
     """
     target = results.folder / REPORT

@@ -15,8 +15,7 @@ hold no value of a record.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +24,9 @@ import pyarrow.parquet as pq
 
 from unikat.files.json import json_text
 from unikat.files.writing import all_or_nothing, write_bytes, write_text
-from unikat.report.facts.comparison import (
-    ComparisonSummary,
-    ModelFacts,
-    PathFacts,
-)
-from unikat.report.pages import assessment as html
-from unikat.report.pages import comparison_figures as figures
-from unikat.report.pages.fitted import facts_in_line
-from unikat.report.text import comparison
-from unikat.report.text.numbers import duration, number
-from unikat.report.text.zeros import on_page
+from unikat.report.facts.comparison import ComparisonSummary, ModelFacts
+from unikat.report.pages.comparison import render
 from unikat.spec.comparison import ComparisonSpec
-from unikat.studies.path import SIZES
 
 COMPARISON, SUMMARY = "comparison.parquet", "summary.json"
 PAGE, SPEC, FITS = "comparison.html", "comparison.toml", "fits"
@@ -68,82 +57,6 @@ def write(summary: ComparisonSummary, folder: Path, spec: ComparisonSpec) -> Non
         write_text(scratch / SPEC, spec.to_toml(folder, _note(spec)))
         write_text(scratch / PAGE, render(summary))
         write_text(scratch / SUMMARY, json_text(asdict(summary)))
-
-
-def render(summary: ComparisonSummary) -> str:
-    """Render the page of a comparison, a complete HTML document."""
-    models, trusted = summary.models, comparison.trusted(summary)
-    drawn = {"counts": figures.counts_of_counts(models)}
-    if trusted:
-        drawn["tau1"] = figures.intervals(
-            trusted, "tau1", "τ1", "τ1, unique records that are population unique"
-        )
-        drawn["tau2"] = figures.intervals(
-            trusted, "tau2", "τ2", "τ2, correct links an intruder would make"
-        )
-    if models[0].held_out is not None:
-        drawn["scores"] = figures.log_scores(
-            [one for one in models if one.held_out is not None and not one.held_out.refuted]
-        )
-    paths = [
-        {
-            "facts": one,
-            "scored": _scored(models, one),
-            "question": comparison.path_question(one),
-            "chooses": one.option in SIZES,
-            "sentence": summary.sentences[f"paths.{position}"],
-            "figure": figures.path(_on_path(models, one), one),
-        }
-        for position, one in enumerate(summary.paths)
-    ]
-    return html.template("comparison.html.j2").render(
-        policy=html.CONTENT_POLICY,
-        summary=summary,
-        said=summary.sentences,
-        figures=drawn,
-        paths=paths,
-        warnings=_warnings(models),
-        fits={model.model: said for model in models if (said := facts_in_line(model.fit))},
-        zeros=on_page(summary.zeros, SUMMARY),
-        times=comparison.TIMES,
-        level=f"{100 * summary.level:g}%",
-        number=number,
-        shown=lambda model, measure: comparison.shown(summary, model, measure),
-        state=comparison.state(summary),
-        mark=comparison.mark,
-        duration=duration,
-        rhat=comparison.rhat,
-        score=comparison.score,
-        difference=comparison.difference,
-        p_value=comparison.p_value,
-        command=f"unikat {ComparisonSpec.command} --out NEW_FOLDER",
-    )
-
-
-def _scored(models: Sequence[ModelFacts], path: PathFacts) -> bool:
-    """Whether the scores along a path can be drawn: not beside models that records refute."""
-    members = [model for model in models if model.path_base == path.base]
-    return all(one.held_out is not None and not one.held_out.refuted for one in members)
-
-
-def _on_path(models: Sequence[ModelFacts], path: PathFacts) -> Sequence[ModelFacts]:
-    """Return the models for the figure of a path, without scores that cannot be drawn."""
-    if _scored(models, path):
-        return models
-    return [replace(model, held_out=None) for model in models]
-
-
-def _warnings(models: Sequence[ModelFacts]) -> list[str]:
-    """Warnings of the models; what concerns the file is said by all alike, and once."""
-    sampled = [model for model in models if model.sampling.converged]
-    said: dict[str, list[str]] = {}
-    for model in sampled:
-        for warning in model.warnings:
-            said.setdefault(warning, []).append(model.model)
-    return [
-        warning if len(names) == len(sampled) else f"{comparison.listed(names)}: {warning}"
-        for warning, names in said.items()
-    ]
 
 
 def rows(summary: ComparisonSummary) -> list[dict[str, Any]]:

@@ -1,22 +1,77 @@
-"""The report: one HTML file that opens anywhere, without a network and without a script."""
+"""The report: one HTML file that opens anywhere, without a network and without a script.
+
+Page one is for a committee; the technical part, in sections that fold, is for statisticians.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from unikat._typing import Float64
 from unikat.report.facts.assessment import Result
-from unikat.report.pages import colours, figures, fitted
+from unikat.report.pages import figures, fitted
 from unikat.report.pages.canvas import Drawing
-from unikat.report.text import assessment, classics, limits, numbers, selection, track_record
-from unikat.report.text.zeros import on_page
+from unikat.report.pages.fitted import FittedPage
+from unikat.report.pages.template import fill
+from unikat.report.text import assessment, breakdown, classics, limits, selection, track_record
+from unikat.report.text.overview import Overview, groups, overview
+from unikat.report.text.selection import SelectionPage
+from unikat.report.text.uncertainty import Kind
+from unikat.report.text.zeros import ZerosSection, on_page
 from unikat.risk.measures import WITHOUT_ERROR
+from unikat.spec.provenance import Provenance
 
-CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+TAU1 = "τ1, population uniques among the sample uniques"
+TAU2 = "τ2, expected correct matches"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportPage:
+    """The context of `report.html.j2`: every name that the template uses, and no other."""
+
+    title: str
+    result: Result
+    """The content of `result.json`; tables show its numbers."""
+    said: Mapping[str, str]
+    """Its sentences, by the path of the number that they explain."""
+    overview: Overview
+    """The sentences of page one."""
+    figures: Mapping[str, Drawing]
+    """By name; those that the result has no numbers for are absent."""
+    sections: Mapping[str, str]
+    """Titles of the sections of the technical part that this report has, by their anchor."""
+    level: str
+    """Probability of the intervals, such as 95%."""
+    interval_name: str
+    """Title of a column of intervals."""
+    proviso: str
+    """When the intervals should contain the true value."""
+    captions: Mapping[str, str]
+    """Of the figures of τ1 and τ2."""
+    kind: Kind
+    """What the draws are draws of, in words."""
+    state: str
+    """Whether the computation is finished, in a word or two."""
+    computation: str
+    """How the draws were made; empty where nothing was sampled."""
+    share: str
+    """Which part of the file the answer is."""
+    source: str
+    """Where the population size comes from."""
+    breakdowns: Sequence[breakdown.Row]
+    """Rows of the table of risk by level."""
+    levels: str
+    """What that table shows."""
+    fitted: FittedPage | None
+    selection: SelectionPage | None
+    classics: Sequence[classics.Row]
+    zeros: ZerosSection | None
+    limits: Sequence[tuple[str, str]]
+    """Assumptions and limits: a title and a text each."""
+    provenance: Provenance
+    command: str
+    """What repeats the run."""
 
 
 def render(result: Result, traces: Mapping[str, Float64]) -> str:
@@ -35,35 +90,61 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
     str
         A complete HTML document.
     """
+    return fill("report.html.j2", context(result, traces))
+
+
+def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
+    """Gather what the report shows; parameters as for `render`."""
     kind = assessment.kind(result)
-    return template("report.html.j2").render(
-        policy=CONTENT_POLICY,
+    page = ReportPage(
+        title=f"Disclosure risk{f' of {result.data}' if result.data else ''}",
         result=result,
         said=result.sentences,
+        overview=overview(result),
         figures=drawings(result, traces),
-        share=assessment.share(result),
-        source=assessment.population_source(result),
-        limits=limits.limits(result),
-        zeros=on_page(result.zeros, "result.json"),
-        selection=selection.on_page(result),
-        classics=classics.rows(result.classics),
-        fitted=fitted.on_page(result),
-        kind=kind,
-        state=assessment.state(result),
-        known={
-            name: kind.caption.format(measure=symbol)
-            for name, symbol in (("tau1", "τ1"), ("tau2", "τ2"))
-        },
-        computation="" if result.sampling is None else assessment.computation(result),
-        number=numbers.number,
-        percent=numbers.percent,
-        interval=numbers.interval,
+        sections={},
         level=assessment.level(result.tau1),
         interval_name=assessment.interval_name(result),
         proviso=assessment.proviso(result),
-        duration=numbers.duration,
+        captions={
+            name: kind.caption.format(measure=symbol)
+            for name, symbol in (("tau1", "τ1"), ("tau2", "τ2"))
+        },
+        kind=kind,
+        state=assessment.state(result),
+        computation="" if result.sampling is None else assessment.computation(result),
+        share=assessment.share(result),
+        source=assessment.population_source(result),
+        breakdowns=breakdown.rows(result.breakdowns, result.tau1_expected.mean),
+        levels=breakdown.sentence(result.breakdowns),
+        fitted=fitted.on_page(result),
+        selection=selection.on_page(result),
+        classics=classics.rows(result.classics),
+        zeros=on_page(result.zeros, "result.json"),
+        limits=limits.limits(result),
+        provenance=result.provenance,
         command="unikat assess assessment.toml --out NEW_FOLDER",
     )
+    return replace(page, sections=_sections(page))
+
+
+def _sections(page: ReportPage) -> dict[str, str]:
+    """List the sections of the technical part, by anchor, in their order."""
+    present = {
+        "measures": ("Risk measures", True),
+        "file": ("File and key variables", True),
+        "levels": ("Risk by level", bool(page.breakdowns)),
+        "records": ("Records at risk", "records" in page.figures),
+        "selection": ("Model selection", page.selection is not None),
+        "fitted": ("Fitted model", page.fitted is not None),
+        "convergence": ("Convergence", bool(page.computation)),
+        "zeros": ("Structural zeros (impossible combinations)", page.zeros is not None),
+        "registry": ("Registry", page.result.registry is not None),
+        "classics": ("Classic measures", bool(page.classics)),
+        "limits": ("Assumptions and limits", True),
+        "repeat": ("How to repeat this run", True),
+    }
+    return {anchor: title for anchor, (title, shown) in present.items() if shown}
 
 
 def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing]:
@@ -80,45 +161,19 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
         first = sampling.n_discarded
         tau1, tau2 = traces["tau1"], traces["tau2"]
         kind = assessment.kind(result)
-        drawn["tau1"] = figures.distribution(
-            tau1[:, first:],
-            result.tau1,
-            "τ1",
-            "τ1, unique records that are population unique",
-            kind.title,
-        )
-        drawn["tau2"] = figures.distribution(
-            tau2[:, first:],
-            result.tau2,
-            "τ2",
-            "τ2, correct links an intruder would make",
-            kind.title,
-        )
+        drawn["tau1"] = figures.distribution(tau1[:, first:], result.tau1, "τ1", TAU1, kind.title)
+        drawn["tau2"] = figures.distribution(tau2[:, first:], result.tau2, "τ2", TAU2, kind.title)
         if not kind.independent:
-            # An error that is drawn anew for every draw would hide that chains disagree.
+            # Model uncertainty, independent from draw to draw, would hide that chains disagree.
             drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
         if track_record.of_result(result).doubted:
             drawn["tau1_doubted"] = drawn.pop("tau1")
     if tried := selection.answers(result):
-        words = "τ1, unique records that are population unique"
-        drawn["selection"] = figures.answers(tried, "τ1", words)
+        drawn["selection"] = figures.answers(tried, "τ1", TAU1)
     if not result.known_exactly and result.records.n_judged:
         drawn["records"] = figures.record_risks(result.records.histogram)
     if any(key.drop is not None for key in result.keys):
         drawn["keys"] = figures.key_drops(result.keys, result.tau1_expected.mean)
+    if found := groups(result):
+        drawn["groups"] = figures.groups(found, result.tau1_expected.mean)
     return drawn
-
-
-@lru_cache(maxsize=8)
-def template(name: str) -> Template:
-    """Load a page's template; values are escaped, and one that is not known is an error."""
-    environment = Environment(
-        loader=PackageLoader("unikat.report.pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["counted"] = numbers.counted
-    environment.globals["colours"] = Markup(colours.style())
-    return environment.get_template(name)

@@ -1,8 +1,8 @@
-"""Where the words and marks of a figure stand, so that no text is cut or hides another.
+"""Layout of figures: no text is cut or overlaps another.
 
 Every figure is drawn twice, for a page and for a phone; the style sheet shows the one that fits. No
 browser is asked how wide a text is: widths are those of the widest common typeface, so a text takes
-its room or less. Words that do not fit beside each other go below each other. Long names are broken
+its room or less. Words that do not fit side by side go below each other. Long names are broken
 into lines and, at last, lose their middle; numbers never do.
 """
 
@@ -252,7 +252,7 @@ class Canvas:
         anchor: str = "start",
         kind: str = "name",
     ) -> None:
-        """Add a name below what is there; one that is shortened is told in full by its tooltip."""
+        """Add a name below what is there; the tooltip of a shortened name has all of it."""
         lines = shortened(name, min(width, self.width - 2 * _EDGE), kind)
         title = name if any("…" in line for line in lines) else ""
         for line in lines:
@@ -263,11 +263,11 @@ class Canvas:
         """Add a name on the left and words on the right, or below it if both have no room."""
         begin, width = self.cursor, self.width - 2 * _EDGE
         room = width - text_width(words, kinds[1]) - _GAP
-        if beside := text_width(name, kinds[0]) <= room or room >= 0.55 * width:
+        if fits := text_width(name, kinds[0]) <= room or room >= 0.55 * width:
             width = room
         self.name(name, width=width, kind=kinds[0])
         end = self.cursor
-        if beside:
+        if fits:
             # On one base line, whatever the sizes.
             self.cursor = begin + _BASE * (_SIZES[kinds[0]] - _SIZES[kinds[1]])
         self.words(words, kinds[1], self.width - _EDGE, "end")

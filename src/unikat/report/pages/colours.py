@@ -14,8 +14,6 @@ LIGHT = {
     "mid": "#7ba7c4",
     "faint": "#c9dbe7",
     "mark": "#b3361e",
-    "good": "#e9f3ec",
-    "good-ink": "#1d5a35",
     "bad": "#fdf0dc",
     "bad-ink": "#7d4400",
     "chain0": "#1f5f8b",
@@ -37,8 +35,6 @@ DARK = {
     "mid": "#4a7897",
     "faint": "#2d4556",
     "mark": "#f08a70",
-    "good": "#1a2c21",
-    "good-ink": "#9bd3ae",
     "bad": "#33270f",
     "bad-ink": "#f0c079",
     "chain0": "#6fb0dc",
@@ -55,7 +51,6 @@ PRINT = LIGHT | {
     "soft": "#444444",
     "rule": "#c4c9cf",
     "wash": "#f6f6f6",
-    "good": "#ffffff",
     "bad": "#ffffff",
 }
 

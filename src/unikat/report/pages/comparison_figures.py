@@ -79,7 +79,7 @@ def log_scores(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
     for (model, one), (lower, middle, upper) in zip(found, ends, strict=True):
         words = difference(one)
         if one.n_zero:
-            words += f", {counted(one.n_zero, 'record')} impossible"
+            words += f", probability zero: {counted(one.n_zero, 'record')}"
         label = _label(model, one.sampling.converged)
         said.append(f"{label}: {words}.")
         canvas.row(label, words)
@@ -112,8 +112,8 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
     names = max(text_width(times) for times in TIMES) + 14
     numbers = max(text_width(_check(one), "tiny") for model in models for one in model.checks) + 12
     room = canvas.width - names - numbers
-    beside = room >= 0.4 * canvas.width
-    if beside:
+    side_by_side = room >= 0.4 * canvas.width
+    if side_by_side:
         canvas.left, canvas.right = names, names + room
     else:
         canvas.inset(14)
@@ -129,7 +129,7 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
         for check, times in zip(model.checks, TIMES, strict=True):
             words = _check(check)
             said.append(f"{label}, {times}: {words}.")
-            if beside:
+            if side_by_side:
                 y = canvas.cursor + 10
                 canvas.text(canvas.left - 12, y + 4, times, anchor="end")
                 canvas.text(canvas.right + 10, y + 4, words, anchor="start", kind="tiny")
@@ -146,16 +146,15 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
                 tip = f"{model.model}: cells seen {times}: {words}"
                 _range(canvas, (places[0], places[2]), places[1], y, within, tip, solid=True)
             canvas.cursor = y + 10
-        if beside:
+        if side_by_side:
             canvas.line((one, top), (one, canvas.cursor), "mark", below=True)
         canvas.cursor += 8
     canvas.alt = (
-        "Cells seen once, twice and so on in samples that each model would produce. "
-        f"{' '.join(said)}"
+        f"Cells by number of records in samples simulated from each model. {' '.join(said)}"
     )
     canvas.bottom = canvas.cursor
     canvas.x_grid(marks)
-    canvas.x_axis(marks, "number of cells in simulated samples, the number in the file being 1")
+    canvas.x_axis(marks, "number of cells in simulated samples, relative to this file (1)")
 
 
 @drawing
@@ -180,7 +179,7 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
     canvas.words("τ1", "strong", canvas.left, "start")
     if facts.chosen is not None:
         place = canvas.x(facts.values.index(facts.chosen))
-        canvas.words("chosen", "strong", place)
+        canvas.words("stable", "strong", place)
     top = canvas.cursor + 8
     canvas.cursor = top
     canvas.area(180)
@@ -197,7 +196,7 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
         _upright(canvas, canvas.x(position), places, middle, converged, tip)
     if scored:
         canvas.cursor += 12
-        words = "log score of records left out, minus that of the best model"
+        words = "held-out log score minus that of the best model"
         canvas.words(words, "strong", canvas.left, "start")
         canvas.cursor += 8
         canvas.area(110)
@@ -212,7 +211,9 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
     if facts.chosen is not None:
         half = min((canvas.right - canvas.left) / len(members) / 2, 30.0)
         box = (place - half, top, 2 * half, canvas.bottom - top)
-        canvas.rect(box, "bar-back", f"{facts.option} = {facts.chosen:g} is chosen", below=True)
+        canvas.rect(
+            box, "bar-back", f"{facts.option} = {facts.chosen:g}: stable from here on", below=True
+        )
     canvas.alt = f"τ1 of {facts.base} against {facts.option}. {' '.join(said)}"
     values = [(canvas.x(position), f"{value:g}") for position, value in enumerate(facts.values)]
     canvas.categories(values, facts.option)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unikat.report.facts.evaluation import EvaluationSummary, StudyFacts
-from unikat.report.pages import assessment as html
+from unikat.report.facts.evaluation import EvaluationSummary, Failure, StudyFacts
 from unikat.report.pages import evaluation_figures as figures
 from unikat.report.pages.canvas import Drawing
+from unikat.report.pages.template import fill
 from unikat.report.text import numbers
 from unikat.report.text.evaluation import HEAD, rows, signed
-from unikat.report.text.zeros import on_page
+from unikat.report.text.zeros import ZerosSection, on_page
+from unikat.spec.provenance import Provenance
 from unikat.studies.scores import N_CUTOFFS, CutoffScore, FitScore, ModelScore
 
 _CUTOFFS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -35,6 +36,42 @@ class SizePart:
     """The table's cut-offs, by model."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class EvaluationPage:
+    """The context of `evaluation.html.j2`: every name that the template uses, and no other."""
+
+    title: str
+    summary: EvaluationSummary
+    """The content of `summary.json`."""
+    answer: str
+    """The headline: how often the intervals contained the true value."""
+    state: str
+    """Whether all fits were made, succeeded and converged."""
+    finished: bool
+    """All of that."""
+    head: Sequence[str]
+    """Titles of the tables of τ1 and τ2."""
+    rows: Mapping[str, Sequence[Sequence[str]]]
+    """Rows of these tables, by measure."""
+    parts: Sequence[SizePart]
+    """Figures and tables by sample size."""
+    cutoffs: Sequence[float]
+    """Cut-offs of the table of false negatives and false positives."""
+    share: Callable[[float | None], str]
+    """Writes a share that may be unknown."""
+    signed: Callable[[float], str]
+    """Writes a number with its sign."""
+    failures: Sequence[Failure]
+    design: str
+    """How the samples were drawn."""
+    level: str
+    """Probability of the intervals, such as 95%."""
+    zeros: ZerosSection | None
+    provenance: Provenance
+    command: str
+    """What repeats the evaluation."""
+
+
 def render(summary: EvaluationSummary, scores: Sequence[FitScore]) -> str:
     """Render the page.
 
@@ -45,43 +82,57 @@ def render(summary: EvaluationSummary, scores: Sequence[FitScore]) -> str:
     scores
         The fits, for the figures of single samples.
     """
-    return html.template("evaluation.html.j2").render(
-        policy=html.CONTENT_POLICY,
+    return fill("evaluation.html.j2", context(summary, scores))
+
+
+def context(summary: EvaluationSummary, scores: Sequence[FitScore]) -> EvaluationPage:
+    """Gather what the page shows; parameters as for `render`."""
+    data = summary.population.data
+    return EvaluationPage(
+        title=f"Evaluation of models{f' on {data}' if data else ''}",
         summary=summary,
         answer=_answer(summary),
+        state=_state(summary),
+        finished=summary.converged and summary.complete and not summary.n_failed,
         head=HEAD,
         rows={name: rows(summary.results, name) for name in ("tau1", "tau2")},
         parts=[_part(n, summary, scores) for n in _sizes(summary)],
         cutoffs=_CUTOFFS,
-        zeros=on_page(summary.zeros, "summary.json"),
-        failures=summary.failures[:_MOST_FAILURES],
-        number=numbers.number,
-        percent=numbers.percent,
-        signed=signed,
-        duration=numbers.duration,
         share=_share,
-        level=f"{100 * summary.study.level:g}%",
+        signed=signed,
+        failures=summary.failures[:_MOST_FAILURES],
         design=_drawn(summary.study),
+        level=f"{100 * summary.study.level:g}%",
+        zeros=on_page(summary.zeros, "summary.json"),
+        provenance=summary.provenance,
         command="unikat evaluate evaluation.toml --out NEW_FOLDER",
     )
 
 
+def _state(summary: EvaluationSummary) -> str:
+    if not summary.complete:
+        return "Not complete."
+    if summary.n_failed:
+        return "Not all fits succeeded."
+    return "All fits converged." if summary.converged else "Not all fits converged."
+
+
 _DESIGNS = {
     "simple": "simple random sampling without replacement",
-    "bernoulli": "Bernoulli sampling (each unit by itself, so the size varies)",
+    "bernoulli": "Bernoulli sampling (each unit independently, so the sample size varies)",
     "stratified": "stratified random sampling, ",
-    "pps": "sampling with probabilities in proportion to a size (randomised systematic); the "
-    "models were told the weights, the inverses of these, scaled to sum to the population",
+    "pps": "sampling with probability proportional to size (randomised systematic); the models "
+    "used the weights, the inverse probabilities scaled to sum to the population",
 }
 _ALLOCATIONS = {
-    "proportional": "each stratum with its share of the sample",
-    "equal": "as many units from every stratum, or all where it has fewer",
-    "power": "shares in proportion to the strata's sizes to the power ",
+    "proportional": "allocation proportional to the stratum sizes",
+    "equal": "the same number of units from every stratum, or all units of smaller strata",
+    "power": "allocation proportional to the stratum sizes to the power ",
 }
 
 
 def _drawn(study: StudyFacts) -> str:
-    """Say how the samples were drawn, and what the models were told of it."""
+    """Say how the samples were drawn, and what the models used of the design."""
     said = _DESIGNS[study.design]
     if study.allocation is None:
         return said
@@ -89,24 +140,28 @@ def _drawn(study: StudyFacts) -> str:
     if study.power is not None:
         said += f"{study.power:g}"
     if study.allocation != "proportional":
-        said += "; the models were told the strata and their sizes"
+        said += "; the models used the strata and their sizes"
     return said
 
 
 def _answer(summary: EvaluationSummary) -> str:
-    """Say for each measure how often the intervals held, over all models and sizes."""
-    said: list[str] = []
-    for measure, words in (("tau1", "τ1"), ("tau2", "τ2")):
-        scores = [getattr(one, measure) for one in summary.results]
-        held = sum(score.n_covered for score in scores if score is not None)
-        total = sum(one.n_samples for one in summary.results)
-        # The first says of what.
-        of = f"{total:,}" if said else numbers.counted(total, "fit")
-        said.append(f"that of {words} in {held:,} of {of}")
-    if not any(one.n_samples for one in summary.results):
+    """Say for each measure how often the intervals contained the true value."""
+    total = sum(one.n_samples for one in summary.results)
+    if not total:
         return "No fit gave an estimate."
+    covered = {
+        measure: sum(
+            score.n_covered
+            for one in summary.results
+            if (score := getattr(one, measure)) is not None
+        )
+        for measure in ("tau1", "tau2")
+    }
     level = f"{100 * summary.study.level:g}%"
-    return f"The {level} intervals held the truth: {said[0]}, {said[1]}."
+    return (
+        f"The {level} intervals contained the true τ1 in {covered['tau1']:,} of "
+        f"{numbers.counted(total, 'fit')} and the true τ2 in {covered['tau2']:,}."
+    )
 
 
 def _sizes(summary: EvaluationSummary) -> list[int]:

@@ -22,7 +22,7 @@ _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @drawing
 def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) -> None:
-    """Draw estimate minus truth with its interval, a line per sample, a block per model.
+    """Draw estimate minus true value with its interval, a line per sample, a block per model.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) 
     said = []
     for model, lines in shown.items():
         held = sum(line[3] for line in blocks[model])
-        words = f"held in {held} of {len(blocks[model])}"
+        words = f"covered in {held} of {len(blocks[model])}"
         middle = sorted(line[1] for line in blocks[model])[len(blocks[model]) // 2]
-        said.append(f"{model}: {words}, in the middle {number(middle)} from the truth.")
+        said.append(f"{model}: {words}, median error {number(middle)}.")
         canvas.row(model, words)
         y = canvas.cursor + 7
         # Interrupted where the words stand.
@@ -64,14 +64,14 @@ def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) 
         for lower, centre, upper, inside in lines:
             kind = "held" if inside else "missed"
             canvas.line((canvas.x(lower), y), (canvas.x(upper), y), kind)
-            tip = f"{model}: {number(centre)} from the truth"
+            tip = f"{model}: error {number(centre)}"
             canvas.dot((canvas.x(centre), y), 2.5, f"{kind}-dot", tip)
             y += _LINE
         canvas.cursor = y + 4
-    canvas.alt = f"Estimate of {name} minus the truth, for each sample and model. {' '.join(said)}"
+    canvas.alt = f"Estimate of {name} minus true value by sample and model. {' '.join(said)}"
     canvas.bottom = canvas.cursor
     canvas.x_grid(marks)
-    canvas.x_axis(marks, f"estimate of {name} minus the truth in the sample")
+    canvas.x_axis(marks, f"estimate of {name} minus true value in the sample")
 
 
 @drawing
@@ -96,7 +96,7 @@ def cutoffs(canvas: Canvas, results: Sequence[ModelScore]) -> None:
             if points:
                 tip = f"{result.model}: {part.replace('_', ' ')} share"
                 canvas.path(points, f"chain curve chain-{i % N_COLOURS}{kind}", tip)
-    canvas.x_axis(_SHARES, "cut-off: records with r1 above it are called population unique")
+    canvas.x_axis(_SHARES, "cut-off: records with r1 above it are classified as population uniques")
     canvas.alt = "Shares of false negatives and false positives by cut-off on r1."
     for result in results:
         shares = [
@@ -138,7 +138,7 @@ def trade_off(canvas: Canvas, results: Sequence[ModelScore]) -> None:
 
 @drawing
 def calibration(canvas: Canvas, results: Sequence[ModelScore], measure: str) -> None:
-    """Draw what was true against what was predicted, for records of about the same risk.
+    """Draw the calibration of record risks: true against predicted risk, in ten groups.
 
     Parameters
     ----------

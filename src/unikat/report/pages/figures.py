@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from unikat._typing import Float64
 from unikat.report.facts.assessment import KeyFacts
 from unikat.report.pages.canvas import Canvas, drawing, line_height, shortened, text_width, ticks
 from unikat.report.text.numbers import counted, number
+from unikat.report.text.overview import Group
 from unikat.report.text.selection import Answer
 from unikat.risk.estimate import Summary
 
@@ -130,7 +132,12 @@ def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
     histogram
         Records in each bin.
     """
-    canvas.alt = f"Records by risk r1 in {len(histogram)} bins of equal width: {list(histogram)}."
+    ends = [f"{i / len(histogram):g}" for i in range(len(histogram) + 1)]
+    counts = [
+        f"{low} to {high}: {count:,}"
+        for low, high, count in zip(ends[:-1], ends[1:], histogram, strict=True)
+    ]
+    canvas.alt = f"Number of records by r1. {'; '.join(counts)}."
     if canvas.narrow and len(histogram) % 2 == 0:
         histogram = [a + b for a, b in zip(histogram[::2], histogram[1::2], strict=True)]
     n_bins = len(histogram)
@@ -177,50 +184,92 @@ def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
     known = sorted(
         (key for key in keys if key.drop is not None), key=lambda key: -(key.drop or 0.0)
     )
-    canvas.x_range = (0.0, max(tau1, 1e-9))
-    drops = [min(max(key.drop or 0.0, 0.0), canvas.x_range[1]) for key in known]
-    said = [
-        f"−{drop / canvas.x_range[1]:.0%}, leaves {number(max(tau1 - drop, 0.0))}" for drop in drops
-    ]
-    canvas.alt = " ".join(
-        [
-            "Part of expected τ1 that goes if one key is left out.",
-            *(f"{key.name}: {words}." for key, words in zip(known, said, strict=True)),
-        ]
-    )
-    longest = max((text_width(key.name, "name") for key in known), default=0.0)
-    names = min(longest, 0.34 * canvas.width) + 12
-    room = (
-        canvas.width - names - max((text_width(words, "name") for words in said), default=0.0) - 12
-    )
-    beside = room >= 0.3 * canvas.width
-    if beside:
-        canvas.left, canvas.right = names, names + room
-    for key, drop, words in zip(known, drops, said, strict=True):
-        if beside:
-            lines = len(shortened(key.name, names - 12, "name"))
-            height = lines * line_height("name")
-            middle = canvas.cursor + height / 2
-            canvas.text(canvas.right + 10, middle + 4.5, words, anchor="start", kind="name")
-            canvas.name(key.name, names - 10, names - 12, "end")
-            y = middle - 9.5
-        else:
-            canvas.row(key.name, words, ("name", "name"))
-            y = canvas.cursor + 2
-            canvas.cursor = y + 19
-        canvas.rect((canvas.left, y, canvas.right - canvas.left, 19), "bar-back")
-        tip = f"without {key.name}: expected τ1 {words} of {number(tau1)}"
-        canvas.rect((canvas.left, y, canvas.x(drop) - canvas.left, 19), "bar", tip)
-        canvas.cursor += 9
-    canvas.words(
-        "part of expected τ1 that goes if one key is left out",
-        at=(canvas.left + canvas.right) / 2,
+    whole = max(tau1, 1e-9)
+    bars = []
+    for key in known:
+        share = min(max(key.drop or 0.0, 0.0), whole) / whole
+        words = f"−{share:.0%}, leaves {number(max((1.0 - share) * tau1, 0.0))}"
+        bars.append(Bar(name=key.name, share=share, words=words))
+    _bars(
+        canvas,
+        bars,
+        opening="Reduction of expected population uniques if one key is left out.",
+        caption=f"reduction of the {number(tau1)} expected population uniques without the key",
     )
 
 
 @drawing
+def groups(canvas: Canvas, found: Sequence[Group], tau1: float) -> None:
+    """Draw the expected population uniques of each group of records.
+
+    Parameters
+    ----------
+    canvas
+        Where to draw; `drawing` gives it.
+    found
+        The groups, in the order in which they are drawn.
+    tau1
+        Expected τ1 of the file.
+    """
+    whole = max(tau1, 1e-9)
+    bars = [
+        Bar(
+            name=one.name,
+            share=min(max(one.tau1 / whole, 0.0), 1.0),
+            words=f"{number(one.tau1)} in {counted(one.n_records, 'record')}",
+        )
+        for one in found
+    ]
+    _bars(
+        canvas,
+        bars,
+        opening="Expected population uniques by group of records.",
+        caption=f"part of the {number(tau1)} expected population uniques",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A bar with its name on the left and words on the right."""
+
+    name: str
+    share: float
+    """Of the whole width."""
+    words: str
+
+
+def _bars(canvas: Canvas, bars: Sequence[Bar], opening: str, caption: str) -> None:
+    """Draw bars one below the other; words go above a bar if there is no room on its right."""
+    canvas.x_range = (0.0, 1.0)
+    canvas.alt = " ".join([opening, *(f"{bar.name}: {bar.words}." for bar in bars)])
+    longest = max((text_width(bar.name, "name") for bar in bars), default=0.0)
+    names = min(longest, 0.34 * canvas.width) + 12
+    widest = max((text_width(bar.words, "name") for bar in bars), default=0.0)
+    room = canvas.width - names - widest - 12
+    side_by_side = room >= 0.25 * canvas.width
+    if side_by_side:
+        canvas.left, canvas.right = names, names + room
+    for bar in bars:
+        if side_by_side:
+            lines = len(shortened(bar.name, names - 12, "name"))
+            middle = canvas.cursor + lines * line_height("name") / 2
+            canvas.text(canvas.right + 10, middle + 4.5, bar.words, anchor="start", kind="name")
+            canvas.name(bar.name, names - 10, names - 12, "end")
+            y = middle - 8.5
+        else:
+            canvas.row(bar.name, bar.words, ("name", "name"))
+            y = canvas.cursor + 2
+            canvas.cursor = y + 17
+        canvas.rect((canvas.left, y, canvas.right - canvas.left, 17), "bar-back")
+        tip = f"{bar.name}: {bar.words}"
+        canvas.rect((canvas.left, y, canvas.x(bar.share) - canvas.left, 17), "bar", tip)
+        canvas.cursor += 6
+    canvas.words(caption, at=(canvas.left + canvas.right) / 2)
+
+
+@drawing
 def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) -> None:
-    """Draw a measure with its interval as several models tell it, one below the other.
+    """Draw the estimates of several models with their intervals, one below the other.
 
     Parameters
     ----------
@@ -268,7 +317,7 @@ def term_selection(
     name: str,
     threshold: float,
 ) -> None:
-    """Draw the way of a selection of terms: expected τ1, and below it the statistic.
+    """Draw the steps of a term selection: expected τ1, and below it the statistic.
 
     Parameters
     ----------

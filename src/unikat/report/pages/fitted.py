@@ -1,6 +1,6 @@
-"""What a model says of its fit, for the report and the terminal.
+"""Facts of the fitted model, for the report and the terminal.
 
-Facts that are known here get a title and a sentence; others are shown under their own name.
+Known facts get a title and a sentence; others are shown under their own name.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _PATH_COLUMNS = {
 }
 _TITLES = {
     "terms": "Terms",
-    "cells": "Combinations with a probability",
+    "cells": "Cells with positive probability",
     "zero_margins": "Zero margins",
-    "margin_error": "Error of the fit",
+    "margin_error": "Largest margin error",
     "B1": "B1/√ν",
     "B2": "B2/√ν",
     "criterion": "Selected by",
     "terms_added": "Terms added",
-    "overdispersion": "Spread beyond the terms",
+    "overdispersion": "Overdispersion",
     "shape": "Shape of the gamma effects",
     "sigma2": "Variance of the normal effects",
     "effects": "Fixed effects",
@@ -41,23 +41,23 @@ _TITLES = {
     "smallest_p": "Smallest sampling rate",
     "largest_p": "Largest sampling rate",
     "estimated_population": "Sum of the weights",
-    "cells_fully_sampled": "Combinations sampled in full",
-    "records_without_candidates": "Records filled in by level shares",
-    "occupied": "Combinations in the file",
-    "empty": "Combinations not in the file",
+    "cells_fully_sampled": "Cells sampled in full",
+    "records_without_candidates": "Records imputed by level shares",
+    "occupied": "Cells in the file",
+    "empty": "Cells not in the file",
     "sampling_rate_lowest": "Smallest sampling rate",
     "sampling_rate_highest": "Largest sampling rate",
-    "sampling_rates_of_empty_cells": "Sampling rates of those not in the file",
+    "sampling_rates_of_empty_cells": "Sampling rates of cells not in the file",
     "hyperparameters": "Hyperparameters and their prior",
 }
 _TERMS = {
-    "independence": "no key goes with another",
-    "two-way": "every two keys go together in their own way",
-    "three-way": "every three keys go together in their own way",
+    "independence": "all keys are independent",
+    "two-way": "all two-way interactions",
+    "three-way": "all three-way interactions",
 }
 _UNDERFITTING = 1.645
 _LEFT_OUT = ("margin_error", "criterion", "terms_added")
-"""What a line has no room for."""
+"""Facts that the terminal leaves out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Row:
     title: str
     value: str
     words: str = ""
-    """What it means; empty where that is not known here."""
+    """What it means; may be empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class FittedPage:
 
 
 def on_page(result: Result) -> FittedPage | None:
-    """Lay out what the model says of its fit; None if it says nothing."""
+    """Lay out the facts of the fit; None if there are none."""
     tables, rows = [], []
     for name, value in result.fit.items():
         if name in selection.NAMES:
@@ -122,7 +122,7 @@ def facts_in_line(fit: Mapping[str, Any]) -> str:
         if name == "terms":
             parts.append(str(value))
         elif name == "cells" and isinstance(value, int):
-            parts.append(f"{counted(value, 'combination')} with a probability")
+            parts.append(f"{counted(value, 'cell')} with positive probability")
         elif name == "zero_margins" and isinstance(value, int):
             parts.append(counted(value, "zero margin"))
         elif name not in _LEFT_OUT and not isinstance(value, (list, tuple, Mapping)):
@@ -189,10 +189,10 @@ def _table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _path(steps: Sequence[Mapping[str, Any]], result: Result) -> Table:
-    """Lay out the way of a selection, with its figure where all of it is known."""
+    """Lay out the steps of a term selection, with a figure where all are known."""
     added = result.fit.get("terms_added")
     all_shown = not isinstance(added, int) or added + 1 <= len(steps)
-    caption = "The way of the selection" + ("" if all_shown else f", its last {len(steps)} steps")
+    caption = "Steps of the term selection" + ("" if all_shown else f", the last {len(steps)}")
     criterion = str(result.fit.get("criterion", "B2"))
     values = [(step.get(criterion), step.get("tau1")) for step in steps]
     drawn = len(steps) > 1 and all(
@@ -246,67 +246,66 @@ def _words(name: str, result: Result) -> str:
     """Say what a fact means."""
     value = result.fit[name]
     if name == "terms":
-        joined = "each key by itself, and those joined by a colon as they go together"
+        joined = "main effects, and interactions of keys joined by a colon"
         return _TERMS.get(str(value), joined)
     if name == "cells" and isinstance(value, int):
         possible = "possible " if result.zeros is not None else ""
         grid = _grid(result)
-        return f"{percent(value / grid)} of the {grid:,} {possible}combinations of the keys' levels"
+        return f"{percent(value / grid)} of the {grid:,} {possible}cells"
     if name == "zero_margins" and isinstance(value, int):
         return _zero_margins(value, result)
     return {
-        "B1": "sign that terms are missing for τ1",
-        "B2": "sign that terms are missing for τ2",
+        "B1": "underfitting statistic for τ1",
+        "B2": "underfitting statistic for τ2",
         "margin_error": "largest difference of an observed and a fitted margin, in records",
-        "criterion": "the statistic that each step brought nearest to 0",
+        "criterion": "each step adds the term that brings this statistic nearest to 0",
         "terms_added": "steps of the selection from independence on",
         "overdispersion": (
-            "relative variance of the combinations' rates around the terms, by moments; 0 or less "
-            "is none"
+            "relative variance of the cell rates around the terms, by moments; none if 0 or less"
         ),
-        "shape": "of each combination's rate; the smaller, the further from the terms",
-        "sigma2": "of the logarithm of each combination's rate around the terms",
-        "population": "of the fitted model, divided by the population size; 1 if it keeps it",
-        "effects": "coefficients that are drawn beside the random effects",
-        "smallest_p": "of a combination: its records over their weights",
-        "sampling_rate_lowest": "of a combination: its records over their weights",
+        "shape": "of the cell rates; the smaller, the larger the overdispersion",
+        "sigma2": "of the logarithm of the cell rates around the terms",
+        "population": "of the fitted model, divided by the population size; 1 if equal",
+        "effects": "coefficients that are drawn with the random effects",
+        "smallest_p": "of a cell: its records divided by the sum of their weights",
+        "sampling_rate_lowest": "of a cell: its records divided by the sum of their weights",
         "estimated_population": "of the complete records",
         "cells_fully_sampled": "whose weights add up to no more than their records",
-        "records_without_candidates": "incomplete records that no complete one agrees with",
-        "sampling_rates_of_empty_cells": "taken from those of the combinations in the file",
+        "records_without_candidates": "incomplete records that match no complete one",
+        "sampling_rates_of_empty_cells": "taken from those of the cells in the file",
     }.get(name, "")
 
 
 def _note(result: Result) -> str:
-    """Say how B1 and B2 are read (Skinner and Shlomo 2008)."""
+    """Explain B1 and B2 (Skinner and Shlomo 2008)."""
     if "B1" not in result.fit:
         return ""
     return (
-        "B1 and B2 estimate from the file itself how much too high τ1 and τ2 come out for want of "
-        "terms, and √ν is their standard error. The quotient is about standard normal if "
-        f"the model holds; above {_threshold(result):g} the model leaves out terms that matter, "
-        "and far below 0 it has more terms than the file can tell. Between them there can be "
-        "several models, and their answers differ: the intervals do not hold that."
+        "B1 and B2 estimate from the file how much τ1 and τ2 are overstated because of missing "
+        "terms; √ν is their standard error. The quotient is about standard normal if the model is "
+        f"right. Above {_threshold(result):g} the model lacks important terms; far below 0 it has "
+        "more terms than the file supports. Several models can lie between, with different "
+        "estimates; the intervals do not cover these differences."
         f"{_with_classes(result)}"
     )
 
 
 def _with_classes(result: Result) -> str:
-    """Say what B1 and B2 are of where the sample has classes; begins with a blank."""
+    """Explain B1 and B2 for samples with design classes; begins with a blank."""
     if result.design is None or result.design.n_classes == 1:
         return ""
     return (
-        " They are computed as if all classes of the design had been sampled at the same rate, so "
-        "here they tell of terms that are missing, and not how much τ1 and τ2 are off."
+        " They assume one sampling rate for all classes of the design. Here they show whether "
+        "terms are missing, but not the error of τ1 and τ2."
     )
 
 
 def _zero_margins(n: int, result: Result) -> str:
     if not n:
-        return "every combination of levels that a term is about has a record"
+        return "every margin of the terms has a record"
     remedy = "; smoothing=1 leaves no zeros" if result.model_options.get("smoothing") == 0.0 else ""
     return (
-        "combinations of levels that a term is about and no record has: the fit gives nobody such "
-        "a combination, and on small samples τ1 tends to come out low for that"
+        "margins of the terms without any record: the fit gives them probability zero, so on small "
+        "samples τ1 tends to be understated"
         f"{remedy}"
     )

@@ -18,9 +18,10 @@ from unikat._typing import Float64
 from unikat.errors import SpecError
 from unikat.files.writing import replace_file
 from unikat.report.facts.assessment import Result
-from unikat.report.pages import assessment as html
+from unikat.report.pages.assessment import drawings
 from unikat.report.pages.canvas import WIDE
 from unikat.report.pages.colours import DARK, LIGHT, declared
+from unikat.report.pages.template import CONTENT_POLICY, template
 
 _SMALLEST = 600
 """Least width in pixels at which the text of a figure can be read."""
@@ -83,7 +84,7 @@ class Figure:
     def _page(self) -> str:
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{html.CONTENT_POLICY}">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="color-scheme" content="light dark">\n'
             f"<title>{escape(self.alt)}</title>\n</head>\n<body>\n{self._repr_html_()}\n"
@@ -104,7 +105,7 @@ def tau1(result: Result, traces: Mapping[str, Float64]) -> Figure:
     Raises
     ------
     SpecError
-        If nothing was sampled, because the file itself tells the risk.
+        If nothing was sampled, because the risk is known exactly.
     """
     return _figure("tau1", result, traces)
 
@@ -120,7 +121,7 @@ def tau2(result: Result, traces: Mapping[str, Float64]) -> Figure:
     Raises
     ------
     SpecError
-        If nothing was sampled, because the file itself tells the risk.
+        If nothing was sampled, because the risk is known exactly.
     """
     return _figure("tau2", result, traces)
 
@@ -174,7 +175,7 @@ def records(result: Result) -> Figure:
 
 
 def _figure(name: str, result: Result, traces: Mapping[str, Float64]) -> Figure:
-    drawn = html.drawings(result, traces)
+    drawn = drawings(result, traces)
     if name not in drawn:
         _refuse(name, result)
     drawing = drawn[name]
@@ -186,7 +187,7 @@ def _figure(name: str, result: Result, traces: Mapping[str, Float64]) -> Figure:
 def _refuse(name: str, result: Result) -> NoReturn:
     """Say why a figure has nothing to show."""
     if result.known_exactly and name != "keys":
-        why = "The file itself tells the risk, so there is nothing to draw: see result.tau1."
+        why = "The risk is known exactly, so there is nothing to draw: see result.tau1."
     elif name == "trace":
         why = "This model draws without chains, so there is no trace of chains to draw."
     elif name in ("tau1", "tau2"):
@@ -201,7 +202,7 @@ def _refuse(name: str, result: Result) -> NoReturn:
 @lru_cache(maxsize=1)
 def _style_of_file() -> str:
     """Style of a picture by itself, on white paper; many programs know no custom properties."""
-    rules = html.template("figure.css.j2").render()
+    rules = template("figure.css.j2").render()
     for name, colour in LIGHT.items():
         rules = rules.replace(f"var(--{name})", colour)
     return f"<style>\n{rules}.unikat {{ background: {LIGHT['paper']}; }}\n</style>"
@@ -211,7 +212,7 @@ def _style_of_file() -> str:
 def _style_of_page() -> str:
     """Style of a picture in a notebook: the theme decides, or what the reader prefers."""
     light, dark = f"{{ {declared(LIGHT)} }}", f"{{ {declared(DARK)} }}"
-    rules = html.template("figure.css.j2").render()
+    rules = template("figure.css.j2").render()
     return (
         f"<style>\n.unikat {light}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ .unikat {dark} }}\n"

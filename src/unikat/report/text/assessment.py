@@ -23,7 +23,7 @@ MIXTURES = ("hdp", "gom", "latent-class")
 
 
 def in_line(result: Result, summary: Summary) -> str:
-    """Write a measure with its interval; of a doubted model τ1 with its known error instead."""
+    """Write a measure with its interval; for unreliable intervals τ1 with its known error."""
     record = track_record.of_result(result)
     if not record.doubted:
         return f"{number(summary.median)} ({interval(summary)})"
@@ -37,7 +37,7 @@ def level(summary: Summary) -> str:
 
 
 def interval_name(result: Result) -> str:
-    """Name an interval: one that mostly missed the truth in trials has its level by name only."""
+    """Name an interval: one that mostly missed the true value in trials is nominal."""
     name = f"{level(result.tau1)} interval"
     return f"nominal {name}" if track_record.of_result(result).doubted else name
 
@@ -73,39 +73,37 @@ def answer(result: Result) -> str:
 def _answer(result: Result) -> str:
     sample, tau1 = result.sample, result.tau1
     # What wildcards match is a convention, not a fact.
-    sure = "" if sample.missing == "wildcard" and sample.n_incomplete else ", without any doubt"
+    sure = "" if sample.missing == "wildcard" and sample.n_incomplete else " This is known exactly."
     if result.known_exactly and sample.population_size == sample.n_records:
         return (
             f"The file holds the whole population, so {_each(sample.n_uniques)}{at_risk(sample)} "
-            f"is unique in the population{sure}."
+            f"is unique in the population.{sure}"
         )
     if result.known_exactly:
         return (
-            "No record is unique in this file on these keys, so no record is both unique in the "
-            f"file and unique in the population{sure}."
+            "The file has no sample unique on these keys, so no record is also unique in the "
+            f"population.{sure}"
         )
-    estimate = f"of the {at_risk(sample)} in this file, about {_uniques_of_both(result)}"
     record = track_record.of_result(result)
     if record.doubted:
-        return f"{record.warning} Its estimate: {estimate}."
-    within = kind(result).within.format(level=level(tau1))
-    return (
-        f"{estimate[0].upper()}{estimate[1:]}; {within} between {number(tau1.lower)} and "
-        f"{number(tau1.upper)}."
-    )
+        estimate = _estimate(result)
+        return f"{record.warning} Its estimate: {estimate[:1].lower()}{estimate[1:]}."
+    headline = kind(result).headline.format(level=level(tau1), ends=interval(tau1))
+    return f"{_estimate(result)}; {headline}."
 
 
-def _uniques_of_both(result: Result) -> str:
-    """Say the answer: the verb is in the plural unless the number is 1."""
-    found = number(result.tau1.median)
+def _estimate(result: Result) -> str:
+    """Say the estimate: the verb is in the plural unless the number is 1."""
+    sample, found = result.sample, number(result.tau1.median)
     verb = "is" if found == "1" else "are"
-    if result.sample.n_possible:
-        return f"{found} {verb} unique in the file and in the population"
-    return f"{found} {verb} also unique in the population"
+    both = "unique in the file and in the population"
+    where = both if sample.n_possible else "also unique in the population"
+    part = percent(result.tau1.median / max(result.records.n_judged, 1))
+    return f"About {found} of the {at_risk(sample)} in this file ({part}) {verb} {where}"
 
 
 def at_risk(sample: SampleFacts) -> str:
-    """Name the records that τ1 and τ2 are about, in the same words everywhere.
+    """Name the records at risk, those that τ1 and τ2 are about.
 
     Examples
     --------
@@ -129,16 +127,16 @@ def _each(n: int) -> str:
 
 
 def kind(result: Result) -> Kind:
-    """Return what is said of the kind of uncertainty that the draws have."""
+    """Return the words for the kind of uncertainty that the draws have."""
     return POSTERIOR if result.uncertainty is None else KINDS[result.uncertainty]
 
 
 def proviso(result: Result) -> str:
-    """Say when the truth should lie in the intervals."""
+    """Say when the intervals should contain the true value."""
     record = track_record.of_result(result)
     if record.doubted:
-        return f"in trials the true τ1 lay in the intervals of this model in {record.held}"
-    return f"{kind(result).proviso}, the truth should lie in their intervals"
+        return f"in trials the intervals of this model contained the true τ1 in {record.held}"
+    return f"{kind(result).proviso}, their intervals should contain the true value"
 
 
 def condition(result: Result) -> str:
@@ -149,12 +147,12 @@ def condition(result: Result) -> str:
     if record.doubted:
         return (
             f"No interval is shown here: in trials the 95% intervals of this model{record.options} "
-            f"contained the true value in {record.held}. Do not decide on this number. Use the "
-            "default model, auto, and see whether other models agree (unikat compare)."
+            f"contained the true value in {record.held}. Do not decide on this number. Assess the "
+            "file with the default model, and compare several models (unikat compare)."
         )
     said = kind(result).condition
     if result.uncertainty == "conditional" and "interval" in result.model_options:
-        said += " The option interval=bootstrap adds the error of the estimate."
+        said += " The option interval=bootstrap adds the estimation error."
     return said
 
 
@@ -176,20 +174,20 @@ def matches(result: Result) -> str:
     each = f"{_each(result.sample.n_at_risk)}{at_risk(result.sample)} in this file"
     if result.known_exactly:
         return (
-            f"An intruder who links every unique record to a unit of the population that agrees "
-            f"with it on all keys would be right {_times(tau2.mean)}."
+            "An intruder who matches every sample unique to a population unit with the same key "
+            f"values would be correct {_times(tau2.mean)}."
         )
     return (
-        f"An intruder who links {each} to a unit of the population that agrees with it on all "
-        f"keys, at random if several do, would be right about {_times(tau2.median)} "
+        f"An intruder who matches {each} to a population unit with the same key values, at random "
+        f"among several, would be correct about {_times(tau2.median)} "
         f"({interval_name(result)} {number(tau2.lower)} to {number(tau2.upper)})."
     )
 
 
 def verdict(result: Result) -> str:
-    """Say whether the numbers can be relied on as a computation."""
+    """Say whether the computation has converged."""
     if result.known_exactly:
-        return "Nothing had to be estimated: the file itself tells the answer."
+        return "Nothing was estimated: the file itself determines the answer."
     if result.stage == "preliminary":
         return "The run ended before a model was selected."
     sampling = result.sampling
@@ -205,40 +203,40 @@ def verdict(result: Result) -> str:
     found_size = (
         "no effective size" if size is None else f"effective sample size at least {number(size)}"
     )
-    asked = f"{sampling.rhat_target:g} and {number(sampling.ess_target)}"
+    targets = f"targets: {sampling.rhat_target:g} and {number(sampling.ess_target)}"
     independent = kind(result).independent
     if result.converged and independent:
         state = (
-            "The draws do not depend on each other, so there is nothing to converge, and there are "
-            f"enough of them: {found_size} (asked for: {number(sampling.ess_target)})."
+            "The draws are independent, so there are no chains to converge, and there are enough "
+            f"of them: {found_size} (target: {number(sampling.ess_target)})."
         )
     elif result.converged:
-        state = f"The chains agree: {found_rhat}, {found_size} (asked for: {asked})."
+        state = f"The chains have converged: {found_rhat}, {found_size} ({targets})."
     else:
         short = []
         if not independent and (worst is None or not worst <= sampling.rhat_target):
             rhat = "not known" if worst is None else f"up to {worst:.3f}"
-            short.append(f"R-hat is {rhat} (asked for: at most {sampling.rhat_target:g})")
+            short.append(f"R-hat is {rhat} (target: at most {sampling.rhat_target:g})")
         if size is None or not size >= sampling.ess_target:
             ess = "not known" if size is None else f"down to {number(size)}"
             short.append(
-                f"the effective sample size is {ess} (asked for: at least "
+                f"the effective sample size is {ess} (target: at least "
                 f"{number(sampling.ess_target)})"
             )
-        said = " and ".join(short) or f"{found_rhat}, {found_size} (asked for: {asked})"
+        said = " and ".join(short) or f"{found_rhat}, {found_size} ({targets})"
         failed = "There are too few draws" if independent else "The chains have not converged"
         state = f"{failed}: {said}."
     if result.uncertainty == "calibrated":
-        state += " This is judged with the model's own error and without it."
+        state += " Both are judged with and without model uncertainty."
     ends = {
         "sweep limit": " Sampling stopped at the limit of sweeps.",
-        "time limit": " Sampling stopped at the limit of time.",
+        "time limit": " Sampling stopped at the time limit.",
         "interrupted": " Sampling was interrupted.",
     }
     advice = (
         ""
         if result.converged
-        else (" The numbers are provisional: let it run longer (--resume) before relying on them.")
+        else " The numbers are provisional: continue the run (--resume) before you use them."
     )
     return f"{state}{ends.get(result.stop_reason, '')}{advice}"
 
@@ -257,9 +255,9 @@ def more_time(result: Result) -> str:
         factor = work_needed(rhat, sampling.least_ess, sampling.rhat_target, sampling.ess_target)
     if factor is None:
         return (
-            "How long it would take is not known yet: continue with a limit several times as high. "
-            "If R-hat stays above 1.1, group the keys into fewer levels, leave a key out, or try "
-            "another model."
+            "The time left is not known yet: continue with a limit several times as high. If R-hat "
+            "stays above 1.1, group the keys into fewer levels, leave a key out, or try another "
+            "model."
         )
     left = range_of(result.seconds * (factor - 1.0))
     limit = f"--max-sweeps {_round_up(1.5 * factor * sampling.n_sweeps)}"
@@ -285,23 +283,22 @@ def state(result: Result) -> str:
 
 
 def computation(result: Result) -> str:
-    """Say how the draws were made."""
+    """Say how the posterior was sampled."""
     sampling = result.sampling
     assert sampling is not None
     made = f"{number(sampling.n_draws)} draws were used."
     if kind(result).independent:
         return f"The fit and the draws took {duration(result.seconds)}; {made}"
     chains = counted(sampling.n_chains, "chain")
-    starts = f"{chains} {'was' if sampling.n_chains == 1 else 'were'} started"
+    sweeps = f"{number(sampling.n_sweeps)} sweeps each, in {duration(result.seconds)}"
     if result.fitted_model in MIXTURES:
-        starts += (
-            " from many pure classes, which differ between chains in their keys and number but "
-            "are all of this one kind, and"
+        starts = (
+            f"{chains} started from many small classes, by different keys in each chain; all "
+            "starting points are of this kind."
         )
     else:
-        starts += " at different places, and"
-    sweeps = f"made {number(sampling.n_sweeps)} sweeps each, in {duration(result.seconds)};"
-    return f"{starts} {sweeps} {made}"
+        starts = f"{chains} started from different points."
+    return f"{starts} They made {sweeps}. {made}"
 
 
 def sentences(result: Result) -> dict[str, str]:
@@ -313,72 +310,71 @@ def sentences(result: Result) -> dict[str, str]:
         "tau1": " ".join(filter(None, (answer(result), condition(result), share(result)))),
         "tau2": matches(result),
         "tau1_expected": (
-            "The number of records that are unique in file and population, averaged over the "
-            "populations that one set of model parameters allows: "
-            f"{number(result.tau1_expected.median)} ({interval(result.tau1_expected)}). Its "
-            "interval leaves out the chance in the population itself; compare τ1 with the truth, "
-            f"not this.{said_kind.expected}"
+            "Expected number of population uniques among the sample uniques given the model "
+            f"parameters: {number(result.tau1_expected.median)} "
+            f"({interval(result.tau1_expected)}). The interval leaves out sampling variation of "
+            f"the population; compare τ1, not this, with true counts.{said_kind.expected}"
         ),
         "tau2_expected": (
-            "The number of correct links, averaged in the same way: "
+            "Expected number of correct matches given the model parameters: "
             f"{number(result.tau2_expected.median)} ({interval(result.tau2_expected)})."
         ),
         "converged": verdict(result),
         "stop_reason": "Why sampling ended.",
-        "seconds": "Time spent sampling, in seconds; earlier parts of a resumed run included.",
-        "seed": "With the same file, specification, seed and version the numbers come out again.",
-        "model": "The statistical model of how key values occur together in the population.",
+        "seconds": "Sampling time in seconds, including earlier parts of a resumed run.",
+        "seed": "The same file, specification, seed and version give the same numbers.",
+        "model": "The statistical model of the joint distribution of the keys in the population.",
         "sample.n_records": _records(result),
         "sample.n_keys": (
-            f"An intruder is taken to know {sample.n_keys} variables of a person: the keys."
+            f"An intruder is assumed to know {sample.n_keys} variables of a person: the keys."
         ),
         "sample.n_cells": (
-            f"{counted(sample.n_cells, 'combination')} of key values "
+            f"{counted(sample.n_cells, 'cell')} (combinations of key values) "
             f"occur{'s' if sample.n_cells == 1 else ''} in the file."
         ),
         "sample.n_uniques": _sample_uniques(sample),
         "sample.n_combinations": (
-            "Combinations of levels that there are: the product of the keys' numbers of levels."
+            "Possible combinations of levels: the product of the keys' numbers of levels."
         ),
         "sample.population_size": (
-            f"The population has {sample.population_size:,} units, {population_source(result)}; "
-            f"the file holds {percent(sample.n_records / sample.population_size)} of them."
+            f"The population has {sample.population_size:,} units, {population_source(result)}. "
+            f"The file holds {percent(sample.n_records / sample.population_size)} of them."
         ),
         "sample.n_incomplete": incomplete(result),
-        "uncertainty": condition(result) or "Nothing had to be estimated.",
+        "uncertainty": condition(result) or "Nothing was estimated.",
         "mean, median": said_kind.centre,
         "lower, upper, level": said_kind.ends,
         "rhat": (
             f"Agreement of the chains; 1 is perfect. For τ1 and τ2, above {_rhat_target(result):g} "
             "the run is too short. The expected measures do not decide when sampling ends; above "
-            "1.05 they bring a warning of their own."
+            "1.05 they bring a warning."
             f"{INDEPENDENT if said_kind.independent else ''}"
         ),
         "ess_bulk, ess_tail": (
-            "Number of independent draws that would tell the centre, and the interval's ends, as "
-            "precisely."
+            "Effective sample size: independent draws that would be as precise, for the centre "
+            "and for the ends of the interval."
         ),
         "keys.drop": (
-            "Fall in expected τ1 if this key alone were left out of the keys, from the margin of "
-            "the fitted model."
+            "Reduction of expected τ1 if this key alone is left out, from the margin of the fitted "
+            "model."
         ),
         "keys.tau1_without": (
-            "Expected τ1 if this key alone were left out of the keys: from the margin of the "
-            "fitted model, which is not fitted anew without the key."
+            "Expected τ1 if this key alone is left out, from the margin of the fitted model; the "
+            "model is not refitted."
         ),
         "keys.n_missing": "Records in which this key is missing.",
         "records.n_judged": (
-            f"{at_risk(sample)[:1].upper()}{at_risk(sample)[1:]}: the records at risk, which τ1 "
-            "and τ2 are about. Only they have an r1."
+            f"{at_risk(sample)[:1].upper()}{at_risk(sample)[1:]} are the records at risk, which "
+            "τ1 and τ2 count. Only they have an r1."
         ),
         "records.at_least": "Records whose r1 is at least the threshold.",
         "records.histogram": "Records by r1, in 20 bins of equal width from 0 to 1.",
         "records.top": (
-            "The records at greatest risk by row number, the first record being 1, with the keys "
+            "Records with the highest risk by row number (the first record is 1), with the keys "
             "whose removal lowers r1 most; for incomplete records these are not computed."
         ),
         "r1": "Probability that the record is unique in the population.",
-        "r2": "Probability that a link of the record to a unit that agrees with it is correct.",
+        "r2": "Probability that a match of the record to a unit with the same keys is correct.",
     }
     if result.chains:
         said["chains"] = chains(result)
@@ -386,14 +382,14 @@ def sentences(result: Result) -> dict[str, str]:
 
 
 def _sample_uniques(sample: SampleFacts) -> str:
-    """Say what a sample unique is, which depends on how missing keys are treated."""
+    """Define sample uniques, which depend on how missing keys are treated."""
     said, one = counted(sample.n_uniques, "sample unique"), sample.n_uniques == 1
     if sample.missing == "wildcard" and sample.n_incomplete:
         who = "a record that matches" if one else "records that match"
-        return f"{said}: {who} no other record, where a missing key matches every level."
+        return f"{said}: {who} no other record; a missing key matches every level."
     kind = "complete record" if sample.n_possible else "record"
     who = f"a {kind} that is alone" if one else f"{kind}s that are alone"
-    return f"{said}: {who} in the file with {'its' if one else 'their'} combination."
+    return f"{said}: {who} in the file with {'its' if one else 'their'} combination of keys."
 
 
 def population_source(result: Result) -> str:
@@ -401,21 +397,20 @@ def population_source(result: Result) -> str:
     if result.design is None:
         return "as stated by the user"
     weighted = result.design.weights is not None
-    return f"as stated by the user, or by the {'weights' if weighted else 'sizes of the strata'}"
+    return f"as stated by the user, or from the {'weights' if weighted else 'stratum sizes'}"
 
 
 def chains(result: Result) -> str:
-    """Say what it means that the chains tell different numbers."""
+    """Say what different estimates of the chains mean."""
     return (
-        "What the answer would be by each chain alone. Chains that stay apart have found different "
-        "descriptions of the file, and neither the file nor their order tells which is right. If "
-        "they differ by more than the decision allows, run longer, with more chains or with other "
-        "seeds; do not choose among them."
+        "Estimate from each chain alone. Chains that stay apart describe the file in different "
+        "ways, and the file does not show which is right. If they differ by more than the decision "
+        "allows, run longer, with more chains or other seeds. Do not select among chains."
     )
 
 
 def chain_means(result: Result) -> str:
-    """Write the mean of τ1 of each chain on one line; nothing where the chains agree."""
+    """Write the mean of τ1 of each chain on one line; nothing where they have converged."""
     if not result.chains:
         return ""
     means = ", ".join(number(chain.tau1) for chain in result.chains)
@@ -443,9 +438,9 @@ def incomplete(result: Result) -> str:
     if not sample.n_incomplete and sample.missing != "level":
         return "No record has a missing key."
     how = {
-        "integrate": "the model fills them in anew in every draw, so that the doubt is counted",
-        "wildcard": "a missing value is taken to agree with every value",
-        "level": "a missing value is taken to be a value of its own",
+        "integrate": "the model imputes them in every draw, so intervals cover this uncertainty",
+        "wildcard": "a missing value matches every level",
+        "level": "missing is treated as a level of its own",
     }
     n_missing = sum(key.n_missing for key in result.keys)
     values = counted(n_missing, "value")

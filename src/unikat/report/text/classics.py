@@ -1,4 +1,4 @@
-"""The classic measures in a report: facts for `result.json`, sentences, columns of records."""
+"""The classic measures in words: their table, and how they compare with τ1."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Row:
 
 
 def rows(result: ClassicsResult | None) -> list[Row]:
-    """Return the one table of the classic measures; empty if they were not asked for."""
+    """Return the table of the classic measures; empty if they were not asked for."""
     if result is None:
         return []
     table = [
@@ -51,16 +51,15 @@ def rows(result: ClassicsResult | None) -> list[Row]:
         _risk_row(
             "individual risk",
             result.individual,
-            "that of its combination, by how many records have it and their weights",
+            "that of its cell, from the number of records and their weights",
         ),
     ]
     if result.household is not None:
         table.append(
             _risk_row(
                 "household risk", result.household,
-                "that any member of its household is re-identified, each independently of "
-                "the others",
-                "records in a household of which a member is re-identified",
+                "the probability that any household member is re-identified, each independently",
+                "records in households with a re-identified member",
             )
         )  # fmt: skip
     table.append(_suda_row(result.suda))
@@ -68,7 +67,7 @@ def rows(result: ClassicsResult | None) -> list[Row]:
         Row(
             measure=f"l-diversity of {one.name}",
             value=f"l = {one.distinct}",
-            said=f"Fewest values of {one.name} among records with one combination; by entropy "
+            said=f"Fewest values of {one.name} in a cell; by entropy "
             f"{one.entropy:.2f}, recursive (c = {result.recursion:g}) {one.recursive}. "
             + (
                 "No value is known."
@@ -87,23 +86,23 @@ def _anonymity(found: tuple[AnonymityResult, ...]) -> str:
     file = "".join(f", {one.records:,} of fewer than {one.k}" for one in others)
     units = "".join(f", {one.in_population:,} of fewer than {one.k}" for one in others)
     return (
-        f"{counted(first.records, 'record')} {'has' if first.records == 1 else 'have'} a "
-        f"combination of fewer than {first.k} records of the file{file}. By the weights "
+        f"{counted(first.records, 'record')} {'is' if first.records == 1 else 'are'} in a cell "
+        f"of fewer than {first.k} records of the file{file}. By the weights, "
         f"{counted(first.in_population, 'record')} "
-        f"{'has' if first.in_population == 1 else 'have'} one of fewer than {first.k} units of "
+        f"{'is' if first.in_population == 1 else 'are'} in one of fewer than {first.k} units of "
         f"the population{units}."
     )
 
 
 def _risk_row(
-    name: str, found: PerRecordResult, which: str, of: str = "records that are re-identified"
+    name: str, found: PerRecordResult, which: str, of: str = "re-identified records"
 ) -> Row:
     parts = ", ".join(f"{t:g}: {n:,}" for t, n in found.at_least)
     return Row(
         measure=name,
         value=f"{number(found.expected)} records",
         said=f"Expected number of {of}; the risk of a record is {which}. "
-        f"The highest is {found.highest:.3f}. Records whose risk is at least {parts}.",
+        f"The highest risk is {found.highest:.3f}. Records with a risk of at least {parts}.",
     )
 
 
@@ -132,8 +131,8 @@ def _uniques_row(found: UniquesResult) -> Row:
     return Row(
         measure=name,
         value=f"{number(found.estimate)} units",
-        said=f"Units of the population that are unique{by}, from the sizes of the classes alone; "
-        f"about {number(found.in_sample)} of them would be in a simple random sample of this size.",
+        said=f"Population uniques{by}, estimated from the cell sizes alone; about "
+        f"{number(found.in_sample)} of them would be in a simple random sample of this size.",
     )
 
 
@@ -146,9 +145,9 @@ def sentences(result: Result) -> Mapping[str, str]:
     return {
         **said,
         "classics": (
-            "Measures that committees ask for beside the model's. None of them says how sure it "
-            "is. k-anonymity, SUDA2 and l-diversity describe the file alone; the estimates of "
-            "population uniques take it to be a simple random sample and see no keys."
+            "Established measures without intervals. k-anonymity, SUDA2 and l-diversity describe "
+            "the file alone. The estimates of population uniques assume a simple random sample and "
+            "ignore which keys are associated."
             f"{_alone(found, result)}"
         ),
         "classics.model": reconciled(result),
@@ -156,21 +155,21 @@ def sentences(result: Result) -> Mapping[str, str]:
 
 
 def _alone(found: ClassicsResult, result: Result) -> str:
-    """Say why k-anonymity counts other records than the sample uniques, where it does."""
+    """Say why k-anonymity counts records other than the sample uniques, where it does."""
     alone = next((one.records for one in found.anonymity if one.k == 2), None)
     sample = result.sample
     if alone is None or not sample.n_incomplete or alone == sample.n_uniques:
         return ""
     return (
         f" The {alone:,} records of fewer than 2 in k-anonymity are not the {at_risk(sample)}: "
-        "there a missing key matches every level, as in sdcMicro."
+        "in k-anonymity a missing key matches every level, as in sdcMicro."
     )
 
 
 def reconciled(result: Result) -> str:
-    """Set the estimates of population uniques beside τ1, and say which to believe.
+    """Compare the estimates of population uniques with τ1, and say which to use.
 
-    Of a model whose intervals mostly missed the truth in trials no interval is told.
+    No interval is given for a model whose intervals mostly missed the true value in trials.
     """
     record, tau1, tau2 = track_record.of_result(result), result.tau1, result.tau2
     answers = (
@@ -178,7 +177,7 @@ def reconciled(result: Result) -> str:
         else f"τ1 {number(tau1.median)} ({interval(tau1)}), τ2 {number(tau2.median)} "
         f"({interval(tau2)})"
     )  # fmt: skip
-    said = f"Beside them the model says: {answers}."
+    said = f"For comparison, the model estimates {answers}."
     assert result.classics is not None
     others = [one for one in result.classics.uniques if one.in_sample is not None]
     apart = [one for one in others if not tau1.lower <= (one.in_sample or 0.0) <= tau1.upper]
@@ -186,16 +185,15 @@ def reconciled(result: Result) -> str:
         return said
     told = ", ".join(f"{_METHODS[one.method]} {number(one.in_sample or 0.0)}" for one in others)
     said += (
-        f" The estimates of population uniques come to another number of records in this file "
-        f"({told}). They use only how many combinations occur once, twice and so on, and are "
-        "often off by 50% and more where less than a tenth of the population is in the file."
+        f" The estimates of population uniques give other numbers for this file ({told}). They "
+        "use only how many cells have one record, two records and so on, and are often off by 50% "
+        "or more if less than a tenth of the population is in the file."
     )
     if record.doubted:
         return (
-            f"{said} {record.warning} So believe neither: assess the file with the default model, "
-            "auto."
+            f"{said} {record.warning} So use neither: assess the file with the default model, auto."
         )
-    return f"{said} The model also uses which keys go together: believe τ1."
+    return f"{said} The model also uses the associations of the keys: use τ1."
 
 
 def brief(result: ClassicsResult | None) -> list[str]:

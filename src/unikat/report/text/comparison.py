@@ -39,25 +39,23 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
         "converged": verdict(summary),
         "tau1": _tau1(summary),
         "tau2": (
-            "Number of correct links of an intruder who links each of the "
-            f"{at_risk(summary.sample)}, at random among the people of the population who agree "
-            "with it on all keys."
+            "Expected number of correct matches of an intruder who matches each of the "
+            f"{at_risk(summary.sample)} to a population unit with the same key values, at random "
+            "among several."
         ),
         "checks": (
-            "Each fitted model has produced new samples of the same size. Where they are unlike "
-            "the file, the model is wrong in a way that matters: far more sample uniques than "
-            "there are mean that it spreads people over too many combinations, and in trials on "
-            "real populations such a model mostly overstated τ1; far fewer mean the opposite. A "
-            "model that passes may still be wrong, as it was fitted to the very counts it is held "
-            "against."
+            "Samples of the same size were simulated from each fitted model. If they have far more "
+            "sample uniques than the file, the model spreads people over too many cells; in trials "
+            "on real populations such models mostly overstated τ1. Far fewer mean the opposite. A "
+            "model that passes can still be wrong, because it was fitted to these counts."
         ),
         "doubted": doubted(summary),
         "held_out": held_out(summary),
         "refuted": refuted(summary),
         "intervals": intervals(summary),
-        "seconds": "Time spent sampling, earlier parts of a resumed run included.",
+        "seconds": "Sampling time in seconds, including earlier parts of a resumed run.",
         "rhat": "Agreement of the chains; 1 is perfect.",
-        "ess": "Number of independent draws that would tell as much.",
+        "ess": "Effective sample size: independent draws that would be as precise.",
     }
     for position, path in enumerate(summary.paths):
         said[f"paths.{position}"] = path_sentence(path)
@@ -74,20 +72,20 @@ def trusted(summary: ComparisonSummary) -> tuple[ModelFacts, ...]:
 
 
 def answer(summary: ComparisonSummary) -> str:
-    """Say in one sentence what the models answer."""
+    """Say in one sentence what the models estimate."""
     sample, models = summary.sample, trusted(summary)
-    where = "in the file and in the population" if sample.n_possible else "in the population too"
-    whole = f"of the {at_risk(sample)} in this file"
+    whole = f"among the {at_risk(sample)} in this file"
     if not models:
         found = listed([f"{model.model} {number(model.tau1.median)}" for model in summary.models])
         said = (
-            "No model of this comparison has given reliable intervals in trials. "
-            f"{whole[0].upper()}{whole[1:]}, so many are unique {where} by each: {found}."
+            "No model of this comparison gave reliable intervals in trials. Estimated population "
+            f"uniques {whole}: {found}."
         )
     elif len(models) == 1:
         said = (
-            f"{whole[0].upper()}{whole[1:]}, about {number(models[0].tau1.median)} are unique "
-            f"{where} by the model {models[0].model} ({interval(models[0].tau1)})."
+            f"The model {models[0].model} estimates about {number(models[0].tau1.median)} "
+            f"population uniques {whole} ({100 * summary.level:g}% interval "
+            f"{interval(models[0].tau1)})."
         )
     else:
         low = min(model.tau1.median for model in models)
@@ -99,14 +97,20 @@ def answer(summary: ComparisonSummary) -> str:
             else f"between {number(low)} and {number(high)}"
         )  # fmt: skip
         said = (
-            f"{whole[0].upper()}{whole[1:]}, {len(models)} models estimate that {between} are "
-            f"unique {where}; their intervals reach from {number(lower)} to {number(upper)}."
+            f"{_count(len(models))} models estimate {between} population uniques {whole}; their "
+            f"intervals reach from {number(lower)} to {number(upper)}."
         )
     return said if summary.converged else f"{PROVISIONAL}{said[:1].lower()}{said[1:]}"
 
 
+def _count(n: int) -> str:
+    """Write a number at the beginning of a sentence."""
+    words = ("Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+    return words[n - 2] if 2 <= n <= 10 else f"{n:,}"
+
+
 def doubted(summary: ComparisonSummary) -> str:
-    """Say of which models no interval is shown, and how far off they were in trials."""
+    """Name the models without a shown interval, with their error and coverage in trials."""
     said = []
     for model in summary.models:
         record = track_record.of_compared(model, summary.sample)
@@ -117,7 +121,7 @@ def doubted(summary: ComparisonSummary) -> str:
             )
     if not said:
         return ""
-    return f"†: no interval is shown, and none is drawn. In trials {'; '.join(said)}."
+    return f"†: no interval is shown or drawn. In trials {'; '.join(said)}."
 
 
 def shown(summary: ComparisonSummary, model: ModelFacts, measure: Summary) -> str:
@@ -127,40 +131,38 @@ def shown(summary: ComparisonSummary, model: ModelFacts, measure: Summary) -> st
 
 
 def _tau1(summary: ComparisonSummary) -> str:
-    """Say what τ1 is, and what its intervals hold."""
+    """Define τ1, and say what its intervals cover."""
     said = (
-        "Number of records that are unique in the file and in the population: of the "
-        f"{at_risk(summary.sample)}. The interval holds if the model is right. It leaves out the "
-        "error of the model itself. The differences between the models give an idea of that "
-        "error, but no bound."
+        f"Number of population uniques among the {at_risk(summary.sample)}. An interval is correct "
+        "if its model is right. It leaves out model error. The differences between the models "
+        "indicate the size of that error, but do not bound it."
     )
-    held = [model.model for model in summary.models if model.uncertainty == "calibrated"]
-    if held:
+    covering = [model.model for model in summary.models if model.uncertainty == "calibrated"]
+    if covering:
         said += (
-            f" That of {listed(held)} holds the model's error too, as large as it was in "
-            "populations of known truth and as this file shows it."
+            f" The interval of {listed(covering)} includes model uncertainty, calibrated on real "
+            "populations with known risk and on this file."
         )
     return said
 
 
 def intervals(summary: ComparisonSummary) -> str:
-    """Say that intervals are not of one kind, where they are not those of posteriors."""
+    """Say what the intervals cover, unless all are posterior intervals."""
     kinds: dict[str, list[str]] = {}
     for model in summary.models:
         kinds.setdefault(model.uncertainty, []).append(model.model)
     if set(kinds) == {"posterior"}:
         return ""
     said = [f"{listed(names)} {_brief(kind)}" for kind, names in kinds.items()]
-    alike = "The intervals are not all of one kind" if len(kinds) > 1 else "What the intervals hold"
-    held = kinds.get("calibrated", [])
-    if not held:
-        rest = "None holds the error of the model itself"
-    elif len(kinds) == 1:
-        rest = "None holds errors of a kind that those populations did not have"
-    else:
-        rest = f"Only {'that' if len(held) == 1 else 'those'} of {listed(held)} "
-        rest += f"{'holds' if len(held) == 1 else 'hold'} the error of the model itself"
-    return f"{alike}: {'; '.join(said)}. {rest}."
+    differ = "different kinds of uncertainty" if len(kinds) > 1 else "this uncertainty"
+    covering = kinds.get("calibrated", [])
+    rest = ""
+    if not covering:
+        rest = " None includes model error."
+    elif len(kinds) > 1:
+        rest = f" Only {listed(covering)} {'includes' if len(covering) == 1 else 'include'} "
+        rest += "model uncertainty."
+    return f"The intervals cover {differ}: {'; '.join(said)}.{rest}"
 
 
 def _brief(kind: str) -> str:
@@ -168,37 +170,37 @@ def _brief(kind: str) -> str:
 
 
 def evidence(summary: ComparisonSummary) -> str:
-    """Say which model the file itself speaks for."""
+    """Say which model the file supports."""
     return " ".join(part for part in (_best(summary.models), _unlike(summary.models)) if part)
 
 
 def _best(models: Sequence[ModelFacts]) -> str:
-    """Say which model predicts the records left out best, as far as that can be told."""
+    """Say which model predicts the held-out records best, as far as that is known."""
     scores = {model.model: model.held_out for model in models if model.held_out is not None}
     if len(scores) < 2:
         return ""
     best = next(name for name, score in scores.items() if score.best)
     if any(isnan(score.difference_standard_error) for score in scores.values() if not score.best):
-        return "Too few records were left out to tell which model predicts best."
+        return "Too few records were held out to tell which model predicts best."
     equals = [name for name, score in scores.items() if _as_good(score)]
     which = listed(equals) if 0 < len(equals) <= MOST_NAMED else f"{len(equals)} others"
     converged = all(score.sampling.converged for score in scores.values())
     said = (
         f"{'' if converged else 'Provisionally, '}{best} predicts the held-out records best"
-        f"{f', {which} as well within the error' if equals else ''}."
+        f"{f'; {which} not significantly worse' if equals else ''}."
     )
     out = [name for name, score in scores.items() if score.refuted]
     if out:
         which = listed(out) if len(out) <= MOST_NAMED else f"{len(out)} models"
         said += (
             f" {which} {'gives' if len(out) == 1 else 'give'} probability zero to more of these "
-            f"records and {'is' if len(out) == 1 else 'are'} ranked after the others."
+            f"records and {'ranks' if len(out) == 1 else 'rank'} last."
         )
     return said
 
 
 def refuted(summary: ComparisonSummary) -> str:
-    """Say which models are not drawn beside the others, since records refute them."""
+    """Name the models that the figure leaves out because held-out records refute them."""
     out = [
         f"{model.model} ({counted(model.held_out.n_zero, 'record')})"
         for model in summary.models
@@ -207,26 +209,24 @@ def refuted(summary: ComparisonSummary) -> str:
     if not out:
         return ""
     return (
-        f"Not drawn: {listed(out)}. A model that gives probability zero to a held-out record is "
-        "refuted by it. Models are ranked by the number of such records first and by the score "
-        "second, so these come after the others, even if they predict the remaining records better."
+        f"Not drawn: {listed(out)}. A held-out record with probability zero refutes a model. "
+        "Models are ranked by the number of such records first and by the score second."
     )
 
 
 def _unlike(models: Sequence[ModelFacts]) -> str:
-    """Name the models that would not produce a file with so many sample uniques."""
+    """Name the models whose simulated samples differ from the file in sample uniques."""
     wrong = [model for model in models if not passes(model)]
     if not wrong:
         return ""
-    would = f"would produce {_amount(wrong)} sample uniques than the file has"
+    have = f"have {_amount(wrong)} sample uniques than the file"
     if len(models) == 1:
-        return f"The model {would}, so its interval should not be relied on as it stands."
+        return f"Samples simulated from the model {have}, so do not rely on its interval."
     if len(wrong) == len(models):
-        return f"All models {would}, so none of the intervals should be relied on as it stands."
+        return f"Samples simulated from all models {have}, so do not rely on the intervals."
     names = [model.model for model in wrong]
-    return (
-        f"{listed(names) if len(names) <= MOST_NAMED else f'{len(names)} of the models'} {would}."
-    )
+    which = listed(names) if len(names) <= MOST_NAMED else f"{len(names)} of the models"
+    return f"Samples simulated from {which} {have}."
 
 
 def _amount(models: Sequence[ModelFacts]) -> str:
@@ -246,62 +246,56 @@ def _as_good(score: HeldOutFacts) -> bool:
 
 
 def passes(model: ModelFacts) -> bool:
-    """Return whether the number of sample uniques is one that the model would produce."""
+    """Return whether the model passes the check on the number of sample uniques."""
     return not model.checks[0].p_value < SURPRISE
 
 
 def held_out(summary: ComparisonSummary) -> str:
-    """Say what the log score means."""
+    """Explain the held-out log score."""
     score = summary.models[0].held_out
     if score is None:
-        return "No records were left out, so there is no log score."
+        return "No records were held out, so there is no log score."
     n = summary.sample.n_records
     return (
         f"{counted(score.n_records, 'record')} ({percent(score.n_records / n)}, the same for all "
-        f"models) {'was' if score.n_records == 1 else 'were'} left out, "
-        "the models fitted to the rest, and each record left out was scored by the "
-        "log of the probability that the model gave it, in nats; the mean over the records is "
-        "shown. Higher is better. A difference of 0.01 per record makes all these records together "
-        f"e^{0.01 * score.n_records:.3g} times as probable; its standard error says whether other "
-        "records would have told the same. A record that a model takes to be "
-        "impossible scores minus infinity: such records are counted, and the mean is over the "
-        "others. The best model has the fewest such records, and among these models the highest "
-        "mean. A better score says that a model predicts records of this kind better. It is no "
-        "guarantee for τ1, which depends on the rarest combinations, while the score depends on "
-        "all."
+        f"models) {'was' if score.n_records == 1 else 'were'} held out and the models were fitted "
+        "to the rest. The score of a held-out record is the log of its probability under the "
+        "model, in nats; the table has the mean over the records. Higher is better. A difference "
+        f"of 0.01 per record makes these records together e^{0.01 * score.n_records:.3g} times as "
+        "probable. Records with probability zero are counted separately and left out of the mean. "
+        "The best model has the fewest of them, and among such models the highest mean. The score "
+        "depends on all cells, τ1 on the rarest: a better score does not guarantee a better τ1."
     )
 
 
 def path_question(path: PathFacts) -> str:
-    """Say what a path is to tell."""
+    """Write the title of the section on a path."""
     if path.option in SIZES:
-        return f"From which {path.option} on is the answer stable?"
-    return f"How much depends on {path.option}?"
+        return f"Stability of τ1 over {path.option}"
+    return f"Sensitivity of τ1 to {path.option}"
 
 
 def path_sentence(path: PathFacts) -> str:
-    """Say from where on the estimate no longer changes, or how much depends on the option."""
+    """Say from which value on τ1 is stable, or how much it depends on the option."""
     if path.option not in SIZES:
         low, high = number(path.tau1_lowest), number(path.tau1_highest)
         between = f"is {low} at every value" if low == high else f"lies between {low} and {high}"
         said = (
             f"The mean of τ1 of {path.base} {between} for {path.option} from {path.values[0]:g} to "
-            f"{path.values[-1]:g}. How far it moves shows how much depends on this option. It is "
-            "not the size of a model, so no value is chosen: decide by what the option means and "
-            "by checks and scores, not by the answer."
+            f"{path.values[-1]:g}. This range shows how sensitive τ1 is to the option. Choose a "
+            "value by the meaning of the option, the checks and the scores, not by τ1."
         )
     elif path.chosen is None:
         said = (
-            f"τ1 of {path.base} cannot be said to have stabilised: it still changes at the end of "
-            f"the path, {path.option} = {path.values[-1]:g}, or the path ends too early to tell. "
-            "No value is chosen; add larger ones."
+            f"τ1 of {path.base} has not stabilised: it still changes at the end of the path, "
+            f"{path.option} = {path.values[-1]:g}, or the path ends too early to tell. Add larger "
+            "values."
         )
     else:
         said = (
             f"From {path.option} = {path.chosen:g} on, τ1 of {path.base} has stabilised: at every "
             "larger value of the path it differs by no more than 5% or half a posterior standard "
-            f"deviation, plus twice the Monte Carlo error. {path.option} = {path.chosen:g} is the "
-            "value to choose."
+            f"deviation, plus twice the Monte Carlo error. Use {path.option} = {path.chosen:g}."
         )
     if path.provisional:
         said += " This is provisional: not all fits of the path have converged."
@@ -309,32 +303,31 @@ def path_sentence(path: PathFacts) -> str:
 
 
 def verdict(summary: ComparisonSummary) -> str:
-    """Say whether the numbers can be relied on as a computation."""
+    """Say whether all fits have converged."""
     independent = [KINDS[model.uncertainty].independent for model in summary.models]
     late = [model for model in summary.models if not model.converged]
     if not late and all(independent):
-        return "The draws of all fits are independent of each other, and there are enough of them."
+        return "The draws of all fits are independent, and there are enough of them."
     if not late and any(independent):
         return (
-            "The chains of all fits that have chains agree; the other fits have independent draws, "
-            "and enough of them."
+            "The chains of all fits with chains have converged; the other fits have enough "
+            "independent draws."
         )
     if not late:
-        return "The chains of all fits agree."
+        return "The chains of all fits have converged."
     said = []
     chains = [model.model for model in late if not KINDS[model.uncertainty].independent]
     if chains:
         which = "all models" if len(chains) == len(summary.models) else listed(chains)
-        said.append(f"The chains of {which} do not agree yet or have too few draws.")
+        said.append(f"The chains of {which} have not converged or have too few draws.")
     few = [model.model for model in late if KINDS[model.uncertainty].independent]
     if few:
         said.append(
-            f"{listed(few)} {'has' if len(few) == 1 else 'have'} too few draws yet; these are "
-            "independent, so there are no chains that have to agree."
+            f"{listed(few)} {'has' if len(few) == 1 else 'have'} too few independent draws."
         )
     return (
-        f"{' '.join(said)} Their numbers are provisional: let it run longer (a higher limit and "
-        "--resume) before relying on them."
+        f"{' '.join(said)} Their numbers are provisional: continue with a higher limit (--resume) "
+        "before you use them."
     )
 
 
@@ -348,29 +341,29 @@ def state(summary: ComparisonSummary) -> str:
 
 
 def unfinished(model: ModelFacts) -> str:
-    """Say what a fit of a model that is not finished lacks."""
+    """Say why a fit of a model is not finished."""
     return "too few draws" if KINDS[model.uncertainty].independent else "not converged"
 
 
 def mark(model: ModelFacts, sampling: SamplingRecord) -> str:
-    """What stands behind the name of a model one of whose fits is not finished."""
+    """Write the remark behind the name of a model with an unfinished fit."""
     return "" if sampling.converged else f" ({unfinished(model)})"
 
 
 def rhat(model: ModelFacts, value: float) -> str:
-    """Write R-hat; independent draws have no chains that have to agree."""
+    """Write R-hat; independent draws have none."""
     if KINDS[model.uncertainty].independent or value != value:
         return "–"
     return f"{value:.3f}"
 
 
 def check_sentence(check: PredictiveCheck) -> str:
-    """Say a check in numbers."""
+    """Write the mean and interval of a predictive check."""
     return f"{number(check.mean)} ({number(check.lower)} to {number(check.upper)})"
 
 
 def p_value(check: PredictiveCheck, n_simulated: int) -> str:
-    """Write a predictive p-value, not finer than the simulated samples can tell.
+    """Write a predictive p-value, no finer than the number of simulated samples allows.
 
     Examples
     --------
@@ -444,29 +437,26 @@ def short_table(summary: ComparisonSummary) -> list[list[str]]:
         if model.held_out is not None:
             row.append(difference(model.held_out))
             if model.held_out.n_zero:
-                row[-1] += f", {model.held_out.n_zero:,} impossible"
+                row[-1] += f", probability zero: {model.held_out.n_zero:,}"
         table.append([*row, rhat(model, model.sampling.rhat)])
     return table
 
 
 def notes(summary: ComparisonSummary) -> list[str]:
-    """Say what stands in the short table."""
+    """Explain the columns of the short table."""
     observed = summary.models[0].checks[0].observed
     lines = [
-        "sample uniques (p): mean number in samples simulated from the model, and predictive "
-        f"p-value; the file has {observed:,}."
+        "sample uniques (p): mean number in samples simulated from the model, and posterior "
+        f"predictive p-value; the file has {observed:,}."
     ]
     if summary.models[0].held_out is not None:
         lines.append("log score: mean per held-out record, minus that of the best model.")
         if any(model.held_out is not None and model.held_out.refuted for model in summary.models):
             lines.append(
-                "refuted: it gives probability zero to more records than the best model, and is "
-                "ranked after it."
+                "refuted: probability zero for more held-out records than under the best model."
             )
     lines += [
-        f"*: a fit of {model.model} is not finished: {unfinished(model)}."
-        for model in summary.models
-        if not model.converged
+        f"*: {model.model}: {unfinished(model)}." for model in summary.models if not model.converged
     ]
     if said := doubted(summary):
         lines.append(said)

@@ -1,4 +1,4 @@
-"""How the sample was drawn: facts of the design, and what the numbers assume about it."""
+"""The sampling design in words, and what the numbers assume about it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def sentences(result: Result) -> Mapping[str, str]:
     return {
         "design": said(result.design),
         "design.design_effect": (
-            "Effect of the weights: 1 + their squared coefficient of variation (Kish). For an "
-            "estimate of a share the file is worth so many times fewer records."
+            "Design effect of the weights: 1 + their squared coefficient of variation (Kish). For "
+            "estimates of shares, the file is worth this many times fewer records."
         ),
     }
 
@@ -28,16 +28,15 @@ def said(design: DesignResult) -> str:
     """Say how records were drawn."""
     low, high = _percent(design.lowest_fraction), _percent(design.highest_fraction)
     if design.n_classes == 1:
-        return "All records have about the same weight: their units had equal chances to be drawn."
+        return "All records have about the same weight, so units had equal sampling probabilities."
     if design.classes == "strata":
         return (
-            f"The records were drawn from {design.n_classes:,} strata, of which between {low} and "
-            f"{high} of the units are in the file."
+            f"The records were drawn from {design.n_classes:,} strata with sampling fractions from "
+            f"{low} to {high}."
         )
     return (
-        "The records have unequal weights. They were put into "
-        f"{design.n_classes:,} classes of about the same weight, in which the file holds "
-        f"between {low} and {high} of the units."
+        f"The records have unequal weights. They form {design.n_classes:,} classes of about the "
+        f"same weight, with sampling fractions from {low} to {high}."
     )
 
 
@@ -45,47 +44,46 @@ def limit(result: Result) -> tuple[str, str]:
     """Return what the numbers assume about the drawing of the sample: a title and a text."""
     sample, design = result.sample, result.design
     clusters = (
-        " Households and other clusters are not used: records are taken to be drawn one by one."
+        " Households and other clusters are not used: records are assumed to be drawn "
+        "independently."
     )
     if design is None:
         return (
             "The file is a simple random sample",
-            f"The {sample.n_records:,} records are taken to be drawn from the "
-            f"{sample.population_size:,} units of the population with equal chances and without "
-            "repetition. If some groups were sampled more densely, their records are safer or more "
-            "exposed than shown: give the weights or the strata." + clusters,
+            f"The {sample.n_records:,} records are assumed to be a simple random sample of the "
+            f"{sample.population_size:,} units of the population. If some groups were sampled more "
+            "densely, their risk is not as shown: give the weights or the strata." + clusters,
         )
     if design.used == "cells":
         return (
-            "Weights tell how much of each combination is in the file",
-            f"{said(design)} The model sees combinations, not keys: what is known of the sampling "
-            "of a combination are the weights of the records that have it. Weights are taken as "
-            "right; a weight that is wrong for one record moves the risk of that record."
-            + clusters,
+            "Weights give the sampling rate of each cell",
+            f"{said(design)} The model sees cells, not keys: the sampling rate of a cell comes "
+            "from the weights of its records. Weights are assumed to be correct; a wrong weight of "
+            "a record changes its risk." + clusters,
         )
     if design.used == "none":
         return (
             "The design is not used",
             f"{said(design)} "
             + (
-                "So nothing is left to be used."
+                "Nothing remains to be used."
                 if design.n_classes == 1
-                else "The model has one law for the sampling rates of all combinations, whatever "
-                "their weights: where some groups were sampled more densely, their records are "
-                "safer or more exposed than shown."
+                else "The model uses one distribution for the sampling rates of all cells, "
+                "whatever their weights. If some groups were sampled more densely, their risk is "
+                "not as shown."
             )
             + clusters,
         )
     alike = "the stratum" if design.classes == "strata" else "records of about the same weight"
     return (
-        "Units that are not in the file are like the records of their class",
-        f"{said(design)} Within {alike} units are taken to have had equal chances to be drawn, so "
-        "that those not in the file are like those that are. "
+        "Units outside the file are like the records of their class",
+        f"{said(design)} Within {alike}, units are assumed to have equal sampling probabilities, "
+        "so that units outside the file are like those in it. "
         + (
-            "Sizes of the classes are sums of weights, which are taken as right; where weights "
-            "within a class differ and go with the keys, something remains uncounted."
+            "Class sizes are sums of weights, which are assumed to be correct. Differences of "
+            "weights within a class that depend on the keys are not covered."
             if design.weights is not None
-            else "The sizes of the strata are taken as right."
+            else "The stratum sizes are assumed to be correct."
         )
         + clusters,
     )

@@ -1,4 +1,4 @@
-"""An evaluation in words: its table, and what to know of its numbers."""
+"""An evaluation in words: its tables and warnings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD = (
     "bias",
     "relative",
     "RMSE",
-    "held",
+    "coverage",
     "95% limits",
     "width",
 )
@@ -30,7 +30,7 @@ HEAD = (
 
 
 def rows(results: Sequence[ModelScore], measure: str) -> list[tuple[str, ...]]:
-    """Rows of the table of one measure, in the words of a reader.
+    """Return the rows of the table of one measure.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _error(value: float | None) -> str:
 
 
 def narrow(spec: EvaluationSpec) -> tuple[str, ...]:
-    """Name the models whose intervals leave out the error of the estimate."""
+    """Warn of models whose intervals leave out estimation error."""
     found = [
         label
         for label, model in models_by_label(spec.models).items()
@@ -99,48 +99,43 @@ def narrow(spec: EvaluationSpec) -> tuple[str, ...]:
     if not found:
         return ()
     return (
-        f"The intervals of {', '.join(found)} take what was estimated for the truth and leave out "
-        "its error: they are expected to hold the truth less often than their level says.",
+        f"The intervals of {', '.join(found)} treat estimates as exact and leave out their error. "
+        "Expect them to contain the true value less often than their level.",
     )
 
 
 def warnings(evaluation: Evaluation, n_unconverged: int, n_failed: int) -> tuple[str, ...]:
-    """What to know of the numbers of a study."""
+    """Return what to know before the numbers of a study are used."""
     study, done = evaluation.study, len(evaluation.scores)
     said = []
     if not evaluation.complete:
         total = len(study.sizes) * study.repeats * len(evaluation.models)
         said.append(
             f"The study was interrupted: {done:,} of {counted(total, 'fit')} "
-            f"{'was' if done == 1 else 'were'} made. These numbers are about "
-            f"{'that' if done == 1 else 'those'} alone; --resume goes on."
+            f"{'was' if done == 1 else 'were'} made. The numbers are for "
+            f"{'that' if done == 1 else 'those'} only; continue with --resume."
         )
     if n_unconverged:
         said.append(
-            f"{n_unconverged:,} of {counted(done, 'fit')} stopped at a limit without having "
-            "converged. Such fits are counted like the others; their estimates and intervals are "
-            "less certain than they look."
+            f"{n_unconverged:,} of {counted(done, 'fit')} stopped at a limit before converging. "
+            "They are included; their estimates and intervals are less certain than they look."
         )
     if n_failed:
         said.append(
-            f"{n_failed:,} of {counted(done, 'fit')} failed. Such fits are in no number here; the "
-            "reasons are listed. If the samples that failed are unlike the others, what is left is "
-            "biased."
+            f"{n_failed:,} of {counted(done, 'fit')} failed and are excluded; the reasons are "
+            "listed. If the failed samples are unlike the others, the results are biased."
         )
     if study.plan.stop.max_seconds is not None:
-        said.append(
-            "Fits had a time limit: how many draws were made, and so the numbers, depend on the "
-            "machine and on what else it did."
-        )
+        said.append("Fits had a time limit, so the numbers depend on the machine and its load.")
     if study.repeats < FEW_SAMPLES:
         said.append(
-            f"With {counted(study.repeats, 'sample')} of a size the coverage is known only "
-            "roughly: see its limits."
+            f"With {counted(study.repeats, 'sample')} of a size, coverage is known only roughly: "
+            "see its 95% limits."
         )
     if evaluation.population_size in study.sizes and study.design != "bernoulli":
         said.append("A sample as large as the population is the population: its risk is known.")
     if study.design == "stratified" and study.allocation == "proportional":
         said.append(
-            "The samples are stratified, while the models take them for simple random samples."
+            "The samples are stratified, and the models treat them as simple random samples."
         )
     return tuple(said)

@@ -1,4 +1,4 @@
-"""What the numbers of a run assume and leave out, for the end of the report."""
+"""Assumptions and limits of an assessment."""
 
 from __future__ import annotations
 
@@ -22,30 +22,29 @@ def limits(result: Result) -> list[tuple[str, str]]:
         design.limit(result),
         (
             "Keys are known without error",
-            "The intruder is taken to know every key of every record exactly as it stands in the "
-            "file. Errors, changes over time and different codings in the intruder's source make "
-            "correct links rarer than shown.",
+            "The intruder is assumed to know every key of every record exactly as in the file. "
+            "Errors, changes over time and different codings in the intruder's source make "
+            "correct matches rarer than shown.",
         ),
         (
             "The keys are the right ones",
-            "Variables that an intruder could know but that are not among the keys are not "
-            "counted. With more keys more records are unique.",
+            "Variables that an intruder could know and that are not among the keys are ignored. "
+            "With more keys, more records are unique.",
         ),
         ("Missing values", incomplete(result)),
         _impossible(result),
         (
             "The answer depends on the model",
-            f"{kind(result).covers} {_model_error(result)} Where much depends on the number, see "
-            "whether it holds with coarser keys.",
+            f"{kind(result).covers} {_model_error(result)} If much depends on the number, repeat "
+            "the assessment with coarser keys.",
         ),
     ]
     if sample.n_keys > EXACT_KEYS and result.fitted_model in _MEMBERSHIP:
         points.append(
             (
                 "Many keys",
-                f"With more than {EXACT_KEYS} keys the probability of a combination is an "
-                "unbiased estimate in every draw, not an exact sum, so r1 comes out very slightly "
-                "too high.",
+                f"With more than {EXACT_KEYS} keys, each draw has an unbiased estimate of the cell "
+                "probability, not an exact sum, which makes r1 very slightly too high.",
             )
         )
     if result.known_exactly:
@@ -54,12 +53,12 @@ def limits(result: Result) -> list[tuple[str, str]]:
 
 
 def _model_error(result: Result) -> str:
-    """Say how far this model was off in trials, or that this is not known."""
+    """Say how large the model's error was in trials, or that this is not known."""
     said = track_record.of_result(result).sentence
     if "terms" in result.fit:
         said += (
-            " A log-linear model that leaves out terms that matter takes too many records for "
-            "unique in the population, one with more terms than the file can tell takes too few."
+            " A log-linear model that lacks important terms overstates τ1; one with more terms "
+            "than the file supports understates it."
         )
     return said
 
@@ -68,12 +67,12 @@ def _impossible(result: Result) -> tuple[str, str]:
     if result.zeros is None:
         return (
             "Impossible combinations are not declared",
-            "Combinations of values that cannot occur keep a little probability, which makes the "
-            "possible ones seem slightly rarer than they are.",
+            "Combinations of values that cannot occur keep a small probability. This makes "
+            "possible combinations seem slightly rarer than they are.",
         )
     return (
         "Impossible combinations are as declared",
-        "A rule that forbids what does occur in the population moves its probability to other "
-        "combinations, which makes those seem more frequent, and so safer, than they are. What is "
-        "impossible and not declared keeps a little probability.",
+        "A rule that forbids combinations that do occur makes other combinations seem more "
+        "frequent, and so safer, than they are. Impossible combinations that are not declared keep "
+        "a small probability.",
     )

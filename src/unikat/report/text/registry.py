@@ -1,4 +1,4 @@
-"""What a run says of a registry: facts for `result.json`, sentences, and `registry.parquet`."""
+"""The risk of a registry's records in words."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
     if found is None:
         return {}
     unknown = (
-        f" {counted(found.n_unknown, 'record')} of it {_have(found.n_unknown)} a value that no "
-        "record of the survey has: of these nothing is known, and they may well be at risk."
+        f" {counted(found.n_unknown, 'registry record')} {_have(found.n_unknown)} a value that no "
+        "survey record has. Their risk is not known and may be high."
         if found.n_unknown
         else ""
     )
     if found.n_impossible:
         unknown += (
-            f" {counted(found.n_impossible, 'record')} of it {_have(found.n_impossible)} a "
-            "combination that the model takes for impossible, and that occurs: of these nothing is "
-            "known either."
+            f" {counted(found.n_impossible, 'registry record')} {_have(found.n_impossible)} a "
+            "combination with probability zero under the model. Their risk is not known either."
         )
     return {
         "registry": (
@@ -31,33 +30,32 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
             f"also unique in the population ({interval(found.tau1)}).{unknown}"
         ),
         "registry.tau2": (
-            "Correct matches of an intruder who links each of these records "
-            f"({found.n_possible:,}) to a unit of the population, at random among those that agree "
-            f"with it: {number(found.tau2.median)} ({interval(found.tau2)})."
+            f"An intruder who matches each of these {found.n_possible:,} records to a population "
+            "unit with the same key values, at random among several, would be correct about "
+            f"{number(found.tau2.median)} times ({interval(found.tau2)})."
         ),
         "registry.n_uniques": (
-            f"complete records that are alone with their combination in the registry, "
+            f"complete records that are unique in the registry, "
             f"{percent(found.n_uniques / max(found.n_records, 1))} of its "
             f"{counted(found.n_records, 'record')}"
         ),
         "registry.n_possible": (
             "of these, the records that may be unique in the population: the survey has at most "
-            "one record with the combination, and the model knows it"
+            "one record with the combination, and its probability is not zero"
         ),
         "registry.limit": (
-            "The population's counts come from the survey alone: the registry is taken to be no "
-            "sample of anything. A record of the survey with the combination of one of the "
-            "registry is taken to be the same unit, which makes the risk higher than otherwise, "
-            "never lower. How many of the units that the survey does not have are registered, and "
-            "so would be seen, is told by single keys: where it is more of a combination than of "
-            "any of its values, the risk comes out too low. A unit of the registry that is outside "
-            "the survey's population is not counted rightly."
+            "Population counts are estimated from the survey alone; the registry is not treated as "
+            "a sample. A survey record and a registry record with the same combination are assumed "
+            "to be the same unit, which can only raise the risk. How many units outside the survey "
+            "are registered is estimated from single keys. If registration is higher for a "
+            "combination than for each of its values, the risk is understated. Registry units "
+            "outside the survey's population are counted wrongly."
         ),
     }
 
 
 def _uniques(found: RegistryResult) -> str:
-    """Say how many records are unique in the registry, and which of them cannot be at risk."""
+    """Say how many records are unique in the registry, and how many cannot be at risk."""
     n, shared = found.n_uniques, found.n_shared
     said = f"{counted(n, 'record')} {'is' if n == 1 else 'are'} unique in the registry."
     if shared:
@@ -68,7 +66,7 @@ def _uniques(found: RegistryResult) -> str:
         )
     n_open = n - shared - found.n_possible
     if n_open:
-        said += f" Of {counted(n_open, 'record')} nothing is known."
+        said += f" The risk of {counted(n_open, 'record')} is not known."
     return said
 
 

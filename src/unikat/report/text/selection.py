@@ -1,6 +1,6 @@
-"""What is said of the choice of a model: the candidates, the evidence, and the model's own error.
+"""Model selection in words: candidate models, held-out log scores, and model uncertainty.
 
-The facts are those that `risk.auto` tells, as they stand under `fit` in `result.json`.
+The facts are those of `auto`, under `fit` in `result.json`.
 """
 
 from __future__ import annotations
@@ -20,31 +20,25 @@ if TYPE_CHECKING:
     from unikat.report.facts.assessment import Result, SampleFacts
 
 NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before")
-"""Facts that are told here, and not among those of the fitted model."""
+"""Facts of the selection, which the section on the fitted model leaves out."""
 _KINDS = {
-    "latent-class": "people fall into classes; within a class no key goes with another",
-    "hdp": "every person mixes several profiles, as many as the file asks for",
-    "gom": "every person mixes several profiles, of a fixed number",
-    "loglinear": "keys go together as its terms say, every two of them unless told otherwise",
-    "elamir-skinner": (
-        "no key goes with another unless told otherwise, and every combination strays from that by "
-        "itself"
-    ),
-    "skinner-holmes": (
-        "no key goes with another unless told otherwise, and every combination strays from that by "
-        "itself"
-    ),
-    "mixed-effects": "keys go together as its terms say, and every combination strays from that",
-    "individual-risk": "combinations by themselves: their records and weights tell how many people",
-    "superpopulation-1": "combinations by themselves, their sizes and sampling rates from one law",
-    "superpopulation-2": "combinations by themselves, with a sampling rate each, by the weights",
+    "latent-class": "classes of people; keys are independent within a class",
+    "hdp": "mixed membership in profiles, whose number follows from the file",
+    "gom": "mixed membership in a fixed number of profiles",
+    "loglinear": "log-linear terms, by default all two-way interactions",
+    "elamir-skinner": "log-linear terms, by default independence, with overdispersed cells",
+    "skinner-holmes": "log-linear terms, by default independence, with overdispersed cells",
+    "mixed-effects": "log-linear terms with random effects of the cells",
+    "individual-risk": "each cell by itself, from its records and their weights",
+    "superpopulation-1": "each cell by itself; sizes and sampling rates have one distribution",
+    "superpopulation-2": "each cell by itself, with its sampling rate from the weights",
 }
-"""What a model supposes, in plain words."""
+"""What a model assumes, in a few words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """A number that is not known for sure."""
+    """A number with its interval."""
 
     middle: float
     lower: float
@@ -58,18 +52,19 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A model that was tried."""
+    """A candidate model."""
 
     label: str
     words: str
-    """What it supposes."""
+    """What it assumes."""
     chosen: bool
+    """It is the selected model."""
     choosable: bool
-    """Whether its error is known."""
+    """Its model error is calibrated, so that it can be selected."""
     narrow: str
-    """What its interval holds, where that is less than that of a posterior."""
+    """What its interval covers, where that is less than for a posterior."""
     bias: str
-    """How far off it was in trials, if its intervals mostly missed the truth there."""
+    """Its error in trials, if its intervals mostly missed the true value there."""
     impossible: int
     behind: float | None
     behind_error: float | None
@@ -85,38 +80,38 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSelection:
-    """What `auto` found out."""
+    """Candidates, selected model and model uncertainty."""
 
     candidates: tuple[Candidate, ...]
     not_fitted: tuple[tuple[str, str], ...]
-    """Candidates that refused the file, with the reason."""
-    scatter: Range | None
-    """Relative deviation of the combinations' shares from what the model says."""
+    """Candidates that could not be fitted, with the reason."""
+    overdispersion: Range | None
+    """Coefficient of variation of the cell probabilities around the model's."""
     factor: Range | None
-    """On what the model says on the whole."""
+    """Factor on the model's probabilities of the cells of sample uniques."""
     before: Range | None
-    """τ1 of the chosen model before its error was put on it."""
+    """τ1 of the selected model without model uncertainty."""
 
     @property
     def chosen(self) -> Candidate:
-        """The model that gives the answer."""
+        """The selected model."""
         return next(one for one in self.candidates if one.chosen)
 
     @property
     def first(self) -> Candidate:
-        """The first that could be chosen."""
+        """The first candidate that can be selected."""
         return next(one for one in self.candidates if one.choosable)
 
     @property
     def best(self) -> Candidate:
-        """The one that predicts best."""
+        """The candidate with the best log score."""
         known = [one for one in self.candidates if one.behind == 0.0]
         return known[0] if known else self.chosen
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A line of the table."""
+    """A row of the table of candidates."""
 
     label: str
     words: str
@@ -140,9 +135,9 @@ class SelectionPage:
     note: str
     """About the fits of the table."""
     faint: bool
-    """Some of the figure's intervals leave out more than the others."""
+    """Some of the figure's intervals leave out some of the uncertainty."""
     correction: tuple[str, ...]
-    """What the model's own error is and does; empty if it was not put on the answer."""
+    """Model uncertainty and its effect on the answer."""
     not_fitted: tuple[tuple[str, str], ...]
 
 
@@ -154,22 +149,22 @@ class Answer:
     tau1: Range
     final: bool = False
     narrow: bool = False
-    """The interval leaves out more than that of a posterior."""
+    """The interval covers less than that of a posterior."""
 
 
 def of(result: Result) -> ModelSelection | None:
-    """Read what `auto` told; None if another model was asked for."""
+    """Read the selection by `auto`; None if the model was named."""
     fit = result.fit
     if "candidates" not in fit or "chosen" not in fit:
         return None
     errors = {row["what"]: row for row in fit.get("model_error", ())}
-    scatter, factor = errors.get("overdispersion"), errors.get("level")
+    overdispersion, factor = errors.get("overdispersion"), errors.get("level")
     before = fit.get("before")
     return ModelSelection(
         candidates=tuple(_candidate(row, result.sample) for row in fit["candidates"]),
         not_fitted=tuple((row["model"], row["reason"]) for row in fit.get("not_fitted", ())),
-        # The variance of a factor of mean 1; its root is a share of the model's number.
-        scatter=None if scatter is None else _range(scatter, root=True),
+        # The variance of a factor of mean 1; its root is a coefficient of variation.
+        overdispersion=None if overdispersion is None else _range(overdispersion, root=True),
         factor=None if factor is None else _range(factor),
         before=None if before is None else _range(before),
     )
@@ -203,9 +198,9 @@ def _range(row: Mapping[str, Any], prefix: str = "", *, root: bool = False) -> R
 
 
 def answers(result: Result) -> tuple[Answer, ...]:
-    """What the candidates would answer, and last what is answered.
+    """Return the estimates of the candidates, and last the final one.
 
-    Candidates whose intervals mostly missed the truth in trials are in the table alone.
+    Candidates whose intervals mostly missed the true value in trials are in the table alone.
     """
     selection = of(result)
     if selection is None:
@@ -219,13 +214,13 @@ def answers(result: Result) -> tuple[Answer, ...]:
 
 
 def on_page(result: Result) -> SelectionPage | None:
-    """Lay out the choice for the report; None if the model was named."""
+    """Lay out the selection for the report; None if the model was named."""
     selection = of(result)
     if selection is None:
         return None
     final = Row(
         label=_final(selection),
-        words="fitted anew, for longer",
+        words="refitted with more draws",
         prediction="",
         impossible="",
         uniques="",
@@ -241,24 +236,26 @@ def on_page(result: Result) -> SelectionPage | None:
         note=_note(selection),
         faint=any(one.narrow and not one.bias for one in selection.candidates),
         correction=tuple(
-            filter(None, (_scatter(selection), _factor(selection), _moved(selection, result)))
+            filter(
+                None, (_overdispersion(selection), _factor(selection), _change(selection, result))
+            )
         ),
         not_fitted=selection.not_fitted,
     )
 
 
 def brief(result: Result) -> str:
-    """Say the choice in some lines for the terminal; nothing if the model was named."""
+    """Say the selection in some lines for the terminal; nothing if the model was named."""
     selection = of(result)
     if selection is None:
         return ""
     tried = ", ".join(f"{one.label} {one.answered}" for one in selection.candidates)
-    several = f" τ1 by each candidate alone: {tried}." if len(selection.candidates) > 1 else ""
-    return f"Model: {_reason(selection)}{several} {_moved(selection, result)}"
+    several = f" τ1 by candidate: {tried}." if len(selection.candidates) > 1 else ""
+    return f"{_reason(selection)}{several} {_change(selection, result)}"
 
 
 def sentences(result: Result) -> dict[str, str]:
-    """Return what the facts of the choice mean, by their path in `result.json`."""
+    """Return what the facts of the selection mean, by their path in `result.json`."""
     selection = of(result)
     if selection is None:
         return {}
@@ -272,80 +269,76 @@ def sentences(result: Result) -> dict[str, str]:
     if selection.not_fitted:
         names = ", ".join(name for name, _ in selection.not_fitted)
         said["fit.not_fitted"] = f"Candidates that could not be fitted to this file: {names}."
-    if selection.scatter is not None:
-        said["fit.model_error"] = f"{_scatter(selection)} {_factor(selection)}"
-    said["fit.before"] = _moved(selection, result)
+    if selection.overdispersion is not None:
+        said["fit.model_error"] = f"{_overdispersion(selection)} {_factor(selection)}"
+    said["fit.before"] = _change(selection, result)
     return said
 
 
 def _opening(selection: ModelSelection, result: Result) -> str:
     n = len(selection.candidates)
     if n == 1:
-        return "One candidate was tried on this file."
-    left_out = _left_out(result)
+        return "One candidate model was fitted."
     return (
-        f"No model is right for every file, so {n} were tried on this one. "
-        f"{counted(left_out, 'record')} of {result.sample.n_records:,} "
-        f"{'was' if left_out == 1 else 'were'} left out, and each candidate had to predict them "
-        "from the others."
+        f"{n} candidate models were compared by prediction: "
+        f"{counted(_held_out(result), 'record')} of {result.sample.n_records:,} "
+        f"{'was' if _held_out(result) == 1 else 'were'} held out, and each candidate predicted "
+        "them from the others."
     )
 
 
-def _left_out(result: Result) -> int:
-    """Records that were left out, as `risk.held_out.split` counts them."""
+def _held_out(result: Result) -> int:
+    """Held-out records, as `studies.held_out.split` counts them."""
     n, share = result.sample.n_records, result.model_options.get("held_out", 0.5)
     return min(max(round(float(share) * n), 1), n - 1)
 
 
 def _reason(selection: ModelSelection) -> str:
-    """Say which model was chosen, and why."""
+    """Say which model was selected, and why."""
     chosen, first, best = selection.chosen, selection.first, selection.best
     if len(selection.candidates) == 1:
-        return f"{chosen.label} gives the answer, as the only candidate."
+        return f"Selected model: {chosen.label}, the only candidate."
     if sum(one.choosable for one in selection.candidates) == 1:
         said = (
-            f"{chosen.label} was chosen: it is the only candidate of which it is known how wrong "
-            "such models are."
+            f"Selected model: {chosen.label}, the only candidate whose model error is calibrated."
         )
     elif chosen is first:
         said = (
-            f"{chosen.label} was chosen: it is the first of the candidates, and none that can "
-            "take its place predicts the records left out better by more than chance explains (two "
-            "standard errors)."
+            f"Selected model: {chosen.label}. No other model with calibrated error predicted the "
+            "held-out records significantly better (two standard errors)."
         )
     elif chosen.impossible < first.impossible:
         said = (
-            f"{chosen.label} was chosen: {first.label}, the first of the candidates, calls "
-            f"{counted(first.impossible, 'record')} impossible that are in the file, "
-            f"{chosen.label} {number(chosen.impossible)}."
+            f"Selected model: {chosen.label}. {first.label} gives probability zero to "
+            f"{counted(first.impossible, 'held-out record')}, {chosen.label} to "
+            f"{number(chosen.impossible)}."
         )
     else:
         said = (
-            f"{chosen.label} was chosen: it predicts the records left out better than "
-            f"{first.label}, the first of the candidates, by more than chance explains (two "
-            "standard errors)."
+            f"Selected model: {chosen.label}. It predicted the held-out records significantly "
+            f"better than {first.label} (two standard errors)."
         )
     if best is not chosen and not best.choosable:
         said += (
-            f" {best.label} predicts best, but it is for comparison only: how wrong such models "
-            "are is not known."
+            f" {best.label} predicted best, but is shown for comparison only, because its model "
+            "error is not calibrated."
         )
     return said
 
 
 def _row(one: Candidate, selection: ModelSelection) -> Row:
-    impossible = f"{counted(one.impossible, 'record')} impossible" if one.impossible else ""
+    impossible = f"probability zero: {one.impossible:,}" if one.impossible else ""
     if one is selection.best:
         prediction = "best"
     elif one.impossible > selection.best.impossible:
-        # Ranked after those that find fewer records impossible, whatever the score of the others.
+        # Ranked after those that give fewer records probability zero, whatever the score.
         prediction = "refuted"
     elif one.behind is None:
         prediction = "not known"
     else:
         prediction = f"{_signed(one.behind, 3)} ± {one.behind_error or 0.0:.3f}"
     return Row(
-        label=one.label + (", chosen" if one.chosen else ""),
+        label=one.label + (" (selected)" if one.chosen else ""),
         words=one.words,
         prediction=prediction,
         impossible=impossible,
@@ -356,67 +349,61 @@ def _row(one: Candidate, selection: ModelSelection) -> Row:
 
 
 def _columns(selection: ModelSelection, result: Result) -> tuple[tuple[str, str], ...]:
-    left_out = _left_out(result)
-    times = math.exp(min(0.01 * left_out, 700.0))
+    held_out = _held_out(result)
+    times = math.exp(min(0.01 * held_out, 700.0))
     likely = f"{times:.2g}" if times < 100 else f"{times:,.0f}" if times < 1e6 else "over a million"
     narrow: dict[str, list[str]] = {}
     for one in selection.candidates:
         if one.narrow and not one.bias:
             narrow.setdefault(one.narrow, []).append(one.label)
     less = "".join(
-        f" That of {_listed(names)} holds less: {what}." for what, names in narrow.items()
+        f" The interval of {_listed(names)} covers less: {what}." for what, names in narrow.items()
     )
     if doubted := [one.label for one in selection.candidates if one.bias]:
         less += (
-            f" Of {_listed(doubted)} no interval is shown, since in trials where the truth is "
-            "known it mostly missed it."
+            f" No interval is shown for {_listed(doubted)}: in trials it mostly missed the true "
+            "value."
         )
     return (
         (
-            "Prediction",
-            "How much less probable the candidate finds the records that were left out than the "
-            "best one does: the mean difference of the logarithms, in nats per record (the unit of "
-            f"natural logarithms), ± its standard error. At −0.01 the {left_out:,} together are "
-            f"{likely} times less probable; within two standard errors it can be chance. Records "
-            "that a candidate calls impossible refute it: it is ranked after those that call fewer "
-            "impossible, whatever it finds of the other records.",
+            "Log score",
+            "Mean held-out log score minus that of the best candidate, in nats per record, ± "
+            f"standard error. At −0.01 the {held_out:,} held-out records together are {likely} "
+            "times less probable. A difference within two standard errors can be chance. A "
+            "held-out record with probability zero refutes a candidate: candidates with "
+            "more such records rank last.",
         ),
         (
-            "Uniques",
-            "How many more or fewer unique records than this file samples have that are simulated "
-            f"from the candidate; the file has {result.sample.n_uniques:,}. One that makes far too "
-            "many spreads people over too many combinations; a few percent say little.",
+            "Sample uniques",
+            "Sample uniques in data simulated from the model, relative to this file "
+            f"({result.sample.n_uniques:,}). A large excess means that the model spreads people "
+            "over too many cells. A few percent matter little.",
         ),
         (
             "τ1",
-            "Records of this file that are unique in the population too, as the candidate alone "
-            f"would answer, with the {level(result.tau1)} interval, in records. Its own error is "
-            f"not in it.{less}",
+            "Population uniques among the sample uniques by the candidate alone, with its "
+            f"{level(result.tau1)} interval. Model uncertainty is not included.{less}",
         ),
     )
 
 
 def _note(selection: ModelSelection) -> str:
-    said = "These fits are short ones, made for the choice alone."
+    said = "These are short fits for model selection only."
     if not all(one.converged for one in selection.candidates):
-        said += (
-            " Where a * stands, their chains did not agree yet or were too short, so that the "
-            "numbers are rough."
-        )
+        said += " * marks fits that had not converged; their numbers are approximate."
     return said
 
 
-def _scatter(selection: ModelSelection) -> str:
-    if selection.scatter is None:
+def _overdispersion(selection: ModelSelection) -> str:
+    found = selection.overdispersion
+    if found is None:
         return ""
-    parts = (selection.scatter.middle, selection.scatter.lower, selection.scatter.upper)
-    middle, lower, upper = (f"{part:.0%}" for part in parts)
+    middle, lower, upper = (f"{part:.0%}" for part in (found.middle, found.lower, found.upper))
     return (
-        "The share of people with a combination of keys strays from what the model says, where one "
-        f"person is expected to have it typically by about {middle} of it ({lower} to {upper}). "
-        "Who is in the file more often has a combination that is commoner than the model says than "
-        "one that is rarer, so the more they stray, the fewer unique records are unique in the "
-        "population too."
+        f"Cell probabilities deviate from the model by {middle} ({lower} to {upper}; coefficient "
+        "of variation at one expected person). A record of the file is more likely in a cell that "
+        "is more frequent than the model says. Larger deviations therefore mean fewer population "
+        "uniques."
     )
 
 
@@ -425,35 +412,34 @@ def _factor(selection: ModelSelection) -> str:
         return ""
     ends = f"{_rarer(selection.factor.lower)} to {_rarer(selection.factor.upper)}"
     return (
-        "On the whole the combinations of unique records are "
-        f"{_rarer(selection.factor.middle)} than the model says ({ends}). Both were learned from "
-        "samples of populations whose truth is known, and from this file itself: from how often a "
-        "record that was kept is matched by records that were left out."
+        f"On average, the cells of sample uniques are {_rarer(selection.factor.middle)} than the "
+        f"model says ({ends}). Both numbers were calibrated on samples from populations with known "
+        "risk, and on this file, by how often held-out records match the others."
     )
 
 
-def _moved(selection: ModelSelection, result: Result) -> str:
-    """Say what the model's own error has done to the answer."""
+def _change(selection: ModelSelection, result: Result) -> str:
+    """Say how model uncertainty changes the answer."""
     before, now = selection.before, _now(result)
     if before is None:
         return (
-            f"The error of {selection.chosen.label} itself was not put on the answer "
-            "(calibrate=false), so the interval is too narrow unless the model is right."
+            f"Model uncertainty of {selection.chosen.label} was not added (calibrate=false). The "
+            "interval is too narrow unless the model is right."
         )
     change = now.middle - before.middle
-    moved = "about the same"
+    moved = "about the same number"
     # One record more or less is within the noise of a median.
     if abs(change) > 1.5 and before.middle > 0:
         share = f" ({abs(change) / before.middle:.0%})"
         moved = f"{'higher' if change > 0 else 'lower'} by {number(abs(change))} records{share}"
     said = (
-        f"By {selection.chosen.label} alone τ1 would be about {before.words}; with the model's own "
-        f"error it is {now.words}, {moved}"
+        f"{selection.chosen.label} alone estimates τ1 at {before.words}. With model uncertainty "
+        f"the estimate is {now.words}: {moved}"
     )
     width = before.upper - before.lower
     if width > 0:
         times = f"{(now.upper - now.lower) / width:.1f}"
-        said += ", and the interval is "
+        said += ", with an interval "
         said += "as wide as before" if times == "1.0" else f"{times} times as wide"
     return f"{said}."
 
@@ -464,7 +450,7 @@ def _now(result: Result) -> Range:
 
 
 def _final(selection: ModelSelection) -> str:
-    error = " with its own error" if selection.before is not None else ""
+    error = " with model uncertainty" if selection.before is not None else ""
     return f"Answer: {selection.chosen.label}{error}"
 
 

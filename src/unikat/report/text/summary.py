@@ -11,14 +11,18 @@ from unikat.report.facts.assessment import Result, Stage, assessment_facts
 from unikat.report.facts.comparison import ComparisonSummary, comparison_facts
 from unikat.report.facts.evaluation import EvaluationSummary, evaluation_facts
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
+from unikat.report.facts.threshold import threshold_result
 from unikat.report.text import (
     assessment,
+    breakdown,
     classics,
     comparison,
     design,
     evaluation,
+    overview,
     registry,
     selection,
+    track_record,
     zeros,
 )
 from unikat.risk.estimate import RiskEstimate
@@ -42,6 +46,13 @@ def summarise(
 ) -> Result:
     """Return facts and sentences of an assessment; parameters as `assessment_facts` has them."""
     result = assessment_facts(estimate, spec, provenance, handled, supplements, stage)
+    threshold = threshold_result(
+        spec.report.threshold,
+        {"tau1": result.tau1, "tau2": result.tau2},
+        final=result.converged,
+        reliable=not track_record.of_result(result).doubted,
+    )
+    result = replace(result, threshold=threshold)
     sentences = {
         **assessment.sentences(result),
         **selection.sentences(result),
@@ -49,6 +60,8 @@ def summarise(
         **zeros.sentences(result.zeros),
         **registry.sentences(result.registry),
         **classics.sentences(result),
+        "breakdowns": breakdown.sentence(result.breakdowns),
+        "threshold": overview.threshold_sentence(result),
     }
     return replace(result, sentences=sentences)
 

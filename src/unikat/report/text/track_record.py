@@ -1,8 +1,8 @@
-"""How each model did where the truth is known, and what is said of it.
+"""Error and coverage of each model in trials on populations with known risk.
 
-`TRIALS` is the one table. Its numbers are those of docs/accuracy.md, from which a test computes
-them again. A model whose 95% intervals contained the true τ1 in at most half of the samples is
-*doubted*: what is known of its error comes first, and its interval is no headline.
+`TRIALS` has the numbers of docs/accuracy.md, from which a test computes them again. A model whose
+95% intervals contained the true τ1 in at most half of the samples is *doubted*: reports give its
+error in trials before its estimate, and show no interval in the headline.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BY_SIZE = "by population and sample size"
 _ONE_DENSE = "one real population, with more records than combinations of levels"
 _ONE_POPULATION = "one real population with unequal chances"
 ONE_SIDED = 0.05
-"""Errors up to so much on one side leave a model known to be off on the other side."""
+"""A model errs to one side if its errors to the other side were no larger than this."""
 _PRIORS = {"profile_concentration": 1.0, "profile_base": "uniform"}
 _NO_MATTER = ("split_merge", "tolerance", "evidence_seconds")
 """Options that change how fast or how exactly a fit is made, and not what it estimates."""
@@ -32,7 +32,7 @@ _NO_MATTER = ("split_merge", "tolerance", "evidence_seconds")
 
 @dataclass(frozen=True, kw_only=True)
 class Trials:
-    """τ1 by one model in samples from populations whose truth is known."""
+    """τ1 by one model in samples from populations with known risk."""
 
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -48,14 +48,14 @@ class Trials:
     lowest: float
     highest: float
     spread: str = _BY_SIZE
-    """What lowest and highest are ends of."""
+    """What `lowest` and `highest` are the range of."""
     where: str
 
 
 TRIALS = (
     Trials(
         model="auto", samples=231, held=223, error=0.005, lowest=-0.036, highest=0.042,
-        where=f"{_SEVEN}, each left out of what the model error was learned from",
+        where=f"{_SEVEN}, each held out from calibration",
     ),
     Trials(
         model="latent-class", samples=140, held=103, error=0.03, lowest=-0.03, highest=0.11,
@@ -168,7 +168,7 @@ TRIALS = (
 
 @dataclass(frozen=True, kw_only=True)
 class TrackRecord:
-    """What is known of a model with its options, on files like the one at hand."""
+    """Error and coverage of a model with its options, on files like this one."""
 
     model: str
     trials: Trials | None
@@ -183,14 +183,14 @@ class TrackRecord:
 
     @property
     def held(self) -> str:
-        """How often the intervals contained the true value."""
+        """Coverage: how often the intervals contained the true value."""
         if self.trials is None:
             return ""
         return f"{self.trials.held:,} of {self.trials.samples:,} samples"
 
     @property
     def bias(self) -> str:
-        """How far off it was, in some words."""
+        """Error of the estimates in a few words."""
         if self.trials is None:
             return ""
         low, high = self.trials.lowest, self.trials.highest
@@ -200,7 +200,7 @@ class TrackRecord:
 
     @property
     def warning(self) -> str:
-        """What comes before the number of a doubted model."""
+        """What a report says before the estimate of a doubted model."""
         if not self.doubted:
             return ""
         files = "files like this one" if self.same_density else "other files"
@@ -211,18 +211,18 @@ class TrackRecord:
 
     @property
     def options(self) -> str:
-        """What is to be said if the trials were with other options; begins with a blank."""
+        """A remark if the trials were with other options; begins with a blank."""
         return "" if self.same_options else " with its default options"
 
     @property
     def sentence(self) -> str:
-        """How far off it was, and how often its intervals contained the truth."""
+        """Error and coverage in trials."""
         trials = self.trials
         if trials is None:
             return (
-                f"There are no trials of {self.model} where the truth is known, so how far off it "
-                "is, is not known. Set it beside others with unikat compare, and try it with "
-                "unikat evaluate where the truth is known."
+                f"There are no trials of {self.model} on populations with known risk, so its error "
+                "is not known. Compare it with other models (unikat compare), and evaluate it on a "
+                "population of your own (unikat evaluate)."
             )
         before = ""
         if not self.same_options:
@@ -241,7 +241,7 @@ class TrackRecord:
 
 
 def track_record(model: str, options: Mapping[str, Any], *, dense: bool) -> TrackRecord:
-    """Look a model up.
+    """Look up a model.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def track_record(model: str, options: Mapping[str, Any], *, dense: bool) -> Trac
 
 
 def of_result(result: Result) -> TrackRecord:
-    """Look the model of an assessment up; nothing is to be known where the file tells the risk."""
+    """Look up the model of an assessment; where the risk is known exactly there are no trials."""
     if result.known_exactly:
         return TrackRecord(model=result.model, trials=None, same_options=True, same_density=True)
     return _of(
@@ -284,12 +284,12 @@ def of_result(result: Result) -> TrackRecord:
 
 
 def of_compared(model: ModelFacts, sample: SampleFacts) -> TrackRecord:
-    """Look a model of a comparison up."""
+    """Look up a model of a comparison."""
     return _of(model.name, model.options, model.uncertainty, model.fit.get("chosen"), sample)
 
 
 def of_label(label: str, sample: SampleFacts) -> TrackRecord:
-    """Look a model up by its name with options, as on the command line."""
+    """Look up a model by its name with options, as on the command line."""
     spec = ModelSpec.of(label)
     return track_record(spec.name, spec.options, dense=sample.dense)
 

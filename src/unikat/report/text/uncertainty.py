@@ -1,4 +1,4 @@
-"""What is said of each kind of uncertainty that the draws of a model have.
+"""The words for each kind of uncertainty that the draws of a model have.
 
 The kinds are those of `unikat.models.base.Uncertainty`; a model names its own.
 """
@@ -17,15 +17,15 @@ class Kind:
     """Words for one kind."""
 
     independent: bool
-    """The draws do not depend on each other: there are no chains that have to agree."""
+    """The draws are independent: there are no chains that have to converge."""
     title: str
-    """What a figure of the draws is called; the measure follows."""
+    """Title of a figure of the draws; the measure follows."""
     caption: str
     """What the figure shows; `{measure}` stands for its name."""
-    within: str
-    """How sure the interval is; "between ... and ..." follows. `{level}` is its probability."""
+    headline: str
+    """The interval in a headline; `{level}` is its probability, `{ends}` its ends."""
     condition: str
-    """What the interval holds and leaves out."""
+    """What the interval covers and leaves out."""
     covers: str
     """The same, where the limits of the numbers are listed."""
     centre: str
@@ -35,136 +35,119 @@ class Kind:
     expected: str = ""
     """What the expected measures are; begins with a blank."""
     records: str = ""
-    """What is to be said of the intervals of single records."""
+    """About the intervals of single records."""
     brief: str = ""
-    """In a few words, where several models stand side by side."""
+    """What the interval covers, in a few words."""
     proviso: str = "if the model is right"
-    """When the truth should lie in the intervals."""
+    """When the intervals should contain the true value."""
 
 
-INDEPENDENT = (
-    " These draws do not depend on each other: it can be above 1 by chance, if they are few."
-)
+INDEPENDENT = " These draws are independent: R-hat can be above 1 by chance if they are few."
 """Added to what R-hat means."""
 
 POSTERIOR: Final = Kind(
     independent=False,
     title="Posterior distribution of",
-    caption="What is known of {measure} given the file and the model",
-    within="with {level} probability",
+    caption="Posterior distribution of {measure}",
+    headline="{level} interval {ends}",
     condition=(
-        "This interval holds if the model is right. It leaves out the error of the model itself, "
-        "which can be larger."
+        "The interval covers sampling and parameter uncertainty, and is correct if the model is "
+        "right. It leaves out model error, which can be larger."
     ),
-    covers=(
-        "The interval covers the doubt about the parameters of one model, not the doubt about the "
-        "model."
-    ),
-    centre="Centre of the posterior distribution.",
+    covers="The interval covers sampling and parameter uncertainty, not model error.",
+    centre="Mean and median of the posterior distribution.",
     ends="If the model is right, the number lies between them with this probability.",
-    brief="the doubt about population and parameters",
+    brief="sampling and parameter uncertainty",
 )
 _CALIBRATED: Final = Kind(
     independent=False,
     title="Distribution of",
-    caption="What is known of {measure} given the file, the model and how far models like it err",
-    within="with {level} probability",
+    caption="Posterior distribution of {measure}, model uncertainty included",
+    headline="{level} interval {ends}",
     condition=(
-        "This interval holds the chance of who lives in the population, the doubt about the "
-        "parameters, and the error of the model itself, as large as it was in populations of known "
-        "truth and as this file shows it. It leaves out errors of a kind that those populations "
-        "did not have."
+        "The interval covers sampling, parameter and model uncertainty. Model uncertainty was "
+        "calibrated on real populations with known risk and on this file."
     ),
     covers=(
-        "The interval covers the doubt about the parameters and the error of the model itself. How "
-        "large that error can be was learned from about 200 samples of populations whose truth is "
-        "known, and from this file's own records. It does not cover what those populations did not "
-        "have: a population that is itself synthetic or made of copied records, or keys of which "
-        "the file lacks many levels; nor a population size that is wrong, nor a sample that is "
-        "not random."
+        "The interval covers sampling, parameter and model uncertainty. Model uncertainty was "
+        "calibrated on about 200 samples from populations with known risk, and on the records of "
+        "this file. Calibration does not cover populations unlike those: synthetic ones, ones with "
+        "copied records, or keys of which the file lacks many levels. It does not cover a wrong "
+        "population size or a sample that is not random."
     ),
-    centre="Centre of the distribution, the model's own error counted.",
+    centre="Mean and median of the posterior distribution, model uncertainty included.",
     ends=(
-        "If the model errs no more than such models did in populations of known truth, the number "
+        "If the model error is no larger than in the populations used for calibration, the number "
         "lies between them with this probability."
     ),
-    expected=" They carry the model's own error.",
+    expected=" They include model uncertainty.",
     records=(
-        "The r1 of single records carries the model's own error. That error was learned from all "
-        "sample uniques together: whether it is larger for some records is not known."
+        "r1 of single records includes model uncertainty. It was calibrated on all sample uniques "
+        "together and may be larger for some records."
     ),
-    brief="the doubt about population and parameters, and the error of the model itself",
-    proviso="if the model errs no more than such models did in populations of known truth",
+    brief="sampling, parameter and model uncertainty",
+    proviso="if the model error is no larger than in the populations used for calibration",
 )
 _CONDITIONAL: Final = Kind(
     independent=True,
     title="Distribution of",
-    caption="What {measure} can be in the population if the fitted model is exact",
-    within="if the fitted model is exact, with {level} probability",
+    caption="Distribution of {measure} given the fitted model",
+    headline="{level} interval {ends} if the fitted model is exact",
     condition=(
-        "This interval takes the fitted model for the truth: it holds the chance of who lives in "
-        "the population, and nothing else. It leaves out the error of the estimate, so it is too "
-        "narrow, and the error of the model itself, which can be larger."
+        "The interval treats the fitted model as exact and covers sampling uncertainty only. It "
+        "leaves out estimation error, so it is too narrow, and model error, which can be larger."
     ),
     covers=(
-        "The interval takes the fitted parameters for the truth. It leaves out the doubt about "
-        "them and the doubt about the model."
+        "The interval treats the fitted parameters as exact. It leaves out parameter and model "
+        "uncertainty."
     ),
-    centre="Centre of the populations that the fitted model allows.",
+    centre="Mean and median given the fitted model.",
     ends=(
-        "If the fitted model is exact, the number lies between them with this probability; the "
-        "error of the estimate is left out, so they are too close together."
+        "If the fitted model is exact, the number lies between them with this probability. "
+        "Estimation error is left out, so the interval is too narrow."
     ),
-    expected=" The parameters are the fitted ones here: this is the plug-in estimate.",
-    records="The r1 of single records takes the fitted model for the truth.",
-    brief="the chance in the population alone, so too narrow",
+    expected=" The parameters are the fitted ones: these are plug-in estimates.",
+    records="r1 of single records treats the fitted model as exact.",
+    brief="sampling uncertainty only, so too narrow",
 )
 _BOOTSTRAP: Final = Kind(
     independent=True,
     title="Bootstrap distribution of",
-    caption="What {measure} can be, going by the errors in samples simulated from the fitted model",
-    within="with {level} confidence",
+    caption="Bootstrap distribution of {measure}",
+    headline="{level} confidence interval {ends}",
     condition=(
-        "This interval holds the chance of who lives in the population and the error of the "
-        "estimate, as large as it is in samples simulated from the fitted model. It leaves out the "
-        "error of the model itself, which can be larger."
+        "The interval covers sampling uncertainty and estimation error, by a bootstrap from the "
+        "fitted model. It leaves out model error, which can be larger."
     ),
     covers=(
-        "The interval covers the doubt about the parameters of one model, by fits to samples that "
-        "were simulated from it, not the doubt about the model."
+        "The interval covers sampling uncertainty and estimation error, by refits to samples "
+        "simulated from the fitted model. It does not cover model error."
     ),
-    centre="Centre of the bootstrap distribution, which is corrected for the estimate's bias.",
-    ends=(
-        "If the model is right, intervals made in this way hold the number with about this "
-        "probability."
-    ),
-    expected=" Its draws have the error of the estimate.",
-    records=(
-        "The bootstrap is of τ1 and τ2: the r1 of single records takes the fitted model for the "
-        "truth."
-    ),
-    brief="the chance in the population and the error of the estimate",
+    centre="Mean and median of the bootstrap distribution, corrected for bias.",
+    ends="If the model is right, such intervals contain the number with about this probability.",
+    expected=" Their draws include estimation error.",
+    records="The bootstrap is of τ1 and τ2: r1 of single records treats the fitted model as exact.",
+    brief="sampling uncertainty and estimation error",
 )
 _EMPIRICAL_BAYES: Final = Kind(
     independent=True,
     title="Distribution of",
-    caption="What is known of {measure} given the file and the estimated parameters",
-    within="with {level} probability",
+    caption="Distribution of {measure} given the estimated parameters",
+    headline="{level} interval {ends}",
     condition=(
-        "This interval takes the estimated parameters of the model for the truth and holds what "
-        "they leave open. It leaves out their error, so it is somewhat too narrow, and the error "
-        "of the model itself, which can be larger."
+        "The interval treats the estimated parameters of the model as exact. It leaves out their "
+        "estimation error, so it is somewhat too narrow, and model error, which can be larger."
     ),
     covers=(
-        "The interval covers what the estimated parameters of one model leave open, not their "
-        "error, and not the doubt about the model."
+        "The interval treats the estimated parameters as exact. It leaves out parameter and model "
+        "uncertainty."
     ),
-    centre="Centre of the distribution given the file and the estimated parameters.",
+    centre="Mean and median given the estimated parameters.",
     ends=(
         "If the model and its estimated parameters are right, the number lies between them with "
         "this probability."
     ),
-    brief="what the estimated parameters leave open, not their error",
+    brief="uncertainty given the estimated parameters, so somewhat too narrow",
 )
 KINDS: Final[Mapping[Uncertainty, Kind]] = {
     "posterior": POSTERIOR,

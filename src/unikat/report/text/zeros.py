@@ -1,11 +1,12 @@
-"""What results and pages say of impossible combinations: rules, cells, records, and mass."""
+"""Structural zeros (impossible combinations) in words: rules, cells, records, probability."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isnan
-from typing import Any
 
-from unikat.report.facts.zeros import MOST_LISTED, ZerosFacts, ZerosResult
+from unikat.report.facts.zeros import MOST_LISTED, RuleFacts, ZerosFacts, ZerosResult
 from unikat.report.text.numbers import percent
 from unikat.risk.estimate import EXPECTED_RHAT
 
@@ -13,8 +14,23 @@ FEW = 0.01
 """Part of the file up to which rows that break a rule are few."""
 
 
-def on_page(facts: ZerosFacts | None, file: str) -> dict[str, Any] | None:
-    """Return what `zeros.html.j2` shows: sentences, and rules, those that rows break first.
+@dataclass(frozen=True, kw_only=True)
+class ZerosSection:
+    """What `zeros.html.j2` shows."""
+
+    cells: str
+    conflicts: str
+    mass: str
+    rules: Sequence[RuleFacts]
+    """Those that rows break come first."""
+    n_more: int
+    """Rules that are not listed."""
+    file: str
+    """Where all rules are found."""
+
+
+def on_page(facts: ZerosFacts | None, file: str) -> ZerosSection | None:
+    """Lay out the section on structural zeros.
 
     Parameters
     ----------
@@ -26,14 +42,14 @@ def on_page(facts: ZerosFacts | None, file: str) -> dict[str, Any] | None:
     if facts is None:
         return None
     ordered = sorted(facts.rules, key=lambda rule: not rule.n_records)
-    return {
-        "cells": cells_sentence(facts),
-        "conflicts": conflicts_sentence(facts),
-        "mass": mass_sentence(facts),
-        "rules": ordered[:MOST_LISTED],
-        "n_more": max(len(ordered) - MOST_LISTED, 0),
-        "file": file,
-    }
+    return ZerosSection(
+        cells=cells_sentence(facts),
+        conflicts=conflicts_sentence(facts),
+        mass=mass_sentence(facts),
+        rules=ordered[:MOST_LISTED],
+        n_more=max(len(ordered) - MOST_LISTED, 0),
+        file=file,
+    )
 
 
 def cells_sentence(facts: ZerosFacts) -> str:
@@ -54,41 +70,41 @@ def conflicts_sentence(facts: ZerosFacts) -> str:
     share = 0.0 if facts.n_rows is None else n / facts.n_rows
     part = "" if facts.n_rows is None else f", {percent(share)} of it"
     many = (
-        " That is more than a few: look at the rules and at the file before relying on any number."
+        " These are many: check the rules and the file before you use any number."
         if share > FEW
         else ""
     )
     if facts.n_dropped:
         return (
-            f"{rows} and {'was' if n == 1 else 'were'} left out{part}: no number here is about "
+            f"{rows} and {'was' if n == 1 else 'were'} left out{part}: no number here includes "
             f"{'it' if n == 1 else 'them'}.{many}"
         )
     return (
-        f"{rows}{part}; the keys that the broken rules are about were set missing in "
+        f"{rows}{part}; the keys of the broken rules were set missing in "
         f"{'it' if n == 1 else 'them'}.{many}"
     )
 
 
 def terminal_sentence(facts: ZerosFacts | None) -> str:
-    """Say on the terminal what is impossible and what was done; nothing if nothing is."""
+    """Summarise rules and broken rules for the terminal; nothing if there are no rules."""
     if facts is None:
         return ""
     return f"Impossible combinations: {cells_sentence(facts)} {conflicts_sentence(facts)}"
 
 
 def mass_sentence(facts: ZerosFacts) -> str:
-    """Say how much the rules cut off the model's components; nothing if it is not known."""
+    """Say how much probability the rules cut off; nothing if it is not known."""
     mass = facts.impossible_mass if isinstance(facts, ZerosResult) else None
     if mass is None:
         return ""
     said = (
-        "The model gives them no probability: of what its components spread, the rules cut off "
-        f"{percent(mass.mean)} ({percent(mass.lower)} to {percent(mass.upper)}). The file hardly "
-        "tells this share, and it is not what a model fitted without the rules would put on them, "
-        "which is often much less."
+        "The model gives them probability zero. The rules cut off "
+        f"{percent(mass.mean)} ({percent(mass.lower)} to {percent(mass.upper)}) of the "
+        "probability of its components. The file hardly determines this share. A model fitted "
+        "without the rules often gives these combinations much less probability."
     )
     if mass.rhat is None or isnan(mass.rhat):
-        return f"{said} The draws are too few to tell whether the chains agree on it."
+        return f"{said} There are too few draws to tell whether the chains agree on it."
     if mass.rhat > EXPECTED_RHAT:
         said += (
             f" The chains do not agree on it (R-hat {mass.rhat:.2f}), so its interval is "
@@ -98,14 +114,14 @@ def mass_sentence(facts: ZerosFacts) -> str:
 
 
 def sentences(facts: ZerosFacts | None) -> dict[str, str]:
-    """What each number about impossible combinations means, by its path in `result.json`."""
+    """Return what each number on structural zeros means, by its path in `result.json`."""
     if facts is None:
         return {}
     said = {
         "zeros": cells_sentence(facts),
         "zeros.rules": (
-            "What was declared impossible, and how many rows of the file break each rule; a row "
-            "that breaks several counts for each."
+            "Rules of impossible combinations, and how many rows of the file break each; a row "
+            "that breaks several rules counts for each."
         ),
         "zeros.n_conflicts": conflicts_sentence(facts),
         "zeros.impossible_mass": mass_sentence(facts),

@@ -1,0 +1,70 @@
+"""Whether the risk is within the threshold that the owner of the data has set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from unikat.spec.threshold import Measure, Threshold
+
+if TYPE_CHECKING:
+    from unikat.risk.estimate import Summary
+
+Verdict: TypeAlias = Literal["met", "not met", "undecided"]
+Reason: TypeAlias = Literal["interval", "not final", "unreliable interval"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdResult:
+    """A threshold and the verdict on it."""
+
+    threshold: str
+    """As it was set: `tau1 <= 5`."""
+    measure: Measure
+    limit: float
+    verdict: Verdict
+    reason: Reason
+    """What decided: the interval; or that the run is not finished, or the model's interval is not
+    reliable, so that the verdict is open."""
+
+
+def threshold_result(
+    text: str | None, measures: dict[Measure, Summary], *, final: bool, reliable: bool
+) -> ThresholdResult | None:
+    """Judge a threshold by the interval of its measure.
+
+    Met if the upper end is at or under the limit, not met if the lower end is over it, else
+    undecided.
+
+    Parameters
+    ----------
+    text
+        The threshold; None if there is none.
+    measures
+        τ1 and τ2.
+    final
+        Whether the run has converged.
+    reliable
+        Whether the intervals of the model are reliable.
+    """
+    if text is None:
+        return None
+    threshold = Threshold.of(text)
+    summary = measures[threshold.measure]
+    verdict: Verdict = "undecided"
+    reason: Reason = "interval"
+    if not final:
+        reason = "not final"
+    elif not reliable:
+        reason = "unreliable interval"
+    elif summary.upper <= threshold.limit:
+        verdict = "met"
+    elif summary.lower > threshold.limit:
+        verdict = "not met"
+    return ThresholdResult(
+        threshold=str(threshold),
+        measure=threshold.measure,
+        limit=threshold.limit,
+        verdict=verdict,
+        reason=reason,
+    )

@@ -1,0 +1,61 @@
+"""Templates of the pages: each is filled in from the fields of one dataclass, its context."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from unikat.report.pages import colours
+from unikat.report.text import numbers
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""Nothing is loaded and no script runs, whatever a page holds."""
+
+
+def fill(name: str, context: DataclassInstance) -> str:
+    """Render a page.
+
+    Parameters
+    ----------
+    name
+        Name of the template.
+    context
+        Its fields are the names that the template may use, besides those of `environment`.
+    """
+    values = {field.name: getattr(context, field.name) for field in fields(context)}
+    return template(name).render(values)
+
+
+@lru_cache(maxsize=8)
+def template(name: str) -> Template:
+    """Load a template."""
+    return environment().get_template(name)
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """Make what all templates share: values are escaped, and an unknown name is an error."""
+    made = Environment(
+        loader=PackageLoader("unikat.report.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        "policy": CONTENT_POLICY,
+        "colours": Markup(colours.style()),
+        "number": numbers.number,
+        "counted": numbers.counted,
+        "percent": numbers.percent,
+        "interval": numbers.interval,
+        "duration": numbers.duration,
+    }
+    return made

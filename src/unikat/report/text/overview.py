@@ -1,0 +1,224 @@
+"""Page one of the report, for a committee: no statistics beyond a number and its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from unikat.report.text.assessment import level
+from unikat.report.text.numbers import counted, number, percent
+
+if TYPE_CHECKING:
+    from unikat.report.facts.assessment import Result
+    from unikat.report.facts.breakdown import Breakdown, LevelFacts
+    from unikat.report.facts.threshold import ThresholdResult, Verdict
+    from unikat.risk.estimate import Summary
+
+MOST_KEYS = 12
+"""Key variables named on page one."""
+MOST_GROUPS = 8
+"""Levels drawn on page one."""
+MOST_OF_COLUMN = 5
+"""Levels drawn of a column other than the keys."""
+MEASURES = {
+    "tau1": "population uniques among the records (τ1)",
+    "tau2": "expected correct matches (τ2)",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A level with its share of the risk."""
+
+    variable: str
+    label: str
+    n_records: int
+    n_uniques: int
+    tau1: float
+
+    @property
+    def name(self) -> str:
+        """Variable and level."""
+        return f"{self.variable}: {self.label}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """The sentences of page one."""
+
+    assessed: str
+    meaning: str
+    verdict: Verdict | None
+    """Of the threshold; None if none was set."""
+    threshold: str
+    """Threshold and verdict in words; empty if none was set."""
+    groups: str
+    """What the figure of the groups shows."""
+    keys: str
+    """What the figure of the keys shows."""
+    rests_on: tuple[str, ...]
+
+
+def overview(result: Result) -> Overview:
+    """Write page one."""
+    return Overview(
+        assessed=assessed(result),
+        meaning=meaning(result),
+        verdict=None if result.threshold is None else result.threshold.verdict,
+        threshold=threshold_sentence(result),
+        groups=_groups_shown(result),
+        keys=_keys(result),
+        rests_on=rests_on(result),
+    )
+
+
+def assessed(result: Result) -> str:
+    """Say which file, population and key variables were assessed."""
+    sample = result.sample
+    names = [key.name for key in result.keys[:MOST_KEYS]]
+    if len(result.keys) > MOST_KEYS:
+        names.append(f"and {len(result.keys) - MOST_KEYS} more")
+    file = result.data or "The data frame"
+    said = (
+        f"{file} holds {counted(sample.n_records, 'record')} from a population of "
+        f"{sample.population_size:,} ({percent(sample.n_records / sample.population_size)})."
+    )
+    if result.zeros is not None and result.zeros.n_dropped:
+        said += f" {counted(result.zeros.n_dropped, 'further record')} broke a rule and " + (
+            "was left out." if result.zeros.n_dropped == 1 else "were left out."
+        )
+    known = "this variable" if len(result.keys) == 1 else f"these {len(result.keys)} variables"
+    return f"{said} An intruder is assumed to know {known}, the keys: {', '.join(names)}."
+
+
+def meaning(result: Result) -> str:
+    """Say what sample and population uniques are."""
+    said = "A sample unique is a record that shares its combination of key values with no other."
+    if result.known_exactly and not result.sample.n_uniques:
+        return f"{said} This file has none."
+    return (
+        f"{said} If it is also unique in the population, anyone who knows these values of a person "
+        "can find the person's record."
+    )
+
+
+def threshold_sentence(result: Result) -> str:
+    """Say what the threshold is and whether it is met; nothing if none was set."""
+    found = result.threshold
+    if found is None:
+        return ""
+    summary = result.tau1 if found.measure == "tau1" else result.tau2
+    return f"Threshold: at most {_exact(found.limit)} {MEASURES[found.measure]}. " + _verdict(
+        found, summary
+    )
+
+
+def _verdict(found: ThresholdResult, summary: Summary) -> str:
+    limit = found.limit
+    if found.reason == "not final":
+        return "Not yet known whether it is met: the run is not finished. Continue the run."
+    if found.reason == "unreliable interval":
+        return (
+            "Not known whether it is met: in trials, intervals of the model used here were not "
+            "reliable. Assess the file with the default model."
+        )
+    lower, upper = _apart(summary.lower, limit), _apart(summary.upper, limit)
+    interval = f"{level(summary)} interval"
+    if found.verdict == "met":
+        return f"It is met: the {interval} ends at {upper}."
+    if found.verdict == "not met":
+        return f"It is not met: the {interval} begins at {lower}."
+    return (
+        f"Not known whether it is met: the {interval} reaches from {lower} to {upper}. Recode a "
+        "variable and assess again."
+    )
+
+
+def _exact(value: float) -> str:
+    return f"{value:,.15g}"
+
+
+def _apart(value: float, limit: float) -> str:
+    """Write a number so that it does not look like a limit that it is not."""
+    said = number(value)
+    return said if value == limit or said != number(limit) else f"{value:,.6g}"
+
+
+def groups(result: Result) -> tuple[Group, ...]:
+    """Return the levels that carry most of the risk, for the figure.
+
+    First those of further columns. Levels of the keys are ranked by how much their expected τ1
+    exceeds their share of the records.
+    """
+    total = result.tau1_expected.mean
+    if total <= 0.0:
+        return ()
+    columns = [one for one in result.breakdowns if not one.is_key][:2]
+    found = [group for one in columns for group in _groups(one)[:MOST_OF_COLUMN]]
+    levels = [
+        group for one in result.breakdowns if one.is_key and len(one.levels) > 1
+        for group in _groups(one)
+    ]  # fmt: skip
+    rate = total / max(result.sample.n_records, 1)
+    excess = [(group.tau1 - rate * group.n_records, group) for group in levels]
+    ranked = sorted((pair for pair in excess if pair[0] > 0.0), key=lambda pair: -pair[0])
+    chosen = [group for _, group in ranked[: max(MOST_GROUPS - len(found), 4)]]
+    return (*found, *sorted(chosen, key=lambda group: -group.tau1))
+
+
+def _groups_shown(result: Result) -> str:
+    columns = [one.variable for one in result.breakdowns if not one.is_key][:2]
+    share = "evels of the keys with more expected population uniques than their share of records"
+    if not columns:
+        return f"L{share}."
+    return f"First the levels of {' and '.join(columns)}, then l{share}."
+
+
+def _groups(breakdown: Breakdown) -> list[Group]:
+    return [_group(breakdown.variable, one) for one in breakdown.levels]
+
+
+def _group(variable: str, facts: LevelFacts) -> Group:
+    return Group(
+        variable=variable,
+        label=facts.label,
+        n_records=facts.n_records,
+        n_uniques=facts.n_uniques,
+        tau1=facts.tau1,
+    )
+
+
+def _keys(result: Result) -> str:
+    known = [key for key in result.keys if key.drop is not None]
+    if not known:
+        return ""
+    worst = max(known, key=lambda key: key.drop or 0.0)
+    return (
+        f"Without {worst.name}, about {number(worst.tau1_without or 0.0)} population uniques "
+        "would remain. Merging levels of a variable has part of this effect."
+    )
+
+
+def rests_on(result: Result) -> tuple[str, ...]:
+    """Say what the result rests on, in a few lines."""
+    sample, design = result.sample, result.design
+    found = []
+    if result.known_exactly:
+        found.append("The numbers follow from the file itself; nothing was estimated.")
+    elif design is None:
+        found.append("The records are a simple random sample of the population.")
+    elif design.used == "none":
+        found.append("The sampling design was not used.")
+    else:
+        found.append("The weights or strata describe how the records were sampled.")
+    found.append(
+        f"The population size ({sample.population_size:,}) and the choice of the keys are right. "
+        "With more keys, more records are unique."
+    )
+    found.append("The intruder knows all keys without error. Errors make correct matches rarer.")
+    if sample.n_possible:
+        found.append(
+            f"Missing values in {counted(sample.n_incomplete, 'record')} were filled in by the "
+            "model, many times."
+        )
+    return tuple(found)

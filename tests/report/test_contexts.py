@@ -1,0 +1,55 @@
+"""Every page has one context: a dataclass whose fields are the names that its template uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+import pytest
+from jinja2 import meta, nodes
+
+from unikat.report.pages.assessment import ReportPage
+from unikat.report.pages.comparison import ComparisonPage
+from unikat.report.pages.evaluation import EvaluationPage
+from unikat.report.pages.template import environment
+
+
+def parts(name: str) -> Iterator[str]:
+    """Yield the sources of a template and of all that it extends, includes or imports."""
+    made = environment()
+    assert made.loader is not None
+    source, _, _ = made.loader.get_source(made, name)
+    yield source
+    for other in meta.find_referenced_templates(made.parse(source)):
+        assert other is not None
+        yield from parts(other)
+
+
+def used(name: str) -> set[str]:
+    """Names that a template takes from its context."""
+    made = environment()
+    found: set[str] = set()
+    for source in parts(name):
+        tree = made.parse(source)
+        macros = {name for node in tree.find_all(nodes.FromImport) for name in node.names}
+        found |= meta.find_undeclared_variables(tree) - macros
+    return found - set(made.globals) - {"caller"}
+
+
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [
+        ("report.html.j2", ReportPage),
+        ("comparison.html.j2", ComparisonPage),
+        ("evaluation.html.j2", EvaluationPage),
+    ],
+)
+def test_the_context_is_what_the_template_uses(name: str, page: type) -> None:
+    known = {field.name for field in fields(page)}
+    assert used(name) - known == set(), "names that are no field"
+    assert known - used(name) == set(), "fields that are not used"
+
+
+def test_a_name_that_is_no_field_would_be_noticed() -> None:
+    assert "result" in used("report.html.j2")
+    assert "resultat" not in used("report.html.j2")

@@ -1,0 +1,197 @@
+"""Page one of the report, risk by level, and the threshold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from report.estimates import estimate, provenance, spec, table
+from report.test_html import Page
+from report.test_selection import result as selected
+from report.test_selection import traces
+from unikat.cli._output import show
+from unikat.errors import SpecError
+from unikat.report.facts.breakdown import FEWEST_RECORDS, Column, breakdowns
+from unikat.report.facts.supplements import Supplements
+from unikat.report.facts.threshold import threshold_result
+from unikat.report.pages.assessment import context, render
+from unikat.report.text import breakdown as table_text
+from unikat.report.text.overview import MOST_OF_COLUMN, groups, threshold_sentence
+from unikat.report.text.summary import summarise
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.threshold import Threshold
+
+MOST_WORDS = 300
+
+
+def page_one(html: str) -> str:
+    """Words of page one, those of the figures left out."""
+    part = html[html.index('<section class="overview">') : html.index('<section class="technical"')]
+    return Page(re.sub(r"<svg.*?</svg>", "", part, flags=re.DOTALL)).text
+
+
+@pytest.mark.parametrize("converged", [True, False])
+def test_page_one_is_short_and_plain(converged: bool) -> None:
+    asked = spec(Path("/data/people.csv"), threshold="tau1 <= 5")
+    for html in (
+        render(summarise(estimate(converged=converged), asked, provenance()), traces()),
+        render(selected(), traces()),
+    ):
+        words = page_one(html)
+        assert len(words.split()) <= MOST_WORDS
+        for term in ("R-hat", "nats", "hdp", "latent-class", "loglinear", "auto", "posterior"):
+            assert term not in words, term
+        assert "simple random sample" in words
+        part = html[html.index('<section class="overview">') : html.index('class="technical"')]
+        assert part.count("<figure>") <= 3
+    assert "good" not in html[: html.index("<body>")]
+
+
+def test_contents_lead_to_sections() -> None:
+    html = render(selected(), traces())
+    anchors = re.findall(r'href="#([^"]+)"', html)
+    assert len(anchors) >= 8
+    for anchor in anchors:
+        assert html.count(f'id="{anchor}"') == 1, anchor
+    assert html.count("<details") == len(anchors)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_levels_add_up_to_the_file(missing: bool) -> None:
+    found = estimate(table(missing=missing))
+    r1 = np.nan_to_num(found.records.r1)
+    total = float((r1 * found.table.counts).sum())
+    for one in breakdowns(found):
+        lines = [*one.levels, *([] if one.other is None else [one.other])]
+        assert sum(line.n_records for line in lines) == found.table.n_records
+        assert sum(line.n_uniques for line in lines) == found.table.n_uniques
+        assert sum(line.tau1 for line in lines) == pytest.approx(total)
+        assert all(line.n_records >= FEWEST_RECORDS for line in lines)
+        risks = [line.tau1 for line in one.levels]
+        assert risks == sorted(risks, reverse=True)
+        assert ("missing" in [line.label for line in lines]) <= missing
+
+
+def test_a_level_with_few_records_cannot_be_subtracted() -> None:
+    """Where too few records would be summed up, another level joins them."""
+    found = estimate()
+    n = found.table.n_records
+    codes = np.zeros(n, np.int32)
+    codes[:3], codes[3:40], codes[40:90] = 1, 2, 3
+    column = Column(name="place", codes=codes, labels=("a", "b", "c", "d"))
+    (one,) = (x for x in breakdowns(found, [column]) if not x.is_key)
+    assert one.variable == "place"
+    assert {level.label for level in one.levels} == {"a", "d"}
+    assert one.other is not None
+    assert (one.n_other, one.other.n_records) == (2, 40)
+    (shown,) = (x for x in breakdowns(found, [column], show_all=True) if not x.is_key)
+    assert {level.label for level in shown.levels} == {"a", "b", "c", "d"}
+    assert shown.other is None
+
+
+def test_a_column_that_is_a_key_is_broken_down_once() -> None:
+    found = estimate()
+    codes = np.zeros(found.table.n_records, np.int32)
+    column = Column(name=found.table.keys[0].name, codes=codes, labels=("a",))
+    assert len(breakdowns(found, [column])) == len(found.table.keys)
+
+
+def test_further_columns_stand_first() -> None:
+    found = estimate()
+    codes = np.arange(found.table.n_records, dtype=np.int32) % 8
+    column = Column(name="region <i>", codes=codes, labels=tuple("abcdefgh"))
+    supplements = Supplements(columns=(column,))
+    made = summarise(found, spec(), provenance(), supplements=supplements)
+    first = groups(made)[:MOST_OF_COLUMN]
+    assert {one.variable for one in first} == {"region <i>"}
+    rows = table_text.rows(made.breakdowns, made.tau1_expected.mean)
+    assert (rows[0].variable, rows[0].n_rows) == ("region <i>", 8)
+    html = render(made, traces())
+    assert "region &lt;i&gt;" in html
+    assert "<i>" not in html
+
+
+def test_long_variables_are_cut_in_the_report() -> None:
+    made = summarise(estimate(), spec(), provenance())
+    age = next(one for one in made.breakdowns if one.variable == "AGE")
+    assert len(age.levels) > table_text.MOST_LEVELS
+    rows = table_text.rows([age], made.tau1_expected.mean)
+    assert len(rows) == table_text.MOST_LEVELS + 1
+    n_rest = len(age.levels) - table_text.MOST_LEVELS + age.n_other
+    assert rows[-1].label == f"{n_rest} other levels"
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict", "words"),
+    [
+        (10_000.0, "met", "It is met: the 95% interval ends at"),
+        (1.0, "not met", "It is not met: the 95% interval begins at"),
+        (None, "undecided", "Not known whether it is met: the 95% interval reaches from"),
+    ],
+)
+def test_the_verdict_follows_from_the_interval(
+    limit: float | None, verdict: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = estimate()
+    limit = found.tau1.median if limit is None else limit
+    asked = spec(threshold=f"tau1 <= {limit}")
+    made = summarise(found, asked, provenance())
+    assert made.threshold is not None
+    assert made.threshold.verdict == verdict
+    assert words in made.sentences["threshold"]
+    html = render(made, traces())
+    assert f'class="threshold {verdict.replace(" ", "-")}"' in html
+    show(made, Path("out"))
+    assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_ends_of_the_interval_decide() -> None:
+    tau1 = estimate().tau1
+    measures: dict[Any, Any] = {"tau1": tau1, "tau2": tau1}
+    for limit, verdict in (
+        (tau1.upper, "met"),
+        (tau1.upper - 0.5, "undecided"),
+        (tau1.lower, "undecided"),
+        (tau1.lower - 0.5, "not met"),
+    ):
+        found = threshold_result(f"tau1 <= {limit}", measures, final=True, reliable=True)
+        assert found is not None
+        assert found.verdict == verdict, limit
+
+
+def test_an_unfinished_or_unreliable_run_decides_nothing() -> None:
+    asked = spec(threshold="tau2 <= 100000")
+    unfinished = summarise(estimate(converged=False), asked, provenance())
+    assert unfinished.threshold is not None
+    assert (unfinished.threshold.verdict, unfinished.threshold.reason) == ("undecided", "not final")
+    measures: dict[Any, Any] = {"tau1": unfinished.tau1, "tau2": unfinished.tau2}
+    found = threshold_result("tau2 <= 100000", measures, final=True, reliable=False)
+    doubted = replace(unfinished, threshold=found)
+    assert "Assess the file with the default model." in threshold_sentence(doubted)
+
+
+def test_no_threshold_no_verdict() -> None:
+    made = summarise(estimate(), spec(), provenance())
+    assert made.threshold is None
+    assert context(made, {}).overview.verdict is None
+    assert "Threshold" not in render(made, traces())
+
+
+@pytest.mark.parametrize("text", ["tau3 <= 5", "tau1 >= 5", "tau1 <= -1", "5", "", "tau1 <= x"])
+def test_other_thresholds_are_refused(text: str) -> None:
+    with pytest.raises(SpecError, match="write tau1 or tau2, then <="):
+        AssessmentSpec.parse({"keys": ["A"], "report": {"threshold": text}})
+
+
+def test_thresholds_are_read_as_they_are_written() -> None:
+    for text in ("tau1 <= 5", "tau2 <= 12.5"):
+        assert str(Threshold.of(text)) == text
+    assert Threshold.of(" τ1≤1,000 ") == Threshold("tau1", 1000.0)
+    read = AssessmentSpec.parse({"keys": ["A"], "report": {"threshold": "τ1 ≤ 5", "by": "A, B,A"}})
+    assert read.report.threshold == "tau1 <= 5"
+    assert read.report.by == ("A", "B")
