@@ -94,13 +94,16 @@ def test_a_planted_mistake_of_a_page_is_found(text, message, supplies, tmp_path,
 
 
 def test_every_page_is_in_the_navigation_by_its_kind():
-    captions = re.findall(r"^:caption: (.*)$", page("index.md"), re.MULTILINE)
-    assert captions == ["Tutorials", "How-to guides", "Explanation", "Reference", "Project"]
+    front = page("index.md")
+    headings = re.findall(r"^## (.*)$", front, re.MULTILINE)
+    assert headings == ["Tutorials", "How-to guides", "Explanation", "Reference", "Project"]
     for kind in KINDS:
-        assert f"\n{kind}/index\n" in page("index.md")
+        assert f"\n{kind}/index\n" in front
         listed = set(re.findall(r"^[.\w/-]+$", page(f"{kind}/index.md"), re.MULTILINE))
         found = {path.stem for path in (DOCS / kind).glob("*.md")} - {"index"}
         assert {name for name in listed if "/" not in name} == found
+        paths = {(DOCS / kind / f"{name}.md").resolve().relative_to(DOCS) for name in listed}
+        assert [path for path in paths if f"({path.as_posix()})" not in front] == []
 
 
 def test_terms_that_pages_link_to_are_in_the_glossary():
