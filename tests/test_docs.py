@@ -127,6 +127,17 @@ def test_terms_that_pages_link_to_are_in_the_glossary():
     assert unlinked == set()
 
 
+def test_modules_that_design_notes_name_exist():
+    package = Path(unikat.__file__).parent
+    text = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "design").glob("*.md"))
+    named = set(re.findall(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+(?:\.html)?\.(?:py|j2))`", text))
+    assert len(named) > 40
+    roots = (package, DOCS.parent)
+    assert (
+        sorted(name for name in named if not any((root / name).is_file() for root in roots)) == []
+    )
+
+
 def fields(kind: type) -> set[str]:
     """Return the names of a dataclass's fields, and of the dataclasses in it."""
     names = set()
