@@ -21,6 +21,8 @@ autodoc_default_options = {"members": True, "show-inheritance": False}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 
+html_static_path = ["_static"]
+html_css_files = ["docs.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = "unikat"
 html_copy_source = False

@@ -94,16 +94,16 @@ def test_a_planted_mistake_of_a_page_is_found(text, message, supplies, tmp_path,
 
 
 def test_every_page_is_in_the_navigation_by_its_kind():
-    captions = dict(
-        re.findall(r"^:caption: (.*?)\n.*?\n\n(.*?)```", page("index.md"), re.MULTILINE | re.DOTALL)
-    )
-    assert list(captions) == [
-        "Tutorials", "How-to guides", "Explanation", "Reference", "Project"
-    ]  # fmt: skip
-    for kind, names in zip(KINDS, captions.values(), strict=False):
-        listed = {name for name in names.split() if "/" in name}
-        found = {f"{kind}/{path.stem}" for path in (DOCS / kind).glob("*.md")}
-        assert listed == found
+    front = page("index.md")
+    headings = re.findall(r"^## (.*)$", front, re.MULTILINE)
+    assert headings == ["Tutorials", "How-to guides", "Explanation", "Reference", "Project"]
+    for kind in KINDS:
+        assert f"\n{kind}/index\n" in front
+        listed = set(re.findall(r"^[.\w/-]+$", page(f"{kind}/index.md"), re.MULTILINE))
+        found = {path.stem for path in (DOCS / kind).glob("*.md")} - {"index"}
+        assert {name for name in listed if "/" not in name} == found
+        paths = {(DOCS / kind / f"{name}.md").resolve().relative_to(DOCS) for name in listed}
+        assert [path for path in paths if f"({path.as_posix()})" not in front] == []
 
 
 def test_terms_that_pages_link_to_are_in_the_glossary():
@@ -125,6 +125,17 @@ def test_terms_that_pages_link_to_are_in_the_glossary():
         if not any(f"{name}`" in path.read_text(encoding="utf-8") for path in PAGES)
     }  # fmt: skip
     assert unlinked == set()
+
+
+def test_modules_that_design_notes_name_exist():
+    package = Path(unikat.__file__).parent
+    text = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "design").glob("*.md"))
+    named = set(re.findall(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+(?:\.html)?\.(?:py|j2))`", text))
+    assert len(named) > 40
+    roots = (package, DOCS.parent)
+    assert (
+        sorted(name for name in named if not any((root / name).is_file() for root in roots)) == []
+    )
 
 
 def fields(kind: type) -> set[str]:
