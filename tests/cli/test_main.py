@@ -191,7 +191,7 @@ def test_progress_is_plain_and_rare_when_piped(
     with watching(False) as watcher:
         watcher.stage("Reading")
         watcher.note("Found")
-        watcher.progress(event())
+        assert watcher.progress is None
     with watching() as watcher:
         # Nobody asked, and nobody looks at a terminal.
         watcher.stage("Reading")

@@ -25,7 +25,7 @@ from unikat.kernels.random import (
 )
 
 FALL = 0.15
-"""Between 0.3, which fits true population counts best, and 0 (docs/auto.md)."""
+"""Between 0.3, which fits true population counts best, and 0 (docs/explanation/auto.md)."""
 MOST = 5.0
 
 
