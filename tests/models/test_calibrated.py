@@ -19,8 +19,9 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.identity import digest
 from unikat.kernels import cells
 from unikat.models.auto import Auto
-from unikat.models.base import CHAINS, Facts, Stream, Uncertainty
+from unikat.models.base import CHAINS, Facts, Model, Specified, Stream, Uncertainty
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.observe import observer_for
@@ -271,3 +272,23 @@ def test_what_is_said_of_the_choice_comes_with_what_the_model_says():
     ):
         model = calibrated({(0, 0): 1.0}, wrapped=wrapped, told=told)
         assert model.facts(model.prepare(random_table())) == expected
+
+
+def test_every_member_of_the_contract_is_delegated():
+    """But for what a model that sees keys does not have."""
+    without = {"integrated_risk", "empty_rest", "refit"}
+    members = {
+        name
+        for kind in (Specified, Model)
+        for name, value in vars(kind).items()
+        if name[0] != "_" and (callable(value) or isinstance(value, property))
+    }
+    assert members - set(vars(Calibrated)) == without
+    model = calibrated({(0, 0): 1.0})
+    assert not model.uses_weights
+    assert not model.integrates_risk
+    data = model.prepare(random_table())
+    wide = calibrated({(0, 0): 1.0}, wrapped=HDP())
+    assert wide.state_bytes(wide.prepare(random_table())) > 0.0
+    assert model.state_bytes(data) == 0.0
+    assert model.simulation_cost(data, 10, 4) == LatentClass().simulation_cost(data.wrapped, 10, 4)

@@ -116,13 +116,13 @@ def test_planted_bugs_are_caught(name, monkeypatch):
 
 def test_values_moved_under_the_wrong_mean_are_caught(monkeypatch):
     """The Langevin move takes the values' prior mean for 0."""
-    right = MixedEffects._priors
+    right = MixedEffects._prior
 
     def slip(self: MixedEffects, state: Any) -> Any:
         mean, precision = right(self, state)
-        return np.zeros_like(mean), precision
+        return fixed_effects.Prior(np.zeros_like(mean), precision)
 
-    monkeypatch.setattr(MixedEffects, "_priors", slip)
+    monkeypatch.setattr(MixedEffects, "_prior", slip)
     p = mixed.joint_test(CASES["far-mean"], seed=4, n_runs=300)
     assert not passes(p, 0.01), p
 

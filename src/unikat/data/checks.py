@@ -1,4 +1,4 @@
-"""What a table itself says against its keys, whatever model is fitted to it."""
+"""Warnings about the keys of a table, whatever model is fitted to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames out of the kind of frames in."""
+"""Return frames of the same kind as the frames given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first pass over the data: what each key's values are, how many, and what is wrong with them.
+"""The first pass over the data: the values of each key, their counts, and errors in them.
 
 A key goes through four SQL expressions: its column c0, c1, ...; the *clean* value k0, k1, ...,
 NULL where missing; the *value*, which is the clean value or its bin; and the *digit*, the value's

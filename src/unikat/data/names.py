@@ -1,8 +1,8 @@
 """Names of columns: which of them a message may show.
 
 The first line of a file without a header is a record, and a header that is read in the wrong
-encoding or with an open quotation mark is anything. So a message tells how many columns there are,
-and names a few of them only where the whole header looks like names.
+encoding or with an open quotation mark can be anything. So a message states how many columns there
+are, and names a few of them only where the whole header looks like names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that hold several sheets or tables: which one is meant."""
+"""Choose a sheet or table of a file that has several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths that users give: whether there is a file, and what to say where there is none."""
+"""Checks of the paths that users give, with the error where there is no file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the columns that a design names to what each record stands for."""
+"""Weights, strata and stratum sizes of the records, from the columns of a design."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rows come from: each source gives DuckDB its key columns in order, and itself back.
+"""Sources of rows: each gives DuckDB its key columns in order.
 
 A source is opened once. Its key columns are seen by DuckDB as a view ``source`` with columns c0,
 c1, ... (positions in the list of keys), so that no column name ever needs quoting and names that

@@ -1,4 +1,4 @@
-"""The table of occupied patterns: what is known of the sample once keys are coded."""
+"""The table of occupied patterns: the sample, once its keys are coded."""
 
 from __future__ import annotations
 

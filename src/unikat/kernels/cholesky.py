@@ -1,6 +1,6 @@
 """Cholesky factors and triangular solves, in plain loops.
 
-A library's may sum in an order that depends on the number of threads, and numbers must not.
+Those of a library may sum in an order that depends on the number of threads; results must not.
 """
 
 from __future__ import annotations

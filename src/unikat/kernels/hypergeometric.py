@@ -1,4 +1,4 @@
-"""Gauss's hypergeometric function of a large negative argument, as the mean that it is.
+"""Gauss's hypergeometric function of a large negative argument, as a mean over a beta law.
 
     2F1(C, A; A + b; -s) = E (1 + s p)^(-C),    p ~ Beta(A, b),    s >= 0
 

@@ -39,7 +39,7 @@ class Records(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What the components of tokens are drawn given."""
+    """Concentration, weights and profiles, given which components are drawn."""
 
     alpha: npt.NDArray[np.float64]
     """(1,) shared, or (n_records,)."""
@@ -155,7 +155,7 @@ def assign(key, sweep, first, last, records, z, given, base_tables, tally):
     component the record does not otherwise have; token by token such a move passes through states
     of probability about alpha, so for small alpha it would never happen. Tokens: the conditional
     (n_ik^-ij + alpha g0_k) theta_rk either copies one of the record's other tokens (weight
-    theta[r, z_l]) or draws afresh from the base part. While all tokens share a component, the
+    theta[r, z_l]) or draws from the base part. While all tokens share a component, the
     chance that all are copied is one product: most records need one uniform for all their tokens.
     """
     rows, record_cell, _offsets = records

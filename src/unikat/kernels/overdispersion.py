@@ -4,7 +4,7 @@ The probability of cell c is q_c g_c, where q_c = `factor` p_c and g_c ~ Gamma(1
 the overdispersion k_c is the relative variance of such cells' rates around what the model gives
 them. With f_c records of n seen, g_c ~ Gamma(1/k_c + f_c, rate 1/k_c + n q_c): the negative
 binomial of Elamir and Skinner (2006, Journal of Official Statistics 22, 525-539) around any model.
-The rarer a cell, the further from the model: k_c = k (N q_c)^-FALL, at most `MOST`, so that k is
+Overdispersion is larger in rarer cells: k_c = k (N q_c)^-FALL, at most `MOST`, so that k is
 that of a cell of which one individual of the population is expected.
 """
 

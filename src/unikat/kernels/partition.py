@@ -1,7 +1,7 @@
-"""Splits and merges of clusters of cells, their values integrated out.
+"""Split–merge moves of clusters of cells, their values integrated out.
 
-Symbols as in :mod:`unikat.kernels.mixed_effects`. Moving cells one by one hardly ever makes two
-clusters of hundreds of cells out of one.
+Symbols as in :mod:`unikat.kernels.mixed_effects`. Moves of single cells hardly ever split a cluster
+of hundreds of cells.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unikat.kernels.poisson_normal import log_rate_integral
 from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_PARTITION, seek, uniform
 
 _MANY_RECORDS = 8
-"""Cells with so many records are dealt out first, since they tell two clusters apart."""
+"""Cells with so many records are assigned first, since they distinguish two clusters best."""
 
 
 @device

@@ -1,7 +1,7 @@
-"""The logarithm of a Poisson rate under a normal prior: the law of one number.
+"""The posterior of the logarithm of a Poisson rate under a normal prior, drawn exactly.
 
-All that the log-linear models with effects draw of one number comes down to it: a cell's random
-effect, a cluster's value, a fixed effect given the others.
+The log-linear models with effects draw from it a cell's random effect, a cluster's value, and a
+fixed effect given the others.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Split-merge: two components become one, or one becomes two, in a single Metropolis step.
+"""Split–merge moves: one Metropolis step merges two components or splits one.
 
-Gibbs moves change one record at a time, so a chain whose profiles merged two real groups finds no
-way to part them. Jain & Neal (2004): a split is proposed by a few restricted Gibbs scans that deal
-the members of one component out to two sides; a merge is accepted with the chance that such scans
-would have dealt its members out just so. Profiles and weights are integrated out.
+Gibbs moves change one record at a time, so a chain hardly ever splits a component that merged two
+real groups. Jain & Neal (2004) propose a split by a few restricted Gibbs scans that assign the
+members of one component to two sides. The acceptance of a merge has the probability that such scans
+would have made the two components. Profiles and weights are integrated out.
 
-Here the *component*, or the pair, is chosen uniformly, not through two random members, which
-nearly always name the largest components. The members dealt out are *items*: all tokens that a
-record has in the component, with their tables.
+Here the *component*, or the pair, is chosen uniformly. Two random members would nearly always
+choose the largest components. The members assigned are *items*: all tokens that a record has in the
+component, with their tables.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Partition(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What has been dealt out to the two sides.
+    """Counts of the items assigned to the two sides.
 
     Whole numbers as floats: exact, and not converted at every use.
     """

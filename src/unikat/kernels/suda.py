@@ -1,4 +1,4 @@
-"""Minimal sample uniques: the smallest sets of keys that single a record out.
+"""Minimal sample uniques: the smallest sets of keys on which a record is unique.
 
 A record is unique on a set S of keys if no other record agrees with it on all of S; S is a minimal
 sample unique (MSU) of the record if it is unique on S and on no smaller part of S.

@@ -1,6 +1,7 @@
-"""`auto`: no model of its own, but the wish to have one chosen and its error found out.
+"""`auto`: the options of a model selection. It is no model itself.
 
-`risk.auto` fits the candidates, weighs the evidence, and puts a `Calibrated` model in its place.
+`studies.auto` fits the candidate models, selects one by its held-out log score, and puts a
+`Calibrated` model in the place of `Auto`.
 """
 
 from __future__ import annotations
@@ -16,30 +17,31 @@ from unikat.models.options import check_bool, check_numbers
 from unikat.spec.tables import ModelSpec
 
 CHOOSABLE = ("latent-class", "hdp", "gom")
-"""Models whose error is known: it was learned with latent classes, and the other mixtures answer
-alike (docs/accuracy.md)."""
+"""Models whose error is calibrated: it was learned with latent classes, and the other mixtures give
+similar estimates (docs/accuracy.md)."""
 CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
-"""One of each family that answers within a minute: classes, mixed membership, all pairs of keys,
-independence with random effects."""
+"""One model of each family that is fitted within a minute: latent classes, mixed membership, all
+pairs of keys, independence with random effects."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Specified):
-    """Several candidates, of which the one that predicts best is fitted together with its error.
+    """Several candidate models: the one that predicts best is selected and fitted with its error.
 
     Parameters
     ----------
     candidates
-        Models as the command line names them; those of `CHOOSABLE` can be chosen, the others are
-        shown beside them.
+        Models as the command line names them. Those of `CHOOSABLE` can be selected; the others are
+        shown for comparison.
     evidence_seconds
         Work spent on the evidence, in seconds of a usual processor: counted, not timed, so that
         the choice does not depend on the machine; from 0.001 to 604,800, a week.
     held_out
-        Share of the records that are left out and predicted. What is known of the error of models
-        was learned with one half. From 0.01 to 0.99.
+        Share of the records that are held out and predicted, from 0.01 to 0.99. The error of the
+        models was learned with one half.
     calibrate
-        Put the error of the chosen model on its answer; without it only the choice is made.
+        Include the error of the selected model in the estimates; without it the model is only
+        selected.
     """
 
     name: ClassVar[str] = "auto"

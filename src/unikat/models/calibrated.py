@@ -1,14 +1,15 @@
-"""A model together with its own error: what `auto` fits in the end.
+"""A model together with its own error: the model that `auto` selects and fits.
 
-No model gives the cells their exact probabilities. Here that of cell c is
+No model gives the cells their exact probabilities. Here the probability of cell c is
 
     exp(d) p_c g_c,    g_c ~ Gamma(1/k_c, 1/k_c),    k_c = k (N exp(d) p_c)^-0.15,
 
-with p_c from the wrapped model, k_c the overdispersion of such cells around it, k that of cells of
-which one individual of the population is expected, and d the error of the model's general level. k
-and d are drawn together, anew for every kept state, from what is known of them (`risk.calibrate`),
-g_c from its posterior given the cell's records. Everything else, the sampler above all, is the
-wrapped model's: how wrong it is does not feed back into its parameters.
+with p_c from the wrapped model. k_c is the overdispersion of cells around the model, k that of
+cells with one expected individual of the population, and d the error of the model's general level.
+Every kept state has its own draw of (k, d), from their calibrated distribution
+(`studies.calibrate`), and g_c is drawn from its posterior given the cell's records. Everything
+else is the wrapped model's, the sampler above all: its error does not feed back into its
+parameters.
 """
 
 from __future__ import annotations
@@ -71,9 +72,9 @@ class Calibrated(Model[Any, CalibratedData]):
         Probabilities of all pairs of k and d, in the order of `OVERDISPERSION` and, for each of
         these, of `SHIFTS`; in any unit. Empty if no error is put on the wrapped model.
     asked
-        The model that the user named, whose options the run is written down with.
+        The model that the user named; its options are recorded with the run.
     told
-        What is to be said of it, beside what the wrapped model says of its fit.
+        Facts of the selection, added to the facts of the wrapped model's fit.
     """
 
     name: ClassVar[str] = "auto"
@@ -94,7 +95,7 @@ class Calibrated(Model[Any, CalibratedData]):
 
     @property
     def as_specified(self) -> Specified:
-        """The model that the user named, which finds the same again."""
+        """The model that the user named: a run of it selects the same model."""
         return self.asked
 
     def check_keys(self, names: Sequence[str]) -> None:
@@ -201,6 +202,6 @@ class Calibrated(Model[Any, CalibratedData]):
         return self.wrapped.simulation_cost(data.wrapped, n_records, n_keys)
 
     def facts(self, data: CalibratedData) -> Facts:
-        """What is said of the choice, and what the wrapped model says of its fit."""
+        """Facts of the selection and of the wrapped model's fit."""
         found = self.wrapped.facts(data.wrapped)
         return Facts({**self.told.values, **found.values}, (*self.told.warnings, *found.warnings))

@@ -1,4 +1,4 @@
-"""Whether states of a file can be read by the kernels, which look at no bounds."""
+"""Checks of states that are read from a checkpoint: kernels check no bounds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def mixture_fits(state: MixtureState, data: MixtureData, n_components_least: int
     data
         The table.
     n_components_least
-        Fewest components of the components.
+        Fewest components, the empty ones included.
     """
     n_rows, n_components = int(data.offsets[-1]), len(state.weights)
     rows = data.rows[data.record_cell]

@@ -1,13 +1,13 @@
-"""Parametric bootstrap of plug-in estimates: draws of tau that know how wrong the fit may be.
+"""Parametric bootstrap of plug-in estimates: draws of tau that include the error of the fit.
 
-A plug-in model takes its estimate of the cells' probabilities for the truth. How wrong that makes
-tau is seen where the truth is known: a sample is simulated from the fit, the population's other
-individuals too, the model is fitted to that sample, and the error
+A plug-in model treats its estimated cell probabilities as the truth. The error of tau that follows
+is found by simulation, where the truth is known: a sample and the rest of the population are
+simulated from the fit, the model is fitted to that sample, and the error
 
     e = tau (of the simulated population) - estimate (from the simulated sample)
 
-is added to the real estimate. The draws have the estimator's bias and variance, and the
-population's own randomness, all as they are under the fitted model.
+is added to the real estimate. The draws then have the bias and variance of the estimator, and the
+randomness of the population, as they are under the fitted model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Unobserved units of a cell: how many a model's probabilities let one expect, by the design.
+"""Expected unobserved units of each cell, from a model's probabilities and the design.
 
 Drawn with equal chances, all M = N - n unobserved units are like the records, and M p_c of them are
 expected in cell c. Drawn otherwise, records fall into classes of equal chances (`Sampling`), and

@@ -112,7 +112,7 @@ class RiskMeasures:
     """(n_margins,): the key left out."""
     n_bins: int
     with_model: bool = False
-    """Convergence is judged on `WITHOUT_ERROR` too: the error is drawn anew for every state, and
+    """Convergence is judged on `WITHOUT_ERROR` too: every state has its own draw of the error, and
     would hide that chains disagree."""
 
     @property
@@ -273,7 +273,7 @@ class RiskMeasures:
     def _observe_imputed(
         self, look: _Look, totals: RiskTotals
     ) -> tuple[_Found, Mapping[str, float]]:
-        """Observe with the incomplete records imputed and all records counted afresh."""
+        """Observe with the incomplete records imputed and all records counted again."""
         imputed = look.model.impute(look.stream, look.state, look.data)[:, : len(self.n_levels)]
         owner = np.repeat(self.incomplete, self.n_incomplete)
         incomplete = np.zeros(len(self.cells), bool)

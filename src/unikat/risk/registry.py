@@ -1,8 +1,8 @@
-"""Risk of the records of a registry, by population counts that a survey tells.
+"""Risk of the records of a registry, by population counts estimated from a survey.
 
 A registry (a disease register, a company's customers) is no random sample of the population, so no
-model can be fitted to it. A survey that shares its keys tells how many units of the population
-there are with each combination; these counts are matched on the registry's records (paper 2,
+model can be fitted to it. A survey that shares its keys gives an estimate of how many units of the
+population have each combination; these counts are matched on the registry's records (paper 2,
 section 6). Of a combination that g records of the registry and f of the survey have, the population
 has
 
@@ -12,9 +12,9 @@ X the units that neither file shows. A record of the survey is taken to be the s
 the registry where both have the combination: that makes the risk higher than it would be if they
 were different units, never lower.
 
-The model tells how many unobserved units to expect; of these a share rho would be registered, and
-be seen, so that (1 - rho) of them remain. Where the model puts its own error on a cell, the cell's
-max(f, g) units are what n + rho (N - n) units of the population show of it. rho, the registry's
+The model gives the expected number of unobserved units; of these a share rho would be registered,
+and be seen, so that (1 - rho) of them remain. Where the model has an error of its own, the cell's
+max(f, g) units are those seen among n + rho (N - n) units of the population. rho, the registry's
 coverage, differs between groups (a register of old people has most of them). Of each level of each
 key it is the registry's records over the survey's estimate of the population's units, drawn towards
 the whole registry's; of a combination it is taken from its level of greatest coverage, which is

@@ -97,9 +97,15 @@ class Matches:
             return
         p = model.cell_probabilities(stream, state, data, self.cells)
         match_likelihood(
-            p, self.matches, float(self.n_kept), float(self.n_left_out),
-            float(self.population_size), OVERDISPERSION, SHIFTS, totals.probability,
-        )  # fmt: skip
+            p,
+            self.matches,
+            float(self.n_kept),
+            float(self.n_left_out),
+            float(self.population_size),
+            OVERDISPERSION,
+            SHIFTS,
+            totals.probability,
+        )
 
     def log_likelihood(self, totals: MatchTotals) -> Float64:
         """Log-likelihood of each (k, d), (len(OVERDISPERSION), len(SHIFTS)), the largest 0."""

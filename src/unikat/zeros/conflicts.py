@@ -1,8 +1,8 @@
-"""Records that break a rule: found and counted, left out, or their keys set missing.
+"""Records that break a rule: counted, dropped, or their keys set missing.
 
-A record breaks the rules if its combination of keys is impossible; one with missing keys, if every
-completion of it is. It is an error of the data or of the rules, and no model of possible
-combinations can hold it, so something has to be done before a model is fitted.
+A record breaks the rules if its combination of keys is impossible; an incomplete record does if all
+its completions are. Either the data or the rules are wrong. A model of the possible combinations
+cannot be fitted to such records, so they are handled before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OnConflict: TypeAlias = Literal["stop", "drop", "missing"]
 """What is done with records that break a rule: nothing goes on; they are left out; or the keys that
 the broken rules constrain are set missing in them."""
 LISTED = 5
-"""Row numbers told of each rule in a message."""
+"""Row numbers in a message, for each rule."""
 CONDITIONS_TOGETHER = "several conditions together"
 """The same for the conditions of a table."""
 TOGETHER = "several rules together"

@@ -1,4 +1,4 @@
-"""Conditions without their overlap: disjoint pieces with one level or any level of each key."""
+"""Disjoint conditions: the union of conditions cut into pieces of one level or any of each key."""
 
 from __future__ import annotations
 

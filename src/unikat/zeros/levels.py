@@ -1,4 +1,4 @@
-"""What the levels of a key mean in a rule: their names, and the numbers they stand for."""
+"""Levels of a key as rules see them: their names, and the numbers they stand for."""
 
 from __future__ import annotations
 

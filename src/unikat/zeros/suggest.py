@@ -1,4 +1,4 @@
-"""Combinations that never occur although they are expected often: perhaps structural zeros."""
+"""Candidates for structural zeros: combinations that do not occur but are expected often."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def suggest(
     [('AGE < 2 and MARRIED == 1', 20)]
     """
     _check(table, zeros, n_keys, level, most)
-    looks = [_Look(table, zeros, keys) for n in range(2, n_keys + 1) for keys in _sets(table, n)]
+    looks = [
+        _Expected(table, zeros, keys) for n in range(2, n_keys + 1) for keys in _sets(table, n)
+    ]
     n_looked = sum(look.n_looked for look in looks)
     if not n_looked:
         return ()
@@ -125,7 +127,7 @@ def suggest(
                 )
             )
     found.sort(key=lambda one: (-one.expected, len(one.keys), one.rule))
-    return _telling(found, table, zeros, most)
+    return _not_implied(found, table, zeros, most)
 
 
 def not_looked_at(table: CellTable, n_keys: int = 3) -> tuple[tuple[str, ...], ...]:
@@ -157,7 +159,7 @@ def not_looked_at(table: CellTable, n_keys: int = 3) -> tuple[tuple[str, ...], .
     )
 
 
-def _telling(
+def _not_implied(
     found: Sequence[Suggestion], table: CellTable, zeros: Zeros | None, most: int
 ) -> tuple[Suggestion, ...]:
     """Leave out what follows from known zeros and from suggestions that come first."""
@@ -197,7 +199,7 @@ def _sets(table: CellTable, n: int) -> Iterator[tuple[int, ...]]:
             yield keys
 
 
-class _Look:
+class _Expected:
     """What is seen and expected of the combinations of two or three keys."""
 
     def __init__(self, table: CellTable, zeros: Zeros | None, keys: tuple[int, ...]) -> None:

@@ -16,8 +16,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import Stream
-from unikat.models.mixtures import mixed_membership, new_record
-from unikat.models.mixtures import truncation as possible
+from unikat.models.mixtures import mixed_membership, new_record, truncation
 from unikat.models.named import build_model
 from unikat.rng import chain_key
 from unikat.zeros.zeros import Zeros
@@ -199,8 +198,8 @@ def test_a_lost_normalising_constant_is_seen(name, options, monkeypatch):
     """The planted bug: probabilities of cells without truncation."""
     monkeypatch.setattr(new_record, "possible_mass", lambda *_: 1.0)
     monkeypatch.setattr("unikat.models.mixtures.mixed_membership.possible_mass", lambda *_: 1.0)
-    right = possible.chances
-    monkeypatch.setattr(possible, "chances", lambda *given: np.ones_like(right(*given)))
+    right = truncation.chances
+    monkeypatch.setattr(truncation, "chances", lambda *given: np.ones_like(right(*given)))
     with pytest.raises(AssertionError):
         test_probabilities_add_up(name, options)
 
@@ -261,7 +260,7 @@ def test_predictive_probabilities_count_all_tokens(name, options):
 
 
 def rare_table(chance: float) -> tuple[Any, Diagram, np.ndarray, np.ndarray]:
-    """Two slots of equal profiles under which a record is possible with probability `chance`."""
+    """Two components of equal profiles; a record is possible with probability `chance`."""
     keys = [Key.of_size("A", 2), Key.of_size("B", 2)]
     zeros = Zeros.of(["A == 0"], keys)
     table = CellTable.from_codes([[1, 0], [1, 1]], keys, 50, zeros=zeros.diagram)
@@ -274,8 +273,8 @@ def simulate(which: str, sweep: int, target: int, chance: float, n_threads: int 
     data, diagram, theta, weights = rare_table(chance)
     given = chain_key(5, 0), sweep, diagram, data, target
     if which == "classes":
-        return possible.simulate_classes(*given, weights, theta, n_threads)
-    return possible.simulate_memberships(*given, np.array([1.4, 2.0]), weights, theta, n_threads)
+        return truncation.simulate_classes(*given, weights, theta, n_threads)
+    return truncation.simulate_memberships(*given, np.array([1.4, 2.0]), weights, theta, n_threads)
 
 
 @pytest.mark.statistical
@@ -369,13 +368,13 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
         monkeypatch.setattr(module, function, wrapped)
 
     for function in ("along_ridges", "simulate_memberships", "simulate_classes", "completed"):
-        spy(possible, function)
+        spy(truncation, function)
     spy(mixed_membership.weight_kernels, "draw_tables")
     spy(type(model), "_refresh")
     model.step(Stream(3, 1, 7), state, data, 1)
     given = seen["along_ridges"][0][0]
     rows = records.rows[records.record_cell]
-    rows[possible.incomplete(records)] = seen["completed"][0][1]
+    rows[truncation.incomplete(records)] = seen["completed"][0][1]
     n = len(rows)
     z = np.broadcast_to(seen["_refresh"][0][0][3].z[:n], rows.shape)
     n_mixed = 0
@@ -414,7 +413,7 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
     theta, weights = seen["along_ridges"][0][1]
     together = weights
     if name != "latent-class":
-        together = possible.chances_of_one(weights, state.alpha, rows.shape[1])
+        together = truncation.chances_of_one(weights, state.alpha, rows.shape[1])
     then = seen["simulate_classes"][0][0]
     assert then[4] == model.n_possible(n) + n_mixed
     np.testing.assert_array_equal(then[5], together)

@@ -1,8 +1,9 @@
 """Hyperparameters of the superpopulation models: prior, where the posterior lies, how it is drawn.
 
-Three at most, and a likelihood of milliseconds: the posterior is explored once, by Newton's method
-from two sides, and then drawn by independent proposals from t distributions at its modes. Nearly
-all are accepted. A last proposal, near the place, holds where these do not fit.
+There are at most three, and the likelihood takes milliseconds. Newton's method finds the modes of
+the posterior once, from two starts. The sampler then proposes independently from t distributions at
+the modes; nearly all proposals are accepted. A last proposal near the state serves where these do
+not fit.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _GAP = 0.02
 _LONGEST = 1.5
 """Longest step along a coordinate."""
 _MOVES = 3
-"""Independent proposals in a sweep, which cost little beside the look at its rates."""
+"""Independent proposals in a sweep; they cost little compared with drawing its rates."""
 _WIDE = 3.0
 """Starts are so much wider than the posterior."""
 _BOUND = 60.0
@@ -206,27 +207,27 @@ class Hyperparameters:
             chances=chances / chances.sum(),
         )
 
-    def told(self) -> dict[str, Any]:
+    def as_facts(self) -> dict[str, Any]:
         """What is given, and the prior of the others, for the result."""
-        told: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         for i, name in enumerate(self.names):
             if self.given[i] is not None:
-                told[name] = {"given": self.given[i]}
+                found[name] = {"given": self.given[i]}
             elif i == 2 and self.chance is not None:
-                told[name] = {"prior": "beta", "parameters": list(self.chance)}
+                found[name] = {"prior": "beta", "parameters": list(self.chance)}
             elif i == 2:
-                told["a / b"] = {
+                found["a / b"] = {
                     "prior": "lognormal",
                     "median": math.exp(self.centre[2]),
                     "spread": self.spread[2],
                 }
             else:
-                told[name] = {
+                found[name] = {
                     "prior": "lognormal",
                     "median": math.exp(self.centre[i]),
                     "spread": self.spread[i],
                 }
-        return told
+        return found
 
 
 def _climb(

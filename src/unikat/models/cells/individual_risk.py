@@ -1,4 +1,4 @@
-"""The individual risk model of Benedetti and Franconi, as a model like others.
+"""The individual risk model of Benedetti and Franconi, as a model with a sampler.
 
 A cell's F units are each in the sample with probability p_c, estimated by f_c / F_c with the sum of
 the cell's weights for F_c. Given f_c the unobserved F - f are negative binomial, which is Poisson

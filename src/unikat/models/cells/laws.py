@@ -1,4 +1,4 @@
-"""Cells of a superpopulation model: what is known of them, and sums over those that are empty."""
+"""Cells of a superpopulation model: laws of occupied and empty cells, and sums over patterns."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def integrals(
 
 
 def empty_chances(law: Law, data: SuperpopulationData, share: float) -> tuple[Float64, float]:
-    """Say what is to be known of empty cells' p, and how probable they are.
+    """Law of the sampling rates of empty cells, and the probability that a cell is empty.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def empty_chances(law: Law, data: SuperpopulationData, share: float) -> tuple[Fl
 
 
 def empty_cell(law: Law, data: SuperpopulationData, share: float) -> Empty:
-    """What is to be said of a cell without records."""
+    """Mean rates of a cell without records."""
     chances, _ = empty_chances(law, data, share)
     found = integrals(law, data, share, np.zeros(len(data.points)), data.points)
     unsampled = max(1.0 - float(chances.sum()), 0.0) * data.population_size / data.n_cells

@@ -1,4 +1,4 @@
-"""What the Poisson-gamma-beta models say of one cell, exactly (Polettini and Stander, Model I).
+"""Population count of one cell under the Poisson-gamma-beta models (Polettini, Stander: Model I).
 
     pi ~ Gamma(alpha, K alpha),  F | pi ~ Poisson(N pi),  p ~ Beta(a, b),  f | F, p ~ Binomial(F, p)
 

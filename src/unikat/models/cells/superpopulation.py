@@ -6,28 +6,29 @@
                   gamma Beta(a q_k, a (1 - q_k)) + (1 - gamma) delta_0                 Model II
     f_k | F, p ~  Binomial(F_k, p_k)
 
-q_k = f_k / (sum of the weights of the cell's records), its sampling rate by the design. The cells
-hang together by the hyperparameters alone: a key has no meaning here, so the models need no law of
-the keys, and learn nothing from them.
+q_k = f_k / (sum of the weights of the cell's records) is the cell's sampling rate by the design.
+Cells are independent given the hyperparameters. The models have no law of the keys, and use no
+information in them.
 
-Given hyperparameters all is exact (:class:`PopulationCount`). The paper elicits them, since the
-likelihood alone has no maximum; here they are drawn from their posterior unless they are given:
+Given the hyperparameters all laws are exact (:class:`PopulationCount`). The paper elicits the
+hyperparameters, since the likelihood alone has no maximum. Here they are drawn from their posterior
+unless they are given:
 
     log alpha  ~  N(log min(1, n / K), alpha_spread^2)
     log a      ~  N(log shape, shape_spread^2), less log(n / N) in Model II
     log(a / b) ~  N(logit(n / N), mean_spread^2)                                       Model I
     gamma      ~  Beta(gamma_a, gamma_b)                                               Model II
 
-pi and p nearly are a product of two gamma variables, of shapes alpha and a (a n / N in Model II):
-of these the counts alone know which is which only by the small print. The prior of a says that the
-sampling rates of cells vary much less than their sizes, by a third, 0.1 to 0.9 (95%), at a
-shape of 10. The mean of p is n / N but for the few large cells, since the F_k sum to N.
+pi p nearly is a product of two gamma variables, of shapes alpha and a (a n / N in Model II). The
+counts alone hardly identify which shape is which. The prior of a states that sampling rates of
+cells vary much less than their sizes: by a third at a shape of 10 (0.1 to 0.9 with 95%). The mean
+of p is n / N except in the few large cells, since the F_k sum to N.
 
-The likelihood is that of the complete records, whose population is N times their share: right if
-keys are missing completely at random. q_k of an empty cell is not known. It is one of those of the
-occupied cells, each as probable as the share of the occupied *cells* that have it: q_k is drawn for
-a cell and not for a record, and records would have it from the large cells. In strata that are
-sampled at high rates more cells are occupied, so these still have somewhat too large a share.
+The likelihood is that of the complete records, with N times their share as their population. This
+is correct if keys are missing completely at random. q_k of an empty cell is not known: it is drawn
+from the sampling rates of the occupied cells, with each rate's share of the occupied *cells* as its
+probability. Shares of records would favour large cells. Strata with high sampling rates have more
+occupied cells, so their share is still somewhat too large.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class SuperpopulationState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
-    """What both models share; the options are told where they are documented."""
+    """What both models share; each documents its options."""
 
     name: ClassVar[str]
     population: ClassVar[PopulationLaw] = "poisson"
@@ -167,17 +168,17 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
     def step(
         self, stream: Stream, state: SuperpopulationState, data: SuperpopulationData, n_threads: int
     ) -> tuple[SuperpopulationState, Info]:
-        """Propose hyperparameters, thrice independently of where they are and once near."""
+        """Propose hyperparameters: three times independently of the state, and once near it."""
         position, value = data.proposal.move(
             generator_of(stream, 3),
             state.position,
             state.value,
             lambda there: self._value(there, data),
         )
-        return SuperpopulationState(position, value), Info(self._told(position))
+        return SuperpopulationState(position, value), Info(self._by_name(position))
 
     @abstractmethod
-    def _told(self, position: Float64) -> dict[str, float]:
+    def _by_name(self, position: Float64) -> dict[str, float]:
         """Name the hyperparameters."""
 
     # --- probabilities ------------------------------------------------------------------------
@@ -353,7 +354,7 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
                 "sampling_rates_of_empty_cells": data.points.tolist()
                 if self.has_cell_rates
                 else [],
-                "hyperparameters": self._parameters(data).told(),
+                "hyperparameters": self._parameters(data).as_facts(),
             },
             tuple(warnings),
         )
@@ -428,7 +429,7 @@ class Superpopulation1(_Superpopulation):
         alpha, a, b = np.exp(position).tolist()
         return Law(alpha, a + b, a, 1.0)
 
-    def _told(self, position: Float64) -> dict[str, float]:
+    def _by_name(self, position: Float64) -> dict[str, float]:
         return dict(zip(("alpha", "a", "b"), np.exp(position).tolist(), strict=True))
 
 
@@ -496,7 +497,7 @@ class Superpopulation2(_Superpopulation):
         alpha, a = np.exp(position[:2]).tolist()
         return Law(alpha, a, 0.0, 1.0 / (1.0 + math.exp(-float(position[2]))))
 
-    def _told(self, position: Float64) -> dict[str, float]:
+    def _by_name(self, position: Float64) -> dict[str, float]:
         law = self._law(position)
         return {"alpha": law.alpha, "a": law.size, "gamma": law.gamma}
 

@@ -8,9 +8,9 @@
 | pi | n / N |
 | mu_c = pi lambda_c | fitted mean count in the sample |
 
-`cell_probabilities` is lambda_c / N, so that (1 - pi) lambda_c = M p_c. A plug-in estimate: every
-draw has the same p, and differs in the population only (Rinott and Shlomo's conditional variance);
-what the estimate of p itself adds comes from a bootstrap (`risk/bootstrap.py`).
+`cell_probabilities` is lambda_c / N, so that (1 - pi) lambda_c = M p_c. The estimate is plugged in:
+all draws have the same p and differ in the population only (Rinott and Shlomo's conditional
+variance). The uncertainty of p itself comes from a bootstrap (`risk/bootstrap.py`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LogLinearData(NamedTuple):
 
 
 class LogLinearState(NamedTuple):
-    """Nothing is unknown once the model is fitted."""
+    """Empty: the fitted parameters count as known."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ Gamma(a, a / L_c). The spread comes from moments: with mu_c = pi L_c,
 
     E (f_c - mu_c)^2 = mu_c + D mu_c^2,   D = exp(sigma^2) - 1  or  1 / a,
 
-so D = sum_c ((f_c - mu_c)^2 - f_c) / sum_c mu_c^2, and 0 where that is negative: then nothing
-speaks for random effects, and the plug-in estimate remains. With fitted means in place of the true
-ones it comes out low, in small samples by a third.
+so D = sum_c ((f_c - mu_c)^2 - f_c) / sum_c mu_c^2, or 0 where that is negative: the plug-in
+estimate then remains. With fitted means in place of the true ones D is underestimated, in small
+samples by a third.
 
 Every draw has lambda_c from its posterior given f_c: the mean over draws of a record's r1 is paper
 3's eq. 4. The spread and the fit count as known.

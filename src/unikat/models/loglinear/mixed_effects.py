@@ -74,7 +74,7 @@ _RANGES = {
     "mass_rate": (0.1, 1e4),
 }
 """Wider priors let exp overflow, or make each cell a cluster of its own, when a sweep costs by the
-square of the cells; smaller variances cannot be told from no effects."""
+square of the cells; smaller variances cannot be distinguished from no effects."""
 _START_CLUSTERS = (1, 12, 3, 30)
 """Clusters at the start of a chain, by its number."""
 
@@ -308,7 +308,7 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
     def step(
         self, stream: Stream, state: MixedEffectsState, data: MixedEffectsData, n_threads: int
     ) -> tuple[MixedEffectsState, Info]:
-        """One sweep; cells hang together, so one thread makes it."""
+        """Make one sweep, on one thread: cells depend on each other."""
         key = chain_key(stream.seed, stream.chain)
         state, acceptance = self._sweep(key, stream.sweep, state, data)
         values: dict[str, float] = {}

@@ -6,8 +6,8 @@
     theta_j^(k)     ~  Dirichlet(c_j b_j)   see `models.profiles`
 
 Dunson & Xing (2009); the limit of the mixed-membership models for alpha -> 0. Within a class the
-keys are independent, so a cell's probability is one sum over the classes and identical records
-are dealt out together: a sweep costs by distinct cell, not by record.
+keys are independent, so a cell's probability is one sum over the classes. The sampler draws the
+classes of identical records together: the cost of a sweep follows distinct cells, not records.
 """
 
 from __future__ import annotations

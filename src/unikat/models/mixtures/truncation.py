@@ -3,11 +3,11 @@
 Given possible records only, the likelihood is prod_i p(x_i) / (1 - p0)^n. Every sweep simulates
 the impossible records that came before n possible ones (Manrique-Vallier & Reiter 2014; paper 1,
 section 4), whose tokens join those of the sample; given them, the rest of the sweep is that of the
-model without zeros. A missing key is drawn afresh in every sweep, as a value that is possible.
+model without zeros. Every sweep draws the missing keys again, as possible values.
 
-A component that lives in impossible cells changes neither the likelihood nor the risk, so the data
-say nothing against many or large ones: the number of impossible records would wander, with a heavy
-tail. A weak prior (1 - p0)^c holds it: the simulation stops c possible records early.
+A component in impossible cells changes neither the likelihood nor the risk, so the data do not
+limit the number or size of such components: the number of impossible records would have a heavy
+tail. A weak prior (1 - p0)^c limits it: the simulation stops c possible records early.
 """
 
 from __future__ import annotations
