@@ -106,7 +106,8 @@ def test_the_main_job(people: Path, here: Path, capsys: Any) -> None:
     assert "sample uniques in this file" in told.out
     assert "Report: people-unikat/report.html" in told.out
     folder = here / "people-unikat"
-    names = {"result.json", "records.parquet", "draws.nc", "assessment.toml"}
+    names = {"result.json", "records.parquet", "records-at-risk.csv", "draws.nc"}
+    names |= {"assessment.toml"}
     assert {path.name for path in folder.iterdir()} == names | {
         "report.html",
         "manifest.json",
