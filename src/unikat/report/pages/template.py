@@ -24,7 +24,7 @@ def fill(name: str, context: Any) -> str:
     name
         Name of the template.
     context
-        A dataclass; its fields are the names that the template may use, besides those of `environment`.
+        A dataclass; the template may use its fields, and the names of `environment`.
     """
     values = {field.name: getattr(context, field.name) for field in fields(context)}
     return template(name).render(values)
