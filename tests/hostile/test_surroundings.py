@@ -25,6 +25,7 @@ ASSESS = ["assess", "people.csv", *KEYS, *SETTINGS]
 WRITTEN = {
     "result.json",
     "records.parquet",
+    "records-at-risk.csv",
     "draws.nc",
     "assessment.toml",
     "report.html",

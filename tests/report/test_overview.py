@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import unikat
 from report.estimates import estimate, provenance, spec, table
 from report.test_html import Page
 from report.test_selection import result as selected
@@ -195,3 +197,38 @@ def test_thresholds_are_read_as_they_are_written() -> None:
     read = AssessmentSpec.parse({"keys": ["A"], "report": {"threshold": "τ1 ≤ 5", "by": "A, B,A"}})
     assert read.report.threshold == "tau1 <= 5"
     assert read.report.by == ("A", "B")
+
+
+def test_the_whole_way_from_options_to_the_page(tmp_path: Path) -> None:
+    """Columns of `by` follow the records that are assessed, and their missing codes."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({name: rng.integers(0, 7, 300) for name in ("A", "B", "C")})
+    frame["REGION"] = rng.choice(["north", "south", "-9"], 300)
+    frame["PLACE"] = ["Rumpel", *["town"] * 150, *["village"] * 149]
+    found = unikat.assess(
+        frame, keys=["A", "B", "C"], population_size=3000, model="latent-class", chains=2,
+        max_sweeps=60, workers=1, zeros=["A == 6 and B == 6"], zeros_conflict="drop",
+        missing_values=["-9"], by=["REGION", "PLACE", "A"], threshold="tau1 <= 10000",
+        out=tmp_path / "out",
+    )  # fmt: skip
+    kept = frame[~((frame["A"] == 6) & (frame["B"] == 6))]
+    assert 0 < len(kept) < 300
+    by = {one.variable: one for one in found.result.breakdowns}
+    assert list(by) == ["A", "B", "C", "REGION", "PLACE"]
+    records = {level.label: level.n_records for level in by["REGION"].levels}
+    missing = (kept["REGION"] == "-9").sum()
+    assert records == {
+        "north": (kept["REGION"] == "north").sum(),
+        "south": (kept["REGION"] == "south").sum(),
+        "missing": missing,
+    }
+    for name in ("result.json", "report.html", "records-at-risk.csv"):
+        assert "Rumpel" not in (tmp_path / "out" / name).read_text(), name
+    assert found.result.threshold is not None
+    again = unikat.load(tmp_path / "out")
+    assert again.result == found.result
+    assert again.spec.report.by == ("REGION", "PLACE", "A")
+    again.save(tmp_path / "copy")
+    for name in ("records-at-risk.csv", "result.json"):
+        first, second = ((tmp_path / place / name).read_bytes() for place in ("out", "copy"))
+        assert first == second

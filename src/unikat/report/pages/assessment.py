@@ -130,6 +130,7 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
 
 def _sections(page: ReportPage) -> dict[str, str]:
     """List the sections of the technical part, by anchor, in their order."""
+    convergence = "Draws" if page.kind.independent else "Convergence"
     present = {
         "measures": ("Risk measures", True),
         "file": ("File and key variables", True),
@@ -137,7 +138,7 @@ def _sections(page: ReportPage) -> dict[str, str]:
         "records": ("Records at risk", "records" in page.figures),
         "selection": ("Model selection", page.selection is not None),
         "fitted": ("Fitted model", page.fitted is not None),
-        "convergence": ("Convergence", bool(page.computation)),
+        "convergence": (convergence, bool(page.computation)),
         "zeros": ("Structural zeros (impossible combinations)", page.zeros is not None),
         "registry": ("Registry", page.result.registry is not None),
         "classics": ("Classic measures", bool(page.classics)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -12,14 +12,11 @@ from markupsafe import Markup
 from unikat.report.pages import colours
 from unikat.report.text import numbers
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Nothing is loaded and no script runs, whatever a page holds."""
 
 
-def fill(name: str, context: DataclassInstance) -> str:
+def fill(name: str, context: Any) -> str:
     """Render a page.
 
     Parameters
@@ -27,7 +24,7 @@ def fill(name: str, context: DataclassInstance) -> str:
     name
         Name of the template.
     context
-        Its fields are the names that the template may use, besides those of `environment`.
+        A dataclass; the template may use its fields, and the names of `environment`.
     """
     values = {field.name: getattr(context, field.name) for field in fields(context)}
     return template(name).render(values)
