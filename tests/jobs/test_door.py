@@ -279,7 +279,7 @@ def test_records_keep_the_index(answer: unikat.Assessment, tmp_path: Path) -> No
 
 def test_saved_is_loaded(answer: unikat.Assessment, tmp_path: Path) -> None:
     folder = answer.save(tmp_path / "saved")
-    files = {*results.FILES, ".unikat"} - {results.REGISTRY}
+    files = {*results.FILES, ".unikat"} - {"registry.parquet"}
     assert {path.name for path in folder.iterdir()} == files
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
     back = unikat.load(folder)
@@ -484,7 +484,7 @@ def test_an_interrupt_while_writing_says_what_is_kept(
 
     options: dict[str, Any] = {"keys": KEYS, "population_size": 3000, "model": "latent-class"}
     with monkeypatch.context() as patch:
-        patch.setattr(results.Findings, "write", interrupted)
+        patch.setattr(results, "write", interrupted)
         with pytest.raises(KeyboardInterrupt, match="continue with --resume"):
             unikat.assess(people(), out=tmp_path / "out", **options, **SHORT)
     resumed = unikat.assess(people(), out=tmp_path / "out", resume=True, **options, **SHORT)

@@ -12,7 +12,8 @@ from unikat.data import CellTable, Key
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.models.base import Model
 from unikat.report.facts.assessment import Result
-from unikat.report.folders.assessment import Findings
+from unikat.report.folders import assessment as folders
+from unikat.report.folders.findings import Findings
 from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.provenance import Provenance
@@ -158,5 +159,5 @@ def provenance() -> Provenance:
 def write(estimate: RiskEstimate, folder: Path, *what: Any) -> Result:
     """Write the results of an estimate, and return what `result.json` holds."""
     found = Findings.of(estimate, *what)
-    found.write(folder)
+    folders.write(found, folder)
     return found.result

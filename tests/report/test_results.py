@@ -16,8 +16,8 @@ from unikat.errors import OutputError
 from unikat.files import writing as files
 from unikat.report.facts.assessment import RESULT_SCHEMA
 from unikat.report.facts.breakdown import FEWEST_RECORDS
-from unikat.report.folders import assessment as results
-from unikat.report.folders.assessment import FILES, REGISTRY, load, write_report
+from unikat.report.folders.assessment import FILES, load, write_report
+from unikat.report.folders.outputs import REGISTRY
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_records_say_what_run_they_are_of(tmp_path: Path, converged: bool) -> No
 
 
 def test_chunks_leave_no_trace(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(results, "_CHUNK", 700)
+    monkeypatch.setattr("unikat.report.folders.records._CHUNK", 700)
     write(estimate(), tmp_path / "out", spec(), provenance())
     assert pq.read_table(tmp_path / "out" / "records.parquet").equals(
         pq.read_table(folder / "records.parquet")

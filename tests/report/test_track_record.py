@@ -193,7 +193,10 @@ def test_each_model_is_told_its_own_figures(name: str) -> None:
 
 def test_other_options_than_those_tried_are_told() -> None:
     said = track_record("gom", {"components": 3}, dense=False).sentence
-    assert said.startswith("There are no trials of gom with these options. In trials on 140 ")
+    assert said.startswith(
+        "This run used options with which gom was not tried; these are the figures of the default "
+        "options. In trials on 140 "
+    )
     assert "with the default options" in said
     said = track_record("mixed-effects", {}, dense=False).sentence
     assert "no trials of mixed-effects on files with fewer records than combinations" in said

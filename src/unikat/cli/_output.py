@@ -76,7 +76,7 @@ def say(text: str = "") -> None:
 
 def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
-    from unikat.report.folders.assessment import REPORT
+    from unikat.report.folders.outputs import REPORT
     from unikat.report.pages import fitted
     from unikat.report.text import assessment, classics, selection, track_record
     from unikat.report.text.columns import columns

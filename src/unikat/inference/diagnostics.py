@@ -1,4 +1,4 @@
-"""Have the chains converged: rank-normalised split R-hat, bulk and tail effective sample size.
+"""R-hat (rank-normalised, split) and effective sample sizes (bulk, tail); `chains.py` judges them.
 
 Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16, 667-718; computed
 by ArviZ.

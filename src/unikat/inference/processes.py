@@ -86,7 +86,10 @@ class WorkerPool:
         self._stop = context.RawValue("b", 0)
         self._imports_main = imports_main
         self._executor = ProcessPoolExecutor(
-            n_workers, mp_context=context, initializer=_start, initargs=(work, shared, self._stop)
+            n_workers,
+            mp_context=context,
+            initializer=_become_worker,
+            initargs=(work, shared, self._stop),
         )
 
     def submit(self, item: Any) -> Future[Any]:
@@ -208,7 +211,7 @@ _here: tuple[Work, Any, Any] | None = None
 """In a worker: its work, what that shares, and the byte that stops it."""
 
 
-def _start(work: Work, shared: bytes, stop: Any) -> None:
+def _become_worker(work: Work, shared: bytes, stop: Any) -> None:
     """Make a new process a worker: deaf to Ctrl-C, gone when its parent is or says so, quiet."""
     global _here
     # First of all: unpacking imports the model, and Ctrl-C meanwhile is for the parent.

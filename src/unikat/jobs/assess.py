@@ -20,7 +20,8 @@ from unikat.models.named import build_model
 from unikat.report.facts.assessment import Stage
 from unikat.report.facts.supplements import Supplements, find_classics, find_column
 from unikat.report.folders import assessment as results
-from unikat.report.folders.assessment import Findings
+from unikat.report.folders.findings import Findings
+from unikat.report.folders.outputs import RESULT
 from unikat.report.text import assessment
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.assessment import AssessmentSpec
@@ -157,7 +158,7 @@ def run(
         first.append(findings(estimate, supplements, "preliminary"))
         watcher.note(assessment.first_answer(first[0].result))
         if folder is not None and not (folder / results.MANIFEST).exists():
-            first[0].write_result(folder)
+            results.write_result(first[0], folder)
 
     kept = _Kept(folder, resume=resume)
     if overwrite:
@@ -197,7 +198,7 @@ def run(
         found = findings(fitted.estimate(spec.report.level), supplements, "final")
         if folder is not None:
             watcher.stage("Writing")
-            found.write(folder)
+            results.write(found, folder)
     except KeyboardInterrupt:
         kept.unfinished()
         raise
@@ -243,7 +244,7 @@ class _Kept:
         if self.evidence is not None:
             self.evidence.clear()
         if folder is not None and not (folder / results.MANIFEST).exists():
-            (folder / results.RESULT).unlink(missing_ok=True)
+            (folder / RESULT).unlink(missing_ok=True)
 
 
 def _completed(spec: AssessmentSpec, plan: Plan) -> AssessmentSpec:

@@ -19,7 +19,10 @@ from unikat.report.facts.assessment import Result
 from unikat.report.facts.registry import FILE as REGISTRY_FILE
 from unikat.report.facts.registry import registry_table
 from unikat.report.folders import assessment as results
-from unikat.report.folders.assessment import Findings, Results
+from unikat.report.folders.assessment import Results
+from unikat.report.folders.findings import Findings
+from unikat.report.folders.outputs import DRAWS, RECORDS
+from unikat.report.folders.records import record_tables, records_schema
 from unikat.report.pages import plots
 from unikat.report.pages.assessment import render
 from unikat.report.pages.plots import Figure
@@ -136,11 +139,11 @@ class Assessment:
         files, and for an assessment that was loaded. The columns are those of `records.parquet`.
         """
         if self._findings is not None:
-            parts = list(self._findings.record_tables())
-            schema = self._findings.records_schema()
+            parts = list(record_tables(self._findings))
+            schema = records_schema(self._findings)
             return self._kind.frame(pa.concat_tables(parts) if parts else schema.empty_table())
         assert self._loaded is not None
-        return FILE.frame(pq.read_table(pa.BufferReader(self._loaded.read(results.RECORDS))))
+        return FILE.frame(pq.read_table(pa.BufferReader(self._loaded.read(RECORDS))))
 
     @cached_property
     def registry_records(self) -> Any:
@@ -166,11 +169,11 @@ class Assessment:
             draws = self._findings.estimate.draws
             return None if draws is None else draws.to_datatree()
         assert self._loaded is not None
-        if results.DRAWS not in self._loaded.digests:
+        if DRAWS not in self._loaded.digests:
             return None
         from xarray import open_datatree
 
-        content = io.BytesIO(self._loaded.read(results.DRAWS))
+        content = io.BytesIO(self._loaded.read(DRAWS))
         with open_datatree(content, engine="h5netcdf") as tree:
             return tree.load()
 
@@ -209,7 +212,7 @@ class Assessment:
             return folder
         results.check_free(folder, overwrite=overwrite)
         if self._findings is not None:
-            self._findings.write(folder)
+            results.write(self._findings, folder)
         elif self._loaded is not None:
             self._loaded.copy(folder)
         return folder

@@ -199,7 +199,7 @@ def verdict(result: Result) -> str:
     every = [sampling.least_ess, *(e for s in found for e in (s.ess_bulk, s.ess_tail))]
     sizes = [e for e in every if e and e > 0.0]
     worst, size = max(rhats, default=None), min(sizes, default=None)
-    found_rhat = "R-hat not known" if worst is None else f"R-hat at most {worst:.3f}"
+    found_rhat = "R-hat not known" if worst is None else f"R-hat of τ1 and τ2 at most {worst:.3f}"
     found_size = (
         "no effective size" if size is None else f"effective sample size at least {number(size)}"
     )
@@ -365,7 +365,8 @@ def sentences(result: Result) -> dict[str, str]:
         "keys.n_missing": "Records in which this key is missing.",
         "records.n_judged": (
             f"{at_risk(sample)[:1].upper()}{at_risk(sample)[1:]} are the records at risk, which "
-            "τ1 and τ2 count. Only they have an r1."
+            "τ1 and τ2 count. The others share their combination of key values within the file, "
+            "so they are not unique in the population and have no r1."
         ),
         "records.at_least": "Records whose r1 is at least the threshold.",
         "records.histogram": "Records by r1, in 20 bins of equal width from 0 to 1.",

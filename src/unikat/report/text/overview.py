@@ -168,7 +168,10 @@ def groups(result: Result) -> tuple[Group, ...]:
 
 def _groups_shown(result: Result) -> str:
     columns = [one.variable for one in result.breakdowns if not one.is_key][:2]
-    share = "evels of the keys with more expected population uniques than their share of records"
+    share = (
+        "evels whose share of the expected population uniques is larger than their share of the "
+        "records"
+    )
     if not columns:
         return f"L{share}."
     return f"First the levels of {' and '.join(columns)}, then l{share}."

@@ -226,7 +226,10 @@ class TrackRecord:
             )
         before = ""
         if not self.same_options:
-            before = f"There are no trials of {self.model} with these options. "
+            before = (
+                f"This run used options with which {self.model} was not tried; these are the "
+                "figures of the default options. "
+            )
         elif not self.same_density:
             before = (
                 f"There are no trials of {self.model} on files with "

@@ -1,0 +1,75 @@
+"""What a run of `assess` has found, in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unikat._typing import Float64
+from unikat.report.facts.assessment import Result, Stage, spec_of
+from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
+from unikat.report.text.summary import summarise
+from unikat.risk.estimate import RiskEstimate
+from unikat.risk.measures import WITHOUT_ERROR
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.provenance import Provenance
+from unikat.zeros.conflicts import Handled
+
+SCALARS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Findings:
+    """Everything that a run has found."""
+
+    result: Result
+    spec: AssessmentSpec
+    """What was asked, completed with what was left to be decided."""
+    estimate: RiskEstimate
+    handled: Handled | None = None
+    """What was done with records that have an impossible combination, if any combination is."""
+    supplements: Supplements = NO_SUPPLEMENTS
+
+    @classmethod
+    def of(
+        cls,
+        estimate: RiskEstimate,
+        spec: AssessmentSpec | None = None,
+        provenance: Provenance | None = None,
+        handled: Handled | None = None,
+        supplements: Supplements = NO_SUPPLEMENTS,
+        stage: Stage = "final",
+    ) -> Findings:
+        """Bring an estimate into the form of the results.
+
+        Parameters
+        ----------
+        estimate
+            The estimate.
+        spec
+            What was asked; completed from the estimate with all but the file.
+        provenance
+            What ran; by default this machine, now.
+        handled
+            What was done with records that have an impossible combination, if any combination is.
+        supplements
+            Registry risk and classic measures, if they were asked for.
+        stage
+            Whether this is the answer, or a first one that another will replace.
+        """
+        spec = spec_of(estimate, spec, handled)
+        if provenance is None:
+            provenance = Provenance.now(
+                seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint
+            )
+        result = summarise(estimate, spec, provenance, handled, supplements, stage)
+        return cls(
+            result=result, spec=spec, estimate=estimate, handled=handled, supplements=supplements
+        )
+
+    @property
+    def traces(self) -> dict[str, Float64]:
+        """Draws of τ1 and τ2 by name, each (n_chains, n_draws), discarded ones included."""
+        if self.estimate.draws is None:
+            return {}
+        scalars = self.estimate.draws.scalars
+        return {name: scalars[name] for name in (*SCALARS, *WITHOUT_ERROR) if name in scalars}

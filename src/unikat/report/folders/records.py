@@ -1,0 +1,117 @@
+"""`records.parquet`: one row per record, in the order of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from unikat._typing import Bool, Int32
+from unikat.data.table import CellTable
+from unikat.files.writing import create, finish
+from unikat.report.facts.assessment import N_REASONS, reasons
+from unikat.report.folders.findings import Findings
+from unikat.zeros.conflicts import Handled
+
+_SCHEMA = "unikat.records/1"
+_CHUNK = 1 << 18
+_CONFLICTS = {"drop": "left out", "missing": "keys set missing", "stop": ""}
+"""What the table says of a record that breaks a rule."""
+_NUMBERS = tuple(
+    f"{name}{end}" for name in ("r1", "r2", "rank") for end in ("", "_lower", "_upper")
+)
+"""Columns that are attributes of `RecordRisk`."""
+
+
+def write_records(findings: Findings, path: Path) -> None:
+    """Write the file, a chunk of records at a time."""
+    schema = records_schema(findings)
+    with create(path) as file:
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            for part in record_tables(findings):
+                writer.write_table(part)
+        finish(file)
+
+
+def record_tables(findings: Findings) -> Iterator[pa.Table]:
+    """Yield the rows of `records.parquet`, one per record, a chunk of records at a time."""
+    estimate, handled = findings.estimate, findings.handled
+    table, records = estimate.table, estimate.records
+    row_cell, conflict = _rows(table, handled)
+    # Of the records that were assessed, whose rows of the file these are.
+    further = findings.supplements.record_columns(table)
+    rows = np.flatnonzero(row_cell >= 0)
+    names = pa.array([key.name for key in table.keys], pa.string())
+    frequency = table.matches if table.missing == "wildcard" else table.counts
+    what = pa.array([_CONFLICTS["drop" if handled is None else handled.on_conflict]])
+    schema = records_schema(findings)
+    for start in range(0, len(row_cell), _CHUNK):
+        cells = row_cell[start : start + _CHUNK].astype(np.int64)
+        out = cells < 0
+        cells[out] = 0
+        columns: dict[str, Any] = {
+            "row": np.arange(start + 1, start + 1 + len(cells)),
+            "f": pa.array(frequency[cells], mask=out),
+            "sample_unique": pa.array(table.unique[cells], mask=out),
+        }
+        if conflict is not None:
+            found = conflict[start : start + _CHUNK]
+            columns["conflict"] = pa.DictionaryArray.from_arrays(
+                pa.array(np.zeros(len(found), np.int8), mask=~found), what
+            )
+        for name in _NUMBERS:
+            values = getattr(records, name)[cells]
+            columns[name] = pa.array(values, mask=np.isnan(values) | out)
+        here = slice(*np.searchsorted(rows, (start, start + len(cells))))
+        for name, values in further.items():
+            spread = np.full(len(cells), np.nan)
+            spread[~out] = values[here]
+            columns[name] = pa.array(spread, mask=out)
+        keys, drops = reasons(records, cells)
+        for rank in range(N_REASONS):
+            absent = np.ones(len(cells), bool)
+            key, drop = np.zeros(len(cells), np.int16), np.zeros(len(cells))
+            if rank < keys.shape[1]:
+                absent = (keys[:, rank] < 0) | out
+                key, drop = keys[:, rank].astype(np.int16), drops[:, rank]
+            indices = pa.array(np.where(absent, 0, key).astype(np.int16), mask=absent)
+            columns[f"key_{rank + 1}"] = pa.DictionaryArray.from_arrays(indices, names)
+            columns[f"drop_{rank + 1}"] = pa.array(drop, mask=absent)
+        arrays = [pa.array(columns[field.name]) for field in schema]
+        yield pa.Table.from_arrays(arrays, schema=schema)
+
+
+def records_schema(findings: Findings) -> pa.Schema:
+    """Columns of `records.parquet`, and what run they are of."""
+    risks = [(name, pa.float64()) for name in _NUMBERS]
+    fields = [("row", pa.int64()), ("f", pa.int64()), ("sample_unique", pa.bool_()), *risks]
+    for rank in range(1, N_REASONS + 1):
+        fields += [
+            (f"key_{rank}", pa.dictionary(pa.int16(), pa.string())),
+            (f"drop_{rank}", pa.float64()),
+        ]
+    further = findings.supplements.record_columns(findings.estimate.table)
+    fields += [(name, pa.float64()) for name in further]
+    if findings.handled is not None:
+        fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))
+    return pa.schema(fields).with_metadata(
+        {
+            "unikat.schema": _SCHEMA,
+            "unikat.version": findings.result.provenance.unikat,
+            "unikat.seed": str(findings.result.seed),
+            "unikat.converged": "true" if findings.result.converged else "false",
+        }
+    )
+
+
+def _rows(table: CellTable, handled: Handled | None) -> tuple[Int32, Bool | None]:
+    """Cell of every row of the file, -1 if it was left out, and which rows broke a rule."""
+    if handled is None:
+        return table.record_cell, None
+    cells = np.full(len(handled.kept), -1, np.int32)
+    cells[handled.kept] = table.record_cell
+    return cells, handled.in_conflict
