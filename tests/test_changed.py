@@ -19,7 +19,7 @@ def test_a_text_needs_no_fixed_runs():
     found = changed.tests_of(
         [PurePosixPath("src/unikat/report/text/zeros.py"), PurePosixPath("docs/zeros.md")]
     )
-    assert "tests/report/test_zeros.py" in found
+    assert "tests/report/text/test_zeros.py" in found
     assert "tests/test_digests.py" not in found
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import unikat
 from report.estimates import estimate, provenance, spec, table
-from report.test_html import Page
-from report.test_selection import result as selected
-from report.test_selection import traces
+from report.pages.test_assessment import Page
+from report.text.test_selection import result as selected
+from report.text.test_selection import traces
 from unikat.cli._output import show
 from unikat.errors import SpecError
 from unikat.report.facts.breakdown import FEWEST_RECORDS, Column, breakdowns

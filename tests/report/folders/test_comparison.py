@@ -17,7 +17,7 @@ import pytest
 
 from report.browser import assert_sound, layout
 from report.estimates import provenance, summary, table
-from report.test_html import Page
+from report.pages.test_assessment import Page
 from unikat.errors import SpecError
 from unikat.jobs.compare import COMPARISON
 from unikat.jobs.job import check_folder

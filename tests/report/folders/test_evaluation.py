@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from report.browser import assert_sound, layout
-from report.test_html import Page
+from report.pages.test_assessment import Page
 from unikat.errors import DataError, OutputError, SpecError, UnikatError
 from unikat.inference.progress import Watcher
 from unikat.jobs import evaluate as jobs

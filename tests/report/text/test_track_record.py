@@ -19,7 +19,7 @@ from unikat.report.text import limits
 from unikat.report.text.summary import summarise
 from unikat.report.text.track_record import TRIALS, Trials, of_label, of_result, track_record
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCS = "\n" + (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8").replace("−", "-")
 Numbers = tuple[int, int, float, float, float]
 """Samples, held, mean error, lowest, highest."""

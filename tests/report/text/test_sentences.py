@@ -19,7 +19,7 @@ from unikat.report.text import assessment, limits
 from unikat.report.text.summary import summarise
 from unikat.report.text.track_record import track_record
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def result(**choices: Any) -> Result:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from report.browser import run
 from report.estimates import estimate, provenance, spec
-from report.test_selection import result as selected
-from report.test_selection import traces
+from report.text.test_selection import result as selected
+from report.text.test_selection import traces
 from unikat.report.pages.assessment import render
 from unikat.report.text.summary import summarise
 
