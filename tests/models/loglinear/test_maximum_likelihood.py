@@ -492,3 +492,20 @@ def test_a_larger_model_starts_where_the_smaller_one_is(begin):
                     term,
                 )
                 np.testing.assert_allclose(p.sum(axis=others), seen.squeeze() / 400, rtol=1e-9)
+
+
+def test_a_step_that_is_too_long_is_taken_back(monkeypatch):
+    """Its weights overflow, which is no warning and no number to go on from."""
+    values = []
+
+    def too_far(negative, start, *arguments, **options):
+        values.append(negative(np.full_like(start, 1e5)))
+        return original(negative, start, *arguments, **options)
+
+    original = maximum_likelihood.minimise
+    monkeypatch.setattr(maximum_likelihood, "minimise", too_far)
+    table = table_of(random_counts(np.random.default_rng(1), (3, 4, 2), 2.0))
+    assert fit(table, ((0, 1), (1, 2), (0, 2)), tolerance=1e-6).converged
+    ((value, gradient),) = values
+    assert np.isfinite(value)
+    assert not gradient.any()

@@ -336,7 +336,9 @@ class _Climb:
         """Return minus the log likelihood, and its gradient."""
         problem = self.problem
         logs = scaled / self.scale
-        wanted, got, total, totals = self.margins(logs)
+        # A trial step may be so long that weights overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            wanted, got, total, totals = self.margins(logs)
         if not (0.0 < total < math.inf and (totals > 0.0).all()):
             # Too far for numbers: go back.
             return self.highest + abs(self.highest) + 1e3, np.zeros_like(logs)
