@@ -109,8 +109,8 @@ def t_closeness(
     """Distance of the sensitive values of each class from those of the whole file.
 
     The earth mover's distance of Li, Li and Venkatasubramanian (2007, ICDE): between values that
-    are equally far apart it is sum_v |q_v - p_v| / 2; between ordered values, neighbours
-    1 / (m - 1) apart, it is the sum over v of |(q_1 + ... + q_v) - (p_1 + ... + p_v)| / (m - 1).
+    are equally far apart it is ``sum_v |q_v - p_v| / 2``; between ordered values, neighbours
+    1 / (m - 1) apart, it is ``sum_v |(q_1 + ... + q_v) - (p_1 + ... + p_v)| / (m - 1)``.
     Records whose value is missing are left out.
 
     Parameters

@@ -81,7 +81,7 @@ def show(result: Result, folder: Path) -> None:
     from unikat.report.text import assessment, classics, selection, track_record
     from unikat.report.text.columns import columns
 
-    lines = ["", *_wrapped(assessment.answer(result))]
+    lines = ["", *_wrapped(assessment.headline(result))]
     if not result.known_exactly:
         lines += _wrapped(f"{assessment.condition(result)} {assessment.share(result)}")
     if result.threshold is not None:

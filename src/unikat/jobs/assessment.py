@@ -235,7 +235,7 @@ class Assessment:
         )
 
     def _repr_html_(self) -> str:
-        said = [assessment.answer(self.result), assessment.share(self.result), *self.warnings[:3]]
+        said = [assessment.headline(self.result), assessment.share(self.result), *self.warnings[:3]]
         words = "".join(f"<p>{escape(text)}</p>" for text in said if text)
         # The figure has an interval, which is no headline for every model.
         without = self.result.known_exactly or track_record.of_result(self.result).doubted

@@ -61,16 +61,16 @@ def first_answer(result: Result) -> str:
     )
 
 
-def answer(result: Result) -> str:
+def headline(result: Result) -> str:
     """Say the result in one sentence, and first that it is provisional if it is."""
-    said = _answer(result)
+    said = _headline(result)
     if result.converged:
         return said
     first = PRELIMINARY if result.stage == "preliminary" else PROVISIONAL
     return f"{first}{said[:1].lower()}{said[1:]}"
 
 
-def _answer(result: Result) -> str:
+def _headline(result: Result) -> str:
     sample, tau1 = result.sample, result.tau1
     # What wildcards match is a convention, not a fact.
     sure = "" if sample.missing == "wildcard" and sample.n_incomplete else " This is known exactly."
@@ -88,8 +88,8 @@ def _answer(result: Result) -> str:
     if record.doubted:
         estimate = _estimate(result)
         return f"{record.warning} Its estimate: {estimate[:1].lower()}{estimate[1:]}."
-    headline = kind(result).headline.format(level=level(tau1), ends=interval(tau1))
-    return f"{_estimate(result)}; {headline}."
+    said = kind(result).headline.format(level=level(tau1), ends=interval(tau1))
+    return f"{_estimate(result)}; {said}."
 
 
 def _estimate(result: Result) -> str:
@@ -305,9 +305,9 @@ def sentences(result: Result) -> dict[str, str]:
     """Return what each number of the result means, by its path in `result.json`."""
     sample, said_kind = result.sample, kind(result)
     said = {
-        "answer": answer(result),
+        "answer": headline(result),
         "condition": condition(result),
-        "tau1": " ".join(filter(None, (answer(result), condition(result), share(result)))),
+        "tau1": " ".join(filter(None, (headline(result), condition(result), share(result)))),
         "tau2": matches(result),
         "tau1_expected": (
             "Expected number of population uniques among the sample uniques given the model "
