@@ -10,10 +10,21 @@ from unikat.cli._output import UNCONVERGED, ending, say, show, undecided
 
 
 @click.command()
-@click.option("--out", type=click.Path(path_type=Path), default=Path("unikat-demo"),
-              show_default=True, metavar="DIR", help="Folder of the demo.")  # fmt: skip
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**31),
-              help="Seed of the town, the sample and the chains.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("unikat-demo"),
+    show_default=True,
+    metavar="DIR",
+    help="Folder of the demo.",
+)
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0, 2**31),
+    help="Seed of the town, the sample and the chains.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the demo in DIR.")
 @click.option("--quiet", is_flag=True, help="Print the comparison alone.")
 def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:

@@ -36,8 +36,12 @@ _OF_SIGNALS = 128
     "to keep anything; 143 ended by SIGTERM, what was done is kept.",
 )
 @click.version_option(__version__, prog_name="unikat")
-@click.option("--debug", is_flag=True, help="After an error that was not foreseen, show where it "
-              "arose; no value of the data is shown.")  # fmt: skip
+@click.option(
+    "--debug",
+    is_flag=True,
+    help="After an error that was not foreseen, show where it "
+    "arose; no value of the data is shown.",
+)
 @click.pass_obj
 def cli(state: dict[str, bool] | None, debug: bool) -> None:
     """Tell how exposed a categorical microdata file is.

@@ -28,8 +28,12 @@ def zeros() -> None:
 @zeros.command()
 @click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
 @_options
-@click.option("--rows", metavar="FILE.csv", type=click.Path(path_type=Path),
-              help="Write the number of every row that breaks a rule.")  # fmt: skip
+@click.option(
+    "--rows",
+    metavar="FILE.csv",
+    type=click.Path(path_type=Path),
+    help="Write the number of every row that breaks a rule.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace FILE.csv.")
 @click.option("--quiet", is_flag=True, help="Print errors alone.")
 def check(source: Path, rows: Path | None, **values: Any) -> int:
@@ -56,8 +60,13 @@ def check(source: Path, rows: Path | None, **values: Any) -> int:
 @zeros.command()
 @click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
 @_options
-@click.option("--out", metavar="FILE", required=True, type=click.Path(path_type=Path),
-              help="Table to write, .csv or .parquet.")  # fmt: skip
+@click.option(
+    "--out",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Table to write, .csv or .parquet.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the table.")
 @click.option("--quiet", is_flag=True, help="Print errors alone.")
 def disjoint(source: Path, out: Path, **values: Any) -> int:
@@ -82,12 +91,20 @@ def disjoint(source: Path, out: Path, **values: Any) -> int:
 @zeros.command()
 @click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
 @_options
-@click.option("--together", metavar="2|3", default="3", show_default=True,
-              help="How many keys are looked at together, at most.")  # fmt: skip
-@click.option("--most", metavar="N", default="100", show_default=True,
-              help="Most suggestions.")  # fmt: skip
-@click.option("--out", metavar="FILE.toml", type=click.Path(path_type=Path),
-              help="Write them as a file of rules for you to accept or strike.")  # fmt: skip
+@click.option(
+    "--together",
+    metavar="2|3",
+    default="3",
+    show_default=True,
+    help="How many keys are looked at together, at most.",
+)
+@click.option("--most", metavar="N", default="100", show_default=True, help="Most suggestions.")
+@click.option(
+    "--out",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
+    help="Write them as a file of rules for you to accept or strike.",
+)
 @click.option("--active", is_flag=True, help="Write rules that hold; without it they are comments.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE.toml.")
 @click.option("--quiet", is_flag=True, help="Print errors alone.")

@@ -532,10 +532,16 @@ def _of_preparing(
         last = now
         progress(
             ProgressEvent(
-                sweeps=0, max_sweeps=stop.max_sweeps, seconds=now - started, time_left=None,
-                means={}, rhat=None, ess=None, preparing=words,
+                sweeps=0,
+                max_sweeps=stop.max_sweeps,
+                seconds=now - started,
+                time_left=None,
+                means={},
+                rhat=None,
+                ess=None,
+                preparing=words,
             )
-        )  # fmt: skip
+        )
 
     return pass_on
 

@@ -150,9 +150,16 @@ def load(path: Path, run: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 _STRANGE = (
-    ArithmeticError, AttributeError, EOFError, ImportError, LookupError, MemoryError,
-    RecursionError, TypeError, ValueError,
-)  # fmt: skip
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 """What reading a file of any content may raise."""
 
 

@@ -382,9 +382,10 @@ def _named(key: Key, codes: Int32, *, as_csv: bool) -> Sequence[str | None]:
         if as_csv:
             # What is written is to be read back as the same level, too.
             clear = (
-                csv_field(name) for name in clear
+                csv_field(name)
+                for name in clear
                 if name and levels.called(csv_field(name)) in (set(), {code})
-            )  # fmt: skip
+            )
         names.append(next(clear, None))
     for code in np.unique(codes[codes >= 0]).tolist():
         if names[code] is not None:

@@ -117,9 +117,17 @@ def _place(
                 _put(values, ("model", part), setting, where)
         case "models":
             several = value if isinstance(value, Sequence) else [value]
-            _put(values, path, value if isinstance(value, str) else [
-                one if isinstance(one, str) else ModelSpec(**_model(one)).label for one in several
-            ], where)  # fmt: skip
+            _put(
+                values,
+                path,
+                value
+                if isinstance(value, str)
+                else [
+                    one if isinstance(one, str) else ModelSpec(**_model(one)).label
+                    for one in several
+                ],
+                where,
+            )
         case "set":
             for part, setting in _settings(value).items():
                 _put(values, ("model", part), setting, where)

@@ -242,9 +242,14 @@ def run_job(job: Job) -> FitScore:
     which, drawn = job.fit, job.sample
     if drawn is None:
         empty = FitScore(
-            model=which.model, n=which.n, repeat=which.repeat, n_drawn=0, n_uniques=0,
-            tau1_true=0.0, tau2_true=0.0,
-        )  # fmt: skip
+            model=which.model,
+            n=which.n,
+            repeat=which.repeat,
+            n_drawn=0,
+            n_uniques=0,
+            tau1_true=0.0,
+            tau2_true=0.0,
+        )
         return replace(empty, error="No unit was drawn: the expected size is small.")
     table = drawn.table
     try:
@@ -304,9 +309,14 @@ def _jobs(
         if (fit.n, fit.repeat) != last:
             last = (fit.n, fit.repeat)
             drawn = draw_sample(
-                population, fit.n, fit.repeat, seed=study.seed, design=study.design,
-                allocation=study.allocation, power=study.power,
-            )  # fmt: skip
+                population,
+                fit.n,
+                fit.repeat,
+                seed=study.seed,
+                design=study.design,
+                allocation=study.allocation,
+                power=study.power,
+            )
         yield Job(
             fit=fit,
             sample=drawn,

@@ -215,8 +215,13 @@ def write_report(results: Results) -> Path:
     try:
         page = render(results.result, results.traces).encode()
     except (
-        ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TemplateError,
-    ) as error:  # fmt: skip
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        TemplateError,
+    ) as error:
         # What was read has the right types; it may still be what no run writes.
         raise _not_understood(results.folder / RESULT, error) from error
     with locked(results.folder):
@@ -309,8 +314,14 @@ def _read_traces(path: Path) -> dict[str, Float64]:
                 if not traces[name].size or not np.isfinite(traces[name]).all():
                     raise ValueError
     except (
-        OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, MemoryError,
-    ) as error:  # fmt: skip
+        OSError,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+        MemoryError,
+    ) as error:
         raise _not_understood(path, error) from None
     return traces
 

@@ -71,9 +71,20 @@ def table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:
 
 def _row(score: FitScore) -> dict[str, object]:
     names = (
-        "model", "n", "repeat", "n_drawn", "n_uniques", "tau1_true", "tau2_true", "stop_reason",
-        "rhat", "ess", "n_sweeps", "seconds", "error",
-    )  # fmt: skip
+        "model",
+        "n",
+        "repeat",
+        "n_drawn",
+        "n_uniques",
+        "tau1_true",
+        "tau2_true",
+        "stop_reason",
+        "rhat",
+        "ess",
+        "n_sweeps",
+        "seconds",
+        "error",
+    )
     row: dict[str, object] = {name: getattr(score, name) for name in names}
     row["converged"] = None if score.error is not None else score.converged
     for measure in _MEASURES:

@@ -57,11 +57,12 @@ def rows(result: ClassicsResult | None) -> list[Row]:
     if result.household is not None:
         table.append(
             _risk_row(
-                "household risk", result.household,
+                "household risk",
+                result.household,
                 "the probability that any household member is re-identified, each independently",
                 "records in households with a re-identified member",
             )
-        )  # fmt: skip
+        )
     table.append(_suda_row(result.suda))
     table += [
         Row(
@@ -173,10 +174,11 @@ def reconciled(result: Result) -> str:
     """
     record, tau1, tau2 = track_record.of_result(result), result.tau1, result.tau2
     answers = (
-        f"τ1 {number(tau1.median)}, τ2 {number(tau2.median)}" if record.doubted
+        f"τ1 {number(tau1.median)}, τ2 {number(tau2.median)}"
+        if record.doubted
         else f"τ1 {number(tau1.median)} ({interval(tau1)}), τ2 {number(tau2.median)} "
         f"({interval(tau2)})"
-    )  # fmt: skip
+    )
     said = f"For comparison, the model estimates {answers}."
     assert result.classics is not None
     others = [one for one in result.classics.uniques if one.in_sample is not None]

@@ -93,9 +93,10 @@ def answer(summary: ComparisonSummary) -> str:
         lower = min(model.tau1.lower for model in models)
         upper = max(model.tau1.upper for model in models)
         between = (
-            f"about {number(low)}" if number(low) == number(high)
+            f"about {number(low)}"
+            if number(low) == number(high)
             else f"between {number(low)} and {number(high)}"
-        )  # fmt: skip
+        )
         said = (
             f"{_count(len(models))} models estimate {between} population uniques {whole}; their "
             f"intervals reach from {number(lower)} to {number(upper)}."

@@ -156,9 +156,11 @@ def groups(result: Result) -> tuple[Group, ...]:
     columns = [one for one in result.breakdowns if not one.is_key][:2]
     found = [group for one in columns for group in _groups(one)[:MOST_OF_COLUMN]]
     levels = [
-        group for one in result.breakdowns if one.is_key and len(one.levels) > 1
+        group
+        for one in result.breakdowns
+        if one.is_key and len(one.levels) > 1
         for group in _groups(one)
-    ]  # fmt: skip
+    ]
     rate = total / max(result.sample.n_records, 1)
     excess = [(group.tau1 - rate * group.n_records, group) for group in levels]
     ranked = sorted((pair for pair in excess if pair[0] > 0.0), key=lambda pair: -pair[0])

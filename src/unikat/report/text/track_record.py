@@ -270,9 +270,11 @@ def track_record(model: str, options: Mapping[str, Any], *, dense: bool) -> Trac
             for trials in TRIALS:
                 if (trials.model, trials.dense, dict(trials.options)) == (model, there, wanted):
                     return TrackRecord(
-                        model=model, trials=trials, same_options=wanted == asked,
+                        model=model,
+                        trials=trials,
+                        same_options=wanted == asked,
                         same_density=there == dense,
-                    )  # fmt: skip
+                    )
     return TrackRecord(model=model, trials=None, same_options=True, same_density=True)
 
 
@@ -281,9 +283,12 @@ def of_result(result: Result) -> TrackRecord:
     if result.known_exactly:
         return TrackRecord(model=result.model, trials=None, same_options=True, same_density=True)
     return _of(
-        result.model, result.model_options, result.uncertainty, result.fit.get("chosen"),
+        result.model,
+        result.model_options,
+        result.uncertainty,
+        result.fit.get("chosen"),
         result.sample,
-    )  # fmt: skip
+    )
 
 
 def of_compared(model: ModelFacts, sample: SampleFacts) -> TrackRecord:
