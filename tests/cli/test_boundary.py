@@ -46,6 +46,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         (OSError(errno.EMFILE, "Too many open files"), "Too many open files.*ulimit -n"),
         (OSError(errno.ENOSPC, "No space left", "/there/x"), "disk is full, '/there/x'. Make room"),
         (PermissionError(errno.EACCES, "Permission denied", "/x"), "Permission denied, '/x'"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "9" * 5000), "too long, '9+ … 9+'"),
         (OSError(SECRET), r"defect of unikat \(OSError in"),
         (GeneratorExit(SECRET), r"defect of unikat \(GeneratorExit in"),
     ],
@@ -62,6 +63,7 @@ def test_what_nobody_foresaw_ends_in_one_message(
     assert "Alice" not in told.err
     assert "Traceback" not in told.err
     assert len(told.err.strip().splitlines()) == 1
+    assert len(told.err) < 400
 
 
 def test_debug_says_where_and_no_values(

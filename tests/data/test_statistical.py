@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pytest
 
 from data.decoding import decoded
 from unikat.data import Design, read
-from unikat.errors import UnikatError
+from unikat.errors import DataError, UnikatError
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'stat' is not installed")
 
@@ -49,6 +51,23 @@ def test_spss(tmp_path: Path) -> None:
         assert added.column_names == ["SEX", "TOWN", "AGE", "WEIGHT", "risk"]
         with pytest.raises(UnikatError, match=r"no column 'WIEGHT'.* Did you mean 'WEIGHT'"):
             read(path, "WIEGHT,SEX", DESIGN)
+
+
+def test_several_columns_of_one_name_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reader would rename all but the first, with a warning."""
+    path = tmp_path / "x.sav"
+    pyreadstat.write_sav(pd.DataFrame({"AGE": [1.0], "SEX": [2.0]}), path)
+    real = pyreadstat.read_sav
+
+    def renaming(*arguments: Any, **options: Any) -> Any:
+        warnings.warn("column 'AGE' is duplicated, renamed to 'AGE_duplicated1'", stacklevel=1)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(pyreadstat, "read_sav", renaming)
+    with pytest.raises(DataError, match="several columns of one name"):
+        read(path, "SEX,AGE", DESIGN)
 
 
 def test_stata(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from unikat.errors import why
+from unikat.errors import brief, why
 
 _PACKAGE = str(Path(__file__).parents[1])
 _REMOTE = re.compile(r'File "([^"\n]+)", line ([0-9]+), in (\S+)')
@@ -120,7 +120,7 @@ def tell_unforeseen(error: BaseException, *, debug: bool) -> None:
             "fewer --workers, or a machine with more memory. Files that were complete are kept."
         ]
     elif isinstance(error, OSError) and error.errno:
-        where = f", {error.filename!r}" if isinstance(error.filename, str) else ""
+        where = f", {brief(error.filename)!r}" if isinstance(error.filename, str) else ""
         remedy = _SYSTEM.get(error.errno, "")
         lines = [f"Error: The system refused: {why(error)}{where}. {remedy}".rstrip()]
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,14 @@ class StatisticalSource(LoadedSource):
 
     def _read(self, **options: Any) -> tuple[Any, Any]:
         try:
-            return self._reader(str(self.paths[0]), **options, **self._options)  # type: ignore[no-any-return]
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", ".*is duplicated", UserWarning)
+                return self._reader(str(self.paths[0]), **options, **self._options)  # type: ignore[no-any-return]
+        except UserWarning:
+            raise DataError(
+                f"{self.name} has several columns of one name. Rename them in the program that "
+                "wrote the file."
+            ) from None
         except UnicodeDecodeError:
             raise DataError(
                 f"{self.name}: its text is not in the encoding the file states. Say how it is "
