@@ -344,6 +344,8 @@ def test_options() -> None:
     microdata = read(source, "A,B", DESIGN)
     with pytest.raises(SpecError, match="memory limit 'lots' is not a size"):
         microdata.tabulate(memory_limit="lots")
+    with pytest.raises(SpecError, match="is not a size"):
+        microdata.tabulate(memory_limit="\udcff")
     with pytest.raises(SpecError, match="threads must be at least 1"):
         microdata.tabulate(threads=0)
     with pytest.raises(DataError, match="already has a column 'B'"):

@@ -70,6 +70,21 @@ def test_several_columns_of_one_name_are_refused(
         read(path, "SEX,AGE", DESIGN)
 
 
+def test_a_column_without_a_name_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.sav"
+    pyreadstat.write_sav(pd.DataFrame({"AGE": [1.0], "SEX": [2.0]}), path)
+    real = pyreadstat.read_sav
+
+    def nameless(*arguments: Any, **options: Any) -> Any:
+        frame, meta = real(*arguments, **options)
+        meta.column_names = [None, "SEX"]
+        return frame, meta
+
+    monkeypatch.setattr(pyreadstat, "read_sav", nameless)
+    with pytest.raises(DataError, match="cannot be read as SPSS"):
+        read(path, "SEX,AGE", DESIGN)
+
+
 def test_stata(tmp_path: Path) -> None:
     path = tmp_path / "x.dta"
     frame = pd.DataFrame(

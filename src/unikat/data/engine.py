@@ -81,7 +81,8 @@ def session(
         try:
             try:
                 connection.execute(f"SET memory_limit = {quoted(str(memory_limit))}")
-            except duckdb.Error:
+            except (duckdb.Error, RuntimeError):
+                # RuntimeError: a text that is not UTF-8.
                 raise SpecError(
                     f"The memory limit {memory_limit!r} is not a size; write a number and a unit, "
                     f"such as {option('memory_limit', '2GB')}."

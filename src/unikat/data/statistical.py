@@ -47,6 +47,8 @@ class StatisticalSource(LoadedSource):
         if format != "xpt":
             self._options["user_missing"] = True
         _, self._meta = self._read(metadataonly=True)
+        if not all(isinstance(name, str) for name in self._meta.column_names):
+            raise self._damaged()
         self.columns = check_columns(list(self._meta.column_names), self.name)
 
     def declared(self, name: str) -> Declared:
@@ -102,11 +104,14 @@ class StatisticalSource(LoadedSource):
             ) from None
         except (*self._errors, ArithmeticError, LookupError, TypeError, ValueError):
             # A damaged file takes the reader to places that it is not prepared for.
-            raise DataError(
-                f"{self.name} cannot be read as {READERS[self._format][0]}. The file may be "
-                "damaged, encrypted or not of the format its name says, or its text needs an "
-                f"encoding: {option('encoding', 'latin-1')}. Or write it again, for example as CSV."
-            ) from None
+            raise self._damaged() from None
+
+    def _damaged(self) -> DataError:
+        return DataError(
+            f"{self.name} cannot be read as {READERS[self._format][0]}. The file may be damaged, "
+            "encrypted or not of the format its name says, or its text needs an encoding: "
+            f"{option('encoding', 'latin-1')}. Or write it again, for example as CSV."
+        )
 
 
 def _plain(code: Any) -> Any:
