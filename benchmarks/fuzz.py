@@ -1,6 +1,6 @@
 """Hostile inputs: the fuzzer of `tests/hostile`, at length, and a table of how it ended.
 
-    python benchmarks/fuzz.py                      10,000 cases (about an hour and a half)
+    python benchmarks/fuzz.py                      10,000 cases (about 15 minutes)
     python benchmarks/fuzz.py --seed 8 --cases 500 --out findings.jsonl
 
 What was not answered rightly is printed with its seed and number:

@@ -4,6 +4,7 @@ import math
 import tomllib
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -243,3 +244,9 @@ def test_commas_separate_models_and_colons_do_not() -> None:
         "loglinear:terms=A + B:C",
         "loglinear",
     ]
+
+
+@pytest.mark.parametrize("codes", [["9", "\udcff"], {"AGE": "\udcff"}, {"AGE": ["9", "\udcff"]}])
+def test_missing_values_are_texts(codes: Any) -> None:
+    with pytest.raises(SpecError, match="not UTF-8"):
+        AssessmentSpec.parse({"data": {"missing_values": codes}})

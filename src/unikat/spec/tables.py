@@ -112,6 +112,16 @@ class DataSpec(Table):
     missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = ()
     """Values that mean missing, besides the format's own: for all keys, or by key."""
 
+    @field_validator("missing_values")
+    @classmethod
+    def _are_texts(cls, codes: Any) -> Any:
+        groups = codes.values() if isinstance(codes, dict) else [codes]
+        for group in groups:
+            for code in group if isinstance(group, tuple) else [group]:
+                if isinstance(code, str) and has_surrogates(code):
+                    raise ValueError("a missing value holds a character that is not UTF-8")
+        return codes
+
 
 class DesignSpec(Table):
     """The `[design]` table: how the sample was drawn. Names are those of columns of the file.
