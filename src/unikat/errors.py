@@ -43,7 +43,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud
 class UnikatError(Exception):
     """Base of every error with a message for the user (what, where, rule, remedy).
 
-    As text the message is :func:`visible` and :func:`bounded`, whoever prints it.
+    `str(error)` is :func:`visible` and :func:`bounded`.
     """
 
     def __str__(self) -> str:

@@ -64,7 +64,7 @@ def stopping() -> Iterator[Stops]:
 
     signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     main = threading.current_thread() is threading.main_thread()
-    # Whoever has it ignored, as nohup does, or handled means it.
+    # Signals that are ignored (nohup) or already handled stay so.
     ours = [one for one in signals if main and signal.getsignal(one) == signal.SIG_DFL]
     for one in ours:
         signal.signal(one, stop)

@@ -32,7 +32,7 @@ def acquire(path: Path) -> int | None:
             if not _lock(handle):
                 os.close(handle)
                 return None
-            # Whoever held it before may have deleted the file that was opened.
+            # The previous holder may have deleted the file that was opened here.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(path)):
                     return handle

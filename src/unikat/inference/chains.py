@@ -440,7 +440,7 @@ class _Run:
         )
 
     def tell(self, chains: _Chains) -> None:
-        """Report to whoever watches."""
+        """Call the progress callback."""
         if self.progress is None:
             return
         first = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin) // self.thin
@@ -512,7 +512,7 @@ class _Run:
 def _of_preparing(
     progress: Progress | None, started: float, stop: StopRule
 ) -> Callable[[str], None]:
-    """Return what passes the words of a model on to whoever watches, not too often.
+    """Return a callback that reports the progress of `prepare`, not too often.
 
     It also ends a model that is prepared for longer than the time limit and its grace (SpecError).
     """

@@ -129,13 +129,13 @@ class Specified(ABC):
     def uncertainty(self) -> Uncertainty:
         """What the draws are draws of; a ClassVar where no option changes it."""
 
-    def check_keys(self, names: Sequence[str]) -> None:  # noqa: B027
+    def check_keys(self, names: Sequence[str]) -> None:  # noqa: B027  # the default
         """Refuse keys that the options do not fit (SpecError), before the first fit.
 
         Default: all keys are accepted. Models whose options name keys override it.
         """
 
-    def compile(self, zeros: bool = False) -> None:  # noqa: B027
+    def compile(self, zeros: bool = False) -> None:  # noqa: B027  # the default
         """Compile the kernels, or load them from the cache, without any data.
 
         It is called once before worker processes start, which would otherwise all compile at the
