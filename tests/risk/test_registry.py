@@ -277,7 +277,7 @@ def test_numbers_are_levels_however_they_are_written():
 
 
 def test_a_registry_larger_than_the_population_is_refused():
-    with pytest.raises(DataError, match=r"56 records, but the population 50 units"):
+    with pytest.raises(DataError, match=r"56 records, but the population has only 50 units"):
         Registry.of(registry_table([[0, 1]] * 56), survey())
     # The population's size may be an estimate.
     assert Registry.of(registry_table([[0, 1]] * 55), survey()).coverage.max() == 1.0

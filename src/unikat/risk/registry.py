@@ -124,9 +124,9 @@ class Registry:
             raise SpecError("The registry and the survey must have the same keys.")
         if registry.n_records > (1.0 + MOST_ABOVE) * survey.n_units:
             raise DataError(
-                f"The registry has {registry.n_records:,} records, more than the {survey.n_units:,} "
-                "units of the population that it is a part of. Correct the population size or the "
-                "weights of the survey, or keep one record of the registry for each unit."
+                f"The registry has {registry.n_records:,} records, but the population has only "
+                f"{survey.n_units:,} units. Correct the population size or the weights of the "
+                "survey, or keep one record of the registry for each unit."
             )
         codes = registry.cells.copy()
         unknown = np.zeros(registry.n_cells, bool)
