@@ -236,7 +236,7 @@ SPECS: dict[str, list[tuple[str, str, str]]] = {
         ("sampling", "max_seconds", "5"), ("sampling", "rhat", "1.01"), ("sampling", "ess", "400"),
         ("sampling", "workers", "1"), ("sampling", "threads", "1"), ("report", "level", "0.9"),
         ("report", "show_small_cells", "false"), ("zeros", "rules", json.dumps(RULES)),
-        ("zeros", "on_conflict", "'drop'"), ("classics", "household", "'HOME'"),
+        ("zeros", "on_conflict", "'drop'"), ("design", "household", "['HOME']"),
         ("classics", "sensitive", "['INCOME']"), ("classics", "missing_match", "1.0"),
         ("classics", "recursion", "2.0"), ("classics", "largest", "3"),
         ("classics", "dis_fraction", "0.01"), ("design", "weights", "'W'"),

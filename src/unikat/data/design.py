@@ -95,6 +95,10 @@ class Design:
         of the weights of its records.
     relative_weights
         Weights are known up to a factor (they sum to n, say), and are scaled to sum to N.
+    household
+        Columns that together identify the household, or any other group whose members were drawn
+        together: whole households were sampled, not single persons. Empty: records were drawn one
+        by one.
     without_population
         The population size is not known and nothing else tells it: the file is read for its
         levels, rules or records alone. What needs the size then says so.
@@ -119,11 +123,14 @@ class Design:
     strata: str | None = None
     stratum_sizes: Mapping[str, int] | None = None
     relative_weights: bool = False
+    household: tuple[str, ...] = ()
     without_population: bool = False
 
     def __post_init__(self) -> None:
         for name in ("weights", "inclusion", "strata"):
             check_column_name(name, getattr(self, name))
+        for column in self.household:
+            check_column_name("household", column)
         if self.weights is not None and self.inclusion is not None:
             raise SpecError(
                 "Weights and inclusion probabilities are both named; a weight is the inverse of a "
@@ -162,7 +169,7 @@ class Design:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that the design names."""
-        named = (self.weights, self.inclusion, self.strata)
+        named = (self.weights, self.inclusion, self.strata, *self.household)
         return tuple(name for name in named if name is not None)
 
     def check(self, n_records: int) -> None:

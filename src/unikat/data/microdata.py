@@ -16,7 +16,13 @@ from unikat.data.engine import DEFAULT_MEMORY, quoted, session
 from unikat.data.keys import Key
 from unikat.data.levels import CodedKey, clean_rows
 from unikat.data.names import column_hint
-from unikat.data.sampling import codes_of, few_classes, make_sampling, numbers_of
+from unikat.data.sampling import (
+    codes_of,
+    few_classes,
+    make_households,
+    make_sampling,
+    numbers_of,
+)
 from unikat.data.sources import Source
 from unikat.data.table import CellTable, Missing
 from unikat.errors import DataError, brief
@@ -59,6 +65,7 @@ class Microdata:
     missing: Missing
     _source: Source = field(repr=False)
     _coded: tuple[CodedKey, ...] = field(repr=False)
+    _missing_values: Mapping[str, tuple[object, ...]] = field(default_factory=dict, repr=False)
     _memory_limit: str = field(default=DEFAULT_MEMORY, repr=False)
 
     @interruptible
@@ -106,6 +113,7 @@ class Microdata:
             sampling, population_size = make_sampling(
                 connection, self.design, places, self.name, self._source.decimal
             )
+            households = make_households(connection, self.design, places, self._missing_values)
             self._pack(connection, words)
             cells_packed, counts = _group(connection, len(words))
             record_cell = self._match(connection, cells_packed)
@@ -118,6 +126,7 @@ class Microdata:
             population_size=population_size,
             missing=self.missing,
             sampling=sampling,
+            households=households,
         )
         if table.n_missing != self.n_missing or int(counts.sum()) != self.n_records:
             raise DataError(f"{self.name} has changed since it was read; read it again.")

@@ -163,8 +163,8 @@ def read(
     opened.decimal = decimal
     specs = parse_keys(keys, opened.columns, opened.name)
     names = [spec.name for spec in specs]
-    codes = _missing_values(missing_values, names, opened)
     _check_design(design, opened)
+    codes = _missing_values(missing_values, [*names, *design.household], opened)
     with session(opened.files, name=opened.name, memory_limit=memory_limit) as connection:
         opened.attach(connection, columns_of(names, design))
         n_records, coded = survey(
@@ -186,6 +186,7 @@ def read(
         missing=missing,
         _source=opened,
         _coded=tuple(coded),
+        _missing_values=codes,
         _memory_limit=memory_limit,
     )
 

@@ -88,6 +88,37 @@ def make_sampling(
     return _weighted(weights, strata, design, column, name)
 
 
+def make_households(
+    connection: duckdb.DuckDBPyConnection,
+    design: Design,
+    columns: Mapping[str, str],
+    missing_values: Mapping[str, tuple[object, ...]],
+) -> Int32 | None:
+    """Number the households of a design, (n_records,); None if records were drawn one by one.
+
+    Several columns identify a household together. A record of which one is missing is a household
+    of its own.
+
+    Parameters
+    ----------
+    connection, design, columns
+        As for `make_sampling`.
+    missing_values
+        Values that mean missing, by column.
+    """
+    if not design.household:
+        return None
+    together, alone = np.zeros(1, np.int64), np.zeros(1, bool)
+    for column in design.household:
+        codes, values = codes_of(connection, columns[column])
+        without = {one_way(str(value)) for value in missing_values.get(column, ())}
+        missing = np.array([value in without for value in values] + [True])
+        alone = alone | missing[codes]
+        together = np.unique(together * len(values) + codes, return_inverse=True)[1]
+    together[alone] = together.max() + 1 + np.arange(np.count_nonzero(alone))
+    return np.unique(together, return_inverse=True)[1].astype(np.int32)
+
+
 def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32, list[str]]:
     """Code the values of a column of the view ``source``.
 

@@ -52,6 +52,9 @@ class CellTable:
         The possible cells as a decision diagram; None if every combination is possible.
     sampling
         What each record stands for; None if all were drawn with equal chances.
+    households
+        (n_records,) number of the household each record was drawn with, 0 to H-1; None if records
+        were drawn one by one.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class CellTable:
     missing: Missing = "integrate"
     zeros: Diagram | None = None
     sampling: Sampling | None = None
+    households: Int32 | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(key.name for key in self.keys)
@@ -246,6 +250,11 @@ class CellTable:
             digest.update(b"sampling")
             digest.update(np.ascontiguousarray(self.record_cell, dtype="<i4").data)
             digest.update(self.sampling.digest)
+        if self.households is not None:
+            # Evidence leaves out whole households.
+            digest.update(b"households")
+            digest.update(np.ascontiguousarray(self.record_cell, dtype="<i4").data)
+            digest.update(np.ascontiguousarray(self.households, dtype="<i4").data)
         return digest.hexdigest()
 
 

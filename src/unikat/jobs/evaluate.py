@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
@@ -174,6 +174,7 @@ def run(
         design=spec.design,
         allocation=spec.allocation,
         power=0.5 if spec.power is None else spec.power,
+        levels=spec.levels,
         seed=spec.sampling.seed,
         plan=plan,
         level=spec.level,
@@ -229,7 +230,8 @@ def read_population(spec: EvaluationSpec, source: Any = None) -> tuple[Populatio
         cannot be used.
     """
     # The population size is the number of rows, which is not known before they are read.
-    microdata = open_data(spec.data, spec.keys, UNKNOWN, source)
+    design = replace(UNKNOWN, household=spec.household)
+    microdata = open_data(spec.data, spec.keys, design, source)
     table = microdata.tabulate()
     strata = None if spec.strata is None else _strata(spec, table.n_records, source)
     measure = None if spec.size is None else microdata.numbers(spec.size)
@@ -288,10 +290,13 @@ def _identity(study: Study, population: Population) -> dict[str, str]:
 
 
 def _design(study: Study) -> str:
-    if study.allocation == "proportional":
-        return study.design
-    power = f" {float(study.power)!r}" if study.allocation == "power" else ""
-    return f"{study.design}, {study.allocation}{power}"
+    parts: list[str] = [study.design]
+    if study.allocation != "proportional":
+        power = f" {float(study.power)!r}" if study.allocation == "power" else ""
+        parts.append(f"{study.allocation}{power}")
+    if study.levels == "sample":
+        parts.append("levels of the sample")
+    return ", ".join(parts)
 
 
 def _completed(spec: EvaluationSpec, study: Study) -> EvaluationSpec:

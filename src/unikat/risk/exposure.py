@@ -401,13 +401,14 @@ def fitted_table(table: CellTable) -> CellTable:
         return replace(table, sampling=None)
     codes = np.column_stack((table.cells[table.record_cell], table.sampling.strata))
     n_classes = table.sampling.n_strata
-    return CellTable.from_codes(
+    fitted = CellTable.from_codes(
         codes,
         (*table.keys, Key.of_size(CLASS, n_classes)),
         table.n_units,
         table.missing,
         zeros=None if table.zeros is None else _with_free_key(table.zeros, n_classes),
     )
+    return replace(fitted, households=table.households)
 
 
 def without_class(table: CellTable) -> CellTable:

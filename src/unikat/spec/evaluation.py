@@ -45,7 +45,7 @@ class EvaluationSpec(Spec):
     repeats: Whole = Field(default=20, ge=1, le=1_000_000)
     models: tuple[str, ...] = ("hdp",)
     """Models with their options: `hdp`, `gom:components=30`."""
-    design: Literal["simple", "bernoulli", "stratified", "pps"] = "simple"
+    design: Literal["simple", "bernoulli", "stratified", "pps", "households"] = "simple"
     strata: str | None = None
     """Column of the strata."""
     allocation: Literal["proportional", "equal", "power"] = "proportional"
@@ -54,12 +54,17 @@ class EvaluationSpec(Spec):
     """Of the sizes of the strata, where they share it by power; None: 0.5."""
     size: str | None = None
     """Column of the sizes of the units, for probabilities in proportion to it."""
+    household: tuple[str, ...] = ()
+    """Columns that together identify the household, where whole households are drawn."""
+    levels: Literal["population", "sample"] = "population"
+    """Levels of the keys that the models know: all of the population, as from a codebook, or those
+    that occur in the sample."""
     level: Share = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals."""
     sampling: SamplingSpec = SamplingSpec()
     """`seed` is that of the study, from which those of the samples and their chains come."""
 
-    @field_validator("keys", "models", mode="before")
+    @field_validator("keys", "models", "household", mode="before")
     @classmethod
     def _listed(cls, values: object) -> object:
         return split_keys(values) if isinstance(values, str) else values
@@ -97,6 +102,13 @@ class EvaluationSpec(Spec):
             raise ValueError(
                 f"a column of sizes is given, but the design is {self.design}; add --design pps, "
                 "or leave the sizes out"
+            )
+        if self.design == "households" and not self.household:
+            raise ValueError("the design households needs the household's column (--household)")
+        if self.design != "households" and self.household:
+            raise ValueError(
+                f"households are given, but the design is {self.design}; add --design households, "
+                "or leave them out"
             )
         return self
 

@@ -173,7 +173,11 @@ def _meant(name: str, value: Any) -> Any:
     if name == "path" and isinstance(value, Mapping) and "option" not in value and len(value) == 1:
         ((varied, values),) = value.items()
         return {"option": varied, "values": _plain(values)}
-    return _plain(value) if name in ("keys", "n", "codebook", "path", "sensitive", "by") else value
+    return (
+        _plain(value)
+        if name in ("keys", "n", "codebook", "path", "sensitive", "by", "household")
+        else value
+    )
 
 
 def _plain(value: Any) -> Any:

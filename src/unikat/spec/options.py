@@ -195,6 +195,16 @@ class DesignOptions(TypedDict, total=False):
             "design.relative_weights",
         ),
     ]
+    household: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Columns that together identify the household, if whole households were sampled and "
+            "not single persons. With --classics also the household risk.",
+            "design.household",
+            default="none",
+        ),
+    ]
 
 
 class RuleOptions(TypedDict, total=False):
@@ -231,14 +241,6 @@ class ClassicsOptions(TypedDict, total=False):
     classics: Annotated[
         bool,
         Option("", "Also k-anonymity, individual risk, SUDA2 and estimates of population uniques."),
-    ]
-    household: Annotated[
-        str,
-        Option(
-            "COLUMN",
-            "Household of each record, for the classic household risk (with --classics).",
-            "classics.household",
-        ),
     ]
     sensitive: Annotated[
         str | Sequence[str],
@@ -415,11 +417,11 @@ class _StudyOptions(TypedDict, total=False):
         ),
     ]
     design: Annotated[
-        Literal["simple", "bernoulli", "stratified", "pps"],
+        Literal["simple", "bernoulli", "stratified", "pps", "households"],
         Option(
             "HOW",
-            "simple (without replacement), bernoulli, stratified, or pps (with probabilities in "
-            "proportion to a size).",
+            "simple (without replacement), bernoulli, stratified, pps (with probabilities in "
+            "proportion to a size), or households (whole households).",
         ),
     ]
     strata: Annotated[str, Option("COLUMN", "Column of the strata.")]
@@ -436,6 +438,22 @@ class _StudyOptions(TypedDict, total=False):
         ),
     ]
     size: Annotated[str, Option("COLUMN", "Column of the units' sizes, for --design pps.")]
+    household: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Columns that together identify the household, for --design households.",
+            default="none",
+        ),
+    ]
+    levels: Annotated[
+        Literal["population", "sample"],
+        Option(
+            "WHOSE",
+            "Levels of the keys that models know: all of the population, as from a codebook, or "
+            "those of the sample.",
+        ),
+    ]
 
 
 class EvaluateOptions(

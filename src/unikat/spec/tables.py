@@ -142,6 +142,13 @@ class DesignSpec(Table):
     """Units of the population by stratum; without them the sums of the weights."""
     relative_weights: bool = False
     """Weights are known up to a factor."""
+    household: tuple[str, ...] = ()
+    """Columns that together identify the household: the sample consists of whole households."""
+
+    @field_validator("household", mode="before")
+    @classmethod
+    def _listed(cls, names: object) -> object:
+        return split_keys(names) if isinstance(names, str) else names
 
     @field_validator("weights", "inclusion", "strata", mode="before")
     @classmethod
@@ -155,8 +162,6 @@ class DesignSpec(Table):
 class ClassicsSpec(Table):
     """The `[classics]` table: the classic measures that are shown beside the model's."""
 
-    household: str | None = None
-    """Column of the household, whose members raise each other's risk."""
     sensitive: tuple[str, ...] = ()
     """Columns of sensitive variables, for l-diversity and t-closeness."""
     missing_match: float = Field(default=1.0, ge=0, le=1)

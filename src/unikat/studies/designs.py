@@ -17,10 +17,12 @@ from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, suggest
 from unikat.rng import check_seed
 
-DesignName: TypeAlias = Literal["simple", "bernoulli", "stratified", "pps"]
+DesignName: TypeAlias = Literal["simple", "bernoulli", "stratified", "pps", "households"]
 """How units are drawn: n without replacement; each by itself with probability n/N; n without
-replacement, a number that is fixed from each stratum; or n without replacement with probabilities
-in proportion to a size."""
+replacement, a number that is fixed from each stratum; n without replacement with probabilities
+in proportion to a size; or whole households, as many as have n units on average."""
+Levels: TypeAlias = Literal["population", "sample"]
+"""Which levels a sample's keys have: all of the population, or those that its records show."""
 Allocation: TypeAlias = Literal["proportional", "equal", "power"]
 """How n is shared among strata: as their sizes are, alike, or as a power of their sizes."""
 
@@ -36,7 +38,7 @@ class Sample:
     """A sample and the truth about it."""
 
     table: CellTable
-    """The sample; its keys have the levels of the population."""
+    """The sample."""
     population_counts: Int64
     """F, the number of units of the population with each pattern, (n_cells,)."""
 
@@ -72,7 +74,7 @@ class Population:
     """
 
     table: CellTable
-    """All units; `record_cell` is the pattern of each."""
+    """All units; `record_cell` is the pattern of each, `households` the household, if known."""
     strata: Int32 | None = None
     """(N,) number of the stratum of each unit, from 0, every number with a unit."""
     measure: Float64 | None = None
@@ -87,7 +89,8 @@ class Population:
         Parameters
         ----------
         table
-            The units; its population size and sampling are not used.
+            The units, with their households if such are to be drawn; its population size and
+            sampling are not used.
         strata
             (N,) whole numbers from 0, one per unit.
         measure
@@ -146,7 +149,14 @@ class Population:
             digest.update(np.ascontiguousarray(self.measure, dtype="<f8").data)
         return digest.hexdigest()
 
-    def sample(self, units: Int64, sampling: Sampling | None = None) -> Sample:
+    def sample(
+        self,
+        units: Int64,
+        sampling: Sampling | None = None,
+        *,
+        by_household: bool = False,
+        levels: Levels = "population",
+    ) -> Sample:
         """Make the sample of some units, with the truth about it.
 
         Parameters
@@ -155,6 +165,10 @@ class Population:
             (n,) rows of the population, each at most once, at least one.
         sampling
             What each of them stands for; None if all had equal chances.
+        by_household
+            The units were drawn by households; else the sample does not know its households.
+        levels
+            Levels of its keys.
         """
         table = self.table
         cell = table.record_cell[units]
@@ -168,7 +182,10 @@ class Population:
             counts=counts[occupied].astype(np.int64),
             record_cell=place[cell],
             sampling=sampling,
+            households=_renumbered(_households(self)[units]) if by_household else None,
         )
+        if levels == "sample":
+            drawn = observed_levels(drawn)
         return Sample(table=few_classes(drawn), population_counts=table.counts[occupied])
 
 
@@ -201,6 +218,43 @@ def check_allocation(design: str, allocation: str, power: float) -> None:
         )
 
 
+def observed_levels(table: CellTable) -> CellTable:
+    """Return a table whose keys have the levels of its records alone, at least two each.
+
+    Raises
+    ------
+    SpecError
+        If combinations are impossible: rules are about all levels.
+    """
+    if table.zeros is not None:
+        raise SpecError(
+            "The levels of the samples are to be those of their records, but rules of what is "
+            "impossible are about all levels. Take the levels of the population "
+            '(--levels population, levels="population"), or leave the rules out.'
+        )
+    cells, keys = table.cells.copy(), []
+    for j, key in enumerate(table.keys):
+        seen = np.unique(cells[:, j])
+        seen = seen[seen >= 0]
+        if len(seen) < 2:
+            # A key needs two levels; which one is added makes no difference.
+            seen = np.union1d(seen, np.setdiff1d(np.arange(key.n_levels), seen)[: 2 - len(seen)])
+        new = np.full(key.n_levels + 1, -1, np.int32)
+        new[seen] = np.arange(len(seen), dtype=np.int32)
+        cells[:, j] = new[cells[:, j]]
+        kept = seen.tolist()
+        keys.append(
+            replace(
+                key,
+                levels=tuple(key.levels[code] for code in kept),
+                labels=tuple(key.labels[code] for code in kept),
+                private=frozenset(i for i, code in enumerate(kept) if code in key.private),
+            )
+        )
+    # The order of the levels is kept, so cells stay sorted.
+    return replace(table, cells=cells, keys=tuple(keys))
+
+
 def draw_sample(
     population: Population,
     n: int,
@@ -210,6 +264,7 @@ def draw_sample(
     design: DesignName = "simple",
     allocation: Allocation = "proportional",
     power: float = 0.5,
+    levels: Levels = "population",
 ) -> Sample | None:
     """Draw a sample (see `draw_units`) and say what each of its records stands for.
 
@@ -228,9 +283,11 @@ def draw_sample(
         return None
     if design == "pps":
         chances = inclusion(n, _measure(population))[units]
-        return population.sample(units, sampling_of(1.0 / chances, population.n_units))
+        sampling = sampling_of(1.0 / chances, population.n_units)
+        return population.sample(units, sampling, levels=levels)
     if design != "stratified" or allocation == "proportional":
-        return population.sample(units)
+        by_household = design == "households"
+        return population.sample(units, by_household=by_household, levels=levels)
     everybody = _strata(population)
     sizes, strata = np.bincount(everybody), everybody[units]
     sampling = Sampling(
@@ -239,7 +296,7 @@ def draw_sample(
         sizes=sizes.astype(np.float64),
         from_weights=False,
     )
-    return population.sample(units, sampling)
+    return population.sample(units, sampling, levels=levels)
 
 
 def draw_units(
@@ -259,7 +316,7 @@ def draw_units(
     population
         From which to draw.
     n
-        Size of the sample, 1 to N; its mean under ``"bernoulli"``.
+        Size of the sample, 1 to N; its mean under ``"bernoulli"`` and ``"households"``.
     repeat
         Number of the repetition, from 1.
     seed
@@ -267,7 +324,8 @@ def draw_units(
     design
         How to draw. ``"stratified"`` shares n among the strata and draws each share without
         replacement. ``"pps"`` draws with the probabilities of `inclusion`, by a systematic sample
-        of the units in random order.
+        of the units in random order. ``"households"`` draws n H / N of the H households, all with
+        equal chances, and takes all their units.
     allocation
         Shares of the strata: ``"proportional"`` as `allocate` has them; ``"equal"`` and
         ``"power"`` as `allocate_power`, with power 0 and `power`.
@@ -287,6 +345,13 @@ def draw_units(
         return np.sort(rng.choice(size, n, replace=False, shuffle=False)).astype(np.int64)
     if design == "pps":
         return _systematic(rng, inclusion(n, _measure(population)), n)
+    if design == "households":
+        households = _households(population)
+        total = int(households.max()) + 1
+        wanted = min(max(round(n * total / size), 1), total)
+        chosen = np.zeros(total, bool)
+        chosen[rng.choice(total, wanted, replace=False, shuffle=False)] = True
+        return np.flatnonzero(chosen[households])
     strata = _strata(population)
     sizes = np.bincount(strata)
     if allocation == "proportional":
@@ -439,6 +504,16 @@ def _strata(population: Population) -> Int32:
 def _measure(population: Population) -> Float64:
     assert population.measure is not None
     return population.measure
+
+
+def _households(population: Population) -> Int32:
+    assert population.table.households is not None
+    return population.table.households
+
+
+def _renumbered(households: Int32) -> Int32:
+    """Number the households that are left from 0."""
+    return np.unique(households, return_inverse=True)[1].astype(np.int32)
 
 
 def _address(seed: int, purpose: int, n: int, repeat: int) -> np.random.SeedSequence:

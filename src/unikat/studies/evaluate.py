@@ -21,6 +21,7 @@ from unikat.studies.auto import Execution
 from unikat.studies.designs import (
     Allocation,
     DesignName,
+    Levels,
     Population,
     Sample,
     chain_seed,
@@ -54,6 +55,8 @@ class Study:
     """Shares of the strata in a stratified sample."""
     power: float = 0.5
     """Of the strata's sizes, where they are allocated by power."""
+    levels: Levels = "population"
+    """Of the samples' keys."""
     seed: int = 1
     plan: Plan = field(default_factory=Plan)
     """Chains of every fit, and when they stop."""
@@ -213,6 +216,16 @@ def check_study(population: Population, models: Mapping[str, AnyModel], study: S
         raise SpecError("The stratified design needs strata; name their column with --strata.")
     if study.design == "pps" and population.measure is None:
         raise SpecError("The design pps needs sizes of the units; name their column with --size.")
+    if study.design == "households" and population.table.households is None:
+        raise SpecError(
+            "The design households needs to know the households; name their column with "
+            "--household."
+        )
+    if study.levels == "sample" and population.table.zeros is not None:
+        raise SpecError(
+            "Rules of what is impossible are about all levels, so the samples' keys need the "
+            "levels of the population: leave out --levels sample, or the rules."
+        )
     if study.allocation != "proportional" and population.strata is not None:
         n_strata = int(population.strata.max()) + 1
         if min(study.sizes) < n_strata:
@@ -316,6 +329,7 @@ def _jobs(
                 design=study.design,
                 allocation=study.allocation,
                 power=study.power,
+                levels=study.levels,
             )
         yield Job(
             fit=fit,

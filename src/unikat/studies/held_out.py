@@ -142,10 +142,10 @@ class ScoreDifference:
 
 
 def split(table: CellTable, fraction: float, seed: int) -> tuple[CellTable, CellTable]:
-    """Leave out records chosen at random.
+    """Leave out records chosen at random, or whole households where they were drawn so.
 
-    The choice depends on the number of records, the fraction and the seed alone, so every model
-    leaves out the same records.
+    The choice depends on the number of records, their households, the fraction and the seed alone,
+    so every model leaves out the same records.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def split(table: CellTable, fraction: float, seed: int) -> tuple[CellTable, Cell
         The sample.
     fraction
         Share of the records to leave out, above 0 and below 1; at least one is left out and at
-        least one is kept.
+        least one is kept. Of households, as many as come closest to it.
     seed
         Not negative.
 
@@ -165,7 +165,7 @@ def split(table: CellTable, fraction: float, seed: int) -> tuple[CellTable, Cell
     Raises
     ------
     SpecError
-        If the fraction or the seed is out of range, or there is one record only.
+        If the fraction or the seed is out of range, or there is one record or one household only.
     """
     if not 0.0 < fraction < 1.0:
         raise SpecError(f"held_out is {fraction!r}; it must be above 0 and below 1, such as 0.2.")
@@ -174,10 +174,18 @@ def split(table: CellTable, fraction: float, seed: int) -> tuple[CellTable, Cell
         raise SpecError("A sample of one record cannot be split; set held_out to 0.")
     n_out = min(max(round(fraction * n), 1), n - 1)
     sequence = np.random.SeedSequence(check_seed(seed), spawn_key=_SPAWN_KEY)
-    order = np.random.Generator(np.random.PCG64(sequence)).permutation(n)
-    parts = (np.sort(order[n_out:]), np.sort(order[:n_out]))
-    kept, out = (_part(table, part) for part in parts)
-    return kept, out
+    rng = np.random.Generator(np.random.PCG64(sequence))
+    if table.households is None:
+        out = np.zeros(n, bool)
+        out[rng.permutation(n)[:n_out]] = True
+    else:
+        sizes = np.bincount(table.households)
+        if len(sizes) < 2:
+            raise SpecError("A sample of one household cannot be split; set held_out to 0.")
+        order = rng.permutation(len(sizes))
+        last = int(np.argmin(np.abs(np.cumsum(sizes[order])[:-1] - n_out)))
+        out = np.isin(table.households, order[: last + 1])
+    return _part(table, np.flatnonzero(~out)), _part(table, np.flatnonzero(out))
 
 
 def _part(table: CellTable, records: Int64) -> CellTable:
@@ -189,7 +197,11 @@ def _part(table: CellTable, records: Int64) -> CellTable:
         zeros=table.zeros,
     )
     return replace(
-        found, sampling=None if table.sampling is None else table.sampling.taken(records)
+        found,
+        sampling=None if table.sampling is None else table.sampling.taken(records),
+        households=None
+        if table.households is None
+        else np.unique(table.households[records], return_inverse=True)[1].astype(np.int32),
     )
 
 

@@ -330,6 +330,7 @@ def _without(table: CellTable, conflicts: Conflicts, name: str) -> CellTable:
         cells=np.ascontiguousarray(table.cells[possible]),
         counts=table.counts[possible],
         record_cell=place[record_cell],
+        households=None if table.households is None else table.households[kept],
     )
 
 

@@ -45,6 +45,10 @@ class StudyFacts:
     """Of the sizes of the strata, where they share it by power."""
     size: str | None
     """Column of the units' sizes, to which their probabilities are in proportion."""
+    household: tuple[str, ...]
+    """Columns that together identify the household, where whole households were drawn."""
+    levels: str
+    """Levels of the samples' keys: those of the population, or of the sample alone."""
     sizes: tuple[int, ...]
     repeats: int
     models: tuple[str, ...]
@@ -137,6 +141,8 @@ def evaluation_facts(
         allocation=study.allocation if study.design == "stratified" else None,
         power=study.power if study.allocation == "power" else None,
         size=spec.size,
+        household=spec.household,
+        levels=study.levels,
         sizes=study.sizes,
         repeats=study.repeats,
         models=evaluation.models,

@@ -89,7 +89,7 @@ def find_classics(
 
     return classics(
         table,
-        household=None if spec.household is None else codes(spec.household),
+        household=table.households,
         sensitive={name: codes(name) for name in spec.sensitive},
         missing_match=spec.missing_match,
         recursion=spec.recursion,

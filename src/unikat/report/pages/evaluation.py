@@ -123,6 +123,7 @@ _DESIGNS = {
     "stratified": "stratified random sampling, ",
     "pps": "sampling with probability proportional to size (randomised systematic); the models "
     "used the weights, the inverse probabilities scaled to sum to the population",
+    "households": "simple random sampling of whole households, so the sample size varies",
 }
 _ALLOCATIONS = {
     "proportional": "allocation proportional to the stratum sizes",

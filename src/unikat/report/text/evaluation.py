@@ -138,4 +138,8 @@ def warnings(evaluation: Evaluation, n_unconverged: int, n_failed: int) -> tuple
         said.append(
             "The samples are stratified, and the models treat them as simple random samples."
         )
+    if study.levels == "sample":
+        said.append(
+            "The models knew only the levels that occur in the sample, as without a codebook."
+        )
     return tuple(said)
