@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hostile.inputs import KEYS, SHORT, people
+from inference.checkpoint_files import parts
 from unikat.cli.main import main
 from unikat.inference import checkpoint as checkpoints
 
@@ -26,9 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     """Identity and content of a finished fit."""
-    content = path.read_bytes()
-    size = int.from_bytes(content[40:48], "big")
-    run = json.loads(content[48 : 48 + size])["run"]
+    run = json.loads(parts(path.read_bytes())[0])["run"]
     found = checkpoints.load(path, run)
     assert found is not None
     return run, found
