@@ -334,7 +334,7 @@ class _Runner:
             n_simulated=int(np.isfinite(simulated[NAMES[0]]).sum()),
             warnings=estimate.warnings,
             sampling=SamplingRecord.of(draws),
-            fit=draws.facts.plain,
+            fit=draws.facts.values,
         )
         self._keep(candidate, RISK, observer, asdict(fit))
         if self.estimated is not None:
