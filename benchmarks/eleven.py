@@ -32,10 +32,11 @@ from unikat.data.table import CellTable
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.diagnostics import diagnose, worst_ess, worst_rhat
+from unikat.inference.draws import Observer
 from unikat.models.base import Stream
 from unikat.models.named import build_model
 from unikat.risk.estimate import assess
-from unikat.risk.measures import RiskMeasures, RiskTotals
+from unikat.risk.measures import TAUS, RiskMeasures, RiskTotals
 from unikat.spec.tables import ModelSpec
 
 AGES = {
@@ -97,7 +98,7 @@ class Totals(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SplitMeasures:
+class SplitMeasures(Observer):
     """Risk measures with the variance of each sample unique's risk over the draws."""
 
     measures: RiskMeasures
@@ -105,6 +106,9 @@ class SplitMeasures:
 
     def compile(self) -> None:
         self.measures.compile()
+
+    def risk_totals(self, totals: Totals) -> RiskTotals:
+        return totals.risk
 
     def start(self) -> Totals:
         return Totals(self.measures.start(), np.zeros((2, int(self.measures.unique.sum()))))
@@ -359,11 +363,11 @@ def together(options: argparse.Namespace, n_ages: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ClockedMeasures:
+class ClockedMeasures(Observer):
     """Risk measures with the processor time that the worker has used."""
 
     measures: RiskMeasures
-    monitored: ClassVar[tuple[str, ...]] = RiskMeasures.monitored
+    monitored: ClassVar[tuple[str, ...]] = TAUS
 
     def compile(self) -> None:
         self.measures.compile()

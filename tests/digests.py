@@ -22,6 +22,8 @@ import pyarrow.parquet as pq
 import scipy
 from numpy.typing import NDArray
 
+from inference.checkpoint_files import parts
+
 REFERENCE = Path(__file__).parent / "reference" / "values" / "digests.json"
 
 KEYS = ["--keys", "age,sex,area,job"]
@@ -175,6 +177,9 @@ def numbers(folder: Path) -> dict[str, list[Any]]:
             plain = _flat(json.loads(path.read_text(encoding="utf-8")))
             for key, values in plain.items():
                 found[f"{name} {key}"] = _summed(np.array(values, float))
+        elif path.match("tasks/*/*.fit"):
+            for key, values in _flat(_fit(path)).items():
+                found[f"{name} {key}"] = _summed(np.array(values, float))
         elif path.suffix == ".parquet":
             table = pq.read_table(path)
             for column in table.column_names:
@@ -185,6 +190,14 @@ def numbers(folder: Path) -> dict[str, list[Any]]:
             with h5py.File(path) as file:
                 file.visititems(lambda at, node, f=name: _visit(found, f, at, node))
     return found
+
+
+def _fit(path: Path) -> Any:
+    """Content of a finished fit, as JSON has it."""
+    from unikat.inference.checkpoint import load
+
+    run = json.loads(parts(path.read_bytes())[0])["run"]
+    return json.loads(json.dumps(load(path, run), default=lambda array: array.tolist()))
 
 
 def _visit(found: dict[str, list[Any]], file: str, at: str, node: Any) -> None:

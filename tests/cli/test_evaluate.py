@@ -140,7 +140,7 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(here: Path) -> None:
     tasks = here / "people-evaluation" / "tasks"
     try:
         end = time.monotonic() + 120
-        while len(list(tasks.glob("n*.json"))) < 2 and time.monotonic() < end:
+        while len(list(tasks.glob("n*/*.fit"))) < 2 and time.monotonic() < end:
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
@@ -152,9 +152,9 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(here: Path) -> None:
     assert "Interrupted after" in told
     assert "--resume" in told
     assert "The study was interrupted" in shown
-    done = {path.name: path.read_bytes() for path in tasks.iterdir()}
+    done = {path: path.read_bytes() for path in tasks.rglob("*") if path.is_file()}
     assert main([*command, "--repeats", "2", "--workers", "1", "--resume", "--quiet"]) == 0
-    assert {name: (tasks / name).read_bytes() for name in done} == done
+    assert {path: path.read_bytes() for path in done} == done
     assert "people-evaluation/summary.json" in everything(here)
 
 

@@ -183,7 +183,8 @@ def test_a_store_deletes_its_fits_alone(tmp_path: Path) -> None:
     store = StudyStore(tmp_path, {"seed": "1"})
     store.open(resume=False)
     tasks = tmp_path / "tasks"
-    replace_file(tasks / "n10-r1-hdp-0123abcd.json", b"{}")
+    (tasks / "n10-r1-hdp-0123abcd").mkdir()
+    replace_file(tasks / "n10-r1-hdp-0123abcd" / "finished.fit", b"{}")
     (tasks / "notes.txt").write_text("mine")
     store.open(resume=False)
     assert {path.name for path in tasks.iterdir()} == {"study.json", "notes.txt"}

@@ -17,10 +17,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from random import Random
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED
 
 import click
 
 from hostile.mutations import option, spoiled, spoiled_json, toml
+from inference.checkpoint_files import joined, parts, sealed
 from unikat.cli.main import cli
 from unikat.models.catalogue import MODELS
 
@@ -538,9 +540,7 @@ def _checkpoint(rng: Random, folder: Path, bases: Path) -> Case:
 
 def _hostile_checkpoint(rng: Random, content: bytes) -> bytes:
     """Change header or arrays of a checkpoint, and make the checksum right again, mostly."""
-    magic, rest = content[:8], content[40:]
-    length = int.from_bytes(rest[:8], "big")
-    header, arrays = rest[8 : 8 + length], rest[8 + length :]
+    header, arrays = parts(content)
     how = rng.random()
     if how < 0.4:
         header = spoiled_json(rng, header.decode()).encode("utf-8", "surrogatepass")
@@ -553,18 +553,20 @@ def _hostile_checkpoint(rng: Random, content: bytes) -> bytes:
                 (b"False", b"True "), (b"NUMPY", b"NUMPU"), (b"{'descr'", b"{'descx'"),
             )
         )  # fmt: skip
-        arrays = arrays.replace(old, new, rng.choice((1, 1, 50)))
-    elif how < 0.8:
-        arrays = spoiled(rng, arrays)
+        changed = rng.sample(range(len(arrays)), min(len(arrays), rng.choice((1, 1, 50))))
+        arrays = [
+            one.replace(old, new) if number in changed else one for number, one in enumerate(arrays)
+        ]
+    elif how < 0.8 and arrays:
+        number = rng.randrange(len(arrays))
+        arrays[number] = spoiled(rng, arrays[number])
+    elif rng.random() < 0.8:
+        return spoiled(rng, content)
     else:
-        content = spoiled(rng, content)
-        if rng.random() < 0.8:
-            return content
-        magic, rest = content[:8], content[40:]
-        return magic + hashlib.sha256(rest).digest() + rest
-    size = len(header) if rng.random() < 0.95 else rng.choice((0, 2**62, 2**64 - 1))
-    rest = size.to_bytes(8, "big") + header + arrays
-    return magic + hashlib.sha256(rest).digest() + rest
+        return sealed(spoiled(rng, content)[40:])
+    if rng.random() < 0.05:
+        rng.shuffle(arrays)
+    return joined(header, arrays, rng.choice((ZIP_STORED, ZIP_STORED, ZIP_STORED, ZIP_DEFLATED)))
 
 
 def _cache(rng: Random, folder: Path, bases: Path) -> Case:

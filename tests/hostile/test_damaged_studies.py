@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hostile.inputs import KEYS, SHORT, people
+from inference.checkpoint_files import joined, parts
 from unikat.cli.main import main
 from unikat.inference import checkpoint as checkpoints
 
@@ -26,9 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     """Identity and content of a finished fit."""
-    content = path.read_bytes()
-    size = int.from_bytes(content[40:48], "big")
-    run = json.loads(content[48 : 48 + size])["run"]
+    run = json.loads(parts(path.read_bytes())[0])["run"]
     found = checkpoints.load(path, run)
     assert found is not None
     return run, found
@@ -68,17 +67,17 @@ def test_a_finished_fit_of_wrong_parts_is_refused(
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("sealed", [True, False])
 @pytest.mark.parametrize(
-    "text", ["[" * 100_000, "", "[]", "null", "9" * 5000, '{"schema": "unikat.fit/1"}', "NaN"]
+    "text", ["[" * 100_000, "", "[]", "null", "9" * 5000, '{"schema": 2}', "NaN"]
 )
-def test_a_fit_of_a_study_that_is_none_is_made_again(text: str) -> None:
+def test_a_fit_of_a_study_that_is_none_is_made_again(text: str, sealed: bool) -> None:
     assert main(EVALUATE) == 2
-    task = next(Path("evaluated/tasks").glob("n*.json"))
-    whole = json.loads(task.read_text())
-    task.write_text(text)
+    task = next(Path("evaluated/tasks").glob("n*/*.fit"))
+    _, whole = _read(task)
+    task.write_bytes(joined(text.encode()) if sealed else text.encode())
     assert main([*EVALUATE, "--resume"]) == 2
-    again = json.loads(task.read_text())
-    assert again["fit"]["tau1"] == whole["fit"]["tau1"]
+    assert repr(_read(task)[1]["tau1"]) == repr(whole["tau1"])
 
 
 @pytest.mark.parametrize(
@@ -92,14 +91,14 @@ def test_a_fit_of_a_study_with_wrong_parts_is_made_again(
     changes: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(EVALUATE) == 2
-    task = next(Path("evaluated/tasks").glob("n*.json"))
-    whole = json.loads(task.read_text())
-    task.write_text(json.dumps({**whole, "fit": {**whole["fit"], **changes}}))
+    task = next(Path("evaluated/tasks").glob("n*/*.fit"))
+    run, whole = _read(task)
+    checkpoints.save(task, run, {**whole, **changes})
     assert main([*EVALUATE, "--resume"]) == 2
     assert "told by somebody else" not in capsys.readouterr().err
-    again = json.loads(task.read_text())
-    assert again["fit"]["tau1"] == whole["fit"]["tau1"]
-    assert again["fit"]["records"] == whole["fit"]["records"]
+    _, again = _read(task)
+    assert repr(again["tau1"]) == repr(whole["tau1"])
+    assert repr(again["records"]) == repr(whole["records"])
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[]", "null", "9" * 5000, "NaN", "\x00"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import math
 import os
 import stat
@@ -13,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from inference.checkpoint_files import forge
 from inference.toy_chain import ToyInner, ToyState
 from unikat.errors import OutputError
 from unikat.inference.checkpoint import FILE_NAME, Checkpoint, load, save
@@ -86,17 +85,6 @@ def test_another_run_is_named(tmp_path):
         load(path, RUN | {"thin": "5"})
 
 
-def forge(path, change):
-    """Write a file whose checksum is right and whose header is not."""
-    whole = path.read_bytes()
-    size = int.from_bytes(whole[40:48], "big")
-    header = json.loads(whole[48 : 48 + size])
-    change(header)
-    text = json.dumps(header).encode()
-    rest = len(text).to_bytes(8, "big") + text + whole[48 + size :]
-    path.write_bytes(whole[:8] + hashlib.sha256(rest).digest() + rest)
-
-
 @pytest.mark.parametrize(
     "named",
     [
@@ -139,9 +127,24 @@ def test_pickled_arrays_are_refused(tmp_path):
 
 def test_a_later_format_is_named(tmp_path):
     path = write(tmp_path)
-    forge(path, lambda header: header.update(schema=2))
-    with pytest.raises(OutputError, match="has format 2; this version of unikat reads format 1"):
+    forge(path, lambda header: header.update(schema=3))
+    with pytest.raises(OutputError, match="has format 3; this version of unikat reads format 2"):
         load(path, RUN)
+
+
+def test_the_first_format_is_named(tmp_path):
+    path = write(tmp_path)
+    path.write_bytes(b"UNIKATC\n" + path.read_bytes()[8:])
+    with pytest.raises(OutputError, match=r"has format 1; .* reads format 2\. Resume with the ver"):
+        load(path, RUN)
+
+
+def test_numpy_reads_the_archive(tmp_path):
+    path = write(tmp_path)
+    with path.open("rb") as file:
+        file.seek(40)
+        with np.load(file, allow_pickle=False) as archive:
+            np.testing.assert_array_equal(archive["arr_1"], CONTENT["state"][0].x)
 
 
 def test_a_header_without_content(tmp_path):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from inference.checkpoint_files import joined, sealed
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import OutputError
@@ -122,53 +123,50 @@ def test_chains_that_no_run_writes_are_refused(changes: dict[str, Any], tmp_path
         draw(model, what, Checkpoint(folder=tmp_path, resume=True), 12)
 
 
-def written(header: bytes, arrays: bytes = b"", size: int | None = None) -> bytes:
-    """Bytes of a checkpoint whose checksum is right."""
-    rest = (len(header) if size is None else size).to_bytes(8, "big") + header + arrays
-    return b"UNIKATC\n" + hashlib.sha256(rest).digest() + rest
-
-
 def npy(text: str) -> bytes:
     """Beginning of an array that has this header."""
     line = text.encode() + b" " * (-(len(text) + 11) % 64) + b"\n"
     return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line
 
 
-def one_array() -> bytes:
+def saved(array: Any) -> bytes:
     out = io.BytesIO()
-    np.save(out, np.arange(3.0))
+    np.save(out, array)
     return out.getvalue()
 
 
-HEADER = json.dumps({"schema": 1, "run": RUN, "content": {"dict": {"x": {"array": None}}}}).encode()
+HEADER = json.dumps({"schema": 2, "run": RUN, "content": {"dict": {"x": {"array": None}}}}).encode()
 BAD = {
-    "longer than the file": written(HEADER, size=2**63),
-    "no header": written(b""),
-    "deep": written(b"[" * 100_000),
-    "deep content": written(HEADER.replace(b'{"array": null}', b'{"list":[' * 200_000)),
-    "digits": written(b"9" * 5000),
-    "a list": written(b"[1]"),
-    "no run": written(b'{"schema": 1}'),
-    "no content": written(HEADER.replace(b"content", b"contents")),
-    "content is a number": written(HEADER.replace(b'{"dict": {"x": {"array": null}}}', b"1")),
-    "array is missing": written(HEADER),
-    "array is cut": written(HEADER, one_array()[:-1]),
-    "array is huge": written(HEADER, npy("{'descr': '<f8', 'fortran_order': False, "
-                                         "'shape': (99999999999,), }") + bytes(64)),
-    "array is empty and huge": written(HEADER, npy("{'descr': '<f8', 'fortran_order': False, "
-                                                   "'shape': (0, 10000000000000000), }")),
-    "array of objects": written(HEADER, npy("{'descr': '|O', 'fortran_order': False, "
-                                            "'shape': (1,), }") + bytes(64)),
-    "array of nothing": written(HEADER, npy("{'descr': '|V0', 'fortran_order': False, "
-                                            "'shape': (99999999999,), }")),
-    "array of texts": written(HEADER, npy("{'descr': '<U2', 'fortran_order': False, "
-                                          "'shape': (1,), }") + bytes(8)),
-    "negative shape": written(HEADER, npy("{'descr': '<f8', 'fortran_order': False, "
-                                          "'shape': (-1,), }")),
-    "header of an array cut": written(HEADER, npy("{'descr': '<f8', 'fortran_order': (")),
-    "another class": written(HEADER.replace(b'{"array": null}',
+    "no archive": sealed(b""),
+    "an array alone": sealed(saved(np.arange(3.0))),
+    "an archive that is cut": sealed(joined(HEADER, [saved(np.arange(3.0))])[40:-30]),
+    "compressed": joined(HEADER, [saved(np.zeros(10**6))], zipfile.ZIP_DEFLATED),
+    "no header": joined(b""),
+    "deep": joined(b"[" * 100_000),
+    "deep content": joined(HEADER.replace(b'{"array": null}', b'{"list":[' * 200_000)),
+    "digits": joined(b"9" * 5000),
+    "a list": joined(b"[1]"),
+    "no run": joined(b'{"schema": 2}'),
+    "no content": joined(HEADER.replace(b"content", b"contents")),
+    "content is a number": joined(HEADER.replace(b'{"dict": {"x": {"array": null}}}', b"1")),
+    "array is missing": joined(HEADER),
+    "array is cut": joined(HEADER, [saved(np.arange(3.0))[:-1]]),
+    "array is huge": joined(HEADER, [npy("{'descr': '<f8', 'fortran_order': False, "
+                                         "'shape': (99999999999,), }") + bytes(64)]),
+    "array is empty and huge": joined(HEADER, [npy("{'descr': '<f8', 'fortran_order': False, "
+                                                   "'shape': (0, 10000000000000000), }")]),
+    "array of objects": joined(HEADER, [npy("{'descr': '|O', 'fortran_order': False, "
+                                            "'shape': (1,), }") + bytes(64)]),
+    "array of nothing": joined(HEADER, [npy("{'descr': '|V0', 'fortran_order': False, "
+                                            "'shape': (99999999999,), }")]),
+    "array of texts": joined(HEADER, [npy("{'descr': '<U2', 'fortran_order': False, "
+                                          "'shape': (1,), }") + bytes(8)]),
+    "negative shape": joined(HEADER, [npy("{'descr': '<f8', 'fortran_order': False, "
+                                          "'shape': (-1,), }")]),
+    "header of an array cut": joined(HEADER, [npy("{'descr': '<f8', 'fortran_order': (")]),
+    "another class": joined(HEADER.replace(b'{"array": null}',
                              b'{"named": ["os", "system"], "fields": {}}')),
-    "no such module": written(HEADER.replace(b'{"array": null}',
+    "no such module": joined(HEADER.replace(b'{"array": null}',
                               b'{"named": ["unikat.nothing", "X"], "fields": {}}')),
 }  # fmt: skip
 
@@ -185,7 +183,7 @@ def test_a_hostile_file_is_refused_in_one_message(name: str, tmp_path: Path) -> 
 
 def test_a_right_file_of_the_same_make_is_read(tmp_path: Path) -> None:
     path = tmp_path / checkpoints.FILE_NAME
-    path.write_bytes(written(HEADER, one_array()))
+    path.write_bytes(joined(HEADER, [saved(np.arange(3.0))]))
     content = load(path, RUN)
     assert content is not None
     np.testing.assert_array_equal(content["x"], np.arange(3.0))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from unikat.inference.draws import Observer
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 
 
@@ -95,7 +96,7 @@ class Toy(Model[Any, Any]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watch:
+class Watch(Observer):
     monitored: tuple[str, ...] = ("first",)
     work: float = 0.1
 

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 import naive
+from models.any_facts import AnyFacts
 from models.contract import after, assert_same, random_table
 from unikat.data.keys import Key
 from unikat.data.table import CellTable, Missing
@@ -20,7 +21,7 @@ from unikat.inference.identity import digest
 from unikat.kernels import cells
 from unikat.models.auto import Auto
 from unikat.models.base import CHAINS, Facts, Model, Specified, Stream, Uncertainty
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, SelectionFacts
 from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.risk.measures import RiskMeasures
@@ -260,18 +261,20 @@ def test_numbers_do_not_depend_on_workers():
 
 
 def test_what_is_said_of_the_choice_comes_with_what_the_model_says():
-    told = Facts({"chosen": "b", "fit": 1}, ("First.",))
+    told = SelectionFacts(chosen="b", candidates=(), not_fitted=(), warnings=("First.",))
 
     class Saying(LatentClass):
         def facts(self, data: Any) -> Facts:
-            return Facts({"fit": 2}, ("Second.",))
+            return AnyFacts(given={"chosen": "c", "fit": 2, "none": None}, warnings=("Second.",))
 
-    for wrapped, expected in (
-        (LatentClass(), told),
-        (Saying(), Facts({"chosen": "b", "fit": 2}, ("First.", "Second."))),
+    known = {"chosen": "b", "candidates": [], "not_fitted": []}
+    for wrapped, expected, warnings in (
+        (LatentClass(), known, ("First.",)),
+        (Saying(), {**known, "chosen": "c", "fit": 2}, ("First.", "Second.")),
     ):
         model = calibrated({(0, 0): 1.0}, wrapped=wrapped, told=told)
-        assert model.facts(model.prepare(random_table())) == expected
+        found = model.facts(model.prepare(random_table()))
+        assert (found.values, found.warnings) == (expected, warnings)
 
 
 def test_every_member_of_the_contract_is_delegated():

@@ -10,8 +10,9 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from io import BufferedRandom
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from unikat.errors import OutputError, why
 from unikat.files.folder import SCRATCH, claim, discard, locked
@@ -90,8 +91,10 @@ def all_or_nothing(folder: Path, files: Sequence[str], seal: str) -> Iterator[Pa
 
 
 @contextlib.contextmanager
-def replacing(target: Path) -> Iterator[BinaryIO]:
+def replacing(target: Path) -> Iterator[BufferedRandom]:
     """Write a file that takes the place of `target` when the block ends, as a whole or not at all.
+
+    The block can also read what it has written.
 
     Raises
     ------
@@ -100,7 +103,7 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
     """
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=SCRATCH)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "w+b") as file:
             yield file
             finish(file)
         os.replace(scratch, target)

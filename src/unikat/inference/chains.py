@@ -220,8 +220,7 @@ def sample(
         # Before the workers meet them: they then read compiled kernels from the cache, and do not
         # all write it at once.
         model.compile(table.zeros is not None)
-        if (hook := getattr(observer, "compile", None)) is not None:
-            hook()
+        observer.compile()
         # Not earlier: it would slow the compiling, for which the workers wait.
         convergence.start_import()
         chains, reason = run.until_stop(chains, backend)

@@ -2,22 +2,20 @@
 
 One file per run, replaced as a whole after a round::
 
-    magic (8 bytes) | SHA-256 of the rest (32) | length of the header (8, big-endian)
-    header (JSON) | the arrays, one after the other, in NumPy's .npy format
+    magic (8 bytes) | SHA-256 of the rest (32) | an .npz archive
 
-Nothing in it is ever unpickled. NamedTuples are stored field by field and rebuilt from classes
-that this program has loaded itself; a file can only choose among them.
+The archive holds a header (JSON, as bytes) and the arrays in the order in which the header names
+them. Nothing in it is ever unpickled. NamedTuples are stored field by field and rebuilt from
+classes that this program has loaded itself; a file can only choose among them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -31,8 +29,12 @@ from unikat.files.json import parse_json
 from unikat.files.writing import replacing
 
 FILE_NAME = "sampling.checkpoint"
-SCHEMA = 1
-_MAGIC = b"UNIKATC\n"
+SCHEMA = 2
+_MAGIC = b"UNIKATZ\n"
+_MAGIC_1 = b"UNIKATC\n"
+"""Of format 1, which had no archive."""
+_BEGIN = len(_MAGIC) + 32
+"""Where the archive begins."""
 _FRESH = "To start from the beginning, delete it or run without --resume."
 
 
@@ -83,13 +85,17 @@ def save(path: Path, run: Mapping[str, str], content: Mapping[str, Any]) -> None
         When it cannot be written.
     """
     arrays: list[AnyArray] = []
-    header = json.dumps(
-        {"schema": SCHEMA, "run": dict(run), "content": _encode(dict(content), arrays)}
-    ).encode()
+    encoded = {"schema": SCHEMA, "run": dict(run), "content": _encode(dict(content), arrays)}
+    header = np.frombuffer(json.dumps(encoded).encode(), np.uint8)
     try:
         _make_private(path.parent)
         with replacing(path) as file:
-            _write(file, header, arrays)
+            file.write(_MAGIC + bytes(32))
+            np.savez(file, header, *arrays, allow_pickle=False)
+            file.seek(_BEGIN)
+            checksum = hashlib.file_digest(file, "sha256").digest()
+            file.seek(len(_MAGIC))
+            file.write(checksum)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -119,48 +125,32 @@ def load(path: Path, run: Mapping[str, str]) -> dict[str, Any] | None:
             f"The checkpoint {path} cannot be read: {error.strerror}. {_FRESH}"
         ) from error
     with file:
-        if file.read(len(_MAGIC)) != _MAGIC:
+        magic = file.read(len(_MAGIC))
+        if magic == _MAGIC_1:
+            raise _other_format(path, 1)
+        if magic != _MAGIC:
             raise OutputError(f"{path} is not a checkpoint, or its beginning is lost. {_FRESH}")
         expected = file.read(32)
-        begin = file.tell()
-        digest = hashlib.file_digest(file, "sha256").digest()
-        if digest != expected:
+        if hashlib.file_digest(file, "sha256").digest() != expected:
             raise OutputError(
                 f"The checkpoint {path} is damaged or was cut off: its checksum is wrong. {_FRESH}"
             )
-        file.seek(begin)
+        file.seek(_BEGIN)
         try:
-            size = int.from_bytes(file.read(8), "big")
-            if size > path.stat().st_size:
-                raise ValueError("its header is longer than the file")
-            header = parse_json(file.read(size), constants=True)
-            schema = header["schema"]
-            if schema != SCHEMA:
-                raise OutputError(
-                    f"The checkpoint {path} has format {shown(schema)}; this version of unikat "
-                    f"reads format {SCHEMA}. Resume with the version that wrote it. {_FRESH}"
-                )
+            arrays = _arrays(file)
+            header = parse_json(next(arrays).tobytes(), constants=True)
+            if header["schema"] != SCHEMA:
+                raise _other_format(path, header["schema"])
             _compare(path, header["run"], run)
-            content = _decode(header["content"], file)
+            content = _decode(header["content"], arrays)
             if not isinstance(content, dict):
                 raise TypeError
-        except _STRANGE as error:
+        except OutputError:
+            raise
+        except Exception as error:
+            # A file may hold anything.
             raise not_understood(path, error) from error
     return content
-
-
-_STRANGE = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-"""What reading a file of any content may raise."""
 
 
 def not_understood(path: Path, error: Exception | None = None) -> OutputError:
@@ -177,6 +167,13 @@ def not_understood(path: Path, error: Exception | None = None) -> OutputError:
     return OutputError(
         f"The checkpoint {path} cannot be understood{why}. It is damaged, or of another version of "
         f"unikat. {_FRESH}"
+    )
+
+
+def _other_format(path: Path, schema: object) -> OutputError:
+    return OutputError(
+        f"The checkpoint {path} has format {shown(schema)}; this version of unikat reads format "
+        f"{SCHEMA}. Resume with the version that wrote it. {_FRESH}"
     )
 
 
@@ -211,31 +208,6 @@ def _unwritable(path: Path, error: OSError) -> OutputError:
     return OutputError(f"The checkpoint {path} cannot be written: {why(error)}. {kept}")
 
 
-class _Hashing(io.RawIOBase):
-    """Write through to a file, hashing."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any, /) -> int:
-        self.digest.update(data)
-        return self._file.write(data)
-
-
-def _write(file: BinaryIO, header: bytes, arrays: list[AnyArray]) -> None:
-    file.write(_MAGIC + bytes(32))
-    hashing = _Hashing(file)
-    hashing.write(len(header).to_bytes(8, "big") + header)
-    for array in arrays:
-        np.lib.format.write_array(hashing, array, allow_pickle=False)
-    file.seek(len(_MAGIC))
-    file.write(hashing.digest.digest())
-
-
 def _encode(value: Any, arrays: list[AnyArray]) -> Any:
     """Turn a value into JSON, its arrays put on a list in the order in which they are met."""
     if value is None or isinstance(value, (bool, str)) or type(value) in (int, float):
@@ -258,44 +230,42 @@ def _encode(value: Any, arrays: list[AnyArray]) -> Any:
     )
 
 
-def _decode(code: Any, file: BinaryIO) -> Any:
+def _decode(code: Any, arrays: Iterator[AnyArray]) -> Any:
     if not isinstance(code, dict):
         return code
     if "array" in code:
-        return _read_array(file)
+        return next(arrays)
     if "scalar" in code:
-        return _read_array(file)[()]
+        return next(arrays)[()]
     if "list" in code:
-        return [_decode(item, file) for item in code["list"]]
+        return [_decode(item, arrays) for item in code["list"]]
     if "tuple" in code:
-        return tuple(_decode(item, file) for item in code["tuple"])
+        return tuple(_decode(item, arrays) for item in code["tuple"])
     if "dict" in code:
-        return {key: _decode(item, file) for key, item in code["dict"].items()}
+        return {key: _decode(item, arrays) for key, item in code["dict"].items()}
     kind = _named_tuple(*code["named"])
-    fields = {name: _decode(item, file) for name, item in code["fields"].items()}
+    fields = {name: _decode(item, arrays) for name, item in code["fields"].items()}
     if tuple(fields) != kind._fields:
         raise ValueError(f"{kind.__name__} has other fields than when it was written")
     return kind._make(fields.values())
 
 
-def _read_array(file: BinaryIO) -> AnyArray:
-    """Read an array of numbers; one that is said to be longer than the file is not allocated."""
-    begin = file.tell()
+def _arrays(file: BinaryIO) -> Iterator[AnyArray]:
+    """Read the arrays of an archive, all numbers, in the order in which they were written."""
+    size = os.fstat(file.fileno()).st_size
     try:
-        if np.lib.format.read_magic(file) != (1, 0):
-            raise ValueError
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        with np.load(file, allow_pickle=False) as archive:
+            # Else it is compressed: a small file may fill the memory.
+            if sum(one.file_size for one in archive.zip.infolist()) > size:
+                raise ValueError
+            for number in range(len(archive.files)):
+                array = archive[f"arr_{number}"]
+                if array.dtype.kind not in "biuf" or max(array.shape, default=0) > 2**40:
+                    raise ValueError
+                yield array
     except Exception:
-        # NumPy evaluates a header as an expression, which fails in many ways.
-        raise ValueError("the header of an array is damaged") from None
-    left = os.fstat(file.fileno()).st_size - file.tell()
-    if dtype.kind not in "biuf" or any(n < 0 for n in shape):
-        raise ValueError("an array has an impossible type or shape")
-    if math.prod(shape) * dtype.itemsize > left or max(shape, default=0) > 2**40:
-        raise ValueError("an array is longer than the file")
-    file.seek(begin)
-    array: AnyArray = np.lib.format.read_array(file, allow_pickle=False)
-    return array
+        # NumPy evaluates a header as an expression, which fails in many ways, as an archive does.
+        raise ValueError("an array is damaged") from None
 
 
 def _named_tuple(module: str, name: str) -> Any:

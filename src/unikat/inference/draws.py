@@ -1,13 +1,14 @@
-"""What sampling returns, and the protocol of what is computed from a state."""
+"""What sampling returns, and the contract of what is computed from a state."""
 
 from __future__ import annotations
 
 import os
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from unikat._typing import Float64
 from unikat.errors import OutputError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
 
-class Observer(Protocol):
+class Observer(ABC):
     """What is computed from kept states: scalars per draw, and running totals.
 
     Totals are a NamedTuple of NumPy arrays; totals of segments and chains are merged by adding
@@ -27,23 +28,37 @@ class Observer(Protocol):
     """
 
     @property
+    @abstractmethod
     def monitored(self) -> tuple[str, ...]:
         """Names of the scalars on which convergence is judged; a ClassVar where they are fixed."""
-        ...
 
+    @abstractmethod
     def start(self) -> Any:
         """Return empty totals."""
-        ...
 
+    @abstractmethod
     def observe(
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: Any
     ) -> Mapping[str, float]:
         """Add one kept state to `totals` (in place) and return its scalars."""
-        ...
 
+    @abstractmethod
     def cost(self, model: AnyModel, data: Any) -> float:
         """Return the counted work of observing one state, in the unit of the model's cost."""
-        ...
+
+    def compile(self) -> None:  # noqa: B027  # the default
+        """Compile the kernels, or load them from the cache, before workers start. Default: none."""
+
+    def judged_without_error(self) -> Observer:
+        """Return the observer that judges convergence without the model's own error too.
+
+        Default: this one, for observers that do not see that error.
+        """
+        return self
+
+    def risk_totals(self, totals: Any) -> Any:
+        """Totals of the risk measures among those of this observer. Default: all of them."""
+        return totals
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,6 +35,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -82,20 +83,25 @@ class Info(NamedTuple):
     values: dict[str, float]
 
 
-class Facts(NamedTuple):
-    """What a model says of its fit to a table."""
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a model says of its fit to a table; models with facts have a class of their own."""
 
-    values: dict[str, Any]
-    """For `result.json`: numbers, texts, lists and tables of these."""
     warnings: tuple[str, ...] = ()
 
+    def named(self) -> dict[str, Any]:
+        """Facts by the names that they have in `result.json`. Default: the fields, but warnings."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "warnings"}
+
     @property
-    def plain(self) -> dict[str, Any]:
-        """The values as JSON has them: what is not finite is None."""
-        return {name: _plain(value) for name, value in self.values.items()}
+    def values(self) -> dict[str, Any]:
+        """The facts as JSON has them: None is left out, and what is not finite becomes None."""
+        return {name: _plain(value) for name, value in self.named().items() if value is not None}
 
 
 def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -107,7 +113,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-NO_FACTS = Facts({})
+NO_FACTS = Facts()
 
 
 class Specified(ABC):

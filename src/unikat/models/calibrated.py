@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from unikat._typing import Float64, Int32
 from unikat.data.table import CellTable
 from unikat.kernels import overdispersion as kernels
 from unikat.models.base import (
-    NO_FACTS,
     AnyModel,
     Facts,
     Info,
@@ -61,6 +60,84 @@ class CalibratedData(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CandidateFacts:
+    """A candidate model, fitted to half of the records and to all; None is not known."""
+
+    model: str
+    chosen: bool
+    score: float | None
+    """Mean held-out log score, in nats per record."""
+    impossible: int
+    """Held-out records to which it gives probability zero."""
+    behind: float | None
+    """Its score minus the best one."""
+    behind_error: float | None
+    uniques: float | None
+    """Sample uniques in data simulated from it, relative to the file's, minus 1."""
+    choosable: bool
+    """Its model error is calibrated, so that it can be selected."""
+    uncertainty: Uncertainty
+    tau1: float | None
+    tau1_median: float
+    tau1_lower: float
+    tau1_upper: float
+    tau2: float | None
+    converged: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedFacts:
+    """A candidate that could not be fitted."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorFacts:
+    """The calibrated distribution of a part of the model error."""
+
+    what: Literal["overdispersion", "level"]
+    lower: float
+    median: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TauFacts:
+    """τ1 of the selected model without model error."""
+
+    mean: float
+    median: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionFacts(Facts):
+    """How `auto` selected a model; None is left out of `result.json`."""
+
+    chosen: str
+    candidates: tuple[CandidateFacts, ...]
+    not_fitted: tuple[RefusedFacts, ...] | None = None
+    model_error: tuple[ErrorFacts, ...] | None = None
+    """None, as the next, if no model error was asked for."""
+    before: TauFacts | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedFacts(Facts):
+    """Facts of the selection and of the selected model, side by side."""
+
+    selection: SelectionFacts
+    fit: Facts
+
+    def named(self) -> dict[str, Any]:
+        """Both by name."""
+        return {**self.selection.named(), **self.fit.named()}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Calibrated(Model[Any, CalibratedData]):
     """A model whose cells' probabilities carry its error.
 
@@ -81,7 +158,7 @@ class Calibrated(Model[Any, CalibratedData]):
     wrapped: AnyModel
     weights: tuple[float, ...]
     asked: Specified
-    told: Facts = NO_FACTS
+    told: SelectionFacts | None = None
 
     @property
     def uncertainty(self) -> Uncertainty:
@@ -204,4 +281,7 @@ class Calibrated(Model[Any, CalibratedData]):
     def facts(self, data: CalibratedData) -> Facts:
         """Facts of the selection and of the wrapped model's fit."""
         found = self.wrapped.facts(data.wrapped)
-        return Facts({**self.told.values, **found.values}, (*self.told.warnings, *found.warnings))
+        if self.told is None:
+            return found
+        warnings = (*self.told.warnings, *found.warnings)
+        return CalibratedFacts(selection=self.told, fit=found, warnings=warnings)

@@ -34,7 +34,7 @@ be watched and stopped."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Bootstrapped:
+class Bootstrapped(Observer):
     """Observer that adds bootstrap errors to the tau's of another one.
 
     The model can `refit`: fit itself to another table of the same keys.
@@ -69,13 +69,15 @@ class Bootstrapped:
 
     def compile(self) -> None:
         """Compile the kernels of the measures."""
-        hook = getattr(self.measures, "compile", None)
-        if hook is not None:
-            hook()
+        self.measures.compile()
 
     def start(self) -> Any:
         """Empty totals."""
         return self.measures.start()
+
+    def risk_totals(self, totals: Any) -> Any:
+        """Those of the measures."""
+        return self.measures.risk_totals(totals)
 
     def cost(self, model: AnyModel, data: Any) -> float:
         """Counted work of one observation."""

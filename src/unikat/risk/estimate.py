@@ -169,7 +169,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         draws=draws,
         **summaries,
         # Those of the survey, where a registry has totals of its own.
-        records=_record_risk(getattr(draws.totals, "risk", draws.totals), table, level),
+        records=_record_risk(draws.observer.risk_totals(draws.totals), table, level),
         converged=draws.converged,
         warnings=tuple(warnings),
     )

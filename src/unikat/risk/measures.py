@@ -31,7 +31,7 @@ the first factor from `integrated_risk`, the second from `empty_rest`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,7 @@ from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.patterns import distinct, match_sums, meeting
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
+from unikat.inference.draws import Observer
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
 from unikat.risk.exposure import EqualChances, Exposure, exposure_of
@@ -81,7 +82,7 @@ class RiskTotals(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RiskMeasures:
+class RiskMeasures(Observer):
     """The observer that computes tau1, tau2 and the records' risks from a model's cells.
 
     Unobserved counts follow the model's `population` law. Built from a table by :meth:`of`. Scalars
@@ -119,6 +120,10 @@ class RiskMeasures:
     def monitored(self) -> tuple[str, ...]:
         """Scalars on which convergence is judged."""
         return (*TAUS, *WITHOUT_ERROR) if self.with_model else TAUS
+
+    def judged_without_error(self) -> RiskMeasures:
+        """Judge convergence on `WITHOUT_ERROR` too."""
+        return replace(self, with_model=True)
 
     @classmethod
     def of(cls, table: CellTable) -> RiskMeasures:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from unikat.data.table import CellTable
@@ -45,11 +44,5 @@ def observer_for(model: Any, measures: Observer, table: CellTable) -> Observer:
     if model.uncertainty == "bootstrap":
         return Bootstrapped.of(measures, table)
     if model.uncertainty == "calibrated":
-        if isinstance(measures, RiskMeasures):
-            return replace(measures, with_model=True)
-        # Those that hold the risk measures among others.
-        holder: Any = measures
-        if isinstance(inner := getattr(holder, "measures", None), RiskMeasures):
-            found: Observer = replace(holder, measures=replace(inner, with_model=True))
-            return found
+        return measures.judged_without_error()
     return measures

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ from unikat.data.sampling import one_way
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
 from unikat.inference.diagnostics import diagnose
-from unikat.inference.draws import Draws
+from unikat.inference.draws import Draws, Observer
 from unikat.models.base import AnyModel, Stream
 from unikat.risk.estimate import Summary, histogram_quantiles, summary_of
 from unikat.risk.measures import RiskMeasures, RiskTotals
@@ -241,7 +241,7 @@ def _coverage(codes: Int32, counts: Int64, survey: CellTable, unknown: Bool) -> 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RegistryMeasures:
+class RegistryMeasures(Observer):
     """Observer that computes the survey's measures, and those of a registry beside them.
 
     Scalars per draw: those of the measures, and ``registry_tau1``, ``registry_tau2``: records of
@@ -260,6 +260,14 @@ class RegistryMeasures:
     def compile(self) -> None:
         """Compile the kernels (or load them from the cache)."""
         self.measures.compile()
+
+    def judged_without_error(self) -> RegistryMeasures:
+        """Judge convergence of the survey's measures without the model's error too."""
+        return replace(self, measures=self.measures.judged_without_error())
+
+    def risk_totals(self, totals: RegistryTotals) -> RiskTotals:
+        """Those of the survey's measures."""
+        return totals.risk
 
     def start(self) -> RegistryTotals:
         """Empty totals."""

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,8 +24,17 @@ from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
 from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import CHOOSABLE, Auto
-from unikat.models.base import AnyModel, Facts
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.models.base import AnyModel
+from unikat.models.calibrated import (
+    OVERDISPERSION,
+    SHIFTS,
+    Calibrated,
+    CandidateFacts,
+    ErrorFacts,
+    RefusedFacts,
+    SelectionFacts,
+    TauFacts,
+)
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.exposure import views
 from unikat.studies.calibrate import posterior, prior, quantiles
@@ -225,46 +234,50 @@ def _told(
     chosen: ComparedModel,
     refused: dict[str, str],
     weights: Float64 | None,
-) -> Facts:
+) -> SelectionFacts:
     """Say what was found out, for the report and `result.json`."""
     best = differences([_score(one) for one in found])
-    rows: list[dict[str, Any]] = []
+    rows = []
     for one, from_best in zip(found, best, strict=True):
         uniques = one.risk.checks[0]
         rows.append(
-            {
-                "model": one.label,
-                "chosen": one is chosen,
-                "score": _score(one).mean,
-                "impossible": _score(one).n_zero,
-                "behind": from_best.mean,
-                "behind_error": from_best.standard_error,
-                "uniques": uniques.mean / uniques.observed - 1.0 if uniques.observed else None,
-                "choosable": one.model.name in CHOOSABLE,
-                "uncertainty": one.model.uncertainty,
-                "tau1": one.risk.tau1.mean,
-                "tau1_median": one.risk.tau1.median,
-                "tau1_lower": one.risk.tau1.lower,
-                "tau1_upper": one.risk.tau1.upper,
-                "tau2": one.risk.tau2.mean,
-                "converged": one.converged,
-            }
+            CandidateFacts(
+                model=one.label,
+                chosen=one is chosen,
+                score=_score(one).mean,
+                impossible=_score(one).n_zero,
+                behind=from_best.mean,
+                behind_error=from_best.standard_error,
+                uniques=uniques.mean / uniques.observed - 1.0 if uniques.observed else None,
+                choosable=one.model.name in CHOOSABLE,
+                uncertainty=one.model.uncertainty,
+                tau1=one.risk.tau1.mean,
+                tau1_median=one.risk.tau1.median,
+                tau1_lower=one.risk.tau1.lower,
+                tau1_upper=one.risk.tau1.upper,
+                tau2=one.risk.tau2.mean,
+                converged=one.converged,
+            )
         )
-    values: dict[str, Any] = {"chosen": chosen.label, "candidates": rows}
-    if refused:
-        values["not_fitted"] = [{"model": name, "reason": why} for name, why in refused.items()]
-    if weights is not None:
-        level = chosen.risk.tau1.level
-        values["model_error"] = [
-            _row("overdispersion", weights.sum(axis=1), OVERDISPERSION, level),
-            _row("level", weights.sum(axis=0), np.exp(SHIFTS), level),
-        ]
-        values["before"] = {
-            name: getattr(chosen.risk.tau1, name) for name in ("mean", "median", "lower", "upper")
-        }
-    return Facts(values)
+    not_fitted = tuple(RefusedFacts(model=name, reason=why) for name, why in refused.items())
+    told = SelectionFacts(
+        chosen=chosen.label, candidates=tuple(rows), not_fitted=not_fitted or None
+    )
+    if weights is None:
+        return told
+    tau1 = chosen.risk.tau1
+    return replace(
+        told,
+        model_error=(
+            _error("overdispersion", weights.sum(axis=1), OVERDISPERSION, tau1.level),
+            _error("level", weights.sum(axis=0), np.exp(SHIFTS), tau1.level),
+        ),
+        before=TauFacts(mean=tau1.mean, median=tau1.median, lower=tau1.lower, upper=tau1.upper),
+    )
 
 
-def _row(name: str, weights: Float64, values: Float64, level: float) -> dict[str, Any]:
+def _error(
+    what: Literal["overdispersion", "level"], weights: Float64, values: Float64, level: float
+) -> ErrorFacts:
     lower, middle, upper = quantiles(weights, values, level)
-    return {"what": name, "lower": lower, "median": middle, "upper": upper}
+    return ErrorFacts(what=what, lower=lower, median=middle, upper=upper)

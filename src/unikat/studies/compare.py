@@ -14,11 +14,9 @@ from unikat._typing import Float64
 from unikat._version import __version__
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.inference import checkpoint as checkpoints
 from unikat.inference import diagnostics as convergence
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, sample
-from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import SILENT, Watcher
@@ -44,7 +42,7 @@ from unikat.studies.predictive import (
     counts_of_counts,
     predictive_checks,
 )
-from unikat.studies.store import FINISHED, HELD_OUT, RISK, FitStore
+from unikat.studies.store import HELD_OUT, RISK, FitStore
 
 """The two fits of a model: to all records, and to those that are not left out."""
 
@@ -336,7 +334,7 @@ class _Runner:
             n_simulated=int(np.isfinite(simulated[NAMES[0]]).sum()),
             warnings=estimate.warnings,
             sampling=SamplingRecord.of(draws),
-            fit=draws.facts.plain,
+            fit=draws.facts.values,
         )
         self._keep(candidate, RISK, observer, asdict(fit))
         if self.estimated is not None:
@@ -366,10 +364,6 @@ class _Runner:
     def _draws(
         self, candidate: Candidate, kind: str, table: CellTable, observer: Observer
     ) -> Draws:
-        checkpoint = None
-        if self.store is not None:
-            place = self.store.place(candidate.model, kind)
-            checkpoint = Checkpoint(folder=place, resume=self.store.resume)
         draws = sample(
             candidate.model,
             table,
@@ -377,7 +371,7 @@ class _Runner:
             seed=self.settings.seed,
             plan=self.settings.plan_of(candidate.label, kind),
             workers=self.workers,
-            checkpoint=checkpoint,
+            checkpoint=self.store.checkpoint(_place(candidate, kind)) if self.store else None,
             progress=self.watcher.progress,
         )
         if draws.stop_reason == "interrupted":
@@ -410,14 +404,9 @@ class _Runner:
         read: Callable[[Mapping[str, Any]], Fitted],
     ) -> Fitted | None:
         """Return a finished fit of the store, if there is nothing more to be done on it."""
-        if self.store is None or not self.store.resume:
-            return None
-        path = self.store.place(candidate.model, kind) / FINISHED
-        content = checkpoints.load(path, self._identity(candidate, observer))
-        if content is None:
-            return None
         targets = self._targets(candidate, kind)
-        try:
+
+        def enough(content: Mapping[str, Any]) -> Fitted | None:
             fit, there = read(content["fit"]), content["targets"]
             sampling = fit.sampling
             same = all(there[name] == targets[name] for name in ("rhat", "ess"))
@@ -425,20 +414,28 @@ class _Runner:
                 same = same and there["max_sweeps"] == targets["max_sweeps"]
             elif sampling.stop_reason != "converged":
                 same = False
-        except (ValueError, TypeError, LookupError, AttributeError):
-            raise checkpoints.not_understood(path) from None
-        return fit if same and sampling.n_sweeps <= targets["max_sweeps"] else None
+            return fit if same and sampling.n_sweeps <= targets["max_sweeps"] else None
+
+        if self.store is None:
+            return None
+        identity = self._identity(candidate, observer)
+        return self.store.load(_place(candidate, kind), identity, enough)
 
     def _keep(
         self, candidate: Candidate, kind: str, observer: Observer, fit: Mapping[str, Any]
     ) -> None:
         if self.store is None:
             return
-        place = self.store.place(candidate.model, kind)
+        place = _place(candidate, kind)
         content = {"fit": fit, "targets": self._targets(candidate, kind)}
-        checkpoints.save(place / FINISHED, self._identity(candidate, observer), content)
+        self.store.save(place, self._identity(candidate, observer), content)
         if fit["sampling"]["converged"]:
-            Checkpoint(folder=place).remove()
+            self.store.checkpoint(place).remove()
+
+
+def _place(candidate: Candidate, kind: str) -> str:
+    """Name of a fit in the store."""
+    return f"{candidate.model.name}-{digest(candidate.model)}-{kind}"
 
 
 def _risk_fit(kept: Mapping[str, Any]) -> RiskFit:

@@ -151,7 +151,7 @@ def check_registry(model: Any) -> None:
 
 def _stage(model: Any) -> str:
     """Say what is fitted."""
-    if not isinstance(model, Calibrated):
+    if not isinstance(model, Calibrated) or model.told is None:
         return "Fitting"
     error = ", together with its error" if model.weights else ""
-    return f"Fitting the selected model, {model.told.values['chosen']}{error}"
+    return f"Fitting the selected model, {model.told.chosen}{error}"

@@ -24,6 +24,7 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
+from unikat.inference.draws import Observer
 from unikat.models.base import CHAINS, AnyModel, Stream
 from unikat.risk.exposure import class_left_open, without_class
 from unikat.rng import check_seed
@@ -47,7 +48,7 @@ class ScoreTotals(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PredictiveProbabilities:
+class PredictiveProbabilities(Observer):
     """Observer that averages the probabilities of the records left out.
 
     Convergence is judged on ``log_score``: the mean over the records left out of the log of their

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int64
 from unikat.data.keys import MISSING, Key
 from unikat.data.table import CellTable, Missing
+from unikat.inference.draws import Observer
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
 from unikat.risk.measures import RiskMeasures, RiskTotals
@@ -48,7 +49,7 @@ class PredictiveCheck:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CheckedMeasures:
+class CheckedMeasures(Observer):
     """Observer that computes the risk measures and simulates samples beside them.
 
     Built from a table by :meth:`of`. Scalars per draw: those of
@@ -94,6 +95,10 @@ class CheckedMeasures:
     def compile(self) -> None:
         """Compile the kernels (or load them from the cache)."""
         self.measures.compile()
+
+    def judged_without_error(self) -> CheckedMeasures:
+        """Judge convergence without the model's error too, as the measures do."""
+        return replace(self, measures=self.measures.judged_without_error())
 
     def start(self) -> RiskTotals:
         """Empty totals."""

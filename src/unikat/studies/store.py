@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -17,16 +16,73 @@ from pydantic import TypeAdapter
 from unikat.errors import OutputError, why
 from unikat.files.json import json_text, parse_json
 from unikat.files.writing import replace_file
-from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
-from unikat.inference.identity import digest
-from unikat.models.base import AnyModel
+from unikat.inference import checkpoint as checkpoints
+from unikat.inference.checkpoint import Checkpoint
 from unikat.studies.scores import Fit, FitScore, RecordScores
 
-FOLDER, STUDY = "tasks", "study.json"
-_SCHEMA = "unikat.fit/1"
-_FIT = re.compile(r"n[0-9]+-r[0-9]+-[A-Za-z0-9-]*-[0-9a-f]{8}\.json")
-"""Names that `StudyStore` gives."""
-_SUMMARIES = ("tau1", "tau2", "tau1_expected", "tau2_expected")
+RISK: Literal["risk"] = "risk"
+HELD_OUT: Literal["held-out"] = "held-out"
+FOLDER, STUDY, FINISHED = "tasks", "study.json", "finished.fit"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitStore:
+    """A folder in which fits are kept: finished ones, and checkpoints of those that are not.
+
+    Every fit has a folder of its own. A finished one is a file of the format of checkpoints.
+    """
+
+    folder: Path
+    resume: bool = False
+    """Take finished fits from there, and go on with unfinished ones."""
+
+    def load(
+        self, name: str, run: Mapping[str, str], read: Callable[[dict[str, Any]], T]
+    ) -> T | None:
+        """Return a finished fit, made by `read` of what was saved; None if there is none.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be read, is damaged, belongs to another run, or `read` refuses it.
+        """
+        path = self.folder / name / FINISHED
+        content = checkpoints.load(path, run) if self.resume else None
+        try:
+            return None if content is None else read(content)
+        except (ValueError, TypeError, LookupError, AttributeError):
+            raise checkpoints.not_understood(path) from None
+
+    def save(self, name: str, run: Mapping[str, str], content: Mapping[str, Any]) -> None:
+        """Keep a finished fit; see `checkpoint.save`."""
+        checkpoints.save(self.folder / name / FINISHED, run, content)
+
+    def checkpoint(self, name: str) -> Checkpoint:
+        """Where the chains of a fit are kept."""
+        return Checkpoint(folder=self.folder / name, resume=self.resume)
+
+    def clear(self) -> None:
+        """Delete what is kept there, and nothing else.
+
+        Raises
+        ------
+        OutputError
+            If something cannot be deleted.
+        """
+        try:
+            for name in (FINISHED, checkpoints.FILE_NAME):
+                for path in self.folder.glob(f"*/{name}"):
+                    path.unlink(missing_ok=True)
+                    with contextlib.suppress(OSError):
+                        path.parent.rmdir()
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+        except OSError as error:
+            raise OutputError(
+                f"The fits in {self.folder} cannot be deleted: {error.strerror or error}."
+            ) from error
 
 
 class StudyStore:
@@ -43,8 +99,8 @@ class StudyStore:
 
     def __init__(self, folder: Path, identity: Mapping[str, str]) -> None:
         self._folder = folder / FOLDER
+        self._fits = FitStore(folder=self._folder, resume=True)
         self._identity = dict(identity)
-        self._digest = hashlib.sha256(json.dumps(self._identity).encode()).hexdigest()[:16]
 
     def open(self, *, resume: bool) -> None:
         """Make the folder, or check that what it holds is of this study.
@@ -68,28 +124,19 @@ class StudyStore:
     def discard_if_empty(self) -> None:
         """Remove the folder if no fit was kept."""
         if not any(path.name != STUDY for path in self._folder.glob("*")):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, OutputError):
                 self._delete()
 
     def _delete(self) -> None:
         """Delete the fits and what says of which study they are, and nothing else."""
-        for path in self._folder.glob("*"):
-            if path.name == STUDY or _FIT.fullmatch(path.name):
-                path.unlink()
-        with contextlib.suppress(OSError):
-            self._folder.rmdir()
+        (self._folder / STUDY).unlink(missing_ok=True)
+        self._fits.clear()
 
     def load(self, fit: Fit) -> FitScore | None:
         """Return a fit that was finished before; a file that cannot be read is fitted anew."""
-        try:
-            content = parse_json(self._path(fit).read_bytes())
-            if content["schema"] != _SCHEMA or content["study"] != self._digest:
-                return None
-            score = _score(content["fit"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None
-        same = Fit(model=score.model, n=score.n, repeat=score.repeat) == fit
-        return score if same and score.error is None else None
+        with contextlib.suppress(OutputError):
+            return self._fits.load(*self._address(fit), _score)
+        return None
 
     def save(self, score: FitScore) -> None:
         """Keep a fit; one that failed is not kept, so that it is tried again.
@@ -99,16 +146,16 @@ class StudyStore:
         OutputError
             If it cannot be written.
         """
-        if score.error is not None:
-            return
-        fit = Fit(model=score.model, n=score.n, repeat=score.repeat)
-        content = {"schema": _SCHEMA, "study": self._digest, "fit": _plain(score)}
-        replace_file(self._path(fit), json_text(content).encode())
+        if score.error is None:
+            fit = Fit(model=score.model, n=score.n, repeat=score.repeat)
+            self._fits.save(*self._address(fit), asdict(score))
 
-    def _path(self, fit: Fit) -> Path:
+    def _address(self, fit: Fit) -> tuple[str, dict[str, str]]:
+        """Name of a fit, and what identifies it."""
         words = re.sub(r"[^A-Za-z0-9]+", "-", fit.model)[:40].strip("-")
         mark = hashlib.sha256(fit.model.encode()).hexdigest()[:8]
-        return self._folder / f"n{fit.n}-r{fit.repeat}-{words}-{mark}.json"
+        run = {name: str(value) for name, value in asdict(fit).items()}
+        return f"n{fit.n}-r{fit.repeat}-{words}-{mark}", {**self._identity, **run}
 
     def _check(self, study: Path) -> None:
         try:
@@ -132,68 +179,18 @@ _SAID = {"data, keys or strata": "data, keys, strata, sizes or impossible combin
 """What messages call a part of a study, where its name in the file says too little."""
 
 
-def _plain(score: FitScore) -> dict[str, Any]:
-    values = {f.name: getattr(score, f.name) for f in fields(score)}
-    for name in _SUMMARIES:
-        values[name] = None if values[name] is None else asdict(values[name])
-    if score.records is not None:
-        values["records"] = {
-            f.name: getattr(score.records, f.name).tolist() for f in fields(score.records)
-        }
-    return values
-
-
 def _score(values: dict[str, Any]) -> FitScore:
-    kinds = get_type_hints(FitScore)
-    for name in values.keys() - {"records"}:
-        values[name] = TypeAdapter(kinds[name]).validate_python(values[name])
-    records = values["records"]
+    """Make a fit of what a file holds; it may hold anything."""
+    kinds, records = get_type_hints(FitScore), values.pop("records")
     if records is not None:
-        empty = RecordScores.none()
-        arrays = {
-            f.name: np.asarray(records[f.name], getattr(empty, f.name).dtype) for f in fields(empty)
-        }
-        if any(array.shape != getattr(empty, name).shape for name, array in arrays.items()):
-            raise ValueError("the arrays have another shape")
-        values["records"] = RecordScores(**arrays)
-    return FitScore(**values)
-
-
-RISK: Literal["risk"] = "risk"
-HELD_OUT: Literal["held-out"] = "held-out"
-FINISHED = "finished.fit"
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitStore:
-    """A folder in which fits are kept: finished ones, and checkpoints of those that are not."""
-
-    folder: Path
-    resume: bool = False
-    """Take finished fits from there, and go on with unfinished ones."""
-
-    def place(self, model: AnyModel, kind: str) -> Path:
-        """Folder of one fit."""
-        return self.folder / f"{model.name}-{digest(model)}-{kind}"
-
-    def clear(self) -> None:
-        """Delete what is kept there, and nothing else.
-
-        Raises
-        ------
-        OutputError
-            If something cannot be deleted.
-        """
-        try:
-            fits = [fit for kind in (RISK, HELD_OUT) for fit in self.folder.glob(f"*-{kind}")]
-            for fit in fits:
-                for name in (FINISHED, CHECKPOINT):
-                    (fit / name).unlink(missing_ok=True)
-                with contextlib.suppress(OSError):
-                    fit.rmdir()
-            with contextlib.suppress(OSError):
-                self.folder.rmdir()
-        except OSError as error:
-            raise OutputError(
-                f"The fits in {self.folder} cannot be deleted: {error.strerror or error}."
-            ) from error
+        empty = asdict(RecordScores.none())
+        records = RecordScores(
+            **{k: np.asarray(records[k], v.dtype).reshape(v.shape) for k, v in empty.items()}
+        )
+    score = FitScore(
+        **{name: TypeAdapter(kinds[name]).validate_python(value) for name, value in values.items()},
+        records=records,
+    )
+    if score.error is not None:
+        raise ValueError("a fit that failed is not kept")
+    return score

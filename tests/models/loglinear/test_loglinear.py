@@ -29,8 +29,8 @@ from zeros.enumeration import all_cells
 
 def prepared(model: LogLinear, table: CellTable) -> tuple[Any, dict[str, Any], tuple[str, ...]]:
     data = model.prepare(table)
-    values, warnings = model.facts(data)
-    return data, values, warnings
+    facts = model.facts(data)
+    return data, facts.values, facts.warnings
 
 
 def test_facts_of_given_terms():

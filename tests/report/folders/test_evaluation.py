@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from inference.checkpoint_files import joined, parts
 from report.browser import assert_sound, layout
 from report.pages.test_assessment import Page
 from unikat.errors import DataError, OutputError, SpecError, UnikatError
@@ -164,7 +166,7 @@ def test_an_interrupted_study_goes_on(study: tuple[Path, Any], tmp_path: Path) -
     assert len(table(out)) == 3
     with pytest.raises(OutputError, match="Continue it with --resume"):
         run(asked, out)
-    kept = {path: path.stat().st_mtime_ns for path in (out / "tasks").iterdir()}
+    kept = {path: path.stat().st_mtime_ns for path in (out / "tasks").rglob("*.*")}
     # More samples may be asked for than before.
     run(asked.model_copy(update={"repeats": 1}), out, resume=True)
     assert run(asked, out, resume=True).complete
@@ -197,12 +199,13 @@ def test_damaged_fits_are_made_again(study: tuple[Path, Any], tmp_path: Path) ->
     asked, out = spec(folder.parent / "people.csv", n=[30], repeats=1), tmp_path / "out"
     run(asked, out)
     found = table(out)
-    paths = sorted((out / "tasks").glob("n*.json"))
+    paths = sorted((out / "tasks").glob("n*/*.fit"))
     assert len(paths) == 2
     paths[0].write_text("{}")
-    content = json.loads(paths[1].read_text())
-    content["fit"]["records"]["unique"] = [1]
-    paths[1].write_text(json.dumps(content))
+    header, arrays = parts(paths[1].read_bytes())
+    short = io.BytesIO()
+    np.save(short, [1])
+    paths[1].write_bytes(joined(header, [short.getvalue(), *arrays[1:]]))
     run(asked, out, resume=True)
     pd.testing.assert_frame_equal(table(out), found)
     (out / "tasks" / "study.json").write_text("?")
@@ -214,8 +217,8 @@ def test_damaged_fits_are_made_again(study: tuple[Path, Any], tmp_path: Path) ->
 
 def test_a_fit_survives_storing(study: tuple[Path, Any], tmp_path: Path) -> None:
     folder, _ = study
-    name = next((folder / "tasks").glob("n30-r1-hdp-alpha*.json")).name
-    text = (folder / "tasks" / name).read_text()
+    path = next((folder / "tasks").glob("n30-r1-hdp-alpha*/*.fit"))
+    content = path.read_bytes()
     kept = json.loads((folder / "tasks" / "study.json").read_text())
     fit = Fit(model="hdp:alpha=per-record", n=30, repeat=1)
     score = StudyStore(folder, kept).load(fit)
@@ -223,7 +226,7 @@ def test_a_fit_survives_storing(study: tuple[Path, Any], tmp_path: Path) -> None
     copy = StudyStore(tmp_path, kept)
     copy.open(resume=False)
     copy.save(score)
-    assert (tmp_path / "tasks" / name).read_text() == text
+    assert (tmp_path / path.relative_to(folder)).read_bytes() == content
     copy.save(replace(score, repeat=2, error="refused"))
     assert copy.load(replace(fit, repeat=2)) is None
     assert StudyStore(folder, {**kept, "seed": "9"}).load(fit) is None

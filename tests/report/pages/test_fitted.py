@@ -10,11 +10,12 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 import pytest
 
+from models.any_facts import AnyFacts
 from report.estimates import estimate, provenance, spec
 from unikat.cli._output import show
 from unikat.files.json import json_text
 from unikat.inference.draws import Draws
-from unikat.models.base import Facts, Uncertainty
+from unikat.models.base import Uncertainty
 from unikat.report.facts.assessment import Result
 from unikat.report.pages import fitted
 from unikat.report.pages.assessment import render
@@ -56,7 +57,7 @@ def found(kind: str, fit: dict[str, Any], *, converged: bool = True) -> RiskEsti
     made = estimate(converged=converged)
     assert made.draws is not None
     model: Any = Plugged(uncertainty=kind)
-    return replace(made, draws=replace(made.draws, model=model, facts=Facts(fit)))
+    return replace(made, draws=replace(made.draws, model=model, facts=AnyFacts(given=fit)))
 
 
 def result(

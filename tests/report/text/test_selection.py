@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from models.any_facts import AnyFacts
 from report.estimates import estimate, provenance, spec, write
 from unikat.cli._output import show
-from unikat.models.base import Facts
 from unikat.report.facts.assessment import Result
 from unikat.report.folders.assessment import load, write_report
 from unikat.report.pages import fitted
@@ -70,12 +70,12 @@ def result(*candidates: dict[str, Any], **changes: Any) -> Result:
     found = estimate()
     assert found.draws is not None
     told = facts(*candidates, **changes)
-    draws = replace(found.draws, model=Calibrated(), facts=Facts(told))  # type: ignore[arg-type]
+    draws = replace(found.draws, model=Calibrated(), facts=AnyFacts(given=told))  # type: ignore[arg-type]
     made = summarise(replace(found, draws=None), spec(), provenance())
     made = replace(
         made, model="auto", model_options={"held_out": 0.5}, known_exactly=False,
         sampling=summarise(found, spec(), provenance()).sampling,
-        uncertainty="calibrated", fit=draws.facts.plain, sentences={},
+        uncertainty="calibrated", fit=draws.facts.values, sentences={},
     )  # fmt: skip
     made.sentences.update(assessment.sentences(made) | selection.sentences(made))
     return made
@@ -251,7 +251,7 @@ def test_the_report_is_rendered_again_as_it_was(tmp_path: Path) -> None:
     scalars = dict(found.draws.scalars)
     scalars["tau1_model"] = scalars["tau1"] + 1.0
     scalars["tau2_model"] = scalars["tau2"]
-    told = Facts(facts())
+    told = AnyFacts(given=facts())
     draws = replace(found.draws, scalars=scalars, facts=told)
     write(replace(found, draws=draws), tmp_path, spec(Path("/data/people.csv")), provenance())
     first = (tmp_path / "report.html").read_text()

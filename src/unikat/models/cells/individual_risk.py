@@ -29,6 +29,19 @@ from unikat.models.records import compile_plug_in, generator_of
 from unikat.rng import chain_key
 
 
+@dataclass(frozen=True, kw_only=True)
+class IndividualRiskFacts(Facts):
+    """Sampling rates of the cells, and the imputed records."""
+
+    smallest_p: float
+    """Sampling rate of a cell: its records divided by the sum of their weights."""
+    largest_p: float
+    estimated_population: float
+    """Sum of the weights."""
+    cells_fully_sampled: int
+    records_without_candidates: int
+
+
 class IndividualRiskData(NamedTuple):
     """Cells with complete records, and what the records with missing keys may be."""
 
@@ -252,15 +265,13 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
                 f"{n_free:,} records with missing keys agree with no complete record; their "
                 "missing keys are drawn by the shares of the levels."
             )
-        return Facts(
-            {
-                "smallest_p": float(p.min()) if len(p) else math.nan,
-                "largest_p": float(p.max()) if len(p) else math.nan,
-                "estimated_population": float(data.sizes.sum() + data.weights.sum()),
-                "cells_fully_sampled": data.n_below_one,
-                "records_without_candidates": n_free,
-            },
-            tuple(warnings),
+        return IndividualRiskFacts(
+            smallest_p=float(p.min()) if len(p) else math.nan,
+            largest_p=float(p.max()) if len(p) else math.nan,
+            estimated_population=float(data.sizes.sum() + data.weights.sum()),
+            cells_fully_sampled=data.n_below_one,
+            records_without_candidates=n_free,
+            warnings=tuple(warnings),
         )
 
     def _rates(self, stream: Stream, occupied: _Occupied) -> Float64:

@@ -37,7 +37,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -76,6 +76,21 @@ _SPREAD: Range = (1e-3, 5.0)
 _SHAPE: Range = (1e-3, 1e4)
 """Of the laws of sizes and rates: from 0 or 1 in nearly every cell to the same in all. Sharper laws
 take minutes to integrate and change no risk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuperpopulationFacts(Facts):
+    """Cells, sampling rates, and the prior of the hyperparameters."""
+
+    cells: int
+    occupied: int
+    empty: int
+    sampling_rate_lowest: float
+    sampling_rate_highest: float
+    sampling_rates_of_empty_cells: tuple[float, ...]
+    """Empty where the cells have no rates of their own."""
+    hyperparameters: Mapping[str, Mapping[str, Any]]
+    """What is given of each, or its prior."""
 
 
 class SuperpopulationState(NamedTuple):
@@ -344,19 +359,15 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
                 f"The weights of {data.n_certain:,} cells add up to no more than their records: "
                 "these are taken to hold nearly all their units of the population."
             )
-        return Facts(
-            {
-                "cells": int(data.n_cells),
-                "occupied": len(data.counts),
-                "empty": int(data.n_cells) - len(data.counts),
-                "sampling_rate_lowest": float(rates.min(initial=1.0)),
-                "sampling_rate_highest": float(rates.max(initial=0.0)),
-                "sampling_rates_of_empty_cells": data.points.tolist()
-                if self.has_cell_rates
-                else [],
-                "hyperparameters": self._parameters(data).as_facts(),
-            },
-            tuple(warnings),
+        return SuperpopulationFacts(
+            cells=int(data.n_cells),
+            occupied=len(data.counts),
+            empty=int(data.n_cells) - len(data.counts),
+            sampling_rate_lowest=float(rates.min(initial=1.0)),
+            sampling_rate_highest=float(rates.max(initial=0.0)),
+            sampling_rates_of_empty_cells=tuple(data.points if self.has_cell_rates else ()),
+            hyperparameters=self._parameters(data).as_facts(),
+            warnings=tuple(warnings),
         )
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,6 +38,37 @@ Interval: TypeAlias = Literal["conditional", "bootstrap"]
 INTERVALS = ("conditional", "bootstrap")
 _MOST_LISTED = 40
 """Steps of a selection that are listed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepFacts:
+    """A model on the way of a selection: the term that was added, and its criteria and risk."""
+
+    added: str
+    B1: float
+    B2: float
+    tau1: float
+    tau2: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLinearFacts(Facts):
+    """Terms, criteria, zero margins, and the path of a selection; None is left out."""
+
+    terms: str
+    cells: int | None
+    """With positive probability; None, as the next, for a fit in closed form."""
+    zero_margins: int | None
+    margin_error: float | None
+    """Largest difference of an observed and a fitted margin, in records."""
+    B1: float | None
+    """Over its standard error; None, as the next, where there are too many cells for it."""
+    B2: float | None
+    criterion: str | None = None
+    """None, as the next ones, if the terms were given."""
+    terms_added: int | None = None
+    path: tuple[StepFacts, ...] | None = None
+    """The last steps."""
 
 
 class LogLinearData(NamedTuple):
@@ -217,7 +248,29 @@ class LogLinear(Model[LogLinearState, LogLinearData]):
 
     def facts(self, data: LogLinearData) -> Facts:
         """Terms, criteria, zero margins, and the path of a selection."""
-        return Facts(_values(self, data), _warnings(self, data))
+        fit = data.fit if isinstance(data.fit, Fit) else None
+        facts = LogLinearFacts(
+            terms=write_terms(data.path[-1].generators, data.names) if data.path else self.terms,
+            cells=None if fit is None else fit.n_cells,
+            zero_margins=None if fit is None else fit.n_zero_margins,
+            margin_error=None if fit is None else fit.margin_error,
+            B1=None if data.evidence is None else data.evidence.b1,
+            B2=None if data.evidence is None else data.evidence.b2,
+            warnings=_warnings(self, data),
+        )
+        if self.terms != "select":
+            return facts
+        path = tuple(
+            StepFacts(
+                added=":".join(data.names[j] for j in step.added) or "independence",
+                B1=step.evidence.b1,
+                B2=step.evidence.b2,
+                tau1=step.evidence.tau1,
+                tau2=step.evidence.tau2,
+            )
+            for step in data.path[-_MOST_LISTED:]
+        )
+        return replace(facts, criterion=self.criterion, terms_added=len(data.path) - 1, path=path)
 
 
 def best_fit(
@@ -231,34 +284,6 @@ def best_fit(
         if order is not None:
             return DecomposableFit.of(table, order)
     return fit(table, generators, tolerance=tolerance, smoothing=smoothing)
-
-
-def _values(model: LogLinear, data: LogLinearData) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "terms": write_terms(data.path[-1].generators, data.names) if data.path else model.terms
-    }
-    if isinstance(data.fit, Fit):
-        values |= {
-            "cells": data.fit.n_cells,
-            "zero_margins": data.fit.n_zero_margins,
-            "margin_error": data.fit.margin_error,
-        }
-    if data.evidence is not None:
-        values |= {"B1": data.evidence.b1, "B2": data.evidence.b2}
-    if model.terms == "select":
-        values["criterion"] = model.criterion
-        values["terms_added"] = len(data.path) - 1
-        values["path"] = [
-            {
-                "added": ":".join(data.names[j] for j in step.added) or "independence",
-                "B1": step.evidence.b1,
-                "B2": step.evidence.b2,
-                "tau1": step.evidence.tau1,
-                "tau2": step.evidence.tau2,
-            }
-            for step in data.path[-_MOST_LISTED:]
-        ]
-    return values
 
 
 def _warnings(model: LogLinear, data: LogLinearData) -> tuple[str, ...]:

@@ -44,6 +44,23 @@ from unikat.rng import chain_key
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RandomRatesFacts(Facts):
+    """Terms, cells, zero margins and the spread of the rates."""
+
+    terms: str
+    cells: int
+    zero_margins: int
+    overdispersion: float
+    """Relative variance of the rates around the terms, by moments."""
+    shape: float | None
+    """Of the gamma law; None, and left out, for another."""
+    sigma2: float | None
+    """Variance of the logarithm under the normal law; None, and left out, for another."""
+    population: float
+    """Expected by the fitted model, in N."""
+
+
 class RandomRatesData(NamedTuple):
     """Fit, spread, and the cells that are not empty."""
 
@@ -309,21 +326,24 @@ class _RandomRates(Model[RandomRatesState, RandomRatesData]):
                 f"({data.overdispersion:.2g}): the estimate is that of the model without random "
                 "effects."
             )
-        return Facts(
-            {
-                "terms": write_terms(parse_terms(self.terms, data.names), data.names),
-                "cells": data.fit.n_cells,
-                "zero_margins": data.fit.n_zero_margins,
-                "overdispersion": data.overdispersion,
-                **self._spread_facts(data),
-                "population": data.total / data.population_size,
-            },
-            tuple(warnings),
+        return RandomRatesFacts(
+            terms=write_terms(parse_terms(self.terms, data.names), data.names),
+            cells=data.fit.n_cells,
+            zero_margins=data.fit.n_zero_margins,
+            overdispersion=data.overdispersion,
+            shape=self._shape(data),
+            sigma2=self._sigma2(data),
+            population=data.total / data.population_size,
+            warnings=tuple(warnings),
         )
 
-    @abstractmethod
-    def _spread_facts(self, data: RandomRatesData) -> dict[str, float]:
-        """Name the spread as the law does."""
+    def _shape(self, data: RandomRatesData) -> float | None:
+        """Shape of the gamma law; None for another law."""
+        return None
+
+    def _sigma2(self, data: RandomRatesData) -> float | None:
+        """Variance of the normal law; None for another law."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,8 +376,8 @@ class ElamirSkinner(_RandomRates):
         shape = 1.0 / data.parameter
         return shape * np.log1p(theta / (shape / fitted + data.share))
 
-    def _spread_facts(self, data: RandomRatesData) -> dict[str, float]:
-        return {"shape": 1.0 / data.parameter if data.parameter else math.inf}
+    def _shape(self, data: RandomRatesData) -> float:
+        return 1.0 / data.parameter if data.parameter else math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -424,8 +444,8 @@ class SkinnerHolmes(_RandomRates):
         none[large] = some
         return none
 
-    def _spread_facts(self, data: RandomRatesData) -> dict[str, float]:
-        return {"sigma2": math.log1p(data.spread)}
+    def _sigma2(self, data: RandomRatesData) -> float:
+        return math.log1p(data.spread)
 
 
 def _log_integral(data: RandomRatesData, fitted: Float64, counts: Float64, share: float) -> Float64:

@@ -79,6 +79,14 @@ _START_CLUSTERS = (1, 12, 3, 30)
 """Clusters at the start of a chain, by its number."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MixedEffectsFacts(Facts):
+    """Cells that are listed, and fixed effects."""
+
+    cells: int
+    effects: int
+
+
 class MixedEffectsData(NamedTuple):
     """The listed cells, what was seen in them, and the design."""
 
@@ -545,7 +553,7 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
 
     def facts(self, data: MixedEffectsData) -> Facts:
         """Cells that are listed, and fixed effects."""
-        return Facts({"cells": len(data.offset), "effects": data.design.n_columns})
+        return MixedEffectsFacts(cells=len(data.offset), effects=data.design.n_columns)
 
 
 def _completed(key: UInt32, sweep: int, data: MixedEffectsData, mean: Float64) -> Int64:

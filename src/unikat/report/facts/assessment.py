@@ -301,7 +301,7 @@ def assessment_facts(
         zeros=zeros_result(handled, draws, estimate.tau1.level),
         chains=_chain_facts(estimate, judged),
         uncertainty=None if draws is None else draws.model.uncertainty,
-        fit={} if draws is None else draws.facts.plain,
+        fit={} if draws is None else draws.facts.values,
         design=design_result(table, spec.design, None if draws is None else draws.model),
         registry=supplements.registry_result(spec),
         classics=supplements.classics_result(table),

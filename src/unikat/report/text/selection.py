@@ -6,10 +6,13 @@ The facts are those of `auto`, under `fit` in `result.json`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter
+
+from unikat.models.calibrated import CandidateFacts, ErrorFacts, SelectionFacts, TauFacts
 from unikat.report.text import track_record
 from unikat.report.text.assessment import level
 from unikat.report.text.numbers import counted, number
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before")
 """Facts of the selection, which the section on the fitted model leaves out."""
+_FACTS = TypeAdapter(SelectionFacts)
+"""Reads them from `result.json`."""
 _KINDS = {
     "latent-class": "classes of people; keys are independent within a class",
     "hdp": "mixed membership in profiles, whose number follows from the file",
@@ -154,15 +159,14 @@ class Answer:
 
 def of(result: Result) -> ModelSelection | None:
     """Read the selection by `auto`; None if the model was named."""
-    fit = result.fit
-    if "candidates" not in fit or "chosen" not in fit:
+    if "candidates" not in result.fit or "chosen" not in result.fit:
         return None
-    errors = {row["what"]: row for row in fit.get("model_error", ())}
-    overdispersion, factor = errors.get("overdispersion"), errors.get("level")
-    before = fit.get("before")
+    fit = _FACTS.validate_python({name: result.fit[name] for name in NAMES if name in result.fit})
+    errors = {error.what: error for error in fit.model_error or ()}
+    overdispersion, factor, before = errors.get("overdispersion"), errors.get("level"), fit.before
     return ModelSelection(
-        candidates=tuple(_candidate(row, result.sample) for row in fit["candidates"]),
-        not_fitted=tuple((row["model"], row["reason"]) for row in fit.get("not_fitted", ())),
+        candidates=tuple(_candidate(one, result.sample) for one in fit.candidates),
+        not_fitted=tuple((one.model, one.reason) for one in fit.not_fitted or ()),
         # The variance of a factor of mean 1; its root is a coefficient of variation.
         overdispersion=None if overdispersion is None else _range(overdispersion, root=True),
         factor=None if factor is None else _range(factor),
@@ -170,28 +174,26 @@ def of(result: Result) -> ModelSelection | None:
     )
 
 
-def _candidate(row: Mapping[str, Any], sample: SampleFacts) -> Candidate:
-    kind = KINDS[row["uncertainty"]]
-    record = track_record.of_label(row["model"], sample)
-    posterior = row["uncertainty"] == "posterior"
+def _candidate(one: CandidateFacts, sample: SampleFacts) -> Candidate:
+    record = track_record.of_label(one.model, sample)
     return Candidate(
-        label=row["model"],
-        words=_KINDS.get(ModelSpec.of(row["model"]).name, ""),
-        chosen=row["chosen"],
-        choosable=row["choosable"],
-        narrow="" if posterior else kind.brief,
+        label=one.model,
+        words=_KINDS.get(ModelSpec.of(one.model).name, ""),
+        chosen=one.chosen,
+        choosable=one.choosable,
+        narrow="" if one.uncertainty == "posterior" else KINDS[one.uncertainty].brief,
         bias=f"in trials {record.bias}" if record.doubted else "",
-        impossible=row["impossible"],
-        behind=row["behind"],
-        behind_error=row["behind_error"],
-        uniques=row["uniques"],
-        tau1=_range({**row, "median": row["tau1_median"]}, "tau1_"),
-        converged=row["converged"],
+        impossible=one.impossible,
+        behind=one.behind,
+        behind_error=one.behind_error,
+        uniques=one.uniques,
+        tau1=Range(middle=one.tau1_median, lower=one.tau1_lower, upper=one.tau1_upper),
+        converged=one.converged,
     )
 
 
-def _range(row: Mapping[str, Any], prefix: str = "", *, root: bool = False) -> Range:
-    middle, lower, upper = row["median"], row[f"{prefix}lower"], row[f"{prefix}upper"]
+def _range(found: ErrorFacts | TauFacts, *, root: bool = False) -> Range:
+    middle, lower, upper = found.median, found.lower, found.upper
     if root:
         middle, lower, upper = math.sqrt(middle), math.sqrt(lower), math.sqrt(upper)
     return Range(middle=middle, lower=lower, upper=upper)
