@@ -259,5 +259,5 @@ def test_names_and_numbers_are_spoken() -> None:
         ),
         "trace": figures.trace(np.full((2, 40), 52.0), 10, "τ1"),
     }
-    assert "median 100, 95% between 5.0 and 194" in drawings["distribution"].alt
+    assert "Median 100, 95% between 5.0 and 194." in drawings["distribution"].alt
     assert "Means of the chains: 52, 52." in drawings["trace"].alt

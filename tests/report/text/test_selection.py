@@ -241,7 +241,7 @@ def test_chains_are_judged_without_the_error() -> None:
     assert "R-hat is up to 1.200 (target: at most 1.01)" in assessment.verdict(bad)
     page = render(found, traces() | {"tau1_model": traces()["tau1"] + 1000.0})
     assert "τ1 without model uncertainty by draw" in page
-    drawn, _ = re.findall(r'<svg[^>]*aria-label="τ1 in 4 chains.*?</svg>', page)
+    drawn, _ = re.findall(r"<svg[^>]*><title[^>]*>τ1 in 4 chains.*?</svg>", page)
     assert re.search(r">1,[0-9]+<", drawn)
 
 
