@@ -95,7 +95,7 @@ def show(result: Result, folder: Path) -> None:
     if assessment.kind(result).independent:
         # There are no chains that have to agree.
         rows = [row[:-1] for row in rows]
-    if track_record.of_result(result).doubted:
+    if track_record.of_result(result).unreliable:
         # Its interval is in the report, with what is known of it.
         rows = [(*row[:2], *row[3:]) for row in rows]
     lines += ["", *columns(rows)]

@@ -237,7 +237,7 @@ class Assessment:
         said = [assessment.headline(self.result), assessment.share(self.result), *self.warnings[:3]]
         words = "".join(f"<p>{escape(text)}</p>" for text in said if text)
         # The figure has an interval, which is no headline for every model.
-        without = self.result.known_exactly or track_record.of_result(self.result).doubted
+        without = self.result.known_exactly or track_record.of_result(self.result).unreliable
         drawn = "" if without else self.plot.tau1()._repr_html_()
         return f"<div>{words}{drawn}</div>"
 

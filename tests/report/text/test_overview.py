@@ -173,8 +173,8 @@ def test_an_unfinished_or_unreliable_run_decides_nothing() -> None:
     assert (unfinished.threshold.verdict, unfinished.threshold.reason) == ("undecided", "not final")
     measures: dict[Any, Any] = {"tau1": unfinished.tau1, "tau2": unfinished.tau2}
     found = threshold_result("tau2 <= 100000", measures, final=True, reliable=False)
-    doubted = replace(unfinished, threshold=found)
-    assert "Assess the file with the default model." in threshold_sentence(doubted)
+    unreliable = replace(unfinished, threshold=found)
+    assert "Assess the file with the default model." in threshold_sentence(unreliable)
 
 
 def test_no_threshold_no_verdict() -> None:

@@ -22,7 +22,7 @@ from unikat.report.text.track_record import TRIALS, Trials, of_label, of_result,
 ROOT = Path(__file__).parents[3]
 DOCS = "\n" + (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8").replace("−", "-")
 Numbers = tuple[int, int, float, float, float]
-"""Samples, held, mean error, lowest, highest."""
+"""Samples, covered, mean error, lowest, highest."""
 
 
 def tables(section: str) -> list[list[dict[str, list[str]]]]:
@@ -158,7 +158,7 @@ SOURCES: dict[tuple[str, str, bool], Callable[[], Numbers]] = {
 @pytest.mark.parametrize("trials", TRIALS, ids=lambda one: f"{one.model}, {one.label}, {one.dense}")
 def test_the_table_is_that_of_the_documentation(trials: Trials) -> None:
     samples, held, error, lowest, highest = SOURCES[trials.model, trials.label, trials.dense]()
-    assert (trials.samples, trials.held) == (samples, held)
+    assert (trials.samples, trials.covered) == (samples, held)
     # To the rounding of the table here, in tenths of a percent.
     ours = (trials.error, trials.lowest, trials.highest)
     assert ours == pytest.approx((error, lowest, highest), abs=0.00051)
@@ -184,7 +184,7 @@ def test_each_model_is_told_its_own_figures(name: str) -> None:
     said = dict(limits.limits(facts))["The answer depends on the model"]
     record = of_result(facts)
     assert record.trials is not None
-    own = f"{record.trials.held} of the {record.trials.samples} samples"
+    own = f"{record.trials.covered} of the {record.trials.samples} samples"
     assert own in said
     assert f"τ1 by {name} " in said
     for other in MODELS:
@@ -209,28 +209,28 @@ def test_other_options_than_those_tried_are_told() -> None:
 def test_files_with_more_records_than_combinations_are_told_of_such_files() -> None:
     sparse = result(model="loglinear", model_options={})
     assert sparse.sample.n_combinations == 18 * 2 * 9 * 12 * 4
-    assert of_label("loglinear", sparse.sample).doubted
+    assert of_label("loglinear", sparse.sample).unreliable
     dense_sample = replace(sparse.sample, n_combinations=3000.0)
-    assert not of_label("loglinear", dense_sample).doubted
+    assert not of_label("loglinear", dense_sample).unreliable
     # Dense tables acquit no options of a model that fails where cells are sparse.
     independence = "loglinear:terms=independence"
-    assert of_label(independence, sparse.sample).doubted
+    assert of_label(independence, sparse.sample).unreliable
     assert " with its default options " in of_label(independence, sparse.sample).warning
-    assert not of_label(independence, dense_sample).doubted
+    assert not of_label(independence, dense_sample).unreliable
     # It was not in the trials with dense tables.
     found = of_label("individual-risk", dense_sample)
-    assert found.doubted
+    assert found.unreliable
     assert not found.same_density
     assert "on other files" in found.warning
 
 
-def test_who_is_doubted_is_decided_by_the_trials() -> None:
+def test_who_is_unreliable_is_decided_by_the_trials() -> None:
     for trials in TRIALS:
         found = track_record(trials.model, trials.options, dense=trials.dense)
-        assert found.doubted == (trials.held / trials.samples <= 0.5)
-        assert bool(found.warning) == found.doubted
-    doubted = {one for one in MODELS if track_record(one, {}, dense=False).doubted}
-    assert doubted == {
+        assert found.unreliable == (trials.covered / trials.samples <= 0.5)
+        assert bool(found.warning) == found.unreliable
+    unreliable = {one for one in MODELS if track_record(one, {}, dense=False).unreliable}
+    assert unreliable == {
         "loglinear", "skinner-holmes", "elamir-skinner", "individual-risk", "superpopulation-1",
         "superpopulation-2",
     }  # fmt: skip

@@ -167,8 +167,8 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
         if not kind.independent:
             # Model uncertainty, independent from draw to draw, would hide that chains disagree.
             drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
-        if track_record.of_result(result).doubted:
-            drawn["tau1_doubted"] = drawn.pop("tau1")
+        if track_record.of_result(result).unreliable:
+            drawn["tau1_unreliable"] = drawn.pop("tau1")
     if tried := selection.answers(result):
         drawn["selection"] = figures.answers(tried, "τ1", TAU1)
     if not result.known_exactly and result.records.n_judged:

@@ -11,7 +11,7 @@ from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import facts_in_line
 from unikat.report.pages.template import fill
 from unikat.report.text import comparison
-from unikat.report.text.numbers import duration, number
+from unikat.report.text.numbers import duration, listed, number
 from unikat.report.text.zeros import ZerosSection, on_page
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.provenance import Provenance
@@ -202,6 +202,6 @@ def _warnings(models: Sequence[ModelFacts]) -> list[str]:
         for warning in model.warnings:
             said.setdefault(warning, []).append(model.model)
     return [
-        warning if len(names) == len(sampled) else f"{comparison.listed(names)}: {warning}"
+        warning if len(names) == len(sampled) else f"{listed(names)}: {warning}"
         for warning, names in said.items()
     ]

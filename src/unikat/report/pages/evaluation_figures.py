@@ -50,8 +50,8 @@ def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) 
     zero = canvas.x(0.0)
     said = []
     for model, lines in shown.items():
-        held = sum(line[3] for line in blocks[model])
-        words = f"covered in {held} of {len(blocks[model])}"
+        covered = sum(line[3] for line in blocks[model])
+        words = f"covered in {covered} of {len(blocks[model])}"
         middle = sorted(line[1] for line in blocks[model])[len(blocks[model]) // 2]
         said.append(f"{model}: {words}, median error {number(middle)}.")
         canvas.row(model, words)
@@ -59,7 +59,7 @@ def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) 
         # Interrupted where the words stand.
         canvas.line((zero, y - 4), (zero, y + _LINE * len(lines) - 4), "mark")
         for lower, centre, upper, inside in lines:
-            kind = "held" if inside else "missed"
+            kind = "covered" if inside else "missed"
             canvas.line((canvas.x(lower), y), (canvas.x(upper), y), kind)
             tip = f"{model}: error {number(centre)}"
             canvas.dot((canvas.x(centre), y), 2.5, f"{kind}-dot", tip)

@@ -175,7 +175,7 @@ def reconciled(result: Result) -> str:
     record, tau1, tau2 = track_record.of_result(result), result.tau1, result.tau2
     answers = (
         f"τ1 {number(tau1.median)}, τ2 {number(tau2.median)}"
-        if record.doubted
+        if record.unreliable
         else f"τ1 {number(tau1.median)} ({interval(tau1)}), τ2 {number(tau2.median)} "
         f"({interval(tau2)})"
     )
@@ -191,7 +191,7 @@ def reconciled(result: Result) -> str:
         "use only how many cells have one record, two records and so on, and are often off by 50% "
         "or more if less than a tenth of the population is in the file."
     )
-    if record.doubted:
+    if record.unreliable:
         return (
             f"{said} {record.warning} So use neither: assess the file with the default model, auto."
         )

@@ -57,9 +57,9 @@ class Candidate:
     label: str
     words: str
     """What it assumes."""
-    chosen: bool
+    selected: bool
     """It is the selected model."""
-    choosable: bool
+    selectable: bool
     """Its model error is calibrated, so that it can be selected."""
     narrow: str
     """What its interval covers, where that is less than for a posterior."""
@@ -93,20 +93,20 @@ class ModelSelection:
     """τ1 of the selected model without model uncertainty."""
 
     @property
-    def chosen(self) -> Candidate:
+    def selected(self) -> Candidate:
         """The selected model."""
-        return next(one for one in self.candidates if one.chosen)
+        return next(one for one in self.candidates if one.selected)
 
     @property
     def first(self) -> Candidate:
         """The first candidate that can be selected."""
-        return next(one for one in self.candidates if one.choosable)
+        return next(one for one in self.candidates if one.selectable)
 
     @property
     def best(self) -> Candidate:
         """The candidate with the best log score."""
         known = [one for one in self.candidates if one.behind == 0.0]
-        return known[0] if known else self.chosen
+        return known[0] if known else self.selected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,10 +177,10 @@ def _candidate(row: Mapping[str, Any], sample: SampleFacts) -> Candidate:
     return Candidate(
         label=row["model"],
         words=_KINDS.get(ModelSpec.of(row["model"]).name, ""),
-        chosen=row["chosen"],
-        choosable=row["choosable"],
+        selected=row["chosen"],
+        selectable=row["choosable"],
         narrow="" if posterior else kind.brief,
-        bias=f"in trials {record.bias}" if record.doubted else "",
+        bias=f"in trials {record.bias}" if record.unreliable else "",
         impossible=row["impossible"],
         behind=row["behind"],
         behind_error=row["behind_error"],
@@ -295,30 +295,30 @@ def _held_out(result: Result) -> int:
 
 def _reason(selection: ModelSelection) -> str:
     """Say which model was selected, and why."""
-    chosen, first, best = selection.chosen, selection.first, selection.best
+    selected, first, best = selection.selected, selection.first, selection.best
     if len(selection.candidates) == 1:
-        return f"Selected model: {chosen.label}, the only candidate."
-    if sum(one.choosable for one in selection.candidates) == 1:
+        return f"Selected model: {selected.label}, the only candidate."
+    if sum(one.selectable for one in selection.candidates) == 1:
         said = (
-            f"Selected model: {chosen.label}, the only candidate whose model error is calibrated."
+            f"Selected model: {selected.label}, the only candidate whose model error is calibrated."
         )
-    elif chosen is first:
+    elif selected is first:
         said = (
-            f"Selected model: {chosen.label}. No other model with calibrated error predicted the "
+            f"Selected model: {selected.label}. No other model with calibrated error predicted the "
             "held-out records significantly better (two standard errors)."
         )
-    elif chosen.impossible < first.impossible:
+    elif selected.impossible < first.impossible:
         said = (
-            f"Selected model: {chosen.label}. {first.label} gives probability zero to "
-            f"{counted(first.impossible, 'held-out record')}, {chosen.label} to "
-            f"{number(chosen.impossible)}."
+            f"Selected model: {selected.label}. {first.label} gives probability zero to "
+            f"{counted(first.impossible, 'held-out record')}, {selected.label} to "
+            f"{number(selected.impossible)}."
         )
     else:
         said = (
-            f"Selected model: {chosen.label}. It predicted the held-out records significantly "
+            f"Selected model: {selected.label}. It predicted the held-out records significantly "
             f"better than {first.label} (two standard errors)."
         )
-    if best is not chosen and not best.choosable:
+    if best is not selected and not best.selectable:
         said += (
             f" {best.label} predicted best, but is shown for comparison only, because its model "
             "error is not calibrated."
@@ -338,7 +338,7 @@ def _row(one: Candidate, selection: ModelSelection) -> Row:
     else:
         prediction = f"{_signed(one.behind, 3)} ± {one.behind_error or 0.0:.3f}"
     return Row(
-        label=one.label + (" (selected)" if one.chosen else ""),
+        label=one.label + (" (selected)" if one.selected else ""),
         words=one.words,
         prediction=prediction,
         impossible=impossible,
@@ -359,9 +359,9 @@ def _columns(selection: ModelSelection, result: Result) -> tuple[tuple[str, str]
     less = "".join(
         f" The interval of {_listed(names)} covers less: {what}." for what, names in narrow.items()
     )
-    if doubted := [one.label for one in selection.candidates if one.bias]:
+    if unreliable := [one.label for one in selection.candidates if one.bias]:
         less += (
-            f" No interval is shown for {_listed(doubted)}: in trials it mostly missed the true "
+            f" No interval is shown for {_listed(unreliable)}: in trials it mostly missed the true "
             "value."
         )
     return (
@@ -423,7 +423,7 @@ def _change(selection: ModelSelection, result: Result) -> str:
     before, now = selection.before, _now(result)
     if before is None:
         return (
-            f"Model uncertainty of {selection.chosen.label} was not added (calibrate=false). The "
+            f"Model uncertainty of {selection.selected.label} was not added (calibrate=false). The "
             "interval is too narrow unless the model is right."
         )
     change = now.middle - before.middle
@@ -433,7 +433,7 @@ def _change(selection: ModelSelection, result: Result) -> str:
         share = f" ({abs(change) / before.middle:.0%})"
         moved = f"{'higher' if change > 0 else 'lower'} by {number(abs(change))} records{share}"
     said = (
-        f"{selection.chosen.label} alone estimates τ1 at {before.words}. With model uncertainty "
+        f"{selection.selected.label} alone estimates τ1 at {before.words}. With model uncertainty "
         f"the estimate is {now.words}: {moved}"
     )
     width = before.upper - before.lower
@@ -451,7 +451,7 @@ def _now(result: Result) -> Range:
 
 def _final(selection: ModelSelection) -> str:
     error = " with model uncertainty" if selection.before is not None else ""
-    return f"Answer: {selection.chosen.label}{error}"
+    return f"Answer: {selection.selected.label}{error}"
 
 
 def _interval(found: Range) -> str:

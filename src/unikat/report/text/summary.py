@@ -50,7 +50,7 @@ def summarise(
         spec.report.threshold,
         {"tau1": result.tau1, "tau2": result.tau2},
         final=result.converged,
-        reliable=not track_record.of_result(result).doubted,
+        reliable=not track_record.of_result(result).unreliable,
     )
     result = replace(result, threshold=threshold)
     sentences = {
