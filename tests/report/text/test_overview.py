@@ -111,8 +111,8 @@ def test_further_columns_stand_first() -> None:
     made = summarise(found, spec(), provenance(), supplements=supplements)
     first = groups(made)[:MOST_OF_COLUMN]
     assert {one.variable for one in first} == {"region <i>"}
-    rows = table_text.rows(made.breakdowns, made.tau1_expected.mean)
-    assert (rows[0].variable, rows[0].n_rows) == ("region <i>", 8)
+    variable, rows = table_text.tables(made.breakdowns)[0]
+    assert (variable, len(rows)) == ("region <i>", 8)
     html = render(made, traces())
     assert "region &lt;i&gt;" in html
     assert "<i>" not in html
@@ -122,7 +122,7 @@ def test_long_variables_are_cut_in_the_report() -> None:
     made = summarise(estimate(), spec(), provenance())
     age = next(one for one in made.breakdowns if one.variable == "AGE")
     assert len(age.levels) > table_text.MOST_LEVELS
-    rows = table_text.rows([age], made.tau1_expected.mean)
+    [(_, rows)] = table_text.tables([age])
     assert len(rows) == table_text.MOST_LEVELS + 1
     n_rest = len(age.levels) - table_text.MOST_LEVELS + age.n_other
     assert rows[-1].label == f"{n_rest} other levels"

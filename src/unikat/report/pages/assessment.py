@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from unikat._typing import Float64
 from unikat.report.facts.assessment import Result
+from unikat.report.facts.breakdown import LevelFacts
 from unikat.report.pages import figures, fitted
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import FittedPage
@@ -59,8 +60,8 @@ class ReportPage:
     """Which part of the file the answer is."""
     source: str
     """Where the population size comes from."""
-    breakdowns: Sequence[breakdown.Row]
-    """Rows of the table of risk by level."""
+    breakdowns: Sequence[tuple[str, Sequence[LevelFacts]]]
+    """Variables of the table of risk by level, with their rows."""
     levels: str
     """What that table shows."""
     fitted: FittedPage | None
@@ -115,7 +116,7 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
         computation="" if result.sampling is None else assessment.computation(result),
         share=assessment.share(result),
         source=assessment.population_source(result),
-        breakdowns=breakdown.rows(result.breakdowns, result.tau1_expected.mean),
+        breakdowns=breakdown.tables(result.breakdowns),
         levels=breakdown.sentence(result.breakdowns),
         fitted=fitted.on_page(result),
         selection=selection.on_page(result),

@@ -11,7 +11,7 @@ from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import facts_in_line
 from unikat.report.pages.template import fill
 from unikat.report.text import comparison
-from unikat.report.text.numbers import duration, listed, number
+from unikat.report.text.numbers import duration, interval, listed, number
 from unikat.report.text.zeros import ZerosSection, on_page
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.provenance import Provenance
@@ -153,7 +153,7 @@ def _row(model: ModelFacts, summary: ComparisonSummary) -> ModelRow:
         checks=[
             (
                 number(check.mean),
-                f"{number(check.lower)} to {number(check.upper)}",
+                interval(check),
                 comparison.p_value(check, model.n_simulated),
             )
             for check in model.checks

@@ -180,7 +180,7 @@ def matches(result: Result) -> str:
     return (
         f"An intruder who matches {each} to a population unit with the same key values, at random "
         f"among several, would be correct about {_times(tau2.median)} "
-        f"({interval_name(result)} {number(tau2.lower)} to {number(tau2.upper)})."
+        f"({interval_name(result)} {interval(tau2)})."
     )
 
 

@@ -361,7 +361,7 @@ def rhat(model: ModelFacts, value: float) -> str:
 
 def check_sentence(check: PredictiveCheck) -> str:
     """Write the mean and interval of a predictive check."""
-    return f"{number(check.mean)} ({number(check.lower)} to {number(check.upper)})"
+    return f"{number(check.mean)} ({interval(check)})"
 
 
 def p_value(check: PredictiveCheck, n_simulated: int) -> str:

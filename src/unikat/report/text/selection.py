@@ -6,13 +6,13 @@ The facts are those of `auto`, under `fit` in `result.json`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unikat.report.text import track_record
 from unikat.report.text.assessment import level
-from unikat.report.text.numbers import counted, number
+from unikat.report.text.numbers import counted, interval, listed, number
 from unikat.report.text.uncertainty import KINDS
 from unikat.spec.tables import ModelSpec
 
@@ -47,7 +47,7 @@ class Range:
     @property
     def words(self) -> str:
         """The number with its interval."""
-        return f"{number(self.middle)} ({number(self.lower)} to {number(self.upper)})"
+        return f"{number(self.middle)} ({interval(self)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +225,7 @@ def on_page(result: Result) -> SelectionPage | None:
         impossible="",
         uniques="",
         tau1=number(result.tau1.median),
-        interval=_interval(_now(result)),
+        interval=interval(_now(result)),
         final=True,
     )
     return SelectionPage(
@@ -344,7 +344,7 @@ def _row(one: Candidate, selection: ModelSelection) -> Row:
         impossible=impossible,
         uniques="not known" if one.uniques is None else f"{_signed(100 * one.uniques, 0)}%",
         tau1=number(one.tau1.middle),
-        interval=(one.bias or _interval(one.tau1)) + ("" if one.converged else " *"),
+        interval=(one.bias or interval(one.tau1)) + ("" if one.converged else " *"),
     )
 
 
@@ -357,11 +357,11 @@ def _columns(selection: ModelSelection, result: Result) -> tuple[tuple[str, str]
         if one.narrow and not one.bias:
             narrow.setdefault(one.narrow, []).append(one.label)
     less = "".join(
-        f" The interval of {_listed(names)} covers less: {what}." for what, names in narrow.items()
+        f" The interval of {listed(names)} covers less: {what}." for what, names in narrow.items()
     )
     if unreliable := [one.label for one in selection.candidates if one.bias]:
         less += (
-            f" No interval is shown for {_listed(unreliable)}: in trials it mostly missed the true "
+            f" No interval is shown for {listed(unreliable)}: in trials it mostly missed the true "
             "value."
         )
     return (
@@ -454,10 +454,6 @@ def _final(selection: ModelSelection) -> str:
     return f"Answer: {selection.selected.label}{error}"
 
 
-def _interval(found: Range) -> str:
-    return f"{number(found.lower)} to {number(found.upper)}"
-
-
 def _rarer(factor: float) -> str:
     """Write a factor on probabilities in words.
 
@@ -475,7 +471,3 @@ def _rarer(factor: float) -> str:
 def _signed(value: float, digits: int) -> str:
     text = f"{value:+.{digits}f}".replace("-", "−")
     return text if any(digit in text for digit in "123456789") else text[1:]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
-from unikat.data.table import CellTable
-from unikat.models.named import Named
 from unikat.report.facts.assessment import Result, Stage, assessment_facts
-from unikat.report.facts.comparison import ComparisonSummary, comparison_facts
-from unikat.report.facts.evaluation import EvaluationSummary, evaluation_facts
+from unikat.report.facts.comparison import comparison_facts
+from unikat.report.facts.evaluation import evaluation_facts
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.facts.threshold import threshold_result
 from unikat.report.text import (
@@ -27,13 +27,11 @@ from unikat.report.text import (
 )
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.comparison import ComparisonSpec
-from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.provenance import Provenance
-from unikat.studies.compare import Comparison
-from unikat.studies.designs import Population
-from unikat.studies.evaluate import Evaluation
 from unikat.zeros.conflicts import Handled
+
+_P = ParamSpec("_P")
+_Summary = TypeVar("_Summary")
 
 
 def summarise(
@@ -66,27 +64,21 @@ def summarise(
     return replace(result, sentences=sentences)
 
 
-def summarise_comparison(
-    found: Comparison,
-    named: Sequence[Named],
-    table: CellTable,
-    spec: ComparisonSpec,
-    provenance: Provenance,
-    handled: Handled | None = None,
-) -> ComparisonSummary:
-    """Return facts and sentences of a comparison; parameters as `comparison_facts` has them."""
-    summary = comparison_facts(found, named, table, spec, provenance, handled)
-    return replace(summary, sentences=comparison.sentences(summary))
+def _finished(
+    facts: Callable[_P, _Summary], finish: Callable[[_Summary], _Summary]
+) -> Callable[_P, _Summary]:
+    """Return a function that gathers facts and adds their sentences."""
+
+    @wraps(facts)
+    def summarise(*args: _P.args, **kwargs: _P.kwargs) -> _Summary:
+        return finish(facts(*args, **kwargs))
+
+    return summarise
 
 
-def summarise_evaluation(
-    found: Evaluation,
-    population: Population,
-    spec: EvaluationSpec,
-    provenance: Provenance,
-    handled: Handled | None = None,
-) -> EvaluationSummary:
-    """Return facts and warnings of an evaluation; parameters as `evaluation_facts` has them."""
-    summary = evaluation_facts(found, population, spec, provenance, handled)
-    warnings = evaluation.warnings(found, summary.n_unconverged, summary.n_failed)
-    return replace(summary, warnings=warnings + evaluation.narrow(spec))
+summarise_comparison = _finished(
+    comparison_facts, lambda found: replace(found, sentences=comparison.sentences(found))
+)
+summarise_evaluation = _finished(
+    evaluation_facts, lambda found: replace(found, warnings=evaluation.warnings(found))
+)
