@@ -16,9 +16,9 @@ import unikat
 from unikat.data import formats
 from unikat.models.auto import CANDIDATES, Auto
 from unikat.models.base import Uncertainty
-from unikat.report.facts import assessment as summary
 from unikat.report.facts import comparison as comparison_summary
 from unikat.report.facts import evaluation as evaluation_summary
+from unikat.report.facts import result as summary
 from unikat.report.folders import assessment as results
 from unikat.report.folders import comparison, evaluation
 from unikat.report.folders.evaluation import _schema

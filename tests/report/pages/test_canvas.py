@@ -16,7 +16,7 @@ from report.browser import assert_sound, layout, run
 from report.estimates import estimate as made
 from report.estimates import provenance, spec, summary, table
 from report.folders.test_comparison import compared
-from unikat.report.facts.assessment import KeyFacts
+from unikat.report.facts.result import KeyFacts
 from unikat.report.pages import comparison_figures, evaluation_figures, figures
 from unikat.report.pages.canvas import (
     NARROW,

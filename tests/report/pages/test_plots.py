@@ -12,7 +12,7 @@ import pytest
 from report.browser import assert_sound, layout
 from report.estimates import estimate, provenance, spec, table, write
 from unikat.errors import OutputError, SpecError
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.result import Result
 from unikat.report.folders.assessment import load
 from unikat.report.pages import plots
 from unikat.report.pages.assessment import render

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unikat._typing import Float64
-from unikat.report.facts.assessment import Result, Stage, spec_of
+from unikat.report.facts.result import Result, Stage, spec_of
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.text.summary import summarise
 from unikat.risk.estimate import RiskEstimate

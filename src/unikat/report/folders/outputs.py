@@ -11,9 +11,9 @@ from pathlib import Path
 
 from unikat.files.json import json_text
 from unikat.files.writing import write_bytes, write_text
-from unikat.report.facts.assessment import Result
 from unikat.report.facts.registry import FILE as REGISTRY
 from unikat.report.facts.registry import registry_table
+from unikat.report.facts.result import Result
 from unikat.report.folders.findings import Findings
 from unikat.report.folders.parquet import write_table
 from unikat.report.folders.records import write_records

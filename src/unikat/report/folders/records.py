@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from unikat._typing import Bool, Int32
 from unikat.data.table import CellTable
 from unikat.files.writing import create, finish
-from unikat.report.facts.assessment import N_REASONS, reasons
+from unikat.report.facts.result import N_REASONS, reasons
 from unikat.report.folders.findings import Findings
 from unikat.report.folders.parquet import labelled
 from unikat.zeros.conflicts import Handled

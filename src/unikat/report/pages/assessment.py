@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unikat._typing import Float64
-from unikat.report.facts.assessment import Result
 from unikat.report.facts.breakdown import LevelFacts
+from unikat.report.facts.result import Result
 from unikat.report.pages import figures, fitted
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import FittedPage
 from unikat.report.pages.template import fill
-from unikat.report.text import assessment, breakdown, classics, limits, selection, track_record
+from unikat.report.text import breakdown, classics, limits, selection, sentences, track_record
 from unikat.report.text.overview import Overview, groups, overview
 from unikat.report.text.selection import SelectionPage
 from unikat.report.text.uncertainty import Kind
@@ -96,7 +96,7 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
 
 def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
     """Gather what the report shows; parameters as for `render`."""
-    kind = assessment.kind(result)
+    kind = sentences.kind(result)
     page = ReportPage(
         title=f"Disclosure risk{f' of {result.data}' if result.data else ''}",
         result=result,
@@ -104,18 +104,18 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
         overview=overview(result),
         figures=drawings(result, traces),
         sections={},
-        level=assessment.level(result.tau1),
-        interval_name=assessment.interval_name(result),
-        proviso=assessment.proviso(result),
+        level=sentences.level(result.tau1),
+        interval_name=sentences.interval_name(result),
+        proviso=sentences.proviso(result),
         captions={
             name: kind.caption.format(measure=symbol)
             for name, symbol in (("tau1", "τ1"), ("tau2", "τ2"))
         },
         kind=kind,
-        state=assessment.state(result),
-        computation="" if result.sampling is None else assessment.computation(result),
-        share=assessment.share(result),
-        source=assessment.population_source(result),
+        state=sentences.state(result),
+        computation="" if result.sampling is None else sentences.computation(result),
+        share=sentences.share(result),
+        source=sentences.population_source(result),
         breakdowns=breakdown.tables(result.breakdowns),
         levels=breakdown.sentence(result.breakdowns),
         fitted=fitted.on_page(result),
@@ -162,7 +162,7 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
     if sampling is not None and "tau1" in traces:
         first = sampling.n_discarded
         tau1, tau2 = traces["tau1"], traces["tau2"]
-        kind = assessment.kind(result)
+        kind = sentences.kind(result)
         drawn["tau1"] = figures.distribution(tau1[:, first:], result.tau1, "τ1", TAU1, kind.title)
         drawn["tau2"] = figures.distribution(tau2[:, first:], result.tau2, "τ2", TAU2, kind.title)
         if not kind.independent:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from unikat._typing import Float64
-from unikat.report.facts.assessment import KeyFacts
+from unikat.report.facts.result import KeyFacts
 from unikat.report.pages.canvas import Canvas, drawing, line_height, shortened, text_width, ticks
 from unikat.report.text.numbers import counted, number
 from unikat.report.text.overview import Group

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unikat.report.facts.assessment import Result
+from unikat.files.toml import packaged_toml
+from unikat.report.facts.result import Result
 from unikat.report.pages import figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.text import selection
@@ -24,62 +25,7 @@ _PATH_COLUMNS = {
     "tau1": "Expected τ1",
     "tau2": "Expected τ2",
 }
-_FACTS = {
-    "terms": ("Terms", ""),
-    "cells": ("Cells with positive probability", ""),
-    "zero_margins": ("Zero margins", ""),
-    "margin_error": (
-        "Largest margin error",
-        "largest difference of an observed and a fitted margin, in records",
-    ),
-    "B1": ("B1/√ν", "underfitting statistic for τ1"),
-    "B2": ("B2/√ν", "underfitting statistic for τ2"),
-    "criterion": ("Selected by", "each step adds the term that brings this statistic nearest to 0"),
-    "terms_added": ("Terms added", "steps of the selection from independence on"),
-    "overdispersion": (
-        "Overdispersion",
-        "relative variance of the cell rates around the terms, by moments; none if 0 or less",
-    ),
-    "shape": (
-        "Shape of the gamma effects",
-        "of the cell rates; the smaller, the larger the overdispersion",
-    ),
-    "sigma2": (
-        "Variance of the normal effects",
-        "of the logarithm of the cell rates around the terms",
-    ),
-    "effects": ("Fixed effects", "coefficients that are drawn with the random effects"),
-    "population": (
-        "Expected population, in N",
-        "of the fitted model, divided by the population size; 1 if equal",
-    ),
-    "smallest_p": (
-        "Smallest sampling rate",
-        "of a cell: its records divided by the sum of their weights",
-    ),
-    "largest_p": ("Largest sampling rate", ""),
-    "estimated_population": ("Sum of the weights", "of the complete records"),
-    "cells_fully_sampled": (
-        "Cells sampled in full",
-        "whose weights add up to no more than their records",
-    ),
-    "records_without_candidates": (
-        "Records imputed by level shares",
-        "incomplete records that match no complete one",
-    ),
-    "occupied": ("Cells in the file", ""),
-    "empty": ("Cells not in the file", ""),
-    "sampling_rate_lowest": (
-        "Smallest sampling rate",
-        "of a cell: its records divided by the sum of their weights",
-    ),
-    "sampling_rate_highest": ("Largest sampling rate", ""),
-    "sampling_rates_of_empty_cells": (
-        "Sampling rates of cells not in the file",
-        "taken from those of the cells in the file",
-    ),
-    "hyperparameters": ("Hyperparameters and their prior", ""),
-}
+_FACTS: dict[str, list[str]] = packaged_toml("unikat.report.text", "fit_facts.toml")
 """Title of a known fact, and what it means."""
 _TERMS = {
     "independence": "all keys are independent",

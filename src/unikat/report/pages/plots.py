@@ -17,7 +17,7 @@ from typing import NoReturn
 from unikat._typing import Float64
 from unikat.errors import SpecError
 from unikat.files.writing import replace_file
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.result import Result
 from unikat.report.pages.assessment import drawings
 from unikat.report.pages.canvas import WIDE
 from unikat.report.pages.colours import DARK, LIGHT, declared

@@ -14,11 +14,11 @@ from unikat.report.facts.classics import (
     UniquesResult,
 )
 from unikat.report.text import track_record
-from unikat.report.text.assessment import at_risk
 from unikat.report.text.numbers import counted, interval, number
+from unikat.report.text.sentences import at_risk
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result
+    from unikat.report.facts.result import Result
 
 _METHODS = {
     "pitman": "Pitman's sampling formula",

@@ -7,9 +7,9 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from unikat.report.text import track_record
-from unikat.report.text.assessment import PROVISIONAL, at_risk
 from unikat.report.text.columns import columns
 from unikat.report.text.numbers import counted, interval, listed, number, percent
+from unikat.report.text.sentences import PROVISIONAL, at_risk
 from unikat.report.text.uncertainty import KINDS
 from unikat.studies.path import SIZES
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unikat.report.facts.breakdown import LevelFacts
-from unikat.report.text.assessment import level
 from unikat.report.text.numbers import counted, number, percent
+from unikat.report.text.sentences import level
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result
     from unikat.report.facts.breakdown import Breakdown
+    from unikat.report.facts.result import Result
     from unikat.report.facts.threshold import ThresholdResult, Verdict
     from unikat.risk.estimate import Summary
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unikat.report.text import track_record
-from unikat.report.text.assessment import level
 from unikat.report.text.numbers import counted, interval, listed, number
+from unikat.report.text.sentences import level
 from unikat.report.text.uncertainty import KINDS
 from unikat.spec.tables import ModelSpec
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result, SampleFacts
+    from unikat.report.facts.result import Result, SampleFacts
 
 NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before")
 """Facts of the selection, which the section on the fitted model leaves out."""

@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from unikat.report.facts.assessment import Result, Stage, assessment_facts
 from unikat.report.facts.comparison import comparison_facts
 from unikat.report.facts.evaluation import evaluation_facts
+from unikat.report.facts.result import Result, Stage, assessment_facts
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.facts.threshold import threshold_result
 from unikat.report.text import (
-    assessment,
     breakdown,
     classics,
     comparison,
@@ -22,6 +21,7 @@ from unikat.report.text import (
     overview,
     registry,
     selection,
+    sentences,
     track_record,
     zeros,
 )
@@ -51,8 +51,8 @@ def summarise(
         reliable=not track_record.of_result(result).unreliable,
     )
     result = replace(result, threshold=threshold)
-    sentences = {
-        **assessment.sentences(result),
+    said = {
+        **sentences.sentences(result),
         **selection.sentences(result),
         **design.sentences(result),
         **zeros.sentences(result.zeros),
@@ -61,7 +61,7 @@ def summarise(
         "breakdowns": breakdown.sentence(result.breakdowns),
         "threshold": overview.threshold_sentence(result),
     }
-    return replace(result, sentences=sentences)
+    return replace(result, sentences=said)
 
 
 def _finished(

@@ -7,18 +7,17 @@ error in trials before its estimate, and show no interval in the headline.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from unikat.files.toml import packaged_toml
 from unikat.models.named import ALL
 from unikat.spec.tables import ModelSpec
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result, SampleFacts
     from unikat.report.facts.comparison import ModelFacts
+    from unikat.report.facts.result import Result, SampleFacts
 
 ONE_SIDED = 0.05
 """A model errs to one side if its errors to the other side were no larger than this."""
@@ -50,8 +49,7 @@ class Trials:
 
 def _trials() -> Iterator[Trials]:
     """Read `trials.toml`: what a group says goes for all its trials."""
-    text = files(__package__).joinpath("trials.toml").read_text(encoding="utf-8")
-    for group in tomllib.loads(text)["groups"]:
+    for group in packaged_toml(__package__, "trials.toml")["groups"]:
         for trials in group.pop("trials"):
             yield Trials(**group, **trials)
 

@@ -32,7 +32,7 @@ from unikat.zeros.conflicts import Handled
 RESULT_SCHEMA = "unikat.result/1"
 Stage: TypeAlias = Literal["preliminary", "final"]
 PRELIMINARY = (
-    "This is the first answer, of one candidate model: the other models are still being compared, "
+    "This is a preliminary answer of one candidate model: the others are still being compared, "
     "and the interval does not cover the model's own error. Wait for the final answer."
 )
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5, 0.9)

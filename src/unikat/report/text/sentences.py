@@ -12,7 +12,7 @@ from unikat.report.text.uncertainty import INDEPENDENT, KINDS, POSTERIOR, Kind
 
 if TYPE_CHECKING:
     from unikat.data.table import CellTable
-    from unikat.report.facts.assessment import Result, SampleFacts
+    from unikat.report.facts.result import Result, SampleFacts
     from unikat.risk.estimate import Summary
 
 PROVISIONAL = "Provisional, not converged: "
@@ -52,7 +52,7 @@ def understood(table: CellTable) -> str:
     )
 
 
-def first_answer(result: Result) -> str:
+def preliminary(result: Result) -> str:
     """Say the preliminary answer of `auto` in one line."""
     tau1 = result.tau1
     return (
@@ -107,7 +107,7 @@ def at_risk(sample: SampleFacts) -> str:
 
     Examples
     --------
-    >>> from unikat.report.facts.assessment import SampleFacts
+    >>> from unikat.report.facts.result import SampleFacts
     >>> facts = dict(n_records=99, n_keys=2, n_cells=50, population_size=900)
     >>> at_risk(SampleFacts(n_uniques=8, n_incomplete=0, missing="integrate", **facts))
     '8 sample uniques'
