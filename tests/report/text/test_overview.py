@@ -20,7 +20,7 @@ from unikat.cli._output import show
 from unikat.errors import SpecError
 from unikat.report.facts.breakdown import FEWEST_RECORDS, Column, breakdowns
 from unikat.report.facts.supplements import Supplements
-from unikat.report.facts.threshold import threshold_result
+from unikat.report.facts.threshold import threshold_result, undecided
 from unikat.report.pages.assessment import context, render
 from unikat.report.text import breakdown as table_text
 from unikat.report.text.overview import MOST_OF_COLUMN, groups, threshold_sentence
@@ -161,7 +161,7 @@ def test_the_ends_of_the_interval_decide() -> None:
         (tau1.lower, "undecided"),
         (tau1.lower - 0.5, "not met"),
     ):
-        found = threshold_result(f"tau1 <= {limit}", measures, final=True, reliable=True)
+        found = threshold_result(f"tau1 <= {limit}", measures, final=True)
         assert found is not None
         assert found.verdict == verdict, limit
 
@@ -172,8 +172,11 @@ def test_an_unfinished_or_unreliable_run_decides_nothing() -> None:
     assert unfinished.threshold is not None
     assert (unfinished.threshold.verdict, unfinished.threshold.reason) == ("undecided", "not final")
     measures: dict[Any, Any] = {"tau1": unfinished.tau1, "tau2": unfinished.tau2}
-    found = threshold_result("tau2 <= 100000", measures, final=True, reliable=False)
-    unreliable = replace(unfinished, threshold=found)
+    found = threshold_result("tau2 <= 100000", measures, final=True)
+    assert found is not None
+    assert (found.verdict, undecided(found).verdict) == ("met", "undecided")
+    assert unfinished.threshold == undecided(unfinished.threshold)
+    unreliable = replace(unfinished, threshold=undecided(found))
     assert "Assess the file with the default model." in threshold_sentence(unreliable)
 
 

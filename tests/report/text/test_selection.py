@@ -178,7 +178,7 @@ def test_what_is_not_known_is_no_number() -> None:
     )
     page = selection.on_page(found)
     assert page is not None
-    assert page.rows[0].uniques == page.rows[1].prediction == "not known"
+    assert page.candidates[0].excess == page.candidates[1].prediction == "not known"
     assert page.not_fitted == (("loglinear", "It is too large."),)
     assert "could not be fitted to this file: loglinear." in found.sentences["fit.not_fitted"]
     assert "loglinear was not fitted: It is too large." in Words(render(found, traces())).text

@@ -6,7 +6,7 @@ Page one is for a committee; the technical part, in sections that fold, is for s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unikat._typing import Float64
 from unikat.report.facts.breakdown import LevelFacts
@@ -18,7 +18,6 @@ from unikat.report.pages.template import fill
 from unikat.report.text import breakdown, classics, limits, selection, sentences, track_record
 from unikat.report.text.overview import Overview, groups, overview
 from unikat.report.text.selection import SelectionPage
-from unikat.report.text.uncertainty import Kind
 from unikat.report.text.zeros import ZerosSection, on_page
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.provenance import Provenance
@@ -44,26 +43,8 @@ class ReportPage:
     """Titles of the sections of the technical part that this report has, by their anchor."""
     level: str
     """Probability of the intervals, such as 95%."""
-    interval_name: str
-    """Title of a column of intervals."""
-    proviso: str
-    """When the intervals should contain the true value."""
-    captions: Mapping[str, str]
-    """Of the figures of τ1 and τ2."""
-    kind: Kind
-    """What the draws are draws of, in words."""
-    state: str
-    """Whether the computation is finished, in a word or two."""
-    computation: str
-    """How the draws were made; empty where nothing was sampled."""
-    share: str
-    """Which part of the file the answer is."""
-    source: str
-    """Where the population size comes from."""
     breakdowns: Sequence[tuple[str, Sequence[LevelFacts]]]
     """Variables of the table of risk by level, with their rows."""
-    levels: str
-    """What that table shows."""
     fitted: FittedPage | None
     selection: SelectionPage | None
     classics: Sequence[classics.Row]
@@ -96,57 +77,41 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
 
 def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
     """Gather what the report shows; parameters as for `render`."""
-    kind = sentences.kind(result)
-    page = ReportPage(
+    drawn, found = drawings(result, traces), breakdown.tables(result.breakdowns)
+    fit, selected = fitted.on_page(result), selection.on_page(result)
+    measures = classics.rows(result.classics)
+    independent = sentences.kind(result).independent
+    present = {
+        "measures": ("Risk measures", True),
+        "file": ("File and key variables", True),
+        "levels": ("Risk by level", bool(found)),
+        "records": ("Records at risk", "records" in drawn),
+        "selection": ("Model selection", selected is not None),
+        "fitted": ("Fitted model", fit is not None),
+        "convergence": ("Draws" if independent else "Convergence", result.sampling is not None),
+        "zeros": ("Structural zeros (impossible combinations)", result.zeros is not None),
+        "registry": ("Registry", result.registry is not None),
+        "classics": ("Classic measures", bool(measures)),
+        "limits": ("Assumptions and limits", True),
+        "repeat": ("How to repeat this run", True),
+    }
+    return ReportPage(
         title=f"Disclosure risk{f' of {result.data}' if result.data else ''}",
         result=result,
         said=result.sentences,
         overview=overview(result),
-        figures=drawings(result, traces),
-        sections={},
+        figures=drawn,
+        sections={anchor: title for anchor, (title, shown) in present.items() if shown},
         level=sentences.level(result.tau1),
-        interval_name=sentences.interval_name(result),
-        proviso=sentences.proviso(result),
-        captions={
-            name: kind.caption.format(measure=symbol)
-            for name, symbol in (("tau1", "τ1"), ("tau2", "τ2"))
-        },
-        kind=kind,
-        state=sentences.state(result),
-        computation="" if result.sampling is None else sentences.computation(result),
-        share=sentences.share(result),
-        source=sentences.population_source(result),
-        breakdowns=breakdown.tables(result.breakdowns),
-        levels=breakdown.sentence(result.breakdowns),
-        fitted=fitted.on_page(result),
-        selection=selection.on_page(result),
-        classics=classics.rows(result.classics),
+        breakdowns=found,
+        fitted=fit,
+        selection=selected,
+        classics=measures,
         zeros=on_page(result.zeros, "result.json"),
         limits=limits.limits(result),
         provenance=result.provenance,
         command="unikat assess assessment.toml --out NEW_FOLDER",
     )
-    return replace(page, sections=_sections(page))
-
-
-def _sections(page: ReportPage) -> dict[str, str]:
-    """List the sections of the technical part, by anchor, in their order."""
-    convergence = "Draws" if page.kind.independent else "Convergence"
-    present = {
-        "measures": ("Risk measures", True),
-        "file": ("File and key variables", True),
-        "levels": ("Risk by level", bool(page.breakdowns)),
-        "records": ("Records at risk", "records" in page.figures),
-        "selection": ("Model selection", page.selection is not None),
-        "fitted": ("Fitted model", page.fitted is not None),
-        "convergence": (convergence, bool(page.computation)),
-        "zeros": ("Structural zeros (impossible combinations)", page.zeros is not None),
-        "registry": ("Registry", page.result.registry is not None),
-        "classics": ("Classic measures", bool(page.classics)),
-        "limits": ("Assumptions and limits", True),
-        "repeat": ("How to repeat this run", True),
-    }
-    return {anchor: title for anchor, (title, shown) in present.items() if shown}
 
 
 def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing]:

@@ -84,6 +84,11 @@ def signed_percent(share: float) -> str:
     return ("+" if share > 0 else "−" if share < 0 else "") + percent(abs(share))
 
 
+def share(value: float | None) -> str:
+    """Write a share that may be unknown."""
+    return "–" if value is None else percent(value)
+
+
 def _error(value: float | None) -> str:
     return "" if value is None else f" ± {value:.2g}" if value < 10 else f" ± {value:,.0f}"
 

@@ -6,7 +6,7 @@ The facts are those of `auto`, under `fit` in `result.json`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,10 +67,21 @@ class Candidate:
     """Its error in trials, if its intervals mostly missed the true value there."""
     impossible: int
     behind: float | None
-    behind_error: float | None
     uniques: float | None
     tau1: Range
     converged: bool
+    prediction: str
+    """Log score minus that of the best candidate, with its standard error."""
+
+    @property
+    def excess(self) -> str:
+        """Sample uniques in simulated data, relative to this file."""
+        return "not known" if self.uniques is None else f"{_signed(100 * self.uniques, 0)}%"
+
+    @property
+    def interval(self) -> str:
+        """Interval of τ1, or its known error; marked if the fit has not converged."""
+        return (self.bias or interval(self.tau1)) + ("" if self.converged else " *")
 
     @property
     def answered(self) -> str:
@@ -110,26 +121,14 @@ class ModelSelection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """A row of the table of candidates."""
-
-    label: str
-    words: str
-    prediction: str
-    impossible: str
-    uniques: str
-    tau1: str
-    interval: str
-    final: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
 class SelectionPage:
     """The section of the report."""
 
     opening: str
     reason: str
-    rows: tuple[Row, ...]
+    candidates: tuple[Candidate, ...]
+    answer: str
+    """Label of the last row: the final answer."""
     columns: tuple[tuple[str, str], ...]
     """Title and meaning of each column."""
     note: str
@@ -161,7 +160,10 @@ def of(result: Result) -> ModelSelection | None:
     overdispersion, factor = errors.get("overdispersion"), errors.get("level")
     before = fit.get("before")
     return ModelSelection(
-        candidates=tuple(_candidate(row, result.sample) for row in fit["candidates"]),
+        candidates=tuple(
+            _candidate(row, _prediction(row, fit["candidates"]), result.sample)
+            for row in fit["candidates"]
+        ),
         not_fitted=tuple((row["model"], row["reason"]) for row in fit.get("not_fitted", ())),
         # The variance of a factor of mean 1; its root is a coefficient of variation.
         overdispersion=None if overdispersion is None else _range(overdispersion, root=True),
@@ -170,7 +172,7 @@ def of(result: Result) -> ModelSelection | None:
     )
 
 
-def _candidate(row: Mapping[str, Any], sample: SampleFacts) -> Candidate:
+def _candidate(row: Mapping[str, Any], prediction: str, sample: SampleFacts) -> Candidate:
     kind = KINDS[row["uncertainty"]]
     record = track_record.of_label(row["model"], sample)
     posterior = row["uncertainty"] == "posterior"
@@ -183,11 +185,25 @@ def _candidate(row: Mapping[str, Any], sample: SampleFacts) -> Candidate:
         bias=f"in trials {record.bias}" if record.unreliable else "",
         impossible=row["impossible"],
         behind=row["behind"],
-        behind_error=row["behind_error"],
         uniques=row["uniques"],
         tau1=_range({**row, "median": row["tau1_median"]}, "tau1_"),
         converged=row["converged"],
+        prediction=prediction,
     )
+
+
+def _prediction(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write how well a candidate predicts, compared with the best."""
+    best = next((one for one in rows if one["behind"] == 0.0), None)
+    best = next(one for one in rows if one["chosen"]) if best is None else best
+    if row is best:
+        return "best"
+    if row["impossible"] > best["impossible"]:
+        # Ranked after those that give fewer records probability zero, whatever the score.
+        return "refuted"
+    if row["behind"] is None:
+        return "not known"
+    return f"{_signed(row['behind'], 3)} ± {row['behind_error'] or 0.0:.3f}"
 
 
 def _range(row: Mapping[str, Any], prefix: str = "", *, root: bool = False) -> Range:
@@ -218,20 +234,11 @@ def on_page(result: Result) -> SelectionPage | None:
     selection = of(result)
     if selection is None:
         return None
-    final = Row(
-        label=_final(selection),
-        words="refitted with more draws",
-        prediction="",
-        impossible="",
-        uniques="",
-        tau1=number(result.tau1.median),
-        interval=interval(_now(result)),
-        final=True,
-    )
     return SelectionPage(
         opening=_opening(selection, result),
         reason=_reason(selection),
-        rows=(*(_row(one, selection) for one in selection.candidates), final),
+        candidates=selection.candidates,
+        answer=_final(selection),
         columns=_columns(selection, result),
         note=_note(selection),
         faint=any(one.narrow and not one.bias for one in selection.candidates),
@@ -324,28 +331,6 @@ def _reason(selection: ModelSelection) -> str:
             "error is not calibrated."
         )
     return said
-
-
-def _row(one: Candidate, selection: ModelSelection) -> Row:
-    impossible = f"probability zero: {one.impossible:,}" if one.impossible else ""
-    if one is selection.best:
-        prediction = "best"
-    elif one.impossible > selection.best.impossible:
-        # Ranked after those that give fewer records probability zero, whatever the score.
-        prediction = "refuted"
-    elif one.behind is None:
-        prediction = "not known"
-    else:
-        prediction = f"{_signed(one.behind, 3)} ± {one.behind_error or 0.0:.3f}"
-    return Row(
-        label=one.label + (" (selected)" if one.selected else ""),
-        words=one.words,
-        prediction=prediction,
-        impossible=impossible,
-        uniques="not known" if one.uniques is None else f"{_signed(100 * one.uniques, 0)}%",
-        tau1=number(one.tau1.middle),
-        interval=(one.bias or interval(one.tau1)) + ("" if one.converged else " *"),
-    )
 
 
 def _columns(selection: ModelSelection, result: Result) -> tuple[tuple[str, str], ...]:

@@ -9,9 +9,8 @@ from typing import ParamSpec, TypeVar
 
 from unikat.report.facts.comparison import comparison_facts
 from unikat.report.facts.evaluation import evaluation_facts
-from unikat.report.facts.result import Result, Stage, assessment_facts
-from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
-from unikat.report.facts.threshold import threshold_result
+from unikat.report.facts.result import Result, assessment_facts
+from unikat.report.facts.threshold import undecided
 from unikat.report.text import (
     breakdown,
     classics,
@@ -25,32 +24,15 @@ from unikat.report.text import (
     track_record,
     zeros,
 )
-from unikat.risk.estimate import RiskEstimate
-from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.provenance import Provenance
-from unikat.zeros.conflicts import Handled
 
 _P = ParamSpec("_P")
 _Summary = TypeVar("_Summary")
 
 
-def summarise(
-    estimate: RiskEstimate,
-    spec: AssessmentSpec,
-    provenance: Provenance,
-    handled: Handled | None = None,
-    supplements: Supplements = NO_SUPPLEMENTS,
-    stage: Stage = "final",
-) -> Result:
-    """Return facts and sentences of an assessment; parameters as `assessment_facts` has them."""
-    result = assessment_facts(estimate, spec, provenance, handled, supplements, stage)
-    threshold = threshold_result(
-        spec.report.threshold,
-        {"tau1": result.tau1, "tau2": result.tau2},
-        final=result.converged,
-        reliable=not track_record.of_result(result).unreliable,
-    )
-    result = replace(result, threshold=threshold)
+def _explained(result: Result) -> Result:
+    """Add the sentences; no verdict on a threshold follows from unreliable intervals."""
+    if result.threshold is not None and track_record.of_result(result).unreliable:
+        result = replace(result, threshold=undecided(result.threshold))
     said = {
         **sentences.sentences(result),
         **selection.sentences(result),
@@ -76,6 +58,7 @@ def _finished(
     return summarise
 
 
+summarise = _finished(assessment_facts, _explained)
 summarise_comparison = _finished(
     comparison_facts, lambda found: replace(found, sentences=comparison.sentences(found))
 )
