@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from unikat._typing import Float64
 from unikat.report.facts.breakdown import LevelFacts
 from unikat.report.facts.result import Result
+from unikat.report.facts.zeros import ZerosResult
 from unikat.report.pages import figures, fitted
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import FittedPage
@@ -18,7 +19,6 @@ from unikat.report.pages.template import fill
 from unikat.report.text import breakdown, classics, limits, selection, sentences, track_record
 from unikat.report.text.overview import Overview, groups, overview
 from unikat.report.text.selection import SelectionPage
-from unikat.report.text.zeros import ZerosSection, on_page
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.provenance import Provenance
 
@@ -48,7 +48,7 @@ class ReportPage:
     fitted: FittedPage | None
     selection: SelectionPage | None
     classics: Sequence[classics.Row]
-    zeros: ZerosSection | None
+    zeros: ZerosResult | None
     limits: Sequence[tuple[str, str]]
     """Assumptions and limits: a title and a text each."""
     provenance: Provenance
@@ -107,7 +107,7 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
         fitted=fit,
         selection=selected,
         classics=measures,
-        zeros=on_page(result.zeros, "result.json"),
+        zeros=result.zeros,
         limits=limits.limits(result),
         provenance=result.provenance,
         command="unikat assess assessment.toml --out NEW_FOLDER",

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unikat.report.facts.comparison import ComparisonSummary, ModelFacts, PathFacts
+from unikat.report.facts.zeros import ZerosFacts
 from unikat.report.pages import comparison_figures as figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import facts_in_line
 from unikat.report.pages.template import fill
 from unikat.report.text import comparison
 from unikat.report.text.numbers import listed
-from unikat.report.text.zeros import ZerosSection, on_page
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.path import SIZES
@@ -45,7 +45,7 @@ class ComparisonPage:
     paths: Sequence[PathSection]
     level: str
     """Probability of the intervals, such as 95%."""
-    zeros: ZerosSection | None
+    zeros: ZerosFacts | None
     provenance: Provenance
     command: str
     """What repeats the comparison."""
@@ -71,7 +71,7 @@ def context(summary: ComparisonSummary) -> ComparisonPage:
             for position, path in enumerate(summary.paths)
         ],
         level=_level(summary),
-        zeros=on_page(summary.zeros, "summary.json"),
+        zeros=summary.zeros,
         provenance=summary.provenance,
         command=f"unikat {ComparisonSpec.command} --out NEW_FOLDER",
     )

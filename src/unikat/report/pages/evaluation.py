@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unikat.report.facts.evaluation import EvaluationSummary, Failure, StudyFacts
+from unikat.report.facts.zeros import ZerosFacts
 from unikat.report.pages import evaluation_figures as figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import fill
 from unikat.report.text import numbers
-from unikat.report.text.zeros import ZerosSection, on_page
 from unikat.spec.provenance import Provenance
 from unikat.studies.scores import N_CUTOFFS, CutoffScore, FitScore, ModelScore
 
@@ -57,7 +57,7 @@ class EvaluationPage:
     """How the samples were drawn."""
     level: str
     """Probability of the intervals, such as 95%."""
-    zeros: ZerosSection | None
+    zeros: ZerosFacts | None
     provenance: Provenance
     command: str
     """What repeats the evaluation."""
@@ -90,7 +90,7 @@ def context(summary: EvaluationSummary, scores: Sequence[FitScore]) -> Evaluatio
         failures=summary.failures[:_MOST_FAILURES],
         design=_drawn(summary.study),
         level=f"{100 * summary.study.level:g}%",
-        zeros=on_page(summary.zeros, "summary.json"),
+        zeros=summary.zeros,
         provenance=summary.provenance,
         command="unikat evaluate evaluation.toml --out NEW_FOLDER",
     )
