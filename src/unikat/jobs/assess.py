@@ -153,7 +153,7 @@ def run(
     first: list[Findings] = []
 
     def preliminary(estimate: RiskEstimate) -> None:
-        """Show the first answer, and write it unless the folder holds complete results."""
+        """Show the preliminary answer, and write it unless the folder holds complete results."""
         supplements = Supplements(classics=classics, columns=columns)
         first.append(findings(estimate, supplements, "preliminary"))
         watcher.note(sentences.preliminary(first[0].result))

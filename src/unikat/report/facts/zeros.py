@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -51,18 +51,25 @@ class ZerosFacts:
     """Rows in which keys were set missing for it."""
     n_rows: int | None = None
     """Rows of the file; None in results of before it was kept."""
-    file: ClassVar[str] = "summary.json"
-    """Where all rules are found."""
+
+    @property
+    def file(self) -> str:
+        """Where all rules are found."""
+        return "summary.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ZerosResult(ZerosFacts):
     """The same, and what the rules did to the model of an assessment."""
 
-    file: ClassVar[str] = "result.json"
     impossible_mass: Summary | None = None
     """Share of what the fitted components spread that the rules cut off; None if not known. Not
     what a model fitted without the rules would put on impossible combinations."""
+
+    @property
+    def file(self) -> str:
+        """Where all rules are found."""
+        return "result.json"
 
 
 def zeros_facts(handled: Handled | None) -> ZerosFacts | None:

@@ -124,7 +124,7 @@ def write(found: Findings, folder: Path) -> None:
 
 
 def write_result(found: Findings, folder: Path) -> None:
-    """Write `result.json` alone, as the first answer of a run that goes on.
+    """Write `result.json` alone, as the preliminary answer of a run that goes on.
 
     Raises
     ------
