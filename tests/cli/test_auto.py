@@ -228,7 +228,7 @@ def test_a_study_takes_auto(here: Path) -> None:
     assert summary["n_failed"] == 0
 
 
-def test_the_first_answer_is_shown_and_written(
+def test_the_preliminary_answer_is_shown_and_written(
     here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the other models are compared: on standard error, and in result.json."""

@@ -24,7 +24,7 @@ def test_the_demo_shows_estimate_beside_truth(village: None, tmp_path: Path, cap
     told = capsys.readouterr().out
     truth = json.loads((out / "truth.json").read_text())
     assert f"τ1  true {truth['tau1']}, estimated {truth['tau1']}" in told
-    assert told.count("the interval holds the truth") == 2
+    assert told.count("the interval contains the true value") == 2
     result = json.loads((out / "result.json").read_text())
     assert result["tau1"]["mean"] == truth["tau1"] == truth["n_uniques"]
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in out.iterdir())

@@ -175,8 +175,9 @@ def test_the_classic_measures_stand_beside(survey, capsys):
 
 def test_records_left_out_have_no_classic_measures(survey):
     Path("zeros.toml").write_text("rules = ['AGE < 25 and WORK == 1']\n")
-    arguments = ["assess", str(survey), *COMMON, "--weights", "W", "--household", "HID", "--classics",
-                 "--zeros", "zeros.toml", "--zeros-conflict", "drop", "--out", "out"]  # fmt: skip
+    arguments = ["assess", str(survey), *COMMON, "--weights", "W", "--classics", "--household",
+                 "HID", "--zeros", "zeros.toml", "--zeros-conflict", "drop",
+                 "--out", "out"]  # fmt: skip
     assert main(arguments) == 0
     table, frame = records("out"), pd.read_csv(survey)
     left_out = (frame["AGE"] < 25) & (frame["WORK"] == 1)
@@ -296,8 +297,8 @@ def test_missing_codes_are_no_household_and_a_key_is_not_sensitive(survey, capsy
     frame["HID"] = frame["HID"].astype(object)
     frame.loc[::4, "HID"] = "NA"
     frame.to_csv("survey.csv", index=False)
-    arguments = ["assess", "survey.csv", *COMMON, "--weights", "W", "--household", "HID", "--classics",
-                 "--missing-values", "NA", "--out", "out"]  # fmt: skip
+    arguments = ["assess", "survey.csv", *COMMON, "--weights", "W", "--classics", "--household",
+                 "HID", "--missing-values", "NA", "--out", "out"]  # fmt: skip
     assert main(arguments) == 0
     table = records("out")
     alone = table[::4]

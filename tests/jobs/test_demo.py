@@ -65,7 +65,7 @@ def known(tau1: int, tau2: float) -> Truth:
 def test_a_missed_truth_is_told() -> None:
     result = summarise(estimate(), spec(), provenance())
     hit = compare(result, known(round(result.tau1.median), result.tau2.median))
-    assert hit.count("holds the truth") == 2
-    assert "misses" not in hit
+    assert hit.count("contains the true value") == 2
+    assert "does not contain" not in hit
     miss = compare(result, known(100_000, result.tau2.median))
-    assert "The interval of τ1 misses the truth in this town." in miss
+    assert "The interval of τ1 does not contain the true value in this town." in miss

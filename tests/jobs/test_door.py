@@ -351,7 +351,7 @@ AUTO: dict[str, Any] = {
 }
 
 
-def test_the_first_answer_is_kept_on_ctrl_c(
+def test_the_preliminary_answer_is_kept_on_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -359,7 +359,7 @@ def test_the_first_answer_is_kept_on_ctrl_c(
         first = unikat.assess(people(), out=tmp_path / "out", **AUTO)
     assert first.result.stage == "preliminary"
     assert "PRELIMINARY" in repr(first)
-    assert first.warnings[0].startswith("This is the first answer")
+    assert first.warnings[0].startswith("This is a preliminary answer")
     assert not (tmp_path / "out" / "manifest.json").exists()
     written = (tmp_path / "out" / "result.json").read_text()
     assert '"stage": "preliminary"' in written

@@ -11,7 +11,7 @@ import numpy as np
 from unikat.data import CellTable, Key
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.models.base import Model
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.result import Result
 from unikat.report.folders import assessment as folders
 from unikat.report.folders.findings import Findings
 from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary

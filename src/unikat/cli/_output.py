@@ -18,8 +18,8 @@ import click
 from unikat.errors import OutputError, visible
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result
     from unikat.report.facts.evaluation import EvaluationSummary
+    from unikat.report.facts.result import Result
 
 DONE, FAILED, UNCONVERGED = 0, 1, 2
 
@@ -78,32 +78,30 @@ def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
     from unikat.report.folders.outputs import REPORT
     from unikat.report.pages import fitted
-    from unikat.report.text import assessment, classics, selection, track_record
+    from unikat.report.text import classics, selection, sentences, track_record
     from unikat.report.text.columns import columns
 
-    lines = ["", *_wrapped(assessment.headline(result))]
+    lines = ["", *_wrapped(sentences.headline(result))]
     if not result.known_exactly:
-        lines += _wrapped(f"{assessment.condition(result)} {assessment.share(result)}")
+        lines += _wrapped(f"{sentences.condition(result)} {sentences.share(result)}")
     if result.threshold is not None:
         lines += _wrapped(result.sentences["threshold"])
-    level = assessment.level(result.tau1)
+    level = sentences.level(result.tau1)
     rows: list[tuple[str, ...]] = [
         ("", "median", f"{level} interval", "R-hat"),
         ("τ1  unique in file and population", *_cells(result.tau1)),
         ("τ2  correct matches by an intruder", *_cells(result.tau2)),
     ]
-    if assessment.kind(result).independent:
+    if sentences.kind(result).independent:
         # There are no chains that have to agree.
         rows = [row[:-1] for row in rows]
-    if track_record.of_result(result).doubted:
+    if track_record.of_result(result).unreliable:
         # Its interval is in the report, with what is known of it.
         rows = [(*row[:2], *row[3:]) for row in rows]
     lines += ["", *columns(rows)]
     lines.append("")
-    state = "" if result.converged else f"{assessment.state(result).upper()} "
-    lines += _wrapped(
-        " ".join((state + assessment.verdict(result), assessment.chain_means(result)))
-    )
+    state = "" if result.converged else f"{sentences.state(result).upper()} "
+    lines += _wrapped(" ".join((state + sentences.verdict(result), sentences.chain_means(result))))
     lines += _wrapped(selection.brief(result))
     lines += _wrapped(fitted.brief(result))
     if result.design is not None:
@@ -133,7 +131,7 @@ def ending(
     remedy: str = "give the same command with --resume",
 ) -> int:
     """Say how to continue a run that is not finished, and give the exit code."""
-    from unikat.report.text.assessment import more_time
+    from unikat.report.text.sentences import more_time
 
     if result.stage == "preliminary":
         tell(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
 import tomli_w
@@ -33,6 +34,11 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ValueError as error:
         why = str(error)
     raise SpecError(f"{brief(os.fspath(path))} is not a TOML file: {why}.")
+
+
+def packaged_toml(package: str, name: str) -> dict[str, Any]:
+    """Read a TOML file that lies with the modules of a package."""
+    return tomllib.loads(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
 def why_not_read(error: OSError | ValueError) -> str:

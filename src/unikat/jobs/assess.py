@@ -17,12 +17,12 @@ from unikat.jobs.assessment import Assessment
 from unikat.jobs.inputs import design_of, read_registry, read_table
 from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
-from unikat.report.facts.assessment import Stage
+from unikat.report.facts.result import Stage
 from unikat.report.facts.supplements import Supplements, find_classics, find_column
 from unikat.report.folders import assessment as results
 from unikat.report.folders.findings import Findings
 from unikat.report.folders.outputs import RESULT
-from unikat.report.text import assessment
+from unikat.report.text import sentences
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs, documented
@@ -153,10 +153,10 @@ def run(
     first: list[Findings] = []
 
     def preliminary(estimate: RiskEstimate) -> None:
-        """Show the first answer, and write it unless the folder holds complete results."""
+        """Show the preliminary answer, and write it unless the folder holds complete results."""
         supplements = Supplements(classics=classics, columns=columns)
         first.append(findings(estimate, supplements, "preliminary"))
-        watcher.note(assessment.first_answer(first[0].result))
+        watcher.note(sentences.preliminary(first[0].result))
         if folder is not None and not (folder / results.MANIFEST).exists():
             results.write_result(first[0], folder)
 

@@ -15,18 +15,17 @@ import pyarrow.parquet as pq
 
 from unikat._typing import Float64
 from unikat.data.frames import FILE, FrameKind
-from unikat.report.facts.assessment import Result
 from unikat.report.facts.registry import FILE as REGISTRY_FILE
 from unikat.report.facts.registry import registry_table
+from unikat.report.facts.result import Result
 from unikat.report.folders import assessment as results
 from unikat.report.folders.assessment import Results
 from unikat.report.folders.findings import Findings
 from unikat.report.folders.outputs import DRAWS, RECORDS
 from unikat.report.folders.records import record_tables, records_schema
-from unikat.report.pages import plots
 from unikat.report.pages.assessment import render
-from unikat.report.pages.plots import Figure
-from unikat.report.text import assessment, track_record
+from unikat.report.pages.plots import Figure, figure
+from unikat.report.text import sentences, track_record
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
 
@@ -43,23 +42,23 @@ class Plots:
 
     def tau1(self) -> Figure:
         """Draw the posterior distribution of τ1."""
-        return plots.tau1(self._result, self._traces)
+        return figure("tau1", self._result, self._traces)
 
     def tau2(self) -> Figure:
         """Draw the posterior distribution of τ2."""
-        return plots.tau2(self._result, self._traces)
+        return figure("tau2", self._result, self._traces)
 
     def keys(self) -> Figure:
         """Draw by how much τ1 falls when a key is left out."""
-        return plots.keys(self._result)
+        return figure("keys", self._result, self._traces)
 
     def records(self) -> Figure:
         """Draw how many records have which risk r1."""
-        return plots.records(self._result)
+        return figure("records", self._result, self._traces)
 
     def chains(self) -> Figure:
         """Draw the draws of τ1, chain by chain."""
-        return plots.chains(self._result, self._traces)
+        return figure("trace", self._result, self._traces)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -225,22 +224,22 @@ class Assessment:
         return "\n".join(
             [
                 f"Assessment of {result.data or 'a data frame'}: {sample.n_records:,} records, "
-                f"{sample.n_keys} keys, {assessment.at_risk(sample)}; population "
+                f"{sample.n_keys} keys, {sentences.at_risk(sample)}; population "
                 f"{sample.population_size:,}",
-                f"τ1 {assessment.in_line(result, result.tau1)}  population uniques in the file",
-                f"τ2 {assessment.in_line(result, result.tau2)}  expected correct matches",
+                f"τ1 {sentences.in_line(result, result.tau1)}  population uniques in the file",
+                f"τ2 {sentences.in_line(result, result.tau2)}  expected correct matches",
                 f"Model {result.fitted_model}: {state}",
                 ".tau1 .tau2 .records .draws .plot .warnings .save(folder)",
             ]
         )
 
     def _repr_html_(self) -> str:
-        said = [assessment.headline(self.result), assessment.share(self.result), *self.warnings[:3]]
+        said = [sentences.headline(self.result), sentences.share(self.result), *self.warnings[:3]]
         words = "".join(f"<p>{escape(text)}</p>" for text in said if text)
         # The figure has an interval, which is no headline for every model.
-        without = self.result.known_exactly or track_record.of_result(self.result).doubted
-        figure = "" if without else self.plot.tau1()._repr_html_()
-        return f"<div>{words}{figure}</div>"
+        without = self.result.known_exactly or track_record.of_result(self.result).unreliable
+        drawn = "" if without else self.plot.tau1()._repr_html_()
+        return f"<div>{words}{drawn}</div>"
 
 
 def load(folder: str | os.PathLike[str]) -> Assessment:

@@ -26,7 +26,7 @@ from unikat.files.writing import replace_file
 from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.assess import ASSESSMENT, run
 from unikat.jobs.job import check_folder
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.result import Result
 from unikat.report.text.numbers import interval, number
 from unikat.risk.estimate import Summary
 from unikat.spec.assessment import AssessmentSpec
@@ -256,14 +256,17 @@ def run_demo(
 
 
 def compare(result: Result, known: Truth) -> str:
-    """Say how the estimate stands beside the truth, whichever way it went."""
+    """Say how the estimate compares with the true value, whichever way it went."""
     lines = ["The town is simulated, so the truth is known:", ""]
     rows = (("τ1", result.tau1, float(known.tau1)), ("τ2", result.tau2, known.tau2))
     for name, summary, true in rows:
         lines.append(f"  {name}  true {number(true)}, estimated {_beside(summary, true)}")
     missed = [name for name, summary, true in rows if not summary.lower <= true <= summary.upper]
     if missed:
-        lines += ["", f"The interval of {' and '.join(missed)} misses the truth in this town."]
+        lines += [
+            "",
+            f"The interval of {' and '.join(missed)} does not contain the true value in this town.",
+        ]
     if "chosen" in result.fit:
         tried, chosen = " and ".join(CANDIDATES), result.fit["chosen"]
         lines += [
@@ -275,8 +278,8 @@ def compare(result: Result, known: Truth) -> str:
 
 
 def _beside(summary: Summary, true: float) -> str:
-    holds = "holds" if summary.lower <= true <= summary.upper else "misses"
-    return f"{number(summary.median)} ({interval(summary)}): the interval {holds} the truth"
+    contains = "contains" if summary.lower <= true <= summary.upper else "does not contain"
+    return f"{number(summary.median)} ({interval(summary)}): the interval {contains} the true value"
 
 
 def _labels(codes: Int64, labels: Sequence[str]) -> pa.Array:

@@ -12,7 +12,7 @@ from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
-from unikat.report.text.assessment import understood
+from unikat.report.text.sentences import understood
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec

@@ -14,8 +14,8 @@ import pytest
 from report.estimates import NAMES, estimate, provenance, spec, table, write
 from unikat.errors import OutputError
 from unikat.files import writing as files
-from unikat.report.facts.assessment import RESULT_SCHEMA
 from unikat.report.facts.breakdown import FEWEST_RECORDS
+from unikat.report.facts.result import RESULT_SCHEMA
 from unikat.report.folders.assessment import FILES, load, write_report
 from unikat.report.folders.outputs import REGISTRY
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,17 @@ from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import CONTENT_POLICY
 from unikat.report.text.summary import summarise
 
+_DESCRIBED = re.compile(
+    r'<svg[^>]*aria-labelledby="(\S+)-title \1-desc"[^>]*>'
+    r'<title id="\1-title">(.+?)</title><desc id="\1-desc">(.+?)</desc>'
+)
+
 
 class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
+        self.described = [unescape(f"{m[2]}. {m[3]}") for m in _DESCRIBED.finditer(text)]
+        """What screen readers speak of each picture."""
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
         self.open: list[str] = []
@@ -116,8 +124,7 @@ def test_what_the_interval_depends_on_stands_below_the_answer(report: Page) -> N
 
 
 def test_the_trace_is_that_of_the_predictive_number(report: Page) -> None:
-    labels = [attributes["aria-label"] or "" for tag, attributes in report.tags if tag == "svg"]
-    assert [label for label in labels if label.startswith("τ1 in 4 chains")]
+    assert [words for words in report.described if words.startswith("τ1 in 4 chains")]
     assert "τ1 by draw, one colour per chain" in report.text
     assert "Expected τ1 by draw" not in report.text
     assert "all starting points are of this kind" in report.text
@@ -140,8 +147,9 @@ def test_what_was_not_computed_is_not_called_no_key(report: Page) -> None:
 def test_a_known_risk_is_not_called_an_estimate() -> None:
     known = page(cells=table(population_size=3000), known=True)
     assert "This is known exactly." in known.text
-    drawn = [attributes["aria-label"] or "" for tag, attributes in known.tags if tag == "svg"]
-    assert all("if one key is left out" in label or "by group" in label for label in drawn)
+    assert known.described
+    for words in known.described:
+        assert "if one key is left out" in words or "by group" in words
 
 
 def test_figures_are_for_everyone(report: Page) -> None:
@@ -151,7 +159,10 @@ def test_figures_are_for_everyone(report: Page) -> None:
     assert [a["class"] for a in drawn] == ["unikat unikat-wide", "unikat unikat-narrow"] * 6
     for attributes in drawn:
         assert attributes["role"] == "img"
-        assert re.search("[0-9]", (attributes["aria-label"] or "").replace("τ1", ""))
+    assert len(report.described) == len(drawn)
+    assert all(re.search("[0-9]", words.replace("τ1", "")) for words in report.described)
+    names = [attributes["id"] for _, attributes in report.tags if "id" in attributes]
+    assert len(names) == len(set(names)) > 2 * len(drawn)
 
 
 def test_what_scrolls_can_be_reached_by_keyboard(report: Page) -> None:

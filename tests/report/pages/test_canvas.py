@@ -16,7 +16,7 @@ from report.browser import assert_sound, layout, run
 from report.estimates import estimate as made
 from report.estimates import provenance, spec, summary, table
 from report.folders.test_comparison import compared
-from unikat.report.facts.assessment import KeyFacts
+from unikat.report.facts.result import KeyFacts
 from unikat.report.pages import comparison_figures, evaluation_figures, figures
 from unikat.report.pages.canvas import (
     NARROW,
@@ -259,5 +259,5 @@ def test_names_and_numbers_are_spoken() -> None:
         ),
         "trace": figures.trace(np.full((2, 40), 52.0), 10, "τ1"),
     }
-    assert "median 100, 95% between 5.0 and 194" in drawings["distribution"].alt
+    assert "Median 100, 95% between 5.0 and 194." in drawings["distribution"].alt
     assert "Means of the chains: 52, 52." in drawings["trace"].alt

@@ -16,10 +16,10 @@ from unikat.cli._output import show
 from unikat.files.json import json_text
 from unikat.inference.draws import Draws
 from unikat.models.base import Uncertainty
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.result import Result
 from unikat.report.pages import fitted
 from unikat.report.pages.assessment import render
-from unikat.report.text import assessment
+from unikat.report.text import sentences
 from unikat.report.text.summary import summarise
 from unikat.report.text.uncertainty import KINDS
 from unikat.risk.estimate import RiskEstimate
@@ -116,7 +116,7 @@ def test_what_the_interval_holds_is_said() -> None:
 def dense(one: Result) -> dict[str, str]:
     """What is said where there are more records than combinations: these intervals did well."""
     sample = replace(one.sample, n_combinations=1000.0)
-    return assessment.sentences(replace(one, sample=sample))
+    return sentences.sentences(replace(one, sample=sample))
 
 
 def test_chains_of_another_model_have_another_start() -> None:
@@ -204,4 +204,4 @@ def test_margins_without_zeros_need_no_warning() -> None:
 def test_known_risks_have_no_kind() -> None:
     known = summarise(estimate(known=True), spec(), provenance())
     assert known.uncertainty is None
-    assert assessment.state(known) == "Known exactly."
+    assert sentences.state(known) == "Known exactly."

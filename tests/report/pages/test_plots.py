@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from report.browser import assert_sound, layout
 from report.estimates import estimate, provenance, spec, table, write
 from unikat.errors import OutputError, SpecError
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.result import Result
 from unikat.report.folders.assessment import load
 from unikat.report.pages import plots
 from unikat.report.pages.assessment import render
@@ -33,18 +34,16 @@ def traces() -> dict[str, Any]:
 
 def all_figures(result: Result) -> dict[str, Figure]:
     return {
-        "tau1": plots.tau1(result, traces()),
-        "tau2": plots.tau2(result, traces()),
-        "chains": plots.chains(result, traces()),
-        "keys": plots.keys(result),
-        "records": plots.records(result),
+        name: plots.figure(name, result, traces())
+        for name in ("tau1", "tau2", "trace", "keys", "records")
     }
 
 
 def test_figures_are_those_of_the_report(result: Result) -> None:
     page = render(result, traces())
     for figure in all_figures(result).values():
-        drawn = figure.svg.split("</style>")[1]
+        opening, drawn = re.split("<style>.*</style>", figure.svg, flags=re.DOTALL)
+        assert opening in page
         assert drawn in page
 
 
@@ -52,7 +51,10 @@ def test_a_figure_stands_by_itself(result: Result) -> None:
     for figure in all_figures(result).values():
         root = ElementTree.fromstring(figure.svg)
         assert root.attrib["role"] == "img"
-        assert root.attrib["aria-label"] == figure.alt == root[0].text
+        assert [root[0].tag[-5:], root[1].tag[-4:]] == ["title", "desc"]
+        assert f"{root[0].text}. {root[1].text}" == figure.alt
+        names = [root[0].attrib["id"], root[1].attrib["id"]]
+        assert root.attrib["aria-labelledby"].split() == names
         assert float(root.attrib["width"]) == 680
         # Programs for papers know no custom properties.
         assert "var(" not in figure.svg
@@ -68,7 +70,7 @@ def test_the_numbers_are_in_it(result: Result) -> None:
     assert f"median {result.tau2.median:.0f}, 95% between" in drawn["tau2"].svg
     assert "OCCUPATION &lt;b&gt;" in drawn["keys"].svg
     assert f"{result.records.histogram[3]:,}" in drawn["records"].svg
-    assert "4 chains" in drawn["chains"].alt
+    assert "4 chains" in drawn["trace"].alt
 
 
 def test_it_is_told_in_one_line(result: Result) -> None:
@@ -88,7 +90,7 @@ def test_no_text_is_cut_in_a_notebook_of_any_width(result: Result, tmp_path: Pat
 
 
 def test_the_colours_are_those_of_the_notebook(result: Result) -> None:
-    shown = plots.keys(result)._repr_html_()
+    shown = plots.figure("keys", result, {})._repr_html_()
     assert "#1f5f8b" in shown
     assert '[data-jp-theme-light="false"] .unikat' in shown
     assert "prefers-color-scheme: dark" in shown
@@ -101,7 +103,7 @@ def test_the_colours_are_those_of_the_notebook(result: Result) -> None:
 
 
 def test_saving(result: Result, tmp_path: Path) -> None:
-    figure = plots.tau1(result, traces())
+    figure = plots.figure("tau1", result, traces())
     figure.save(str(tmp_path / "tau1.svg"))
     assert (tmp_path / "tau1.svg").read_text() == figure.svg == figure._repr_svg_()
     assert stat.S_IMODE((tmp_path / "tau1.svg").stat().st_mode) == 0o600
@@ -115,25 +117,23 @@ def test_saving(result: Result, tmp_path: Path) -> None:
 def test_figures_of_a_saved_run(tmp_path: Path) -> None:
     write(FOUND, tmp_path / "run", spec(), provenance())
     loaded = load(tmp_path / "run")
-    assert "95% between" in plots.tau1(loaded.result, loaded.traces).alt
+    assert "95% between" in plots.figure("tau1", loaded.result, loaded.traces).alt
 
 
 def test_what_cannot_be_drawn_is_said(result: Result) -> None:
     known = estimate(table(population_size=3000), known=True)
     exact = summarise(known, spec(), provenance())
-    for draw in (plots.tau1, plots.tau2, plots.chains):
+    for name in ("tau1", "tau2", "trace", "records"):
         with pytest.raises(SpecError, match="The risk is known exactly"):
-            draw(exact, {})
-    with pytest.raises(SpecError, match="The risk is known exactly"):
-        plots.records(exact)
+            plots.figure(name, exact, {})
     with pytest.raises(SpecError, match="draws of tau2 are missing"):
-        plots.tau2(result, {})
+        plots.figure("tau2", result, {})
     keys = tuple(replace(key, drop=None) for key in result.keys)
     with pytest.raises(SpecError, match="was not computed"):
-        plots.keys(replace(result, keys=keys))
+        plots.figure("keys", replace(result, keys=keys), {})
     none = replace(result, records=replace(result.records, n_judged=0))
     with pytest.raises(SpecError, match="No record is unique"):
-        plots.records(none)
+        plots.figure("records", none, {})
     alone = replace(result, uncertainty="conditional")
     with pytest.raises(SpecError, match="draws without chains"):
-        plots.chains(alone, traces())
+        plots.figure("trace", alone, traces())

@@ -20,7 +20,7 @@ from unikat.cli._output import show
 from unikat.errors import SpecError
 from unikat.report.facts.breakdown import FEWEST_RECORDS, Column, breakdowns
 from unikat.report.facts.supplements import Supplements
-from unikat.report.facts.threshold import threshold_result
+from unikat.report.facts.threshold import threshold_result, undecided
 from unikat.report.pages.assessment import context, render
 from unikat.report.text import breakdown as table_text
 from unikat.report.text.overview import MOST_OF_COLUMN, groups, threshold_sentence
@@ -111,8 +111,8 @@ def test_further_columns_stand_first() -> None:
     made = summarise(found, spec(), provenance(), supplements=supplements)
     first = groups(made)[:MOST_OF_COLUMN]
     assert {one.variable for one in first} == {"region <i>"}
-    rows = table_text.rows(made.breakdowns, made.tau1_expected.mean)
-    assert (rows[0].variable, rows[0].n_rows) == ("region <i>", 8)
+    variable, rows = table_text.tables(made.breakdowns)[0]
+    assert (variable, len(rows)) == ("region <i>", 8)
     html = render(made, traces())
     assert "region &lt;i&gt;" in html
     assert "<i>" not in html
@@ -122,7 +122,7 @@ def test_long_variables_are_cut_in_the_report() -> None:
     made = summarise(estimate(), spec(), provenance())
     age = next(one for one in made.breakdowns if one.variable == "AGE")
     assert len(age.levels) > table_text.MOST_LEVELS
-    rows = table_text.rows([age], made.tau1_expected.mean)
+    [(_, rows)] = table_text.tables([age])
     assert len(rows) == table_text.MOST_LEVELS + 1
     n_rest = len(age.levels) - table_text.MOST_LEVELS + age.n_other
     assert rows[-1].label == f"{n_rest} other levels"
@@ -161,7 +161,7 @@ def test_the_ends_of_the_interval_decide() -> None:
         (tau1.lower, "undecided"),
         (tau1.lower - 0.5, "not met"),
     ):
-        found = threshold_result(f"tau1 <= {limit}", measures, final=True, reliable=True)
+        found = threshold_result(f"tau1 <= {limit}", measures, final=True)
         assert found is not None
         assert found.verdict == verdict, limit
 
@@ -172,9 +172,12 @@ def test_an_unfinished_or_unreliable_run_decides_nothing() -> None:
     assert unfinished.threshold is not None
     assert (unfinished.threshold.verdict, unfinished.threshold.reason) == ("undecided", "not final")
     measures: dict[Any, Any] = {"tau1": unfinished.tau1, "tau2": unfinished.tau2}
-    found = threshold_result("tau2 <= 100000", measures, final=True, reliable=False)
-    doubted = replace(unfinished, threshold=found)
-    assert "Assess the file with the default model." in threshold_sentence(doubted)
+    found = threshold_result("tau2 <= 100000", measures, final=True)
+    assert found is not None
+    assert (found.verdict, undecided(found).verdict) == ("met", "undecided")
+    assert unfinished.threshold == undecided(unfinished.threshold)
+    unreliable = replace(unfinished, threshold=undecided(found))
+    assert "Assess the file with the default model." in threshold_sentence(unreliable)
 
 
 def test_no_threshold_no_verdict() -> None:

@@ -16,11 +16,11 @@ import pytest
 from models.any_facts import AnyFacts
 from report.estimates import estimate, provenance, spec, write
 from unikat.cli._output import show
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.result import Result
 from unikat.report.folders.assessment import load, write_report
 from unikat.report.pages import fitted
 from unikat.report.pages.assessment import render
-from unikat.report.text import assessment, selection
+from unikat.report.text import selection, sentences
 from unikat.report.text.limits import limits
 from unikat.report.text.summary import summarise
 from unikat.report.text.uncertainty import KINDS
@@ -77,7 +77,7 @@ def result(*candidates: dict[str, Any], **changes: Any) -> Result:
         sampling=summarise(found, spec(), provenance()).sampling,
         uncertainty="calibrated", fit=draws.facts.values, sentences={},
     )  # fmt: skip
-    made.sentences.update(assessment.sentences(made) | selection.sentences(made))
+    made.sentences.update(sentences.sentences(made) | selection.sentences(made))
     return made
 
 
@@ -178,7 +178,7 @@ def test_what_is_not_known_is_no_number() -> None:
     )
     page = selection.on_page(found)
     assert page is not None
-    assert page.rows[0].uniques == page.rows[1].prediction == "not known"
+    assert page.candidates[0].excess == page.candidates[1].prediction == "not known"
     assert page.not_fitted == (("loglinear", "It is too large."),)
     assert "could not be fitted to this file: loglinear." in found.sentences["fit.not_fitted"]
     assert "loglinear was not fitted: It is too large." in Words(render(found, traces())).text
@@ -213,8 +213,8 @@ def test_the_interval_is_said_to_hold_the_error_and_not_more() -> None:
     assert "223 of the 231 samples" in said
     assert "140 samples" not in said
     assert found.fitted_model == "latent-class"
-    assert "many small classes" in assessment.computation(found)
-    assert "with and without model uncertainty" in assessment.verdict(found)
+    assert "many small classes" in sentences.computation(found)
+    assert "with and without model uncertainty" in sentences.verdict(found)
 
 
 def test_the_figure_tells_all_answers() -> None:
@@ -238,10 +238,10 @@ def test_chains_are_judged_without_the_error() -> None:
     found = result()
     assert found.sampling is not None
     bad = replace(found, converged=False, sampling=replace(found.sampling, worst_rhat=1.2))
-    assert "R-hat is up to 1.200 (target: at most 1.01)" in assessment.verdict(bad)
+    assert "R-hat is up to 1.200 (target: at most 1.01)" in sentences.verdict(bad)
     page = render(found, traces() | {"tau1_model": traces()["tau1"] + 1000.0})
     assert "τ1 without model uncertainty by draw" in page
-    drawn, _ = re.findall(r'<svg[^>]*aria-label="τ1 in 4 chains.*?</svg>', page)
+    drawn, _ = re.findall(r"<svg[^>]*><title[^>]*>τ1 in 4 chains.*?</svg>", page)
     assert re.search(r">1,[0-9]+<", drawn)
 
 

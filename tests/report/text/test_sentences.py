@@ -14,8 +14,8 @@ from report.estimates import estimate, provenance, spec, summary, table
 from unikat.cli._output import show
 from unikat.data import CellTable, Key
 from unikat.models.mixtures import new_record
-from unikat.report.facts.assessment import Result
-from unikat.report.text import assessment, limits
+from unikat.report.facts.result import Result
+from unikat.report.text import limits, sentences
 from unikat.report.text.summary import summarise
 from unikat.report.text.track_record import track_record
 
@@ -62,7 +62,7 @@ def test_intervals_are_said_to_depend_on_the_model() -> None:
     assert said["condition"] in said["tau1"]
     known = result(cells=table(population_size=3000), known=True).sentences
     assert known["condition"] == ""
-    assert known["tau1"] == known["answer"] + " " + assessment.share(
+    assert known["tau1"] == known["answer"] + " " + sentences.share(
         result(cells=table(population_size=3000), known=True)
     )
 
@@ -76,10 +76,10 @@ def test_incomplete_records_count_among_those_that_may_be_unique() -> None:
     words = "5 sample uniques and 500 incomplete records in this file"
     for text in (facts.sentences["answer"], facts.sentences["tau2"]):
         assert words in text
-    shares = [float(share) for share in re.findall(r"([0-9.]+)%", assessment.share(facts))]
+    shares = [float(share) for share in re.findall(r"([0-9.]+)%", sentences.share(facts))]
     assert len(shares) == 4
     assert max(shares) <= 100
-    assert "sample uniques" not in assessment.share(facts)
+    assert "sample uniques" not in sentences.share(facts)
     assert facts.sample.n_at_risk == facts.records.n_judged
 
 
@@ -106,7 +106,7 @@ def one_of_each(missing: str = "integrate") -> Result:
 def test_one_is_no_several() -> None:
     facts = one_of_each()
     assert (facts.records.n_judged, facts.sample.n_incomplete) == (1, 1)
-    said = assessment.sentences(facts)
+    said = sentences.sentences(facts)
     assert not re.search(SEVERAL, " ".join(said.values()))
     assert said["answer"].startswith(
         "About 1 of the 1 incomplete record in this file (100%) is unique "
@@ -114,7 +114,7 @@ def test_one_is_no_several() -> None:
     assert "matches the 1 incomplete record in this file to" in said["tau2"]
     assert "would be correct about 1 time (95% interval 1 to 1)." in said["tau2"]
     assert "1 record has a missing key (1 value);" in said["sample.n_incomplete"]
-    said = assessment.sentences(one_of_each("level"))
+    said = sentences.sentences(one_of_each("level"))
     assert not re.search(SEVERAL, " ".join(said.values()))
     assert "1 value is missing;" in said["sample.n_incomplete"]
 
@@ -140,7 +140,7 @@ def test_the_terminal_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
     show(result(converged=False), Path("out"))
     told = " ".join(capsys.readouterr().out.split())
     assert told.startswith("Provisional, not converged: about ")
-    assert f". {assessment.CONDITION} That is " in told
+    assert f". {sentences.CONDITION} That is " in told
 
 
 def test_the_r_hat_that_counts_is_that_of_the_counts() -> None:
@@ -167,7 +167,7 @@ def test_the_verdict_names_what_fell_short(
 ) -> None:
     facts = result(converged=False)
     tau = replace(facts.tau1, rhat=rhat, ess_bulk=ess, ess_tail=ess)
-    said = assessment.verdict(replace(facts, tau1=tau, tau2=tau))
+    said = sentences.verdict(replace(facts, tau1=tau, tau2=tau))
     assert said.startswith("The chains have not converged: ")
     assert words in said
     assert silent not in said

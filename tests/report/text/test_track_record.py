@@ -14,7 +14,7 @@ import pytest
 from report.estimates import estimate, provenance, spec
 from unikat.models.catalogue import MODELS
 from unikat.models.named import build_model
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.result import Result
 from unikat.report.text import limits
 from unikat.report.text.summary import summarise
 from unikat.report.text.track_record import TRIALS, Trials, of_label, of_result, track_record
@@ -22,7 +22,7 @@ from unikat.report.text.track_record import TRIALS, Trials, of_label, of_result,
 ROOT = Path(__file__).parents[3]
 DOCS = "\n" + (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8").replace("−", "-")
 Numbers = tuple[int, int, float, float, float]
-"""Samples, held, mean error, lowest, highest."""
+"""Samples, covered, mean error, lowest, highest."""
 
 
 def tables(section: str) -> list[list[dict[str, list[str]]]]:
@@ -52,34 +52,35 @@ def percent(text: str) -> float:
 
 
 def learned(name: str) -> Numbers:
-    """The first tables: all samples together, and where the intervals held."""
+    """The first tables: all samples together, and coverage."""
     row = next(row for row in tables("# Accuracy on real populations")[0] if row["model"] == [name])
     low, high = row["90% of errors"][0].split(" to ")
     by_size = [one[name][0] for one in tables("# Accuracy on real populations")[1]]
-    held = sum(int(re.search(r"(\d+)/10", cell)[1]) for cell in by_size)  # type: ignore[index]
+    covered = sum(int(re.search(r"(\d+)/10", cell)[1]) for cell in by_size)  # type: ignore[index]
     samples = int(row["fits"][0])
-    assert f"{100 * held / samples:.0f}%" == row["held"][0]
-    return samples, held, percent(row["τ1: bias"][0]), percent(low), percent(high)
+    assert f"{100 * covered / samples:.0f}%" == row["contained"][0]
+    return samples, covered, percent(row["τ1: bias"][0]), percent(low), percent(high)
 
 
 def of_auto() -> Numbers:
     rows = tables("## The default, `auto`")[0]
-    held = [row["held"][0].split("/") for row in rows]
+    covered = [row["contained"][0].split("/") for row in rows]
     errors = [percent(row["bias"][0]) for row in rows]
     said = re.search(r"Over all (\d+) samples.*?mean error of τ1 is ([+-][\d.]+%)", DOCS, re.S)
     assert said is not None
-    samples = sum(int(n) for _, n in held)
+    samples = sum(int(n) for _, n in covered)
     assert int(said[1]) == samples
-    return samples, sum(int(k) for k, _ in held), percent(said[2]), min(errors), max(errors)
+    return samples, sum(int(k) for k, _ in covered), percent(said[2]), min(errors), max(errors)
 
 
 def by_size(section: str, title: str) -> Numbers:
     """Tables with cells such as "-43% 0/5"; the first column of a name is that of τ1."""
     cells = [row[title][0].split() for row in tables(section)[0]]
     errors = [percent(error) for error, _ in cells]
-    held = [[int(part) for part in share.split("/")] for _, share in cells]
+    covered = [[int(part) for part in share.split("/")] for _, share in cells]
     return (
-        sum(n for _, n in held), sum(k for k, _ in held), mean(errors), min(errors), max(errors)
+        sum(n for _, n in covered), sum(k for k, _ in covered), mean(errors), min(errors),
+        max(errors),
     )  # fmt: skip
 
 
@@ -90,25 +91,25 @@ def dense(name: str) -> Numbers:
     truth = [[int(n) for n in row["τ1"][0].split(" (")[0].split(", ")]
              for row in found[0] if row[""][0].startswith("here")]  # fmt: skip
     summaries = [table for table in found if "error" in table[0] and "RMSE" in table[0]]
-    errors, held, samples = [], 0, 0
+    errors, covered, samples = [], 0, 0
     for table, true in zip(summaries, truth, strict=True):
         row = next(row for row in table if row["model"] == [name])
         errors.append(float(row["error"][0]) / mean(true))
-        k, n = row["held"][0].split("/")
-        held, samples = held + int(k), samples + int(n)
-    return samples, held, mean(errors), min(errors), max(errors)
+        k, n = row["contained"][0].split("/")
+        covered, samples = covered + int(k), samples + int(n)
+    return samples, covered, mean(errors), min(errors), max(errors)
 
 
 def unequal(name: str) -> Numbers:
     """Samples with unequal chances: small and large states together, ten samples of each."""
-    errors, held, samples = [], 0, 0
+    errors, covered, samples = [], 0, 0
     for table in tables("## Unequal chances")[:2]:
         row = next(row for row in table if row["model"] == [name])
         parts = [row[f"τ1, {size}"][0].strip("*") for size in ("small states", "large")]
         told = [[float(n) for n in re.findall(r"[\d.]+", part)] for part in parts]
         errors.append(sum(one for one, _ in told) / sum(true for _, true in told) - 1.0)
-        held, samples = held + int(row["τ1 held"][0].split()[0]), samples + 10
-    return samples, held, mean(errors), min(errors), max(errors)
+        covered, samples = covered + int(row["τ1 contained"][0].split()[0]), samples + 10
+    return samples, covered, mean(errors), min(errors), max(errors)
 
 
 LOG_LINEAR, COMBINATIONS = "## Log-linear models", "## Models of combinations"
@@ -157,8 +158,8 @@ SOURCES: dict[tuple[str, str, bool], Callable[[], Numbers]] = {
 
 @pytest.mark.parametrize("trials", TRIALS, ids=lambda one: f"{one.model}, {one.label}, {one.dense}")
 def test_the_table_is_that_of_the_documentation(trials: Trials) -> None:
-    samples, held, error, lowest, highest = SOURCES[trials.model, trials.label, trials.dense]()
-    assert (trials.samples, trials.held) == (samples, held)
+    samples, covered, error, lowest, highest = SOURCES[trials.model, trials.label, trials.dense]()
+    assert (trials.samples, trials.covered) == (samples, covered)
     # To the rounding of the table here, in tenths of a percent.
     ours = (trials.error, trials.lowest, trials.highest)
     assert ours == pytest.approx((error, lowest, highest), abs=0.00051)
@@ -184,7 +185,7 @@ def test_each_model_is_told_its_own_figures(name: str) -> None:
     said = dict(limits.limits(facts))["The answer depends on the model"]
     record = of_result(facts)
     assert record.trials is not None
-    own = f"{record.trials.held} of the {record.trials.samples} samples"
+    own = f"{record.trials.covered} of the {record.trials.samples} samples"
     assert own in said
     assert f"τ1 by {name} " in said
     for other in MODELS:
@@ -209,28 +210,28 @@ def test_other_options_than_those_tried_are_told() -> None:
 def test_files_with_more_records_than_combinations_are_told_of_such_files() -> None:
     sparse = result(model="loglinear", model_options={})
     assert sparse.sample.n_combinations == 18 * 2 * 9 * 12 * 4
-    assert of_label("loglinear", sparse.sample).doubted
+    assert of_label("loglinear", sparse.sample).unreliable
     dense_sample = replace(sparse.sample, n_combinations=3000.0)
-    assert not of_label("loglinear", dense_sample).doubted
+    assert not of_label("loglinear", dense_sample).unreliable
     # Dense tables acquit no options of a model that fails where cells are sparse.
     independence = "loglinear:terms=independence"
-    assert of_label(independence, sparse.sample).doubted
+    assert of_label(independence, sparse.sample).unreliable
     assert " with its default options " in of_label(independence, sparse.sample).warning
-    assert not of_label(independence, dense_sample).doubted
+    assert not of_label(independence, dense_sample).unreliable
     # It was not in the trials with dense tables.
     found = of_label("individual-risk", dense_sample)
-    assert found.doubted
+    assert found.unreliable
     assert not found.same_density
     assert "on other files" in found.warning
 
 
-def test_who_is_doubted_is_decided_by_the_trials() -> None:
+def test_who_is_unreliable_is_decided_by_the_trials() -> None:
     for trials in TRIALS:
         found = track_record(trials.model, trials.options, dense=trials.dense)
-        assert found.doubted == (trials.held / trials.samples <= 0.5)
-        assert bool(found.warning) == found.doubted
-    doubted = {one for one in MODELS if track_record(one, {}, dense=False).doubted}
-    assert doubted == {
+        assert found.unreliable == (trials.covered / trials.samples <= 0.5)
+        assert bool(found.warning) == found.unreliable
+    unreliable = {one for one in MODELS if track_record(one, {}, dense=False).unreliable}
+    assert unreliable == {
         "loglinear", "skinner-holmes", "elamir-skinner", "individual-risk", "superpopulation-1",
         "superpopulation-2",
     }  # fmt: skip

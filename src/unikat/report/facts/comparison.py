@@ -9,7 +9,7 @@ from typing import Any
 from unikat.data.table import CellTable
 from unikat.models.base import Uncertainty
 from unikat.models.named import Named
-from unikat.report.facts.assessment import SampleFacts, sample_facts
+from unikat.report.facts.result import SampleFacts, sample_facts
 from unikat.report.facts.zeros import ZerosFacts, zeros_facts
 from unikat.risk.estimate import Summary
 from unikat.spec.comparison import ComparisonSpec

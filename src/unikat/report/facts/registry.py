@@ -7,15 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from unikat.files.writing import create, finish
 from unikat.risk.estimate import Summary
 from unikat.risk.registry import RegistryRisk
 
 FILE = "registry.parquet"
-
-
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5, 0.9)
 """Record risks from which records are counted."""
 
@@ -87,10 +83,3 @@ def registry_table(risk: RegistryRisk) -> pa.Table:
         },
     }
     return pa.table(columns).replace_schema_metadata({"unikat.schema": "unikat.registry/1"})
-
-
-def write_registry(risk: RegistryRisk, path: Path) -> None:
-    """Write `registry.parquet`."""
-    with create(path) as file:
-        pq.write_table(registry_table(risk), file, compression="zstd")
-        finish(file)

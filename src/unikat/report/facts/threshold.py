@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from unikat.spec.threshold import Measure, Threshold
@@ -29,7 +30,7 @@ class ThresholdResult:
 
 
 def threshold_result(
-    text: str | None, measures: dict[Measure, Summary], *, final: bool, reliable: bool
+    text: str | None, measures: Mapping[Measure, Summary], *, final: bool
 ) -> ThresholdResult | None:
     """Judge a threshold by the interval of its measure.
 
@@ -44,27 +45,27 @@ def threshold_result(
         τ1 and τ2.
     final
         Whether the run has converged.
-    reliable
-        Whether the intervals of the model are reliable.
     """
     if text is None:
         return None
     threshold = Threshold.of(text)
     summary = measures[threshold.measure]
     verdict: Verdict = "undecided"
-    reason: Reason = "interval"
-    if not final:
-        reason = "not final"
-    elif not reliable:
-        reason = "unreliable interval"
-    elif summary.upper <= threshold.limit:
+    if final and summary.upper <= threshold.limit:
         verdict = "met"
-    elif summary.lower > threshold.limit:
+    elif final and summary.lower > threshold.limit:
         verdict = "not met"
     return ThresholdResult(
         threshold=str(threshold),
         measure=threshold.measure,
         limit=threshold.limit,
         verdict=verdict,
-        reason=reason,
+        reason="interval" if final else "not final",
     )
+
+
+def undecided(found: ThresholdResult) -> ThresholdResult:
+    """Leave the verdict open, because the intervals of the model are not reliable."""
+    if found.reason == "not final":
+        return found
+    return replace(found, verdict="undecided", reason="unreliable interval")

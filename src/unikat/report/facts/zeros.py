@@ -52,6 +52,11 @@ class ZerosFacts:
     n_rows: int | None = None
     """Rows of the file; None in results of before it was kept."""
 
+    @property
+    def file(self) -> str:
+        """Where all rules are found."""
+        return "summary.json"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ZerosResult(ZerosFacts):
@@ -60,6 +65,11 @@ class ZerosResult(ZerosFacts):
     impossible_mass: Summary | None = None
     """Share of what the fitted components spread that the rules cut off; None if not known. Not
     what a model fitted without the rules would put on impossible combinations."""
+
+    @property
+    def file(self) -> str:
+        """Where all rules are found."""
+        return "result.json"
 
 
 def zeros_facts(handled: Handled | None) -> ZerosFacts | None:
@@ -70,46 +80,36 @@ def zeros_facts(handled: Handled | None) -> ZerosFacts | None:
     handled
         What was done; None if every combination is possible.
     """
-    return None if handled is None else ZerosFacts(**_facts(handled))
+    if handled is None:
+        return None
+    conflicts = handled.conflicts
+    n_cells, n_impossible = int(conflicts.zeros.n_cells), int(conflicts.zeros.n_impossible)
+    return ZerosFacts(
+        rules=tuple(
+            RuleFacts(name=rule.name, text=rule.text, n_records=rule.n_records)
+            for rule in conflicts.rules
+        ),
+        n_cells=n_cells,
+        n_impossible=n_impossible,
+        impossible_share=n_impossible / n_cells,
+        on_conflict=handled.on_conflict,
+        n_conflicts=conflicts.n_records,
+        n_dropped=handled.n_dropped,
+        n_set_missing=handled.n_set_missing,
+        n_rows=conflicts.table.n_records,
+    )
 
 
 def zeros_result(handled: Handled | None, draws: Draws | None, level: float) -> ZerosResult | None:
-    """Say what is impossible, and what that did to the model.
-
-    Parameters
-    ----------
-    handled
-        What was done with the file; None if every combination is possible.
-    draws
-        Of the model, if there are any.
-    level
-        Probability of the interval.
-    """
-    if handled is None:
+    """Say the same, and what it did to the model (`draws`); `level` is that of the interval."""
+    facts = zeros_facts(handled)
+    if facts is None:
         return None
     mass = None
     if draws is not None and MASS in draws.scalars:
         kept = draws.retained(MASS)
         mass = summary_of(kept, level, diagnose(kept))
-    return ZerosResult(**_facts(handled), impossible_mass=mass)
-
-
-def _facts(handled: Handled) -> dict[str, Any]:
-    zeros = handled.conflicts.zeros
-    return {
-        "rules": tuple(
-            RuleFacts(name=rule.name, text=rule.text, n_records=rule.n_records)
-            for rule in handled.conflicts.rules
-        ),
-        "n_cells": int(zeros.n_cells),
-        "n_impossible": int(zeros.n_impossible),
-        "impossible_share": int(zeros.n_impossible) / int(zeros.n_cells),
-        "on_conflict": handled.on_conflict,
-        "n_conflicts": handled.conflicts.n_records,
-        "n_dropped": handled.n_dropped,
-        "n_set_missing": handled.n_set_missing,
-        "n_rows": handled.conflicts.table.n_records,
-    }
+    return ZerosResult(**vars(facts), impossible_mass=mass)
 
 
 def zeros_spec(handled: Handled) -> dict[str, Any]:

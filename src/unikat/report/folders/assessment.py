@@ -39,7 +39,7 @@ from unikat.files.writing import (
     write_bytes,
     write_text,
 )
-from unikat.report.facts.assessment import RESULT_SCHEMA, Result
+from unikat.report.facts.result import RESULT_SCHEMA, Result
 from unikat.report.folders.findings import SCALARS, Findings
 from unikat.report.folders.outputs import DRAWS, OUTPUTS, RECORDS, REPORT, RESULT, SPEC, note
 from unikat.report.pages.assessment import render
@@ -124,7 +124,7 @@ def write(found: Findings, folder: Path) -> None:
 
 
 def write_result(found: Findings, folder: Path) -> None:
-    """Write `result.json` alone, as the first answer of a run that goes on.
+    """Write `result.json` alone, as the preliminary answer of a run that goes on.
 
     Raises
     ------

@@ -16,11 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from unikat.files.json import json_text
-from unikat.files.writing import all_or_nothing, create, finish, write_text
+from unikat.files.writing import all_or_nothing, write_text
 from unikat.report.facts.evaluation import EvaluationSummary
+from unikat.report.folders.parquet import labelled, write_table
 from unikat.report.pages.evaluation import render
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.studies.scores import FitScore
@@ -48,9 +48,7 @@ def write(
         else "Fits had a time limit, so a repetition does not give exactly the same numbers."
     )
     with all_or_nothing(folder, FILES, SUMMARY) as scratch:
-        with create(scratch / TABLE) as file:
-            pq.write_table(table(scores, summary), file, compression="zstd")
-            finish(file)
+        write_table(scratch / TABLE, table(scores, summary))
         write_text(scratch / SPEC, spec.to_toml(folder, note))
         write_text(scratch / PAGE, render(summary, scores))
         write_text(scratch / SUMMARY, json_text(asdict(summary)))
@@ -58,39 +56,19 @@ def write(
 
 def table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:
     """Return the rows of `evaluation.parquet`, one per sample and model."""
-    schema = _schema().with_metadata(
-        {
-            "unikat.schema": summary.schema,
-            "unikat.version": summary.provenance.unikat,
-            "unikat.seed": str(summary.seed),
-            "unikat.complete": "true" if summary.complete else "false",
-        }
+    schema = labelled(
+        _schema(), summary.schema, summary.provenance, state="complete", value=summary.complete
     )
     return pa.Table.from_pylist([_row(score) for score in scores], schema=schema)
 
 
 def _row(score: FitScore) -> dict[str, object]:
-    names = (
-        "model",
-        "n",
-        "repeat",
-        "n_drawn",
-        "n_uniques",
-        "tau1_true",
-        "tau2_true",
-        "stop_reason",
-        "rhat",
-        "ess",
-        "n_sweeps",
-        "seconds",
-        "error",
-    )
-    row: dict[str, object] = {name: getattr(score, name) for name in names}
+    row: dict[str, object] = {}
+    for name in _schema().names:
+        measure, _, part = name.rpartition("_")
+        found = getattr(score, measure) if measure in _MEASURES and part in _PARTS else score
+        row[name] = None if found is None else getattr(found, part if found is not score else name)
     row["converged"] = None if score.error is not None else score.converged
-    for measure in _MEASURES:
-        summary = getattr(score, measure)
-        for part in _PARTS:
-            row[f"{measure}_{part}"] = None if summary is None else getattr(summary, part)
     return row
 
 

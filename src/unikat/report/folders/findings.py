@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unikat._typing import Float64
-from unikat.report.facts.assessment import Result, Stage, spec_of
+from unikat.report.facts.result import Result, Stage, spec_of
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.text.summary import summarise
 from unikat.risk.estimate import RiskEstimate
@@ -39,22 +39,10 @@ class Findings:
         supplements: Supplements = NO_SUPPLEMENTS,
         stage: Stage = "final",
     ) -> Findings:
-        """Bring an estimate into the form of the results.
+        """Bring an estimate into the form of the results; parameters as for `assessment_facts`.
 
-        Parameters
-        ----------
-        estimate
-            The estimate.
-        spec
-            What was asked; completed from the estimate with all but the file.
-        provenance
-            What ran; by default this machine, now.
-        handled
-            What was done with records that have an impossible combination, if any combination is.
-        supplements
-            Registry risk and classic measures, if they were asked for.
-        stage
-            Whether this is the answer, or a first one that another will replace.
+        Without a specification it is completed from the estimate with all but the file; without a
+        provenance it is this machine, now.
         """
         spec = spec_of(estimate, spec, handled)
         if provenance is None:

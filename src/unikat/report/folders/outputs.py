@@ -11,10 +11,11 @@ from pathlib import Path
 
 from unikat.files.json import json_text
 from unikat.files.writing import write_bytes, write_text
-from unikat.report.facts.assessment import Result
 from unikat.report.facts.registry import FILE as REGISTRY
-from unikat.report.facts.registry import write_registry
+from unikat.report.facts.registry import registry_table
+from unikat.report.facts.result import Result
 from unikat.report.folders.findings import Findings
+from unikat.report.folders.parquet import write_table
 from unikat.report.folders.records import write_records
 from unikat.report.folders.records_at_risk import FILE as RECORDS_AT_RISK
 from unikat.report.folders.records_at_risk import write_records_at_risk
@@ -57,7 +58,7 @@ def _write_at_risk(found: Findings, path: Path, _: Path) -> None:
 
 def _write_registry(found: Findings, path: Path, _: Path) -> None:
     assert found.supplements.registry is not None
-    write_registry(found.supplements.registry, path)
+    write_table(path, registry_table(found.supplements.registry))
 
 
 def _write_draws(found: Findings, path: Path, _: Path) -> None:

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from unikat._typing import Bool, Int32
 from unikat.data.table import CellTable
 from unikat.files.writing import create, finish
-from unikat.report.facts.assessment import N_REASONS, reasons
+from unikat.report.facts.result import N_REASONS, reasons
 from unikat.report.folders.findings import Findings
+from unikat.report.folders.parquet import labelled
 from unikat.zeros.conflicts import Handled
 
 _SCHEMA = "unikat.records/1"
@@ -98,13 +99,9 @@ def records_schema(findings: Findings) -> pa.Schema:
     fields += [(name, pa.float64()) for name in further]
     if findings.handled is not None:
         fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))
-    return pa.schema(fields).with_metadata(
-        {
-            "unikat.schema": _SCHEMA,
-            "unikat.version": findings.result.provenance.unikat,
-            "unikat.seed": str(findings.result.seed),
-            "unikat.converged": "true" if findings.result.converged else "false",
-        }
+    result = findings.result
+    return labelled(
+        pa.schema(fields), _SCHEMA, result.provenance, state="converged", value=result.converged
     )
 
 

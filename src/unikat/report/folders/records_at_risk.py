@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from unikat.files.writing import create, finish
-from unikat.report.facts.assessment import N_REASONS, reasons
+from unikat.report.facts.result import N_REASONS, reasons
 from unikat.risk.estimate import RiskEstimate
 from unikat.zeros.conflicts import Handled
 

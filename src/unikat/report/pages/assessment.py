@@ -6,19 +6,19 @@ Page one is for a committee; the technical part, in sections that fold, is for s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unikat._typing import Float64
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.breakdown import LevelFacts
+from unikat.report.facts.result import Result
+from unikat.report.facts.zeros import ZerosResult
 from unikat.report.pages import figures, fitted
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import FittedPage
 from unikat.report.pages.template import fill
-from unikat.report.text import assessment, breakdown, classics, limits, selection, track_record
+from unikat.report.text import breakdown, classics, limits, selection, sentences, track_record
 from unikat.report.text.overview import Overview, groups, overview
 from unikat.report.text.selection import SelectionPage
-from unikat.report.text.uncertainty import Kind
-from unikat.report.text.zeros import ZerosSection, on_page
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.provenance import Provenance
 
@@ -43,30 +43,12 @@ class ReportPage:
     """Titles of the sections of the technical part that this report has, by their anchor."""
     level: str
     """Probability of the intervals, such as 95%."""
-    interval_name: str
-    """Title of a column of intervals."""
-    proviso: str
-    """When the intervals should contain the true value."""
-    captions: Mapping[str, str]
-    """Of the figures of τ1 and τ2."""
-    kind: Kind
-    """What the draws are draws of, in words."""
-    state: str
-    """Whether the computation is finished, in a word or two."""
-    computation: str
-    """How the draws were made; empty where nothing was sampled."""
-    share: str
-    """Which part of the file the answer is."""
-    source: str
-    """Where the population size comes from."""
-    breakdowns: Sequence[breakdown.Row]
-    """Rows of the table of risk by level."""
-    levels: str
-    """What that table shows."""
+    breakdowns: Sequence[tuple[str, Sequence[LevelFacts]]]
+    """Variables of the table of risk by level, with their rows."""
     fitted: FittedPage | None
     selection: SelectionPage | None
     classics: Sequence[classics.Row]
-    zeros: ZerosSection | None
+    zeros: ZerosResult | None
     limits: Sequence[tuple[str, str]]
     """Assumptions and limits: a title and a text each."""
     provenance: Provenance
@@ -95,57 +77,41 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
 
 def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
     """Gather what the report shows; parameters as for `render`."""
-    kind = assessment.kind(result)
-    page = ReportPage(
+    drawn, found = drawings(result, traces), breakdown.tables(result.breakdowns)
+    fit, selected = fitted.on_page(result), selection.on_page(result)
+    measures = classics.rows(result.classics)
+    independent = sentences.kind(result).independent
+    present = {
+        "measures": ("Risk measures", True),
+        "file": ("File and key variables", True),
+        "levels": ("Risk by level", bool(found)),
+        "records": ("Records at risk", "records" in drawn),
+        "selection": ("Model selection", selected is not None),
+        "fitted": ("Fitted model", fit is not None),
+        "convergence": ("Draws" if independent else "Convergence", result.sampling is not None),
+        "zeros": ("Structural zeros (impossible combinations)", result.zeros is not None),
+        "registry": ("Registry", result.registry is not None),
+        "classics": ("Classic measures", bool(measures)),
+        "limits": ("Assumptions and limits", True),
+        "repeat": ("How to repeat this run", True),
+    }
+    return ReportPage(
         title=f"Disclosure risk{f' of {result.data}' if result.data else ''}",
         result=result,
         said=result.sentences,
         overview=overview(result),
-        figures=drawings(result, traces),
-        sections={},
-        level=assessment.level(result.tau1),
-        interval_name=assessment.interval_name(result),
-        proviso=assessment.proviso(result),
-        captions={
-            name: kind.caption.format(measure=symbol)
-            for name, symbol in (("tau1", "τ1"), ("tau2", "τ2"))
-        },
-        kind=kind,
-        state=assessment.state(result),
-        computation="" if result.sampling is None else assessment.computation(result),
-        share=assessment.share(result),
-        source=assessment.population_source(result),
-        breakdowns=breakdown.rows(result.breakdowns, result.tau1_expected.mean),
-        levels=breakdown.sentence(result.breakdowns),
-        fitted=fitted.on_page(result),
-        selection=selection.on_page(result),
-        classics=classics.rows(result.classics),
-        zeros=on_page(result.zeros, "result.json"),
+        figures=drawn,
+        sections={anchor: title for anchor, (title, shown) in present.items() if shown},
+        level=sentences.level(result.tau1),
+        breakdowns=found,
+        fitted=fit,
+        selection=selected,
+        classics=measures,
+        zeros=result.zeros,
         limits=limits.limits(result),
         provenance=result.provenance,
         command="unikat assess assessment.toml --out NEW_FOLDER",
     )
-    return replace(page, sections=_sections(page))
-
-
-def _sections(page: ReportPage) -> dict[str, str]:
-    """List the sections of the technical part, by anchor, in their order."""
-    convergence = "Draws" if page.kind.independent else "Convergence"
-    present = {
-        "measures": ("Risk measures", True),
-        "file": ("File and key variables", True),
-        "levels": ("Risk by level", bool(page.breakdowns)),
-        "records": ("Records at risk", "records" in page.figures),
-        "selection": ("Model selection", page.selection is not None),
-        "fitted": ("Fitted model", page.fitted is not None),
-        "convergence": (convergence, bool(page.computation)),
-        "zeros": ("Structural zeros (impossible combinations)", page.zeros is not None),
-        "registry": ("Registry", page.result.registry is not None),
-        "classics": ("Classic measures", bool(page.classics)),
-        "limits": ("Assumptions and limits", True),
-        "repeat": ("How to repeat this run", True),
-    }
-    return {anchor: title for anchor, (title, shown) in present.items() if shown}
 
 
 def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing]:
@@ -161,14 +127,14 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
     if sampling is not None and "tau1" in traces:
         first = sampling.n_discarded
         tau1, tau2 = traces["tau1"], traces["tau2"]
-        kind = assessment.kind(result)
+        kind = sentences.kind(result)
         drawn["tau1"] = figures.distribution(tau1[:, first:], result.tau1, "τ1", TAU1, kind.title)
         drawn["tau2"] = figures.distribution(tau2[:, first:], result.tau2, "τ2", TAU2, kind.title)
         if not kind.independent:
             # Model uncertainty, independent from draw to draw, would hide that chains disagree.
             drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
-        if track_record.of_result(result).doubted:
-            drawn["tau1_doubted"] = drawn.pop("tau1")
+        if track_record.of_result(result).unreliable:
+            drawn["tau1_unreliable"] = drawn.pop("tau1")
     if tried := selection.answers(result):
         drawn["selection"] = figures.answers(tried, "τ1", TAU1)
     if not result.known_exactly and result.records.n_judged:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import unicodedata
 from bisect import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from html import escape
 from typing import Concatenate, ParamSpec
+from zlib import crc32
 
 WIDE, NARROW = 680, 288
 """Widths that figures are drawn for, in pixels at their usual size."""
@@ -144,18 +145,24 @@ class Canvas:
         self.cursor = 2.0
         """Where the next thing goes, from the top."""
         self.parts: list[str] = []
-        self.alt = ""
-        """What the figure shows, with its numbers, for those who cannot see it."""
+        self.title = self.details = ""
+        """What the figure shows, and its numbers, for those who cannot see it."""
+        self.marks: list[float] = []
+        """Ticks of rows that share a horizontal scale (`begin_rows`)."""
 
     @property
     def narrow(self) -> bool:
         """Whether the figure is drawn for a phone."""
         return self.width < WIDE
 
-    def inset(self, margin: float) -> None:
+    def inset(self, margin: float = 14.0) -> None:
         """Leave a margin on the left and on the right of the areas."""
         self.left += margin
         self.right -= margin
+
+    def describe(self, title: str, details: Iterable[str]) -> None:
+        """Say what the figure shows, and its numbers in sentences."""
+        self.title, self.details = title, " ".join(details)
 
     def area(self, height: float) -> None:
         """Begin an area with scales, so high, below what is there."""
@@ -204,6 +211,23 @@ class Canvas:
             f'x2="{end[0]:.1f}" y2="{end[1]:.1f}"/>',
             below,
         )
+
+    def interval(
+        self,
+        ends: tuple[float, float],
+        middle: float,
+        across: float,
+        tip: str,
+        kinds: tuple[str, str] = ("bar-mid", "bar"),
+        *,
+        upright: bool = False,
+    ) -> None:
+        """Add an interval and a square in its middle, at a place across it."""
+        low, high = sorted(ends)
+        length = max(high - low, 1.0)
+        boxes = [(low, across - 2.5, length, 5.0), (middle - 4, across - 4, 8.0, 8.0)]
+        for (x, y, width, height), kind in zip(boxes, kinds, strict=True):
+            self.rect((y, x, height, width) if upright else (x, y, width, height), kind, tip)
 
     def dot(self, place: tuple[float, float], radius: float, kind: str, title: str) -> None:
         """Add a circle, with a tooltip."""
@@ -273,6 +297,20 @@ class Canvas:
         self.words(words, kinds[1], self.width - _EDGE, "end")
         self.cursor = max(self.cursor, end)
 
+    def begin_rows(self, low: float, high: float, most: int = 8) -> None:
+        """Begin rows on one horizontal scale, with at most so many ticks."""
+        self.x_range = (low, high)
+        self.marks = self.x_ticks(most)
+        self.area(0)
+
+    def end_rows(self, caption: str) -> None:
+        """End the rows: grid lines behind them, and the axis below."""
+        self.bottom = self.cursor
+        for mark in self.marks:
+            place = self.x(mark)
+            self.line((place, self.top), (place, self.bottom), "grid", below=True)
+        self.x_axis(self.marks, caption)
+
     def x_ticks(self, most: int, *, whole: bool = False) -> list[float]:
         """As many round numbers of the horizontal scale as can stand side by side."""
         marks: list[float] = []
@@ -303,12 +341,6 @@ class Canvas:
         self.cursor = self.bottom + 29
         self.words(caption, at=(self.left + self.right) / 2)
 
-    def x_grid(self, marks: Sequence[float]) -> None:
-        """Add vertical grid lines over the area, below all that is there."""
-        for mark in marks:
-            place = self.x(mark)
-            self.line((place, self.top), (place, self.bottom), "grid", below=True)
-
     def y_margin(self, marks: Sequence[float]) -> None:
         """Make room on the left for the numbers of the vertical scale."""
         self.left = _EDGE + 7 + max((text_width(tick_text(mark)) for mark in marks), default=0.0)
@@ -320,12 +352,15 @@ class Canvas:
             self.text(self.left - 7, self.y(mark) + 4, tick_text(mark), anchor="end")
 
     def svg(self, kind: str) -> str:
-        """Return the picture; screen readers speak what it shows."""
+        """Return the picture; screen readers speak its title and its numbers."""
         height = math.ceil(self.cursor + 2)
+        name = f"{kind}-{crc32(f'{self.title} {self.details}'.encode()):08x}"
         return (
             f'<svg class="unikat {kind}" viewBox="0 0 {self.width} {height}" '
-            f'width="{self.width}" height="{height}" role="img" aria-label="{escape(self.alt)}" '
-            f'xmlns="http://www.w3.org/2000/svg">{"".join(self.parts)}</svg>'
+            f'width="{self.width}" height="{height}" role="img" '
+            f'aria-labelledby="{name}-title {name}-desc" xmlns="http://www.w3.org/2000/svg">'
+            f'<title id="{name}-title">{escape(self.title)}</title>'
+            f'<desc id="{name}-desc">{escape(self.details)}</desc>{"".join(self.parts)}</svg>'
         )
 
     def _add(self, part: str, below: bool) -> None:
@@ -375,7 +410,9 @@ def drawing(draw: Callable[Concatenate[Canvas, _P], None]) -> Callable[_P, Drawi
         for canvas in (wide, narrow):
             draw(canvas, *args, **kwargs)
         return Drawing(
-            wide=wide.svg("unikat-wide"), narrow=narrow.svg("unikat-narrow"), alt=wide.alt
+            wide=wide.svg("unikat-wide"),
+            narrow=narrow.svg("unikat-narrow"),
+            alt=f"{wide.title}. {wide.details}",
         )
 
     return both

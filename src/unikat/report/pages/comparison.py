@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unikat.report.facts.comparison import ComparisonSummary, ModelFacts, PathFacts
+from unikat.report.facts.zeros import ZerosFacts
 from unikat.report.pages import comparison_figures as figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import facts_in_line
 from unikat.report.pages.template import fill
 from unikat.report.text import comparison
-from unikat.report.text.numbers import duration, number
-from unikat.report.text.zeros import ZerosSection, on_page
+from unikat.report.text.numbers import listed
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.path import SIZES
@@ -29,27 +29,6 @@ class PathSection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelRow:
-    """The rows of one model in the tables of the page; texts as they are shown."""
-
-    model: str
-    tau1: Sequence[str]
-    """Median and interval of τ1, median and interval of τ2, R-hat, ESS, time."""
-    unfinished: str
-    """Behind the name: what the fit to all records lacks."""
-    checks: Sequence[tuple[str, str, str]]
-    """Of each predictive check: mean, interval, p-value."""
-    scores: Sequence[str]
-    """Log score, standard error, difference, records of probability zero, R-hat, ESS, time; empty
-    if there are none."""
-    score_unfinished: str
-    """Behind the name: what the fit to the kept records lacks."""
-    options: Sequence[tuple[str, str]]
-    fit: str
-    """Facts of the fit; may be empty."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ComparisonPage:
     """The context of `comparison.html.j2`: every name that the template uses, and no other."""
 
@@ -58,20 +37,15 @@ class ComparisonPage:
     """The content of `summary.json`."""
     said: Mapping[str, str]
     """Its sentences, by name."""
-    state: str
-    """Whether all fits have converged, in a word or two."""
     warnings: Sequence[str]
     figures: Mapping[str, Drawing]
     """By name; those that there are no numbers for are absent."""
-    models: Sequence[ModelRow]
-    times: Sequence[str]
-    """How often a cell is seen: the columns of the predictive checks."""
-    observed: Sequence[str]
-    """Cells seen so often in the file."""
+    fits: Sequence[str]
+    """Facts of the fit of each model; may be empty."""
     paths: Sequence[PathSection]
     level: str
     """Probability of the intervals, such as 95%."""
-    zeros: ZerosSection | None
+    zeros: ZerosFacts | None
     provenance: Provenance
     command: str
     """What repeats the comparison."""
@@ -89,18 +63,15 @@ def context(summary: ComparisonSummary) -> ComparisonPage:
         title=f"Comparison of models{f' on {summary.data}' if summary.data else ''}",
         summary=summary,
         said=summary.sentences,
-        state=comparison.state(summary),
         warnings=_warnings(models),
         figures=_drawings(summary),
-        models=[_row(model, summary) for model in models],
-        times=comparison.TIMES,
-        observed=[number(check.observed) for check in models[0].checks],
+        fits=[facts_in_line(model.fit) for model in models],
         paths=[
             _path(summary, path, summary.sentences[f"paths.{position}"])
             for position, path in enumerate(summary.paths)
         ],
         level=_level(summary),
-        zeros=on_page(summary.zeros, "summary.json"),
+        zeros=summary.zeros,
         provenance=summary.provenance,
         command=f"unikat {ComparisonSpec.command} --out NEW_FOLDER",
     )
@@ -123,46 +94,6 @@ def _drawings(summary: ComparisonSummary) -> dict[str, Drawing]:
             [one for one in models if one.held_out is not None and not one.held_out.refuted]
         )
     return drawn
-
-
-def _row(model: ModelFacts, summary: ComparisonSummary) -> ModelRow:
-    sampling, held_out = model.sampling, model.held_out
-    scores: list[str] = []
-    if held_out is not None:
-        scores = [
-            comparison.score(held_out.mean),
-            comparison.score(held_out.standard_error),
-            comparison.difference(held_out),
-            number(held_out.n_zero),
-            comparison.rhat(model, held_out.sampling.rhat),
-            number(held_out.sampling.ess),
-            duration(held_out.sampling.seconds),
-        ]
-    return ModelRow(
-        model=model.model,
-        tau1=[
-            number(model.tau1.median),
-            comparison.shown(summary, model, model.tau1),
-            number(model.tau2.median),
-            comparison.shown(summary, model, model.tau2),
-            comparison.rhat(model, sampling.rhat),
-            number(sampling.ess),
-            duration(sampling.seconds),
-        ],
-        unfinished=comparison.mark(model, sampling),
-        checks=[
-            (
-                number(check.mean),
-                f"{number(check.lower)} to {number(check.upper)}",
-                comparison.p_value(check, model.n_simulated),
-            )
-            for check in model.checks
-        ],
-        scores=scores,
-        score_unfinished="" if held_out is None else comparison.mark(model, held_out.sampling),
-        options=[(name, str(value)) for name, value in model.options.items()],
-        fit=facts_in_line(model.fit),
-    )
 
 
 def _path(summary: ComparisonSummary, path: PathFacts, sentence: str) -> PathSection:
@@ -202,6 +133,6 @@ def _warnings(models: Sequence[ModelFacts]) -> list[str]:
         for warning in model.warnings:
             said.setdefault(warning, []).append(model.model)
     return [
-        warning if len(names) == len(sampled) else f"{comparison.listed(names)}: {warning}"
+        warning if len(names) == len(sampled) else f"{listed(names)}: {warning}"
         for warning, names in said.items()
     ]

@@ -1,4 +1,7 @@
-"""Figures of a comparison as inline SVG, drawn as those of the report are."""
+"""Figures of a comparison as inline SVG, drawn as those of the report are.
+
+`drawing` gives each function its canvas.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ from unikat.report.text.comparison import (
     TIMES,
     check_sentence,
     difference,
+    mark,
     score,
-    unfinished,
 )
 from unikat.report.text.numbers import counted, interval, number
 from unikat.risk.estimate import Summary
+from unikat.studies.compare import SamplingRecord
 from unikat.studies.predictive import PredictiveCheck
 
 _MOST_RATIO = 3.0
@@ -30,8 +34,6 @@ def intervals(
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     models
         The models.
     measure
@@ -42,57 +44,46 @@ def intervals(
         Words under the axis.
     """
     found: list[tuple[ModelFacts, Summary]] = [(m, getattr(m, measure)) for m in models]
-    canvas.inset(14)
-    canvas.x_range = (0.0, max(1.04 * max(summary.upper for _, summary in found), 1.0))
-    marks = canvas.x_ticks(8)
-    canvas.area(0)
+    canvas.inset()
+    canvas.begin_rows(0.0, max(1.04 * max(summary.upper for _, summary in found), 1.0))
     said = []
     for model, summary in found:
         words = f"{number(summary.median)}, {interval(summary)}"
-        label = _label(model, model.sampling.converged)
+        label = _label(model, model.sampling)
         said.append(f"{label}: {words}.")
         canvas.row(label, words)
         ends = (canvas.x(summary.lower), canvas.x(summary.upper))
         y, tip = canvas.cursor + 9, f"{model.model}: {name} {words}"
-        _range(canvas, ends, canvas.x(summary.median), y, model.sampling.converged, tip)
+        canvas.interval(ends, canvas.x(summary.median), y, tip, _kinds(model.sampling))
         canvas.cursor = y + 14
-    canvas.alt = f"{name} by model, median and interval. {' '.join(said)}"
-    canvas.bottom = canvas.cursor
-    canvas.x_grid(marks)
-    canvas.x_axis(marks, caption)
+    canvas.describe(f"{name} by model, median and interval", said)
+    canvas.end_rows(caption)
 
 
 @drawing
 def log_scores(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
     """Draw how much worse than the best each model predicts, plus and minus two standard errors."""
     found = [(model, model.held_out) for model in models if model.held_out is not None]
-    ends = [_score_ends(one) for _, one in found]
-    low = min(end[0] for end in ends)
-    high = max(end[2] for end in ends)
-    pad = max(0.04 * (high - low), 1e-3)
-    canvas.inset(14)
-    canvas.x_range = (low - pad, high + pad)
-    marks = canvas.x_ticks(7)
+    low, high = _limits([_score_ends(one) for _, one in found], 0.04, 1e-3)
+    canvas.inset()
+    canvas.begin_rows(low, high, 7)
     zero = canvas.x(0.0)
-    canvas.area(0)
     said = []
-    for (model, one), (lower, middle, upper) in zip(found, ends, strict=True):
+    for model, one in found:
         words = difference(one)
         if one.n_zero:
             words += f", probability zero: {counted(one.n_zero, 'record')}"
-        label = _label(model, one.sampling.converged)
+        label = _label(model, one.sampling)
         said.append(f"{label}: {words}.")
         canvas.row(label, words)
         y = canvas.cursor + 9
         canvas.line((zero, y - 9), (zero, y + 9), "mark-thin")
-        place = (canvas.x(lower), canvas.x(upper))
+        lower, middle, upper = map(canvas.x, _score_ends(one))
         tip = f"{model.model}: mean log score {score(one.mean)}, difference to the best {words}"
-        _range(canvas, place, canvas.x(middle), y, one.sampling.converged, tip)
+        canvas.interval((lower, upper), middle, y, tip, _kinds(one.sampling))
         canvas.cursor = y + 14
-    canvas.alt = f"Held-out log score by model, difference to the best. {' '.join(said)}"
-    canvas.bottom = canvas.cursor
-    canvas.x_grid(marks)
-    canvas.x_axis(marks, "log score minus that of the best model, nats per record")
+    canvas.describe("Held-out log score by model, difference to the best", said)
+    canvas.end_rows("log score minus that of the best model, nats per record")
 
 
 @drawing
@@ -108,7 +99,7 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
     ]
     low = min([0.8, *shares])
     high = max(1.2, min(max([1.2, *shares]), _MOST_RATIO))
-    canvas.x_range = (max(low - 0.04 * (high - low), 0.0), high + 0.04 * (high - low))
+    pad = 0.04 * (high - low)
     names = max(text_width(times) for times in TIMES) + 14
     numbers = max(text_width(_check(one), "tiny") for model in models for one in model.checks) + 12
     room = canvas.width - names - numbers
@@ -116,12 +107,11 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
     if side_by_side:
         canvas.left, canvas.right = names, names + room
     else:
-        canvas.inset(14)
-    marks = canvas.x_ticks(6)
-    canvas.area(0)
+        canvas.inset()
+    canvas.begin_rows(max(low - pad, 0.0), high + pad, 6)
     said = []
     for model in models:
-        label = _label(model, model.sampling.converged)
+        label = _label(model, model.sampling)
         canvas.name(label)
         canvas.cursor += 3
         top = canvas.cursor
@@ -138,23 +128,20 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
                 y = canvas.cursor + 6
                 canvas.line((one, y - 5), (one, y + 5), "mark")
             if check.observed and not math.isnan(check.mean):
-                places = [
+                lower, middle, upper = (
                     canvas.x(min(value / check.observed, canvas.x_range[1]))
                     for value in (check.lower, check.mean, check.upper)
-                ]
+                )
                 within = check.lower <= check.observed <= check.upper
+                kinds = ("bar-mid", "bar") if within else ("doubt", "doubt-mark")
                 tip = f"{model.model}: cells seen {times}: {words}"
-                _range(canvas, (places[0], places[2]), places[1], y, within, tip, solid=True)
+                canvas.interval((lower, upper), middle, y, tip, kinds)
             canvas.cursor = y + 10
         if side_by_side:
             canvas.line((one, top), (one, canvas.cursor), "mark", below=True)
         canvas.cursor += 8
-    canvas.alt = (
-        f"Cells by number of records in samples simulated from each model. {' '.join(said)}"
-    )
-    canvas.bottom = canvas.cursor
-    canvas.x_grid(marks)
-    canvas.x_axis(marks, "number of cells in simulated samples, relative to this file (1)")
+    canvas.describe("Cells by number of records in samples simulated from each model", said)
+    canvas.end_rows("number of cells in simulated samples, relative to this file (1)")
 
 
 @drawing
@@ -162,18 +149,11 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
     """Draw τ1 and the held-out score against the value of the path's option."""
     members = [model for model in models if model.path_base == facts.base]
     scored = [model.held_out for model in members if model.held_out is not None]
-    low = min(model.tau1.lower for model in members)
-    high = max(model.tau1.upper for model in members)
-    pad = max(0.08 * (high - low), 0.5)
-    tau1_range = (max(low - pad, 0.0), high + pad)
+    low, high = _limits([(one.tau1.lower, one.tau1.upper) for one in members], 0.08, 0.5)
+    tau1_range = (max(low, 0.0), high)
     marks = ticks(*tau1_range, 5)
-    score_range, score_marks = (0.0, 1.0), []
-    if scored:
-        ends = [_score_ends(one) for one in scored]
-        low, high = min(end[0] for end in ends), max(end[2] for end in ends)
-        pad = max(0.08 * (high - low), 1e-3)
-        score_range = (low - pad, high + pad)
-        score_marks = ticks(*score_range, 4)
+    score_range = _limits([_score_ends(one) for one in scored], 0.08, 1e-3)
+    score_marks = ticks(*score_range, 4) if scored else []
     canvas.y_margin([*marks, *score_marks])
     canvas.x_range = (-0.5, len(members) - 0.5)
     canvas.words("τ1", "strong", canvas.left, "start")
@@ -190,10 +170,9 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
         summary = model.tau1
         words = f"{number(summary.median)}, {interval(summary)}"
         said.append(f"{facts.option} {value:g}: {words}.")
-        places = (canvas.y(summary.lower), canvas.y(summary.upper))
-        middle, converged = canvas.y(summary.mean), model.sampling.converged
-        tip = f"{model.model}: τ1 {words}"
-        _upright(canvas, canvas.x(position), places, middle, converged, tip)
+        lower, middle, upper = map(canvas.y, (summary.lower, summary.mean, summary.upper))
+        x, kinds, tip = canvas.x(position), _kinds(model.sampling), f"{model.model}: τ1 {words}"
+        canvas.interval((lower, upper), middle, x, tip, kinds, upright=True)
     if scored:
         canvas.cursor += 12
         words = "held-out log score minus that of the best model"
@@ -203,18 +182,18 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
         canvas.y_range = score_range
         canvas.y_axis(score_marks)
         for position, (model, one) in enumerate(zip(members, scored, strict=True)):
-            lower, middle, upper = (canvas.y(end) for end in _score_ends(one))
+            lower, middle, upper = map(canvas.y, _score_ends(one))
             tip = f"{model.model}: difference to the best {difference(one)}"
-            said.append(f"{model.model}: difference to the best {difference(one)}.")
-            x, converged = canvas.x(position), one.sampling.converged
-            _upright(canvas, x, (lower, upper), middle, converged, tip)
+            said.append(f"{tip}.")
+            x, kinds = canvas.x(position), _kinds(one.sampling)
+            canvas.interval((lower, upper), middle, x, tip, kinds, upright=True)
     if facts.chosen is not None:
         half = min((canvas.right - canvas.left) / len(members) / 2, 30.0)
         box = (place - half, top, 2 * half, canvas.bottom - top)
         canvas.rect(
             box, "bar-back", f"{facts.option} = {facts.chosen:g}: stable from here on", below=True
         )
-    canvas.alt = f"τ1 of {facts.base} against {facts.option}. {' '.join(said)}"
+    canvas.describe(f"τ1 of {facts.base} against {facts.option}", said)
     values = [(canvas.x(position), f"{value:g}") for position, value in enumerate(facts.values)]
     canvas.categories(values, facts.option)
 
@@ -233,35 +212,18 @@ def _check(check: PredictiveCheck) -> str:
     return f"{check_sentence(check)}, file {check.observed:,}"
 
 
-def _range(
-    canvas: Canvas,
-    ends: tuple[float, float],
-    middle: float,
-    y: float,
-    sure: bool,
-    tip: str,
-    solid: bool = False,
-) -> None:
-    """Add an interval and its middle; in another colour where it is not sure."""
-    kind = "bar-mid" if sure or not solid else "doubt"
-    kind = kind if sure or solid else "bar-faint"
-    canvas.rect((ends[0], y - 2.5, max(ends[1] - ends[0], 1.0), 5), kind, tip)
-    canvas.rect((middle - 4, y - 4, 8, 8), "bar" if sure or not solid else "doubt-mark", tip)
+def _limits(ends: Sequence[Sequence[float]], part: float, least: float) -> tuple[float, float]:
+    """Ends of a scale: the extremes with a margin, a part of the range or at least so much."""
+    if not ends:
+        return 0.0, 1.0
+    low, high = min(map(min, ends)), max(map(max, ends))
+    pad = max(part * (high - low), least)
+    return low - pad, high + pad
 
 
-def _upright(
-    canvas: Canvas,
-    x: float,
-    ends: tuple[float, float],
-    middle: float,
-    sure: bool,
-    tip: str,
-) -> None:
-    top, bottom = min(ends), max(ends)
-    kind = "bar-mid" if sure else "bar-faint"
-    canvas.rect((x - 2.5, top, 5, max(bottom - top, 1.0)), kind, tip)
-    canvas.rect((x - 4, middle - 4, 8, 8), "bar", tip)
+def _kinds(sampling: SamplingRecord) -> tuple[str, str]:
+    return ("bar-mid" if sampling.converged else "bar-faint", "bar")
 
 
-def _label(model: ModelFacts, converged: bool) -> str:
-    return model.model if converged else f"{model.model} ({unfinished(model)})"
+def _label(model: ModelFacts, sampling: SamplingRecord) -> str:
+    return f"{model.model}{mark(model, sampling)}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unikat.report.facts.evaluation import EvaluationSummary, Failure, StudyFacts
+from unikat.report.facts.zeros import ZerosFacts
 from unikat.report.pages import evaluation_figures as figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import fill
 from unikat.report.text import numbers
-from unikat.report.text.evaluation import HEAD, rows, signed
-from unikat.report.text.zeros import ZerosSection, on_page
 from unikat.spec.provenance import Provenance
 from unikat.studies.scores import N_CUTOFFS, CutoffScore, FitScore, ModelScore
 
@@ -49,24 +48,16 @@ class EvaluationPage:
     """Whether all fits were made, succeeded and converged."""
     finished: bool
     """All of that."""
-    head: Sequence[str]
-    """Titles of the tables of τ1 and τ2."""
-    rows: Mapping[str, Sequence[Sequence[str]]]
-    """Rows of these tables, by measure."""
     parts: Sequence[SizePart]
     """Figures and tables by sample size."""
     cutoffs: Sequence[float]
     """Cut-offs of the table of false negatives and false positives."""
-    share: Callable[[float | None], str]
-    """Writes a share that may be unknown."""
-    signed: Callable[[float], str]
-    """Writes a number with its sign."""
     failures: Sequence[Failure]
     design: str
     """How the samples were drawn."""
     level: str
     """Probability of the intervals, such as 95%."""
-    zeros: ZerosSection | None
+    zeros: ZerosFacts | None
     provenance: Provenance
     command: str
     """What repeats the evaluation."""
@@ -94,16 +85,12 @@ def context(summary: EvaluationSummary, scores: Sequence[FitScore]) -> Evaluatio
         answer=_answer(summary),
         state=_state(summary),
         finished=summary.converged and summary.complete and not summary.n_failed,
-        head=HEAD,
-        rows={name: rows(summary.results, name) for name in ("tau1", "tau2")},
         parts=[_part(n, summary, scores) for n in _sizes(summary)],
         cutoffs=_CUTOFFS,
-        share=_share,
-        signed=signed,
         failures=summary.failures[:_MOST_FAILURES],
         design=_drawn(summary.study),
         level=f"{100 * summary.study.level:g}%",
-        zeros=on_page(summary.zeros, "summary.json"),
+        zeros=summary.zeros,
         provenance=summary.provenance,
         command="unikat evaluate evaluation.toml --out NEW_FOLDER",
     )
@@ -184,7 +171,3 @@ def _part(n: int, summary: EvaluationSummary, scores: Sequence[FitScore]) -> Siz
         r2=figures.calibration(results, "r2"),
         at=tuple((one.model, tuple(one.cutoffs[i] for i in places)) for one in results),
     )
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else numbers.percent(value)

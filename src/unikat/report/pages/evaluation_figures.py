@@ -1,17 +1,18 @@
 """Figures of an evaluation as inline SVG, drawn as those of the report are.
 
-Only sums over many records and the scores of whole samples enter a figure.
+`drawing` gives each function its canvas. Only sums over many records and the scores of whole
+samples enter a figure; all results of a figure are of samples of one size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from unikat.report.pages.canvas import Canvas, drawing, line_height
 from unikat.report.text.numbers import counted, number, percent
 from unikat.risk.estimate import Summary
-from unikat.studies.scores import N_CUTOFFS, FitScore, GroupScore, ModelScore, holds
+from unikat.studies.scores import N_CUTOFFS, CutoffScore, FitScore, GroupScore, ModelScore, holds
 
 N_COLOURS = 8
 _MOST_LINES = 40
@@ -26,8 +27,6 @@ def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) 
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     scores
         Fits of samples of one size.
     measure
@@ -46,15 +45,13 @@ def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) 
     values = [end for lines in shown.values() for line in lines for end in line[:3]]
     low, high = min([-1.0, *values]), max([1.0, *values])
     pad = 0.03 * (high - low)
-    canvas.inset(14)
-    canvas.x_range = (low - pad, high + pad)
-    marks = canvas.x_ticks(8)
+    canvas.inset()
+    canvas.begin_rows(low - pad, high + pad)
     zero = canvas.x(0.0)
-    canvas.area(0)
     said = []
     for model, lines in shown.items():
-        held = sum(line[3] for line in blocks[model])
-        words = f"covered in {held} of {len(blocks[model])}"
+        covered = sum(line[3] for line in blocks[model])
+        words = f"covered in {covered} of {len(blocks[model])}"
         middle = sorted(line[1] for line in blocks[model])[len(blocks[model]) // 2]
         said.append(f"{model}: {words}, median error {number(middle)}.")
         canvas.row(model, words)
@@ -62,78 +59,51 @@ def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) 
         # Interrupted where the words stand.
         canvas.line((zero, y - 4), (zero, y + _LINE * len(lines) - 4), "mark")
         for lower, centre, upper, inside in lines:
-            kind = "held" if inside else "missed"
+            kind = "covered" if inside else "missed"
             canvas.line((canvas.x(lower), y), (canvas.x(upper), y), kind)
             tip = f"{model}: error {number(centre)}"
             canvas.dot((canvas.x(centre), y), 2.5, f"{kind}-dot", tip)
             y += _LINE
         canvas.cursor = y + 4
-    canvas.alt = f"Estimate of {name} minus true value by sample and model. {' '.join(said)}"
-    canvas.bottom = canvas.cursor
-    canvas.x_grid(marks)
-    canvas.x_axis(marks, f"estimate of {name} minus true value in the sample")
+    canvas.describe(f"Estimate of {name} minus true value by sample and model", said)
+    canvas.end_rows(f"estimate of {name} minus true value in the sample")
 
 
 @drawing
 def cutoffs(canvas: Canvas, results: Sequence[ModelScore]) -> None:
-    """Draw false positives and false negatives against the cut-off on r1.
-
-    Parameters
-    ----------
-    canvas
-        Where to draw; `drawing` gives it.
-    results
-        Models on samples of one size.
-    """
+    """Draw false positives and false negatives against the cut-off on r1."""
     _square(canvas, results)
     for i, result in enumerate(results):
         for part, kind in (("false_negative", ""), ("false_positive", " dashed")):
-            points = [
-                (canvas.x(one.cutoff), canvas.y(getattr(one, part)))
-                for one in result.cutoffs
-                if getattr(one, part) is not None
-            ]
-            if points:
-                tip = f"{result.model}: {part.replace('_', ' ')} share"
-                canvas.path(points, f"chain curve chain-{i % N_COLOURS}{kind}", tip)
+            points = [(one.cutoff, getattr(one, part)) for one in result.cutoffs]
+            _curve(canvas, i, points, f"{result.model}: {part.replace('_', ' ')} share", kind)
     canvas.x_axis(_SHARES, "cut-off: records with r1 above it are classified as population uniques")
-    canvas.alt = "Shares of false negatives and false positives by cut-off on r1."
-    for result in results:
-        shares = [
-            f"above {one.cutoff:g} {_share(one.false_negative)} and {_share(one.false_positive)}"
-            for one in result.cutoffs[:: N_CUTOFFS // 10]
-        ]
-        canvas.alt += f" {result.model}: {', '.join(shares)}."
+    canvas.describe(
+        "Shares of false negatives and false positives by cut-off on r1",
+        _spoken(
+            results,
+            lambda one: (
+                f"above {one.cutoff:g} {_share(one.false_negative)} and "
+                f"{_share(one.false_positive)}"
+            ),
+        ),
+    )
 
 
 @drawing
 def trade_off(canvas: Canvas, results: Sequence[ModelScore]) -> None:
-    """Draw the share of false negatives against that of false positives.
-
-    Parameters
-    ----------
-    canvas
-        Where to draw; `drawing` gives it.
-    results
-        Models on samples of one size.
-    """
+    """Draw the share of false negatives against that of false positives."""
     _square(canvas, results)
     for i, result in enumerate(results):
-        points = [
-            (canvas.x(one.false_positive), canvas.y(one.false_negative))
-            for one in result.cutoffs
-            if one.false_positive is not None and one.false_negative is not None
-        ]
-        if points:
-            canvas.path(points, f"chain curve chain-{i % N_COLOURS}", result.model)
+        points = [(one.false_positive, one.false_negative) for one in result.cutoffs]
+        _curve(canvas, i, points, result.model)
     canvas.x_axis(_SHARES, "share of false positives")
-    canvas.alt = "Share of false negatives against share of false positives."
-    for result in results:
-        shares = [
-            f"{_share(one.false_negative)} at {_share(one.false_positive)}"
-            for one in result.cutoffs[:: N_CUTOFFS // 10]
-        ]
-        canvas.alt += f" {result.model}: {', '.join(shares)}."
+    canvas.describe(
+        "Share of false negatives against share of false positives",
+        _spoken(
+            results, lambda one: f"{_share(one.false_negative)} at {_share(one.false_positive)}"
+        ),
+    )
 
 
 @drawing
@@ -142,10 +112,8 @@ def calibration(canvas: Canvas, results: Sequence[ModelScore], measure: str) -> 
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     results
-        Models on samples of one size.
+        Models.
     measure
         `r1` or `r2`.
     """
@@ -154,31 +122,46 @@ def calibration(canvas: Canvas, results: Sequence[ModelScore], measure: str) -> 
     groups: list[tuple[GroupScore, ...]] = [getattr(one, f"{measure}_groups") for one in results]
     most = max([1, *(group.records for part in groups for group in part)])
     what = "population uniques" if measure == "r1" else "mean of 1/F"
+    said = []
     for i, (result, part) in enumerate(zip(results, groups, strict=True)):
-        points = []
+        shares = []
         for group in part:
             if group.predicted is None or group.truth is None:
                 continue
-            place = (canvas.x(group.predicted), canvas.y(group.truth))
-            points.append(place)
-            radius = 2.0 + 8.0 * math.sqrt(group.records / most)
             tip = (
                 f"{result.model}: predicted {percent(group.predicted)}, {what} "
                 f"{percent(group.truth)}, {counted(group.records, 'record')}"
             )
-            canvas.dot(place, radius, f"dot dot-{i % N_COLOURS}", tip)
-        if points:
-            canvas.path(points, f"chain curve chain-{i % N_COLOURS}", result.model)
-    words = "r1, predicted" if measure == "r1" else "r2, predicted"
-    canvas.x_axis(_SHARES, f"{words} (mean of the group)")
-    canvas.alt = f"Truth against predicted {measure}, in ten groups."
-    for result, part in zip(results, groups, strict=True):
-        shares = [
-            f"{percent(group.truth)} at {percent(group.predicted)}"
-            for group in part
-            if group.predicted is not None and group.truth is not None
-        ]
-        canvas.alt += f" {result.model}: {', '.join(shares)}."
+            place = (canvas.x(group.predicted), canvas.y(group.truth))
+            canvas.dot(
+                place, 2.0 + 8.0 * math.sqrt(group.records / most), f"dot dot-{i % N_COLOURS}", tip
+            )
+            shares.append(f"{percent(group.truth)} at {percent(group.predicted)}")
+        _curve(canvas, i, [(group.predicted, group.truth) for group in part], result.model)
+        said.append(f"{result.model}: {', '.join(shares)}.")
+    canvas.x_axis(_SHARES, f"{measure}, predicted (mean of the group)")
+    canvas.describe(f"Truth against predicted {measure}, in ten groups", said)
+
+
+def _spoken(results: Sequence[ModelScore], words: Callable[[CutoffScore], str]) -> list[str]:
+    """Numbers at ten cut-offs, a sentence per model."""
+    every = N_CUTOFFS // 10
+    return [
+        f"{result.model}: {', '.join(map(words, result.cutoffs[::every]))}." for result in results
+    ]
+
+
+def _curve(
+    canvas: Canvas,
+    i: int,
+    points: Sequence[tuple[float | None, float | None]],
+    tip: str,
+    kind: str = "",
+) -> None:
+    """Draw the line of a model through the points that are known."""
+    places = [(canvas.x(x), canvas.y(y)) for x, y in points if x is not None and y is not None]
+    if places:
+        canvas.path(places, f"chain curve chain-{i % N_COLOURS}{kind}", tip)
 
 
 def _square(canvas: Canvas, results: Sequence[ModelScore]) -> None:

@@ -1,19 +1,20 @@
 """Figures of the report as inline SVG: no script, no file, colours from the page's style sheet.
 
-Each function returns a `Drawing` with a text that screen readers speak; parts explain themselves
-in `<title>` tooltips. Only numbers and key names enter a figure, never a record's values.
+Each function returns a `Drawing` with a text that screen readers speak; `drawing` gives it the
+canvas. Parts explain themselves in `<title>` tooltips. Only numbers and key names enter a figure,
+never a record's values.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from unikat._typing import Float64
-from unikat.report.facts.assessment import KeyFacts
+from unikat.report.facts.result import KeyFacts
 from unikat.report.pages.canvas import Canvas, drawing, line_height, shortened, text_width, ticks
 from unikat.report.text.numbers import counted, number
 from unikat.report.text.overview import Group
@@ -21,6 +22,8 @@ from unikat.report.text.selection import Answer
 from unikat.risk.estimate import Summary
 
 _MOST_BINS = 44
+_Bar: TypeAlias = tuple[str, float, str]
+"""Name on the left of a bar, its share of the whole width, and words on its right."""
 
 
 @drawing
@@ -36,8 +39,6 @@ def distribution(
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     draws
         Draws, any shape.
     summary
@@ -56,8 +57,8 @@ def distribution(
         f"median {number(summary.median)}, {100 * summary.level:g}% between "
         f"{number(summary.lower)} and {number(summary.upper)}"
     )
-    canvas.alt = f"{title} {name}: {words}."
-    canvas.inset(14)
+    canvas.describe(f"{title} {name}", [f"{words[:1].upper()}{words[1:]}."])
+    canvas.inset()
     canvas.x_range = (float(edges[0]), float(edges[-1]))
     canvas.y_range = (0.0, float(counts.max()))
     middle = canvas.x(summary.median)
@@ -81,8 +82,6 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     draws
         (n_chains, n_draws).
     n_discarded
@@ -97,8 +96,8 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
     low, high = float(min(shown.min(), used.min())), float(max(shown.max(), used.max()))
     pad = max((high - low) * 0.04, 0.5)
     means = ", ".join(number(float(chain.mean())) for chain in used)
-    canvas.alt = (
-        f"{name} in {n_chains} chains over {n_draws} draws each. Means of the chains: {means}."
+    canvas.describe(
+        f"{name} in {n_chains} chains over {n_draws} draws each", [f"Means of the chains: {means}."]
     )
     canvas.x_range = (0.0, float(max(n_draws - 1, 1)))
     canvas.y_range = (max(low - pad, 0.0) if low >= 0 else low - pad, high + pad)
@@ -127,8 +126,6 @@ def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     histogram
         Records in each bin.
     """
@@ -137,7 +134,7 @@ def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
         f"{low} to {high}: {count:,}"
         for low, high, count in zip(ends[:-1], ends[1:], histogram, strict=True)
     ]
-    canvas.alt = f"Number of records by r1. {'; '.join(counts)}."
+    canvas.describe("Number of records by r1", [f"{'; '.join(counts)}."])
     if canvas.narrow and len(histogram) % 2 == 0:
         histogram = [a + b for a, b in zip(histogram[::2], histogram[1::2], strict=True)]
     n_bins = len(histogram)
@@ -174,28 +171,19 @@ def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     keys
         The keys; those whose fall is not known are left out.
     tau1
         Expected τ1 with all keys.
     """
-    known = sorted(
-        (key for key in keys if key.drop is not None), key=lambda key: -(key.drop or 0.0)
-    )
-    whole = max(tau1, 1e-9)
-    bars = []
-    for key in known:
-        share = min(max(key.drop or 0.0, 0.0), whole) / whole
-        words = f"−{share:.0%}, leaves {number(max((1.0 - share) * tau1, 0.0))}"
-        bars.append(Bar(name=key.name, share=share, words=words))
-    _bars(
-        canvas,
-        bars,
-        opening="Reduction of expected population uniques if one key is left out.",
-        caption=f"reduction of the {number(tau1)} expected population uniques without the key",
-    )
+    known = [(key.name, key.drop) for key in keys if key.drop is not None]
+    whole, bars = max(tau1, 1e-9), []
+    for name, drop in sorted(known, key=lambda pair: -pair[1]):
+        share = min(max(drop, 0.0), whole) / whole
+        bars.append((name, share, f"−{share:.0%}, leaves {number(max((1.0 - share) * tau1, 0.0))}"))
+    title = "Reduction of expected population uniques if one key is left out"
+    caption = f"reduction of the {number(tau1)} expected population uniques without the key"
+    _bars(canvas, bars, title, caption)
 
 
 @drawing
@@ -204,65 +192,48 @@ def groups(canvas: Canvas, found: Sequence[Group], tau1: float) -> None:
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     found
         The groups, in the order in which they are drawn.
     tau1
         Expected τ1 of the file.
     """
-    whole = max(tau1, 1e-9)
     bars = [
-        Bar(
-            name=one.name,
-            share=min(max(one.tau1 / whole, 0.0), 1.0),
-            words=f"{number(one.tau1)} in {counted(one.n_records, 'record')}",
+        (
+            one.name,
+            min(max(one.tau1 / max(tau1, 1e-9), 0.0), 1.0),
+            f"{number(one.tau1)} in {counted(one.n_records, 'record')}",
         )
         for one in found
     ]
-    _bars(
-        canvas,
-        bars,
-        opening="Expected population uniques by group of records.",
-        caption=f"part of the {number(tau1)} expected population uniques",
-    )
+    title = "Expected population uniques by group of records"
+    _bars(canvas, bars, title, f"part of the {number(tau1)} expected population uniques")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bar:
-    """A bar with its name on the left and words on the right."""
-
-    name: str
-    share: float
-    """Of the whole width."""
-    words: str
-
-
-def _bars(canvas: Canvas, bars: Sequence[Bar], opening: str, caption: str) -> None:
+def _bars(canvas: Canvas, bars: Sequence[_Bar], title: str, caption: str) -> None:
     """Draw bars one below the other; words go above a bar if there is no room on its right."""
+    canvas.describe(title, [f"{name}: {words}." for name, _, words in bars])
     canvas.x_range = (0.0, 1.0)
-    canvas.alt = " ".join([opening, *(f"{bar.name}: {bar.words}." for bar in bars)])
-    longest = max((text_width(bar.name, "name") for bar in bars), default=0.0)
+    longest = max((text_width(name, "name") for name, _, _ in bars), default=0.0)
     names = min(longest, 0.34 * canvas.width) + 12
-    widest = max((text_width(bar.words, "name") for bar in bars), default=0.0)
+    widest = max((text_width(words, "name") for _, _, words in bars), default=0.0)
     room = canvas.width - names - widest - 12
     side_by_side = room >= 0.25 * canvas.width
     if side_by_side:
         canvas.left, canvas.right = names, names + room
-    for bar in bars:
+    for name, share, words in bars:
         if side_by_side:
-            lines = len(shortened(bar.name, names - 12, "name"))
+            lines = len(shortened(name, names - 12, "name"))
             middle = canvas.cursor + lines * line_height("name") / 2
-            canvas.text(canvas.right + 10, middle + 4.5, bar.words, anchor="start", kind="name")
-            canvas.name(bar.name, names - 10, names - 12, "end")
+            canvas.text(canvas.right + 10, middle + 4.5, words, anchor="start", kind="name")
+            canvas.name(name, names - 10, names - 12, "end")
             y = middle - 8.5
         else:
-            canvas.row(bar.name, bar.words, ("name", "name"))
+            canvas.row(name, words, ("name", "name"))
             y = canvas.cursor + 2
             canvas.cursor = y + 17
         canvas.rect((canvas.left, y, canvas.right - canvas.left, 17), "bar-back")
-        tip = f"{bar.name}: {bar.words}"
-        canvas.rect((canvas.left, y, canvas.x(bar.share) - canvas.left, 17), "bar", tip)
+        tip = f"{name}: {words}"
+        canvas.rect((canvas.left, y, canvas.x(share) - canvas.left, 17), "bar", tip)
         canvas.cursor += 6
     canvas.words(caption, at=(canvas.left + canvas.right) / 2)
 
@@ -273,8 +244,6 @@ def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) ->
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     found
         The answers; the final one is in full colour.
     name
@@ -283,29 +252,23 @@ def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) ->
         Words under the axis.
     """
     said = "; ".join(f"{one.label}: {one.tau1.words}" for one in found)
-    canvas.alt = f"{name} with its interval. {said}."
-    canvas.inset(14)
-    canvas.x_range = (0.0, max(1.04 * max(one.tau1.upper for one in found), 1.0))
-    marks = canvas.x_ticks(8)
-    canvas.area(0)
+    canvas.describe(f"{name} with its interval", [f"{said}."])
+    canvas.inset()
+    canvas.begin_rows(0.0, max(1.04 * max(one.tau1.upper for one in found), 1.0))
     for one in found:
         words = one.tau1.words
         canvas.row(one.label, words, ("strong", "strong") if one.final else ("name", "label"))
         y = canvas.cursor + 11
-        low, high = canvas.x(one.tau1.lower), canvas.x(one.tau1.upper)
-        kind = "bar" if one.final else "bar-faint" if one.narrow else "bar-mid"
-        half = 5.0 if one.final else 2.5
+        low, middle, high = map(canvas.x, (one.tau1.lower, one.tau1.middle, one.tau1.upper))
         tip = f"{one.label}: {name} {words}"
-        canvas.rect((low, y - half, max(high - low, 1.0), 2 * half), kind, tip)
-        middle = canvas.x(one.tau1.middle)
         if one.final:
+            canvas.rect((low, y - 5, max(high - low, 1.0), 10), "bar", tip)
             canvas.line((middle, y - 8), (middle, y + 8), "mark")
         else:
-            canvas.rect((middle - 4, y - 4, 8, 8), "bar", tip)
+            kinds = ("bar-faint" if one.narrow else "bar-mid", "bar")
+            canvas.interval((low, high), middle, y, tip, kinds)
         canvas.cursor = y + 14
-    canvas.bottom = canvas.cursor
-    canvas.x_grid(marks)
-    canvas.x_axis(marks, caption)
+    canvas.end_rows(caption)
 
 
 @drawing
@@ -321,8 +284,6 @@ def term_selection(
 
     Parameters
     ----------
-    canvas
-        Where to draw; `drawing` gives it.
     terms
         Added at each step; the first is where the selection began.
     statistic, tau1
@@ -336,8 +297,8 @@ def term_selection(
         f"{term}: {after:,.2f} and {value:,.2f}"
         for term, after, value in zip(terms, tau1, statistic, strict=True)
     )
-    canvas.alt = (
-        f"Expected τ1 and {name} over the {len(terms) - 1} steps of the selection. {steps}."
+    canvas.describe(
+        f"Expected τ1 and {name} over the {len(terms) - 1} steps of the selection", [f"{steps}."]
     )
     canvas.x_range = (0.0, float(max(len(terms) - 1, 1)))
     panels = []

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unikat.report.facts.assessment import Result
+from unikat.files.toml import packaged_toml
+from unikat.report.facts.result import Result
 from unikat.report.pages import figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.text import selection
@@ -24,32 +25,8 @@ _PATH_COLUMNS = {
     "tau1": "Expected τ1",
     "tau2": "Expected τ2",
 }
-_TITLES = {
-    "terms": "Terms",
-    "cells": "Cells with positive probability",
-    "zero_margins": "Zero margins",
-    "margin_error": "Largest margin error",
-    "B1": "B1/√ν",
-    "B2": "B2/√ν",
-    "criterion": "Selected by",
-    "terms_added": "Terms added",
-    "overdispersion": "Overdispersion",
-    "shape": "Shape of the gamma effects",
-    "sigma2": "Variance of the normal effects",
-    "effects": "Fixed effects",
-    "population": "Expected population, in N",
-    "smallest_p": "Smallest sampling rate",
-    "largest_p": "Largest sampling rate",
-    "estimated_population": "Sum of the weights",
-    "cells_fully_sampled": "Cells sampled in full",
-    "records_without_candidates": "Records imputed by level shares",
-    "occupied": "Cells in the file",
-    "empty": "Cells not in the file",
-    "sampling_rate_lowest": "Smallest sampling rate",
-    "sampling_rate_highest": "Largest sampling rate",
-    "sampling_rates_of_empty_cells": "Sampling rates of cells not in the file",
-    "hyperparameters": "Hyperparameters and their prior",
-}
+_FACTS: dict[str, list[str]] = packaged_toml("unikat.report.text", "fit_facts.toml")
+"""Title of a known fact, and what it means."""
 _TERMS = {
     "independence": "all keys are independent",
     "two-way": "all two-way interactions",
@@ -127,7 +104,7 @@ def facts_in_line(fit: Mapping[str, Any]) -> str:
             parts.append(counted(value, "zero margin"))
         elif name not in _LEFT_OUT and not isinstance(value, (list, tuple, Mapping)):
             said = _score(value) if name in ("B1", "B2") else written(value)
-            parts.append(f"{_TITLES.get(name, name.replace('_', ' '))} {said}")
+            parts.append(f"{_FACTS[name][0] if name in _FACTS else name.replace('_', ' ')} {said}")
     return "; ".join(parts)
 
 
@@ -140,7 +117,7 @@ def title(name: str) -> str:
     ('Zero margins', 'Random effects')
     """
     words = name.replace("_", " ")
-    return _TITLES.get(name, f"{words[:1].upper()}{words[1:]}")
+    return _FACTS[name][0] if name in _FACTS else f"{words[:1].upper()}{words[1:]}"
 
 
 def written(value: Any) -> str:
@@ -254,26 +231,7 @@ def _words(name: str, result: Result) -> str:
         return f"{percent(value / grid)} of the {grid:,} {possible}cells"
     if name == "zero_margins" and isinstance(value, int):
         return _zero_margins(value, result)
-    return {
-        "B1": "underfitting statistic for τ1",
-        "B2": "underfitting statistic for τ2",
-        "margin_error": "largest difference of an observed and a fitted margin, in records",
-        "criterion": "each step adds the term that brings this statistic nearest to 0",
-        "terms_added": "steps of the selection from independence on",
-        "overdispersion": (
-            "relative variance of the cell rates around the terms, by moments; none if 0 or less"
-        ),
-        "shape": "of the cell rates; the smaller, the larger the overdispersion",
-        "sigma2": "of the logarithm of the cell rates around the terms",
-        "population": "of the fitted model, divided by the population size; 1 if equal",
-        "effects": "coefficients that are drawn with the random effects",
-        "smallest_p": "of a cell: its records divided by the sum of their weights",
-        "sampling_rate_lowest": "of a cell: its records divided by the sum of their weights",
-        "estimated_population": "of the complete records",
-        "cells_fully_sampled": "whose weights add up to no more than their records",
-        "records_without_candidates": "incomplete records that match no complete one",
-        "sampling_rates_of_empty_cells": "taken from those of the cells in the file",
-    }.get(name, "")
+    return _FACTS.get(name, ("", ""))[1]
 
 
 def _note(result: Result) -> str:

@@ -17,7 +17,7 @@ from typing import NoReturn
 from unikat._typing import Float64
 from unikat.errors import SpecError
 from unikat.files.writing import replace_file
-from unikat.report.facts.assessment import Result
+from unikat.report.facts.result import Result
 from unikat.report.pages.assessment import drawings
 from unikat.report.pages.canvas import WIDE
 from unikat.report.pages.colours import DARK, LIGHT, declared
@@ -92,96 +92,30 @@ class Figure:
         )
 
 
-def tau1(result: Result, traces: Mapping[str, Float64]) -> Figure:
-    """Draw the posterior distribution of τ1, the number of sample uniques unique in the population.
+def figure(name: str, result: Result, traces: Mapping[str, Float64]) -> Figure:
+    """Draw a figure of the report, on white paper.
 
     Parameters
     ----------
+    name
+        `tau1`, `tau2`, `trace`, `keys` or `records`.
     result
         The content of `result.json`.
     traces
-        Draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones included.
+        Draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones included; only
+        the first three figures need them.
 
     Raises
     ------
     SpecError
-        If nothing was sampled, because the risk is known exactly.
+        If there is nothing to show, with the reason.
     """
-    return _figure("tau1", result, traces)
-
-
-def tau2(result: Result, traces: Mapping[str, Float64]) -> Figure:
-    """Draw the posterior distribution of τ2, the expected number of correct matches.
-
-    Parameters
-    ----------
-    result, traces
-        As for `tau1`.
-
-    Raises
-    ------
-    SpecError
-        If nothing was sampled, because the risk is known exactly.
-    """
-    return _figure("tau2", result, traces)
-
-
-def chains(result: Result, traces: Mapping[str, Float64]) -> Figure:
-    """Draw τ1 in the order in which the chains drew it.
-
-    Parameters
-    ----------
-    result, traces
-        As for `tau1`.
-
-    Raises
-    ------
-    SpecError
-        If the draws come from no chains.
-    """
-    return _figure("trace", result, traces)
-
-
-def keys(result: Result) -> Figure:
-    """Draw how far expected τ1 falls when each key alone is left out.
-
-    Parameters
-    ----------
-    result
-        The content of `result.json`.
-
-    Raises
-    ------
-    SpecError
-        If that was not computed.
-    """
-    return _figure("keys", result, {})
-
-
-def records(result: Result) -> Figure:
-    """Draw how many records have which r1, the probability to be unique in the population.
-
-    Parameters
-    ----------
-    result
-        The content of `result.json`.
-
-    Raises
-    ------
-    SpecError
-        If no record has an r1 to be estimated.
-    """
-    return _figure("records", result, {})
-
-
-def _figure(name: str, result: Result, traces: Mapping[str, Float64]) -> Figure:
     drawn = drawings(result, traces)
     if name not in drawn:
         _refuse(name, result)
-    drawing = drawn[name]
-    opening, rest = drawing.wide.split(">", 1)
-    title = f"<title>{escape(drawing.alt)}</title>"
-    return Figure(svg=f"{opening}>{title}{_style_of_file()}{rest}", alt=drawing.alt)
+    # The style goes behind the description, which is the first thing in a picture.
+    opening, rest = drawn[name].wide.split("</desc>", 1)
+    return Figure(svg=f"{opening}</desc>{_style_of_file()}{rest}", alt=drawn[name].alt)
 
 
 def _refuse(name: str, result: Result) -> NoReturn:

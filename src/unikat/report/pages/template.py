@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from unikat.report.pages import colours
-from unikat.report.text import numbers
+from unikat.report.text import breakdown, comparison, evaluation, numbers, sentences, zeros
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Nothing is loaded and no script runs, whatever a page holds."""
@@ -54,5 +54,10 @@ def environment() -> Environment:
         "percent": numbers.percent,
         "interval": numbers.interval,
         "duration": numbers.duration,
+        "breakdown": breakdown,
+        "sentences": sentences,
+        "comparison": comparison,
+        "evaluation": evaluation,
+        "zero_rules": zeros,
     }
     return made

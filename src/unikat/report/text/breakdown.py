@@ -3,57 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from unikat.report.facts.breakdown import Breakdown, LevelFacts
-from unikat.report.text.numbers import counted, number, percent
+from unikat.report.text.numbers import counted
 
 MOST_LEVELS = 8
 """Levels of a variable in the report; `result.json` has more."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A row of the table."""
-
-    variable: str
-    """Empty from the second row of a variable on."""
-    n_rows: int
-    """Rows of the variable, in its first row; else 0."""
-    label: str
-    n_records: str
-    n_uniques: str
-    tau1: str
-    share: str
-    """Of the expected population uniques."""
-
-
-def rows(found: Sequence[Breakdown], tau1: float) -> list[Row]:
-    """Lay out the table.
-
-    Parameters
-    ----------
-    found
-        Risk by the levels of each variable.
-    tau1
-        Expected τ1 of the file.
-    """
-    made = []
-    for one in sorted(found, key=lambda one: one.is_key):
-        lines = _lines(one)
-        for i, facts in enumerate(lines):
-            made.append(
-                Row(
-                    variable="" if i else one.variable,
-                    n_rows=0 if i else len(lines),
-                    label=facts.label,
-                    n_records=number(facts.n_records),
-                    n_uniques=number(facts.n_uniques),
-                    tau1=number(facts.tau1),
-                    share=percent(facts.tau1 / tau1) if tau1 > 0.0 else "–",
-                )
-            )
-    return made
+def tables(found: Sequence[Breakdown]) -> list[tuple[str, list[LevelFacts]]]:
+    """Lay out the table: variables, keys last, and the rows of each."""
+    return [(one.variable, _lines(one)) for one in sorted(found, key=lambda one: one.is_key)]
 
 
 def _lines(found: Breakdown) -> list[LevelFacts]:

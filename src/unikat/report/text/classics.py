@@ -14,11 +14,11 @@ from unikat.report.facts.classics import (
     UniquesResult,
 )
 from unikat.report.text import track_record
-from unikat.report.text.assessment import at_risk
 from unikat.report.text.numbers import counted, interval, number
+from unikat.report.text.sentences import at_risk
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result
+    from unikat.report.facts.result import Result
 
 _METHODS = {
     "pitman": "Pitman's sampling formula",
@@ -175,7 +175,7 @@ def reconciled(result: Result) -> str:
     record, tau1, tau2 = track_record.of_result(result), result.tau1, result.tau2
     answers = (
         f"τ1 {number(tau1.median)}, τ2 {number(tau2.median)}"
-        if record.doubted
+        if record.unreliable
         else f"τ1 {number(tau1.median)} ({interval(tau1)}), τ2 {number(tau2.median)} "
         f"({interval(tau2)})"
     )
@@ -191,7 +191,7 @@ def reconciled(result: Result) -> str:
         "use only how many cells have one record, two records and so on, and are often off by 50% "
         "or more if less than a tenth of the population is in the file."
     )
-    if record.doubted:
+    if record.unreliable:
         return (
             f"{said} {record.warning} So use neither: assess the file with the default model, auto."
         )

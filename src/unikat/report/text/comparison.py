@@ -7,8 +7,9 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from unikat.report.text import track_record
-from unikat.report.text.assessment import PROVISIONAL, at_risk
-from unikat.report.text.numbers import counted, interval, number, percent
+from unikat.report.text.columns import columns
+from unikat.report.text.numbers import counted, interval, listed, number, percent
+from unikat.report.text.sentences import PROVISIONAL, at_risk
 from unikat.report.text.uncertainty import KINDS
 from unikat.studies.path import SIZES
 
@@ -49,7 +50,7 @@ def sentences(summary: ComparisonSummary) -> dict[str, str]:
             "on real populations such models mostly overstated τ1. Far fewer mean the opposite. A "
             "model that passes can still be wrong, because it was fitted to these counts."
         ),
-        "doubted": doubted(summary),
+        "doubted": unreliable(summary),
         "held_out": held_out(summary),
         "refuted": refuted(summary),
         "intervals": intervals(summary),
@@ -67,7 +68,7 @@ def trusted(summary: ComparisonSummary) -> tuple[ModelFacts, ...]:
     return tuple(
         model
         for model in summary.models
-        if not track_record.of_compared(model, summary.sample).doubted
+        if not track_record.of_compared(model, summary.sample).unreliable
     )
 
 
@@ -110,15 +111,15 @@ def _count(n: int) -> str:
     return words[n - 2] if 2 <= n <= 10 else f"{n:,}"
 
 
-def doubted(summary: ComparisonSummary) -> str:
+def unreliable(summary: ComparisonSummary) -> str:
     """Name the models without a shown interval, with their error and coverage in trials."""
     said = []
     for model in summary.models:
         record = track_record.of_compared(model, summary.sample)
-        if record.doubted:
+        if record.unreliable:
             said.append(
                 f"{model.model} was {record.bias}, and its 95% intervals contained the true τ1 in "
-                f"{record.held}"
+                f"{record.coverage}"
             )
     if not said:
         return ""
@@ -128,7 +129,7 @@ def doubted(summary: ComparisonSummary) -> str:
 def shown(summary: ComparisonSummary, model: ModelFacts, measure: Summary) -> str:
     """Write the interval of a measure, or a mark where it is not to be relied on."""
     record = track_record.of_compared(model, summary.sample)
-    return "†" if record.doubted else interval(measure)
+    return "†" if record.unreliable else interval(measure)
 
 
 def _tau1(summary: ComparisonSummary) -> str:
@@ -360,7 +361,7 @@ def rhat(model: ModelFacts, value: float) -> str:
 
 def check_sentence(check: PredictiveCheck) -> str:
     """Write the mean and interval of a predictive check."""
-    return f"{number(check.mean)} ({number(check.lower)} to {number(check.upper)})"
+    return f"{number(check.mean)} ({interval(check)})"
 
 
 def p_value(check: PredictiveCheck, n_simulated: int) -> str:
@@ -395,27 +396,9 @@ def difference(score_: HeldOutFacts) -> str:
     return f"{score(score_.difference)} ± {score(score_.difference_standard_error)}"
 
 
-def listed(names: list[str]) -> str:
-    """Write names as a list in a sentence.
-
-    Examples
-    --------
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def terminal_table(summary: ComparisonSummary) -> list[str]:
     """Return the lines of the table for the terminal."""
-    table = short_table(summary)
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    lines = [
-        f"{row[0]:<{widths[0]}}  "
-        + "  ".join(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in table
-    ]
-    return [*lines, "", *notes(summary)]
+    return [*columns(short_table(summary)), "", *notes(summary)]
 
 
 def short_table(summary: ComparisonSummary) -> list[list[str]]:
@@ -459,6 +442,6 @@ def notes(summary: ComparisonSummary) -> list[str]:
     lines += [
         f"*: {model.model}: {unfinished(model)}." for model in summary.models if not model.converged
     ]
-    if said := doubted(summary):
+    if said := unreliable(summary):
         lines.append(said)
     return lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from unikat.report.facts.design import DesignResult
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result
+    from unikat.report.facts.result import Result
 
 
 def sentences(result: Result) -> Mapping[str, str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unikat.models.named import models_by_label
+from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.text.numbers import counted, number, percent
-from unikat.spec.evaluation import EvaluationSpec
-from unikat.studies.evaluate import Evaluation
 from unikat.studies.scores import MeasureScore, ModelScore
 
 FEW_SAMPLES = 20
@@ -85,61 +84,61 @@ def signed_percent(share: float) -> str:
     return ("+" if share > 0 else "−" if share < 0 else "") + percent(abs(share))
 
 
+def share(value: float | None) -> str:
+    """Write a share that may be unknown."""
+    return "–" if value is None else percent(value)
+
+
 def _error(value: float | None) -> str:
     return "" if value is None else f" ± {value:.2g}" if value < 10 else f" ± {value:,.0f}"
 
 
-def narrow(spec: EvaluationSpec) -> tuple[str, ...]:
-    """Warn of models whose intervals leave out estimation error."""
-    found = [
-        label
-        for label, model in models_by_label(spec.models).items()
-        if model.uncertainty in ("conditional", "empirical-bayes")
-    ]
-    if not found:
-        return ()
-    return (
-        f"The intervals of {', '.join(found)} treat estimates as exact and leave out their error. "
-        "Expect them to contain the true value less often than their level.",
-    )
-
-
-def warnings(evaluation: Evaluation, n_unconverged: int, n_failed: int) -> tuple[str, ...]:
+def warnings(summary: EvaluationSummary) -> tuple[str, ...]:
     """Return what to know before the numbers of a study are used."""
-    study, done = evaluation.study, len(evaluation.scores)
+    study, done = summary.study, summary.n_done
     said = []
-    if not evaluation.complete:
-        total = len(study.sizes) * study.repeats * len(evaluation.models)
+    if not summary.complete:
         said.append(
-            f"The study was interrupted: {done:,} of {counted(total, 'fit')} "
+            f"The study was interrupted: {done:,} of {counted(summary.n_fits, 'fit')} "
             f"{'was' if done == 1 else 'were'} made. The numbers are for "
             f"{'that' if done == 1 else 'those'} only; continue with --resume."
         )
-    if n_unconverged:
+    if summary.n_unconverged:
         said.append(
-            f"{n_unconverged:,} of {counted(done, 'fit')} stopped at a limit before converging. "
-            "They are included; their estimates and intervals are less certain than they look."
+            f"{summary.n_unconverged:,} of {counted(done, 'fit')} stopped at a limit before "
+            "converging. They are included; their estimates and intervals are less certain than "
+            "they look."
         )
-    if n_failed:
+    if summary.n_failed:
         said.append(
-            f"{n_failed:,} of {counted(done, 'fit')} failed and are excluded; the reasons are "
-            "listed. If the failed samples are unlike the others, the results are biased."
+            f"{summary.n_failed:,} of {counted(done, 'fit')} failed and are excluded; the reasons "
+            "are listed. If the failed samples are unlike the others, the results are biased."
         )
-    if study.plan.stop.max_seconds is not None:
+    if study.max_seconds is not None:
         said.append("Fits had a time limit, so the numbers depend on the machine and its load.")
     if study.repeats < FEW_SAMPLES:
         said.append(
             f"With {counted(study.repeats, 'sample')} of a size, coverage is known only roughly: "
             "see its 95% limits."
         )
-    if evaluation.population_size in study.sizes and study.design != "bernoulli":
+    if summary.population.n_units in study.sizes and study.design != "bernoulli":
         said.append("A sample as large as the population is the population: its risk is known.")
-    if study.design == "stratified" and study.allocation == "proportional":
+    if study.allocation == "proportional":
         said.append(
             "The samples are stratified, and the models treat them as simple random samples."
         )
     if study.levels == "sample":
         said.append(
             "The models knew only the levels that occur in the sample, as without a codebook."
+        )
+    narrow = [
+        label
+        for label, model in models_by_label(study.models).items()
+        if model.uncertainty in ("conditional", "empirical-bayes")
+    ]
+    if narrow:
+        said.append(
+            f"The intervals of {', '.join(narrow)} treat estimates as exact and leave out their "
+            "error. Expect them to contain the true value less often than their level."
         )
     return tuple(said)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unikat.report.text import design, track_record
-from unikat.report.text.assessment import incomplete, kind
+from unikat.report.text.sentences import incomplete, kind
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result
+    from unikat.report.facts.result import Result
 
 _MEMBERSHIP = ("hdp", "gom")
 EXACT_KEYS = 11

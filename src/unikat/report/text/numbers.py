@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from unikat.risk.estimate import Summary
+
+class Ends(Protocol):
+    """What has an interval."""
+
+    @property
+    def lower(self) -> float:
+        """Its lower end."""
+
+    @property
+    def upper(self) -> float:
+        """Its upper end."""
 
 
 def number(value: float) -> str:
@@ -82,6 +92,17 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def interval(summary: Summary) -> str:
-    """Write the interval of a summary."""
+def listed(names: Sequence[str]) -> str:
+    """Write names as a list in a sentence.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def interval(summary: Ends) -> str:
+    """Write an interval."""
     return f"{number(summary.lower)} to {number(summary.upper)}"

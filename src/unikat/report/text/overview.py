@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unikat.report.text.assessment import level
+from unikat.report.facts.breakdown import LevelFacts
 from unikat.report.text.numbers import counted, number, percent
+from unikat.report.text.sentences import level
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result
-    from unikat.report.facts.breakdown import Breakdown, LevelFacts
+    from unikat.report.facts.breakdown import Breakdown
+    from unikat.report.facts.result import Result
     from unikat.report.facts.threshold import ThresholdResult, Verdict
     from unikat.risk.estimate import Summary
 
@@ -27,14 +28,10 @@ MEASURES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
-    """A level with its share of the risk."""
+class Group(LevelFacts):
+    """A level of a variable, with its share of the risk."""
 
     variable: str
-    label: str
-    n_records: int
-    n_uniques: int
-    tau1: float
 
     @property
     def name(self) -> str:
@@ -164,8 +161,8 @@ def groups(result: Result) -> tuple[Group, ...]:
     rate = total / max(result.sample.n_records, 1)
     excess = [(group.tau1 - rate * group.n_records, group) for group in levels]
     ranked = sorted((pair for pair in excess if pair[0] > 0.0), key=lambda pair: -pair[0])
-    chosen = [group for _, group in ranked[: max(MOST_GROUPS - len(found), 4)]]
-    return (*found, *sorted(chosen, key=lambda group: -group.tau1))
+    shown = [group for _, group in ranked[: max(MOST_GROUPS - len(found), 4)]]
+    return (*found, *sorted(shown, key=lambda group: -group.tau1))
 
 
 def _groups_shown(result: Result) -> str:
@@ -179,18 +176,8 @@ def _groups_shown(result: Result) -> str:
     return f"First the levels of {' and '.join(columns)}, then l{share}."
 
 
-def _groups(breakdown: Breakdown) -> list[Group]:
-    return [_group(breakdown.variable, one) for one in breakdown.levels]
-
-
-def _group(variable: str, facts: LevelFacts) -> Group:
-    return Group(
-        variable=variable,
-        label=facts.label,
-        n_records=facts.n_records,
-        n_uniques=facts.n_uniques,
-        tau1=facts.tau1,
-    )
+def _groups(found: Breakdown) -> list[Group]:
+    return [Group(variable=found.variable, **vars(one)) for one in found.levels]
 
 
 def _keys(result: Result) -> str:

@@ -14,13 +14,13 @@ from pydantic import TypeAdapter
 
 from unikat.models.calibrated import CandidateFacts, ErrorFacts, SelectionFacts, TauFacts
 from unikat.report.text import track_record
-from unikat.report.text.assessment import level
-from unikat.report.text.numbers import counted, number
+from unikat.report.text.numbers import counted, interval, listed, number
+from unikat.report.text.sentences import level
 from unikat.report.text.uncertainty import KINDS
 from unikat.spec.tables import ModelSpec
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result, SampleFacts
+    from unikat.report.facts.result import Result, SampleFacts
 
 NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before")
 """Facts of the selection, which the section on the fitted model leaves out."""
@@ -52,7 +52,7 @@ class Range:
     @property
     def words(self) -> str:
         """The number with its interval."""
-        return f"{number(self.middle)} ({number(self.lower)} to {number(self.upper)})"
+        return f"{number(self.middle)} ({interval(self)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +62,9 @@ class Candidate:
     label: str
     words: str
     """What it assumes."""
-    chosen: bool
+    selected: bool
     """It is the selected model."""
-    choosable: bool
+    selectable: bool
     """Its model error is calibrated, so that it can be selected."""
     narrow: str
     """What its interval covers, where that is less than for a posterior."""
@@ -72,10 +72,21 @@ class Candidate:
     """Its error in trials, if its intervals mostly missed the true value there."""
     impossible: int
     behind: float | None
-    behind_error: float | None
     uniques: float | None
     tau1: Range
     converged: bool
+    prediction: str
+    """Log score minus that of the best candidate, with its standard error."""
+
+    @property
+    def excess(self) -> str:
+        """Sample uniques in simulated data, relative to this file."""
+        return "not known" if self.uniques is None else f"{_signed(100 * self.uniques, 0)}%"
+
+    @property
+    def interval(self) -> str:
+        """Interval of τ1, or its known error; marked if the fit has not converged."""
+        return (self.bias or interval(self.tau1)) + ("" if self.converged else " *")
 
     @property
     def answered(self) -> str:
@@ -98,34 +109,20 @@ class ModelSelection:
     """τ1 of the selected model without model uncertainty."""
 
     @property
-    def chosen(self) -> Candidate:
+    def selected(self) -> Candidate:
         """The selected model."""
-        return next(one for one in self.candidates if one.chosen)
+        return next(one for one in self.candidates if one.selected)
 
     @property
     def first(self) -> Candidate:
         """The first candidate that can be selected."""
-        return next(one for one in self.candidates if one.choosable)
+        return next(one for one in self.candidates if one.selectable)
 
     @property
     def best(self) -> Candidate:
         """The candidate with the best log score."""
         known = [one for one in self.candidates if one.behind == 0.0]
-        return known[0] if known else self.chosen
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A row of the table of candidates."""
-
-    label: str
-    words: str
-    prediction: str
-    impossible: str
-    uniques: str
-    tau1: str
-    interval: str
-    final: bool = False
+        return known[0] if known else self.selected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +131,9 @@ class SelectionPage:
 
     opening: str
     reason: str
-    rows: tuple[Row, ...]
+    candidates: tuple[Candidate, ...]
+    answer: str
+    """Label of the last row: the final answer."""
     columns: tuple[tuple[str, str], ...]
     """Title and meaning of each column."""
     note: str
@@ -165,7 +164,10 @@ def of(result: Result) -> ModelSelection | None:
     errors = {error.what: error for error in fit.model_error or ()}
     overdispersion, factor, before = errors.get("overdispersion"), errors.get("level"), fit.before
     return ModelSelection(
-        candidates=tuple(_candidate(one, result.sample) for one in fit.candidates),
+        candidates=tuple(
+            _candidate(one, _prediction(one, fit.candidates), result.sample)
+            for one in fit.candidates
+        ),
         not_fitted=tuple((one.model, one.reason) for one in fit.not_fitted or ()),
         # The variance of a factor of mean 1; its root is a coefficient of variation.
         overdispersion=None if overdispersion is None else _range(overdispersion, root=True),
@@ -174,22 +176,36 @@ def of(result: Result) -> ModelSelection | None:
     )
 
 
-def _candidate(one: CandidateFacts, sample: SampleFacts) -> Candidate:
+def _candidate(one: CandidateFacts, prediction: str, sample: SampleFacts) -> Candidate:
     record = track_record.of_label(one.model, sample)
     return Candidate(
         label=one.model,
         words=_KINDS.get(ModelSpec.of(one.model).name, ""),
-        chosen=one.chosen,
-        choosable=one.choosable,
+        selected=one.chosen,
+        selectable=one.choosable,
         narrow="" if one.uncertainty == "posterior" else KINDS[one.uncertainty].brief,
-        bias=f"in trials {record.bias}" if record.doubted else "",
+        bias=f"in trials {record.bias}" if record.unreliable else "",
         impossible=one.impossible,
         behind=one.behind,
-        behind_error=one.behind_error,
         uniques=one.uniques,
         tau1=Range(middle=one.tau1_median, lower=one.tau1_lower, upper=one.tau1_upper),
         converged=one.converged,
+        prediction=prediction,
     )
+
+
+def _prediction(one: CandidateFacts, candidates: Sequence[CandidateFacts]) -> str:
+    """Write how well a candidate predicts, compared with the best."""
+    best = next((other for other in candidates if other.behind == 0.0), None)
+    best = next(other for other in candidates if other.chosen) if best is None else best
+    if one is best:
+        return "best"
+    if one.impossible > best.impossible:
+        # Ranked after those that give fewer records probability zero, whatever the score.
+        return "refuted"
+    if one.behind is None:
+        return "not known"
+    return f"{_signed(one.behind, 3)} ± {one.behind_error or 0.0:.3f}"
 
 
 def _range(found: ErrorFacts | TauFacts, *, root: bool = False) -> Range:
@@ -220,20 +236,11 @@ def on_page(result: Result) -> SelectionPage | None:
     selection = of(result)
     if selection is None:
         return None
-    final = Row(
-        label=_final(selection),
-        words="refitted with more draws",
-        prediction="",
-        impossible="",
-        uniques="",
-        tau1=number(result.tau1.median),
-        interval=_interval(_now(result)),
-        final=True,
-    )
     return SelectionPage(
         opening=_opening(selection, result),
         reason=_reason(selection),
-        rows=(*(_row(one, selection) for one in selection.candidates), final),
+        candidates=selection.candidates,
+        answer=_final(selection),
         columns=_columns(selection, result),
         note=_note(selection),
         faint=any(one.narrow and not one.bias for one in selection.candidates),
@@ -297,57 +304,35 @@ def _held_out(result: Result) -> int:
 
 def _reason(selection: ModelSelection) -> str:
     """Say which model was selected, and why."""
-    chosen, first, best = selection.chosen, selection.first, selection.best
+    selected, first, best = selection.selected, selection.first, selection.best
     if len(selection.candidates) == 1:
-        return f"Selected model: {chosen.label}, the only candidate."
-    if sum(one.choosable for one in selection.candidates) == 1:
+        return f"Selected model: {selected.label}, the only candidate."
+    if sum(one.selectable for one in selection.candidates) == 1:
         said = (
-            f"Selected model: {chosen.label}, the only candidate whose model error is calibrated."
+            f"Selected model: {selected.label}, the only candidate whose model error is calibrated."
         )
-    elif chosen is first:
+    elif selected is first:
         said = (
-            f"Selected model: {chosen.label}. No other model with calibrated error predicted the "
+            f"Selected model: {selected.label}. No other model with calibrated error predicted the "
             "held-out records significantly better (two standard errors)."
         )
-    elif chosen.impossible < first.impossible:
+    elif selected.impossible < first.impossible:
         said = (
-            f"Selected model: {chosen.label}. {first.label} gives probability zero to "
-            f"{counted(first.impossible, 'held-out record')}, {chosen.label} to "
-            f"{number(chosen.impossible)}."
+            f"Selected model: {selected.label}. {first.label} gives probability zero to "
+            f"{counted(first.impossible, 'held-out record')}, {selected.label} to "
+            f"{number(selected.impossible)}."
         )
     else:
         said = (
-            f"Selected model: {chosen.label}. It predicted the held-out records significantly "
+            f"Selected model: {selected.label}. It predicted the held-out records significantly "
             f"better than {first.label} (two standard errors)."
         )
-    if best is not chosen and not best.choosable:
+    if best is not selected and not best.selectable:
         said += (
             f" {best.label} predicted best, but is shown for comparison only, because its model "
             "error is not calibrated."
         )
     return said
-
-
-def _row(one: Candidate, selection: ModelSelection) -> Row:
-    impossible = f"probability zero: {one.impossible:,}" if one.impossible else ""
-    if one is selection.best:
-        prediction = "best"
-    elif one.impossible > selection.best.impossible:
-        # Ranked after those that give fewer records probability zero, whatever the score.
-        prediction = "refuted"
-    elif one.behind is None:
-        prediction = "not known"
-    else:
-        prediction = f"{_signed(one.behind, 3)} ± {one.behind_error or 0.0:.3f}"
-    return Row(
-        label=one.label + (" (selected)" if one.chosen else ""),
-        words=one.words,
-        prediction=prediction,
-        impossible=impossible,
-        uniques="not known" if one.uniques is None else f"{_signed(100 * one.uniques, 0)}%",
-        tau1=number(one.tau1.middle),
-        interval=(one.bias or _interval(one.tau1)) + ("" if one.converged else " *"),
-    )
 
 
 def _columns(selection: ModelSelection, result: Result) -> tuple[tuple[str, str], ...]:
@@ -359,11 +344,11 @@ def _columns(selection: ModelSelection, result: Result) -> tuple[tuple[str, str]
         if one.narrow and not one.bias:
             narrow.setdefault(one.narrow, []).append(one.label)
     less = "".join(
-        f" The interval of {_listed(names)} covers less: {what}." for what, names in narrow.items()
+        f" The interval of {listed(names)} covers less: {what}." for what, names in narrow.items()
     )
-    if doubted := [one.label for one in selection.candidates if one.bias]:
+    if unreliable := [one.label for one in selection.candidates if one.bias]:
         less += (
-            f" No interval is shown for {_listed(doubted)}: in trials it mostly missed the true "
+            f" No interval is shown for {listed(unreliable)}: in trials it mostly missed the true "
             "value."
         )
     return (
@@ -425,7 +410,7 @@ def _change(selection: ModelSelection, result: Result) -> str:
     before, now = selection.before, _now(result)
     if before is None:
         return (
-            f"Model uncertainty of {selection.chosen.label} was not added (calibrate=false). The "
+            f"Model uncertainty of {selection.selected.label} was not added (calibrate=false). The "
             "interval is too narrow unless the model is right."
         )
     change = now.middle - before.middle
@@ -435,7 +420,7 @@ def _change(selection: ModelSelection, result: Result) -> str:
         share = f" ({abs(change) / before.middle:.0%})"
         moved = f"{'higher' if change > 0 else 'lower'} by {number(abs(change))} records{share}"
     said = (
-        f"{selection.chosen.label} alone estimates τ1 at {before.words}. With model uncertainty "
+        f"{selection.selected.label} alone estimates τ1 at {before.words}. With model uncertainty "
         f"the estimate is {now.words}: {moved}"
     )
     width = before.upper - before.lower
@@ -453,11 +438,7 @@ def _now(result: Result) -> Range:
 
 def _final(selection: ModelSelection) -> str:
     error = " with model uncertainty" if selection.before is not None else ""
-    return f"Answer: {selection.chosen.label}{error}"
-
-
-def _interval(found: Range) -> str:
-    return f"{number(found.lower)} to {number(found.upper)}"
+    return f"Answer: {selection.selected.label}{error}"
 
 
 def _rarer(factor: float) -> str:
@@ -477,7 +458,3 @@ def _rarer(factor: float) -> str:
 def _signed(value: float, digits: int) -> str:
     text = f"{value:+.{digits}f}".replace("-", "−")
     return text if any(digit in text for digit in "123456789") else text[1:]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

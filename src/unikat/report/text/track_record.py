@@ -1,31 +1,26 @@
 """Error and coverage of each model in trials on populations with known risk.
 
 `TRIALS` has the numbers of docs/accuracy.md, from which a test computes them again. A model whose
-95% intervals contained the true τ1 in at most half of the samples is *doubted*: reports give its
+95% intervals contained the true τ1 in at most half of the samples is *unreliable*: reports give its
 error in trials before its estimate, and show no interval in the headline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from unikat.files.toml import packaged_toml
 from unikat.models.named import ALL
 from unikat.spec.tables import ModelSpec
 
 if TYPE_CHECKING:
-    from unikat.report.facts.assessment import Result, SampleFacts
     from unikat.report.facts.comparison import ModelFacts
+    from unikat.report.facts.result import Result, SampleFacts
 
-_SEVEN = "seven real populations"
-_NINE_OF_TEN = "in nine of ten samples"
-_BY_SIZE = "by population and sample size"
-_ONE_DENSE = "one real population, with more records than combinations of levels"
-_ONE_POPULATION = "one real population with unequal chances"
 ONE_SIDED = 0.05
 """A model errs to one side if its errors to the other side were no larger than this."""
-_PRIORS = {"profile_concentration": 1.0, "profile_base": "uniform"}
 _NO_MATTER = ("split_merge", "tolerance", "evidence_seconds")
 """Options that change how fast or how exactly a fit is made, and not what it estimates."""
 
@@ -38,132 +33,28 @@ class Trials:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Those that are not the defaults."""
     label: str = "with the default options"
-    dense: bool = False
+    dense: bool
     """The samples had at least as many records as there are combinations of levels."""
     samples: int
-    held: int
+    covered: int
     """Samples in which the 95% interval contained the true value."""
     error: float
     """Mean error of the posterior mean, relative to the true value."""
     lowest: float
     highest: float
-    spread: str = _BY_SIZE
+    spread: str
     """What `lowest` and `highest` are the range of."""
     where: str
 
 
-TRIALS = (
-    Trials(
-        model="auto", samples=231, held=223, error=0.005, lowest=-0.036, highest=0.042,
-        where=f"{_SEVEN}, each held out from calibration",
-    ),
-    Trials(
-        model="latent-class", samples=140, held=103, error=0.03, lowest=-0.03, highest=0.11,
-        spread=_NINE_OF_TEN, where=_SEVEN,
-    ),
-    Trials(
-        model="hdp", samples=140, held=98, error=0.04, lowest=-0.02, highest=0.11,
-        spread=_NINE_OF_TEN, where=_SEVEN,
-    ),
-    Trials(
-        model="gom", samples=140, held=83, error=0.05, lowest=-0.02, highest=0.11,
-        spread=_NINE_OF_TEN, where=_SEVEN,
-    ),
-    Trials(
-        model="latent-class", options=_PRIORS, label="with the fixed priors of the papers",
-        samples=140, held=1, error=0.17, lowest=0.07, highest=0.32, spread=_NINE_OF_TEN,
-        where=_SEVEN,
-    ),
-    Trials(
-        model="hdp", options={**_PRIORS, "alpha": "per-record"},
-        label="with the fixed priors of the papers", samples=140, held=0, error=0.31, lowest=0.10,
-        highest=0.81, spread=_NINE_OF_TEN, where=_SEVEN,
-    ),
-    Trials(
-        model="gom", options=_PRIORS, label="with the fixed priors of the papers", samples=140,
-        held=1, error=0.19, lowest=0.07, highest=0.35, spread=_NINE_OF_TEN, where=_SEVEN,
-    ),
-    Trials(
-        model="loglinear", samples=30, held=1, error=-0.365, lowest=-0.86, highest=-0.05,
-        where="three real populations",
-    ),
-    Trials(
-        model="loglinear", options={"terms": "select"}, label="with terms=select", samples=30,
-        held=7, error=-0.015, lowest=-0.15, highest=0.15, where="three real populations",
-    ),
-    Trials(
-        model="skinner-holmes", samples=30, held=0, error=0.245, lowest=0.19, highest=0.30,
-        where="three real populations",
-    ),
-    Trials(
-        model="elamir-skinner", samples=30, held=1, error=0.167, lowest=0.09, highest=0.23,
-        where="three real populations",
-    ),
-    Trials(
-        model="individual-risk", samples=70, held=0, error=-0.882, lowest=-0.97, highest=-0.71,
-        where=_SEVEN,
-    ),
-    Trials(
-        model="superpopulation-1", samples=70, held=20, error=-0.344, lowest=-0.54, highest=0.0,
-        where=_SEVEN,
-    ),
-    Trials(
-        model="superpopulation-2", samples=70, held=24, error=-0.328, lowest=-0.54, highest=0.03,
-        where=_SEVEN,
-    ),
-    Trials(
-        model="superpopulation-1", options={"alpha": 0.92, "a": 0.86, "b": 80.0},
-        label="with the hyperparameters of the paper", samples=20, held=0, error=0.446,
-        lowest=-0.944, highest=1.835, where=_ONE_POPULATION,
-    ),
-    Trials(
-        model="superpopulation-2", options={"alpha": 0.1, "a": 80.0, "gamma": 0.7},
-        label="with the hyperparameters of the paper", samples=20, held=10, error=-0.17,
-        lowest=-0.404, highest=0.064, where=_ONE_POPULATION,
-    ),
-    Trials(
-        model="latent-class", dense=True, samples=12, held=12, error=0.001, lowest=-0.092,
-        highest=0.094, where=_ONE_DENSE,
-    ),
-    Trials(
-        model="hdp", dense=True, samples=12, held=12, error=-0.004, lowest=-0.101, highest=0.094,
-        where=_ONE_DENSE,
-    ),
-    Trials(
-        model="loglinear", dense=True, samples=12, held=12, error=0.043, lowest=-0.044,
-        highest=0.130, where=_ONE_DENSE,
-    ),
-    Trials(
-        model="loglinear", dense=True, options={"terms": "select"}, label="with terms=select",
-        samples=12, held=10, error=-0.116, lowest=-0.167, highest=-0.065, where=_ONE_DENSE,
-    ),
-    Trials(
-        model="loglinear", dense=True, options={"terms": "independence"},
-        label="with terms=independence", samples=12, held=11, error=-0.050, lowest=-0.129,
-        highest=0.029, where=_ONE_DENSE,
-    ),
-    Trials(
-        model="skinner-holmes", dense=True, samples=12, held=12, error=0.003, lowest=-0.088,
-        highest=0.094, where=_ONE_DENSE,
-    ),
-    Trials(
-        model="elamir-skinner", dense=True, samples=12, held=12, error=0.029, lowest=-0.057,
-        highest=0.116, where=_ONE_DENSE,
-    ),
-    Trials(
-        model="mixed-effects", dense=True, samples=12, held=12, error=-0.006, lowest=-0.114,
-        highest=0.101, where=_ONE_DENSE,
-    ),
-    Trials(
-        model="mixed-effects", dense=True, options={"random": "none", "fixed": "two-way"},
-        label="with random=none and fixed=two-way", samples=12, held=12, error=0.157,
-        lowest=0.047, highest=0.267, where=_ONE_DENSE,
-    ),
-    Trials(
-        model="mixed-effects", dense=True, options={"random": "none"}, label="with random=none",
-        samples=12, held=11, error=-0.048, lowest=-0.133, highest=0.036, where=_ONE_DENSE,
-    ),
-)  # fmt: skip
+def _trials() -> Iterator[Trials]:
+    """Read `trials.toml`: what a group says goes for all its trials."""
+    for group in packaged_toml(__package__, "trials.toml")["groups"]:
+        for trials in group.pop("trials"):
+            yield Trials(**group, **trials)
+
+
+TRIALS = tuple(_trials())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,16 +68,16 @@ class TrackRecord:
     same_density: bool
 
     @property
-    def doubted(self) -> bool:
+    def unreliable(self) -> bool:
         """The 95% intervals contained the true value in at most half of the samples."""
-        return self.trials is not None and 2 * self.trials.held <= self.trials.samples
+        return self.trials is not None and 2 * self.trials.covered <= self.trials.samples
 
     @property
-    def held(self) -> str:
+    def coverage(self) -> str:
         """Coverage: how often the intervals contained the true value."""
         if self.trials is None:
             return ""
-        return f"{self.trials.held:,} of {self.trials.samples:,} samples"
+        return f"{self.trials.covered:,} of {self.trials.samples:,} samples"
 
     @property
     def bias(self) -> str:
@@ -200,8 +91,8 @@ class TrackRecord:
 
     @property
     def warning(self) -> str:
-        """What a report says before the estimate of a doubted model."""
-        if not self.doubted:
+        """What a report says before the estimate of an unreliable model."""
+        if not self.unreliable:
             return ""
         files = "files like this one" if self.same_density else "other files"
         return (
@@ -239,7 +130,7 @@ class TrackRecord:
             f"{before}In trials on {trials.samples} samples from {trials.where}, τ1 by "
             f"{self.model} {trials.label} was {_off(trials.error)} on average, and "
             f"{_range(trials.lowest, trials.highest)} {trials.spread}. Its 95% intervals contained "
-            f"the true value in {trials.held} of the {trials.samples} samples."
+            f"the true value in {trials.covered} of the {trials.samples} samples."
         )
 
 
@@ -257,9 +148,9 @@ def track_record(model: str, options: Mapping[str, Any], *, dense: bool) -> Trac
 
     Examples
     --------
-    >>> track_record("hdp", {}, dense=False).held
+    >>> track_record("hdp", {}, dense=False).coverage
     '98 of 140 samples'
-    >>> track_record("loglinear", {"interval": "bootstrap"}, dense=False).doubted
+    >>> track_record("loglinear", {"interval": "bootstrap"}, dense=False).unreliable
     True
     """
     asked = _changed_options(model, options)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isnan
 
 from unikat.report.facts.zeros import MOST_LISTED, RuleFacts, ZerosFacts, ZerosResult
@@ -14,42 +12,9 @@ FEW = 0.01
 """Part of the file up to which rows that break a rule are few."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ZerosSection:
-    """What `zeros.html.j2` shows."""
-
-    cells: str
-    conflicts: str
-    mass: str
-    rules: Sequence[RuleFacts]
-    """Those that rows break come first."""
-    n_more: int
-    """Rules that are not listed."""
-    file: str
-    """Where all rules are found."""
-
-
-def on_page(facts: ZerosFacts | None, file: str) -> ZerosSection | None:
-    """Lay out the section on structural zeros.
-
-    Parameters
-    ----------
-    facts
-        What is impossible; None if nothing was declared.
-    file
-        Where all rules are found, if the page does not list them.
-    """
-    if facts is None:
-        return None
-    ordered = sorted(facts.rules, key=lambda rule: not rule.n_records)
-    return ZerosSection(
-        cells=cells_sentence(facts),
-        conflicts=conflicts_sentence(facts),
-        mass=mass_sentence(facts),
-        rules=ordered[:MOST_LISTED],
-        n_more=max(len(ordered) - MOST_LISTED, 0),
-        file=file,
-    )
+def shown_rules(facts: ZerosFacts) -> list[RuleFacts]:
+    """Return the rules that a page lists: those that rows break come first."""
+    return sorted(facts.rules, key=lambda rule: not rule.n_records)[:MOST_LISTED]
 
 
 def cells_sentence(facts: ZerosFacts) -> str:

@@ -21,7 +21,7 @@ from unikat.report.facts.classics import ClassicsResult
 from unikat.report.facts.design import DesignResult, design_result
 from unikat.report.facts.registry import RegistryResult
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
-from unikat.report.facts.threshold import ThresholdResult
+from unikat.report.facts.threshold import ThresholdResult, threshold_result
 from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
@@ -32,7 +32,7 @@ from unikat.zeros.conflicts import Handled
 RESULT_SCHEMA = "unikat.result/1"
 Stage: TypeAlias = Literal["preliminary", "final"]
 PRELIMINARY = (
-    "This is the first answer, of one candidate model: the other models are still being compared, "
+    "This is a preliminary answer of one candidate model: the others are still being compared, "
     "and the interval does not cover the model's own error. Wait for the final answer."
 )
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5, 0.9)
@@ -258,7 +258,8 @@ def assessment_facts(
     Returns
     -------
     Result
-        Numbers and warnings; no sentences yet.
+        Numbers and warnings; no sentences yet, and a verdict on the threshold as if the model's
+        intervals were reliable.
     """
     table, draws = estimate.table, estimate.draws
     judged = np.flatnonzero(~np.isnan(estimate.records.r1))
@@ -307,6 +308,11 @@ def assessment_facts(
         classics=supplements.classics_result(table),
         stage=stage,
         breakdowns=breakdowns(estimate, supplements.columns, show_all=spec.report.show_small_cells),
+        threshold=threshold_result(
+            spec.report.threshold,
+            {"tau1": estimate.tau1, "tau2": estimate.tau2},
+            final=estimate.converged and stage == "final",
+        ),
     )
 
 

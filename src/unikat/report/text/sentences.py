@@ -12,7 +12,7 @@ from unikat.report.text.uncertainty import INDEPENDENT, KINDS, POSTERIOR, Kind
 
 if TYPE_CHECKING:
     from unikat.data.table import CellTable
-    from unikat.report.facts.assessment import Result, SampleFacts
+    from unikat.report.facts.result import Result, SampleFacts
     from unikat.risk.estimate import Summary
 
 PROVISIONAL = "Provisional, not converged: "
@@ -25,7 +25,7 @@ MIXTURES = ("hdp", "gom", "latent-class")
 def in_line(result: Result, summary: Summary) -> str:
     """Write a measure with its interval; for unreliable intervals τ1 with its known error."""
     record = track_record.of_result(result)
-    if not record.doubted:
+    if not record.unreliable:
         return f"{number(summary.median)} ({interval(summary)})"
     known = f" (in trials {record.bias})" if summary is result.tau1 else ""
     return f"{number(summary.median)}{known}"
@@ -39,7 +39,7 @@ def level(summary: Summary) -> str:
 def interval_name(result: Result) -> str:
     """Name an interval: one that mostly missed the true value in trials is nominal."""
     name = f"{level(result.tau1)} interval"
-    return f"nominal {name}" if track_record.of_result(result).doubted else name
+    return f"nominal {name}" if track_record.of_result(result).unreliable else name
 
 
 def understood(table: CellTable) -> str:
@@ -52,7 +52,7 @@ def understood(table: CellTable) -> str:
     )
 
 
-def first_answer(result: Result) -> str:
+def preliminary(result: Result) -> str:
     """Say the preliminary answer of `auto` in one line."""
     tau1 = result.tau1
     return (
@@ -85,7 +85,7 @@ def _headline(result: Result) -> str:
             f"population.{sure}"
         )
     record = track_record.of_result(result)
-    if record.doubted:
+    if record.unreliable:
         estimate = _estimate(result)
         return f"{record.warning} Its estimate: {estimate[:1].lower()}{estimate[1:]}."
     said = kind(result).headline.format(level=level(tau1), ends=interval(tau1))
@@ -107,7 +107,7 @@ def at_risk(sample: SampleFacts) -> str:
 
     Examples
     --------
-    >>> from unikat.report.facts.assessment import SampleFacts
+    >>> from unikat.report.facts.result import SampleFacts
     >>> facts = dict(n_records=99, n_keys=2, n_cells=50, population_size=900)
     >>> at_risk(SampleFacts(n_uniques=8, n_incomplete=0, missing="integrate", **facts))
     '8 sample uniques'
@@ -134,8 +134,8 @@ def kind(result: Result) -> Kind:
 def proviso(result: Result) -> str:
     """Say when the intervals should contain the true value."""
     record = track_record.of_result(result)
-    if record.doubted:
-        return f"in trials the intervals of this model contained the true τ1 in {record.held}"
+    if record.unreliable:
+        return f"in trials the intervals of this model contained the true τ1 in {record.coverage}"
     return f"{kind(result).proviso}, their intervals should contain the true value"
 
 
@@ -144,11 +144,11 @@ def condition(result: Result) -> str:
     if result.known_exactly:
         return ""
     record = track_record.of_result(result)
-    if record.doubted:
+    if record.unreliable:
         return (
             f"No interval is shown here: in trials the 95% intervals of this model{record.options} "
-            f"contained the true value in {record.held}. Do not decide on this number. Assess the "
-            "file with the default model, and compare several models (unikat compare)."
+            f"contained the true value in {record.coverage}. Do not decide on this number. "
+            "Assess the file with the default model, and compare several models (unikat compare)."
         )
     said = kind(result).condition
     if result.uncertainty == "conditional" and "interval" in result.model_options:
@@ -164,7 +164,7 @@ def share(result: Result) -> str:
         return f"That is {whole}."
     parts = [percent(value / n_judged) for value in (tau1.median, tau1.lower, tau1.upper)]
     these = "these records" if sample.n_possible else "the sample uniques"
-    ends = "" if track_record.of_result(result).doubted else f" ({parts[1]} to {parts[2]})"
+    ends = "" if track_record.of_result(result).unreliable else f" ({parts[1]} to {parts[2]})"
     return f"That is {parts[0]} of {these}{ends} and {whole}."
 
 
@@ -180,7 +180,7 @@ def matches(result: Result) -> str:
     return (
         f"An intruder who matches {each} to a population unit with the same key values, at random "
         f"among several, would be correct about {_times(tau2.median)} "
-        f"({interval_name(result)} {number(tau2.lower)} to {number(tau2.upper)})."
+        f"({interval_name(result)} {interval(tau2)})."
     )
 
 
