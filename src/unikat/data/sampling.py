@@ -41,25 +41,7 @@ def make_sampling(
     name: str,
     decimal: str | None = None,
 ) -> tuple[Sampling | None, int | None]:
-    """Read the columns of a design, and check them.
-
-    Parameters
-    ----------
-    connection
-        Has the view ``source``.
-    design
-        What the columns are.
-    columns
-        Column of the view by the name in the data.
-    name
-        What the data are called in messages.
-    decimal
-        What stands before the decimals in texts; None finds it out.
-
-    Returns
-    -------
-    tuple
-        The sampling, None without such columns; and N.
+    """Read the columns of a design, and check them: the sampling, None without such columns, and N.
 
     Raises
     ------

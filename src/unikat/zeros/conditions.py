@@ -398,37 +398,6 @@ class _Expander:
         ]
 
 
-def conditions_of(
-    expression: Expression, keys: Sequence[Key], text: str, where: str | None = None
-) -> Bool:
-    """Return the conditions that an expression becomes, (n_conditions, n_rows).
-
-    Parameters
-    ----------
-    expression, text
-        The parsed rule and its text.
-    keys
-        The key variables; n_rows is the sum of their numbers of levels.
-    where
-        What messages call the rule.
-
-    Raises
-    ------
-    SpecError
-        If names, levels or comparisons do not fit the keys.
-
-    Examples
-    --------
-    >>> from unikat.zeros.rules import parse
-    >>> keys = [Key.of_size("AGE", 3), Key.of_size("SEX", 2)]
-    >>> conditions_of(parse("AGE < 2 and SEX == 1"), keys, "AGE < 2 and SEX == 1").astype(int)
-    array([[1, 1, 0, 0, 1]])
-    """
-    context = Context(keys)
-    found = context.conditions(expression, text, where or "The rule")
-    return context.layout.to_array(found)
-
-
 def check_conditions(conditions: Bool, offsets: Int64 | Sequence[int]) -> Layout:
     """Return the layout of conditions whose shape fits the offsets (else SpecError)."""
     layout = layout_of(offsets)
