@@ -60,18 +60,7 @@ for _command in (assess, compare, demo, evaluate, report, zeros):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments
-        What follows `unikat`; those of this process if None.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Run the command line, that of this process if None; return the exit code."""
     open_streams()
     code: object = FAILED
     write_any_character()

@@ -273,15 +273,7 @@ def sampling_of(weights: Float64, population_size: int, strata: Int32 | None = N
     The strata are the classes where weights are the same within each of them. Else, up to ten
     different weights are a class each; of more, classes are made of neighbouring weights, two to
     ten of 100 records or more. Within them chances are taken as equal.
-
-    Parameters
-    ----------
-    weights
-        (n_records,), above 0; they are scaled to sum to N.
-    population_size
-        N.
-    strata
-        (n_records,) codes from 0, each with a record.
+    Weights, above 0, are scaled to sum to N; each stratum, from 0, has a record.
 
     Examples
     --------

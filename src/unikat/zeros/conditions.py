@@ -149,13 +149,6 @@ class Context:
         ``not`` is moved to the comparisons, none of which a missing value meets: ``not (A == 1)``
         is ``A != 1``, and neither holds of the level for missing values.
 
-        Parameters
-        ----------
-        expression, text
-            The parsed rule and its text.
-        where
-            What messages call it.
-
         Raises
         ------
         SpecError
