@@ -87,6 +87,11 @@ def _refuse(what: str) -> NoReturn:
 def n_covered(conditions: Bool, offsets: Int64 | Sequence[int]) -> int:
     """Return the number of cells that meet a condition, exactly, without listing them.
 
+    Parameters
+    ----------
+    conditions, offsets
+        As in :func:`disjoint`.
+
     Examples
     --------
     >>> n_covered(np.array([[1, 0, 1, 1, 1], [1, 1, 0, 0, 1]], dtype=bool), [0, 2, 5])

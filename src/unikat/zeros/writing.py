@@ -20,8 +20,20 @@ def rule_text(keys: Sequence[Key], sets: Mapping[int, Iterable[int]]) -> str | N
     """Write the rule that a combination of levels is impossible.
 
     Ends of an order are written as comparisons, as in ``AGE < 14``, and most of the levels as
-    those left out; keys that are not in `sets` may have any level. The text reads back as the same
-    sets. None if a name or label holds quotation marks that no rule can hold.
+    those left out.
+
+    Parameters
+    ----------
+    keys
+        The key variables.
+    sets
+        Levels by position of the key; any key that is not named may have any level.
+
+    Returns
+    -------
+    str or None
+        The text, which reads back as the same sets; None if a name or label holds quotation marks
+        that no rule can hold.
 
     Examples
     --------

@@ -60,6 +60,15 @@ class Rule:
     def of(cls, text: str, keys: Sequence[Key], name: str | None = None) -> Rule:
         """Read a rule (see :mod:`unikat.zeros.rules`).
 
+        Parameters
+        ----------
+        text
+            The rule.
+        keys
+            The key variables.
+        name
+            What messages and reports call it.
+
         Raises
         ------
         SpecError
@@ -76,7 +85,18 @@ class Rule:
         *,
         encoding: str | None = None,
     ) -> Rule:
-        """Read a table of conditions as one rule (see :func:`unikat.zeros.conditions_from_table`).
+        """Read a table of conditions as one rule.
+
+        Parameters
+        ----------
+        table
+            A path or a frame (see :func:`unikat.zeros.conditions_from_table`).
+        keys
+            The key variables.
+        name
+            What messages and reports call it.
+        encoding
+            Character encoding of a file that is not UTF-8.
 
         Raises
         ------
