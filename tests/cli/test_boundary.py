@@ -38,9 +38,9 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (ValueError(SECRET), r"defect of unikat \(ValueError in report.py:\d+\)"),
-        (KeyError(SECRET), r"defect of unikat \(KeyError in report.py:\d+\)"),
-        (EOFError(SECRET), r"defect of unikat \(EOFError in report.py:\d+\)"),
+        (ValueError(SECRET), r"defect of unikat \(ValueError in commands.py:\d+\)"),
+        (KeyError(SECRET), r"defect of unikat \(KeyError in commands.py:\d+\)"),
+        (EOFError(SECRET), r"defect of unikat \(EOFError in commands.py:\d+\)"),
         (RecursionError(SECRET), r"defect of unikat \(RecursionError in"),
         (MemoryError(SECRET), "not enough memory"),
         (OSError(errno.EMFILE, "Too many open files"), "Too many open files.*ulimit -n"),
@@ -73,7 +73,7 @@ def test_debug_says_where_and_no_values(
     assert main(["--debug", "report", str(tmp_path)]) == 1
     told = capsys.readouterr().err
     assert "builtins.ValueError" in told
-    assert f"unikat{os.sep}cli{os.sep}report.py:" in told
+    assert f"unikat{os.sep}cli{os.sep}commands.py:" in told
     assert "Alice" not in told
 
 

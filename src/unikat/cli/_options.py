@@ -42,15 +42,7 @@ class _Flag(click.Option):
 
 
 def options(kind: Any, specification: str) -> Callable[[Command], Command]:
-    """Give a command the options that a `TypedDict` defines.
-
-    Parameters
-    ----------
-    kind
-        The `TypedDict`.
-    specification
-        Full name of the specification's class, which has the defaults.
-    """
+    """Give a command the options of a `TypedDict`; a specification, named in full, has defaults."""
 
     def decorate(command: Command) -> Command:
         for defined in reversed(options_of(kind)):

@@ -53,25 +53,10 @@ def run_options(
 def perform(
     kind: Any, run: Callable[..., Any], source: Path, values: dict[str, Any], name: tuple[str, str]
 ) -> tuple[Any, Path]:
-    """Make the run that a command line asks for.
+    """Make the run that a command line asks for: return its answer and its folder.
 
-    Parameters
-    ----------
-    kind
-        The kind of run, a `unikat.jobs.job.Kind`.
-    run
-        Its function.
-    source
-        The file of data, or the specification.
-    values
-        What the command was given.
-    name
-        Beginning of the folder's name where the data have no file, and its end.
-
-    Returns
-    -------
-    tuple
-        The answer, None if there is none after Ctrl-C; and the folder of the run.
+    There is no answer (None) if Ctrl-C came before there was one.
+    `name` is the beginning of the folder's name where the data have no file, and its end.
     """
     from unikat.jobs.job import Unfinished
     from unikat.jobs.progress import watching

@@ -15,11 +15,7 @@ import click
 from unikat._version import __version__
 from unikat.cli._boundary import Stops, open_streams, quiet_libraries, stopping, tell_unforeseen
 from unikat.cli._output import quietly_closed, tell, write_any_character
-from unikat.cli.assess import assess
-from unikat.cli.compare import compare
-from unikat.cli.demo import demo
-from unikat.cli.evaluate import evaluate
-from unikat.cli.report import report
+from unikat.cli.commands import assess, compare, demo, evaluate, report
 from unikat.cli.zeros import zeros
 from unikat.errors import OutputError, UnikatError, bounded
 from unikat.files.scratch import close_all
@@ -59,27 +55,12 @@ def cli(state: dict[str, bool] | None, debug: bool) -> None:
         ) from None
 
 
-cli.add_command(assess)
-cli.add_command(compare)
-cli.add_command(demo)
-cli.add_command(evaluate)
-cli.add_command(report)
-cli.add_command(zeros)
+for _command in (assess, compare, demo, evaluate, report, zeros):
+    cli.add_command(_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments
-        What follows `unikat`; those of this process if None.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Run the command line, that of this process if None; return the exit code."""
     open_streams()
     code: object = FAILED
     write_any_character()

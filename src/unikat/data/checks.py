@@ -24,19 +24,11 @@ fewer), however small the sample."""
 def table_warnings(table: CellTable) -> tuple[str, ...]:
     """Warn of keys with which no model can be trusted: known before anything is sampled.
 
+    A sentence or two for each key, with what to do.
+
     These are keys that have about as many levels as records (identifiers), numbers that were not
     grouped (an income), and keys of which the file cannot have all levels, since many of them
     occur once.
-
-    Parameters
-    ----------
-    table
-        The sample.
-
-    Returns
-    -------
-    tuple of str
-        A sentence or two for each key, with what to do.
 
     Examples
     --------

@@ -57,17 +57,7 @@ def number_sql(text: str, decimal: str) -> str:
 def decimal_hint(
     connection: duckdb.DuckDBPyConnection, text: str, broken: str, decimal: str
 ) -> str:
-    """Say what to do about values that are no numbers only because of their decimals.
-
-    Parameters
-    ----------
-    connection, text
-        As for `find_decimal`.
-    broken
-        SQL of whether a value is no number.
-    decimal
-        What was taken to stand before the decimals.
-    """
+    """Say what to do about values that are no numbers only because of their decimals."""
     other = "," if decimal == "." else "."
     found = connection.execute(
         f"SELECT count(*) FILTER (WHERE ({broken}) AND contains({text}, '{other}')) FROM source"

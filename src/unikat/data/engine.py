@@ -50,10 +50,6 @@ def session(
 
     Parameters
     ----------
-    files
-        Files that may be read.
-    name
-        What the data are called in messages.
     memory_limit
         DuckDB's own limit, such as ``"1GB"``; beyond it, it spills to the scratch folder.
     threads

@@ -52,8 +52,8 @@ class FrameKind(NamedTuple):
         if self.name in ("polars", "lazy"):
             import polars as pl
 
-            found = pl.from_arrow(table)
-            return found.lazy() if self.name == "lazy" else found  # type: ignore[union-attr]
+            found = pl.DataFrame(table)
+            return found.lazy() if self.name == "lazy" else found
         frame = table.to_pandas()
         if same_rows and self.index is not None:
             frame.index = self.index

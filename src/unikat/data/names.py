@@ -23,20 +23,8 @@ _VALUE = re.compile(r"\s*[-+(]?\s*[.,]?\d")
 def column_hint(name: str, columns: Sequence[str], *, confirmed: bool = True) -> str:
     """Say which columns there are where one is not found, without values of records.
 
-    Parameters
-    ----------
-    name
-        What was looked for.
-    columns
-        Names of the columns as they were read.
-    confirmed
-        Whether another name that was asked for is one of the columns, so that the first line of
-        the file is a header.
-
-    Returns
-    -------
-    str
-        Sentences that follow "There is no column ...", each with a blank before it.
+    The sentences follow "There is no column ...", each with a blank before it. `confirmed`: another
+    name that was asked for is one of the columns, so the first line of the file is a header.
 
     Examples
     --------

@@ -16,17 +16,6 @@ def choose(
 ) -> str:
     """Return the sheet or table that is meant: the one that is named, or the only one.
 
-    Parameters
-    ----------
-    names
-        What the file holds.
-    wanted
-        What the user named, if anything.
-    what
-        What these are, and the option that names one.
-    file
-        What the file is called in messages.
-
     Raises
     ------
     DataError

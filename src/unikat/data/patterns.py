@@ -1,7 +1,8 @@
 """Patterns joined to patterns and cells: every join of rows of codes stands here.
 
 A *pattern* is a row of codes over the keys, -1 where a key is missing; a *cell* is a pattern
-without -1. Two patterns agree if they are equal in every key that both know.
+without -1. Two patterns agree if they are equal in every key that both know. Rows of
+codes are (n, n_keys) arrays, and `n_levels` has the number of levels of each key.
 
 | question | function |
 |---|---|
@@ -35,20 +36,10 @@ Sums = TypeVar("Sums", Int64, Float64)
 
 
 def pattern_ids(codes: AnyArray, n_levels: Sequence[int]) -> Int64:
-    """Integers that order and distinguish the rows of `codes` as a lexicographic sort would.
+    """Integers that order and distinguish the rows of `codes` as a lexicographic sort would, (n,).
 
-    Parameters
-    ----------
-    codes
-        (n, n_keys), -1 to n_levels-1.
-    n_levels
-        Levels of each key; any number of keys, since the running number is replaced by its rank
-        whenever the next key would not fit in 62 bits.
-
-    Returns
-    -------
-    Int64
-        (n,), below 2**62. Comparable only within one call.
+    They are below 2**62 and comparable only within one call. The number of keys is not limited: the
+    running number is replaced by its rank whenever the next key would not fit.
     """
     ids = np.zeros(len(codes), dtype=np.int64)
     size = 1
@@ -75,13 +66,6 @@ class Distinct(NamedTuple):
 def distinct(codes: AnyArray, n_levels: Sequence[int]) -> Distinct:
     """Find the rows that are equal.
 
-    Parameters
-    ----------
-    codes
-        (n, n_keys), -1 to n_levels-1.
-    n_levels
-        Levels of each key.
-
     Examples
     --------
     >>> found = distinct(np.array([[1, 0], [0, -1], [1, 0]]), (2, 2))
@@ -95,12 +79,7 @@ def distinct(codes: AnyArray, n_levels: Sequence[int]) -> Distinct:
 
 
 def numbered(ours: Int32, theirs: Int32, n_levels: Sequence[int]) -> tuple[Int64, Int64, int]:
-    """Number the rows of two lists, equal rows alike, in lexicographic order.
-
-    Returns
-    -------
-    ours, theirs, n_numbers
-        (n_ours,) and (n_theirs,) numbers from 0 to n_numbers-1.
+    """Number the rows of two lists, equal rows alike, by their lexicographic order, from 0.
 
     Examples
     --------
@@ -124,21 +103,7 @@ def is_in(cells: Int32, known: Int32, n_levels: Sequence[int]) -> Bool:
 def sum_equal(
     cells: Int32, known: Int32, values: Float64 | Int64, n_levels: Sequence[int]
 ) -> Float64:
-    """Sum the values of those rows of `known` that are equal to each row of `cells`.
-
-    Parameters
-    ----------
-    cells
-        (n, n_keys) codes.
-    known, values
-        (n_known, n_keys) codes, and (n_known,) what they have.
-    n_levels
-        Levels of each key.
-
-    Returns
-    -------
-    Float64
-        (n,), 0 where none is equal.
+    """Sum the values of the rows of `known` that are equal to each row of `cells`, (n,).
 
     Examples
     --------
@@ -170,13 +135,6 @@ def meetings(cells: Int32, n_levels: Sequence[int]) -> Iterator[Meeting]:
     """Find all pairs of compatible patterns: those that agree on every key both of them know.
 
     Every ordered pair, a pattern and itself too, is in one meeting.
-
-    Parameters
-    ----------
-    cells
-        (n, n_keys) codes, -1 where missing.
-    n_levels
-        Levels of each key.
 
     Examples
     --------
@@ -213,11 +171,6 @@ def meetings(cells: Int32, n_levels: Sequence[int]) -> Iterator[Meeting]:
 
 def by_known_keys(cells: Int32) -> tuple[list[Int64], Bool]:
     """Group patterns by the keys they know.
-
-    Parameters
-    ----------
-    cells
-        (n, n_keys) codes, -1 where missing.
 
     Returns
     -------
@@ -283,15 +236,6 @@ def agreeing(patterns: Int32, cells: Int32, n_levels: Sequence[int]) -> Iterator
 
     Every pattern asks in one meeting; cells answer in any number of them.
 
-    Parameters
-    ----------
-    patterns
-        (n_patterns, n_keys) codes, -1 where missing.
-    cells
-        (n_cells, n_keys) codes.
-    n_levels
-        Levels of each key.
-
     Examples
     --------
     >>> met = next(agreeing(np.array([[-1, 1]]), np.array([[0, 1], [1, 1], [1, 0]]), (2, 2)))
@@ -308,19 +252,7 @@ def agreeing(patterns: Int32, cells: Int32, n_levels: Sequence[int]) -> Iterator
 def match_sums(cells: Int32, values: Sums, n_levels: Sequence[int]) -> Sums:
     """Sum values over the patterns compatible with each, itself among them.
 
-    Parameters
-    ----------
-    cells
-        (n, n_keys) codes, -1 where missing.
-    values
-        (n, n_values) of each pattern; whole numbers are summed as such.
-    n_levels
-        Levels of each key.
-
-    Returns
-    -------
-    Sums
-        (n, n_values).
+    values and result (n, n_values); whole numbers are summed as such.
     """
     if (cells != MISSING).all():
         return values.copy()

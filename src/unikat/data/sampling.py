@@ -41,25 +41,7 @@ def make_sampling(
     name: str,
     decimal: str | None = None,
 ) -> tuple[Sampling | None, int | None]:
-    """Read the columns of a design, and check them.
-
-    Parameters
-    ----------
-    connection
-        Has the view ``source``.
-    design
-        What the columns are.
-    columns
-        Column of the view by the name in the data.
-    name
-        What the data are called in messages.
-    decimal
-        What stands before the decimals in texts; None finds it out.
-
-    Returns
-    -------
-    tuple
-        The sampling, None without such columns; and N.
+    """Read the columns of a design, and check them: the sampling, None without such columns, and N.
 
     Raises
     ------
@@ -322,15 +304,7 @@ def sampling_of(weights: Float64, population_size: int, strata: Int32 | None = N
     The strata are the classes where weights are the same within each of them. Else, up to ten
     different weights are a class each; of more, classes are made of neighbouring weights, two to
     ten of 100 records or more. Within them chances are taken as equal.
-
-    Parameters
-    ----------
-    weights
-        (n_records,), above 0; they are scaled to sum to N.
-    population_size
-        N.
-    strata
-        (n_records,) codes from 0, each with a record.
+    Weights, above 0, are scaled to sum to N; each stratum, from 0, has a record.
 
     Examples
     --------

@@ -91,7 +91,10 @@ class StatisticalSource(LoadedSource):
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("error", ".*is duplicated", UserWarning)
-                return self._reader(str(self.paths[0]), **options, **self._options)  # type: ignore[no-any-return]
+                found: tuple[Any, Any] = self._reader(
+                    str(self.paths[0]), **options, **self._options
+                )
+                return found
         except UserWarning:
             raise DataError(
                 f"{self.name} has several columns of one name. Rename them in the program that "

@@ -86,16 +86,7 @@ def assess(
     >>> result.tau1.mean
     3.0
     """
-    return start(
-        ASSESSMENT,
-        run,
-        data,
-        options,
-        out=out,
-        resume=resume,
-        overwrite=overwrite,
-        progress=progress,
-    )
+    return start(ASSESSMENT, run, data, options, out, resume, overwrite, progress)
 
 
 @in_folder(ASSESSMENT)
@@ -112,17 +103,6 @@ def run(
 
     While the run lasts the folder holds the checkpoint, which stays if the chains have not
     converged, and what `auto` has found out so far. Results are written as a whole or not at all.
-
-    Raises
-    ------
-    SpecError, DataError
-        If anything asked for is wrong. Nothing was written.
-    OutputError
-        If the results cannot be written.
-    Unfinished
-        On Ctrl-C before there is an answer, if finished fits are kept in the folder.
-    KeyboardInterrupt
-        On Ctrl-C so early that nothing is kept.
     """
     started = datetime.now(UTC)
     model = build_model(spec.model.name, spec.model.options)

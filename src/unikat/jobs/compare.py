@@ -121,16 +121,7 @@ def compare(
     KeyboardInterrupt
         On Ctrl-C; finished fits are kept in `out`.
     """
-    return start(
-        COMPARISON,
-        run,
-        data,
-        options,
-        out=out,
-        resume=resume,
-        overwrite=overwrite,
-        progress=progress,
-    )
+    return start(COMPARISON, run, data, options, out, resume, overwrite, progress)
 
 
 @in_folder(COMPARISON)
@@ -146,17 +137,6 @@ def run(
     """Compare the models of a specification, in a folder of their own (see :func:`in_folder`).
 
     Finished fits and checkpoints are kept there in `fits/`; models can be added later.
-
-    Raises
-    ------
-    SpecError, DataError
-        If anything asked for is wrong. Nothing was written.
-    OutputError
-        If the results cannot be written.
-    Unfinished
-        On Ctrl-C, if fits are kept in the folder.
-    KeyboardInterrupt
-        On Ctrl-C so early that nothing is kept.
     """
     started = datetime.now(UTC)
     named = compared_models(spec)

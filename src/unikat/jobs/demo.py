@@ -104,19 +104,9 @@ class Truth:
 
 
 def simulate_town(n_population: int = 200_000, *, seed: int = 1) -> pa.Table:
-    """Simulate a town of `n_population` inhabitants.
+    """Simulate a town, with a row per inhabitant.
 
-    Parameters
-    ----------
-    n_population
-        Number of inhabitants.
-    seed
-        Seed of the generator; the same seed gives the same town.
-
-    Returns
-    -------
-    pyarrow.Table
-        One row per inhabitant, a text column per name in `KEYS`, and the neighbourhood.
+    It has a text column per name in `KEYS`, and the neighbourhood.
 
     Examples
     --------
@@ -149,42 +139,14 @@ def simulate_town(n_population: int = 200_000, *, seed: int = 1) -> pa.Table:
 
 
 def draw_sample(town: pa.Table, fraction: float = 0.02, *, seed: int = 1) -> pa.Table:
-    """Draw a simple random sample of the rows, without replacement.
-
-    Parameters
-    ----------
-    town
-        The population.
-    fraction
-        Share of the rows drawn.
-    seed
-        Seed of the generator.
-
-    Returns
-    -------
-    pyarrow.Table
-        The sampled rows in random order.
-    """
+    """Draw a simple random sample of the rows, in random order, without replacement."""
     rng = np.random.default_rng(np.random.SeedSequence([seed, 2]))
     n_records = round(town.num_rows * fraction)
     return town.take(pa.array(rng.choice(town.num_rows, n_records, replace=False)))
 
 
 def truth(town: pa.Table, sample: pa.Table, keys: Sequence[str] = KEYS) -> Truth:
-    """Count what only the owner of the whole population can know.
-
-    Parameters
-    ----------
-    town, sample
-        Population and a sample of its rows.
-    keys
-        Key variables.
-
-    Returns
-    -------
-    Truth
-        The true τ1 and τ2 of the sample.
-    """
+    """Count what only the owner of the whole population can know: true τ1 and τ2 of a sample."""
     names = list(keys)
     in_sample = sample.group_by(names).aggregate([([], "count_all")])
     in_town = town.group_by(names).aggregate([([], "count_all")])
@@ -205,21 +167,8 @@ def run_demo(
 ) -> tuple[Result, Truth]:
     """Simulate a town, write a sample of it into a folder, and assess it like any other file.
 
-    Parameters
-    ----------
-    folder
-        Gets `town-sample.csv`, `truth.json`, and what an assessment writes.
-    seed
-        Seed of the town, of the sample and of the chains.
-    overwrite
-        Replace the run in the folder.
-    watcher
-        Callbacks for progress.
-
-    Returns
-    -------
-    tuple
-        The answer, and the truth to hold it against.
+    The folder gets `town-sample.csv`, `truth.json`, and what an assessment writes; the seed is
+    that of the town, the sample and the chains.
 
     Raises
     ------

@@ -129,16 +129,7 @@ def evaluate(
     >>> found.table["n_drawn"].tolist()
     [4, 4]
     """
-    return start(
-        EVALUATION,
-        run,
-        data,
-        options,
-        out=out,
-        resume=resume,
-        overwrite=overwrite,
-        progress=progress,
-    )
+    return start(EVALUATION, run, data, options, out, resume, overwrite, progress)
 
 
 @in_folder(EVALUATION)
@@ -154,15 +145,7 @@ def run(
     """Evaluate models on samples from the data of a specification (see :func:`in_folder`).
 
     Finished fits are kept in `tasks/`; models, sizes and repeats may be added later.
-
-    Raises
-    ------
-    SpecError, DataError
-        If anything asked for is wrong. Nothing was written.
-    OutputError
-        If the folder holds another study than the one to resume, or cannot be written to.
-    KeyboardInterrupt
-        On Ctrl-C before any fit is done.
+    The folder of another study than the one to resume is refused (OutputError).
     """
     started = datetime.now(UTC)
     models, plan = models_by_label(spec.models), plan_of(spec.sampling)

@@ -16,7 +16,7 @@ from unikat.report.text.sentences import understood
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
-from unikat.spec.tables import DataSpec, DesignSpec, ZerosSpec
+from unikat.spec.tables import DataSpec, DesignSpec, FileSpec, ZerosSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
 
@@ -95,14 +95,13 @@ def open_data(data: DataSpec, keys: Sequence[str], design: Design, source: Any =
         codebook=data.codebook,
         missing=data.missing,
         missing_values=data.missing_values,
-        delimiter=data.delimiter,
-        decimal=data.decimal,
-        encoding=data.encoding,
-        format=data.format,
-        sheet=data.sheet,
-        table=data.table,
+        **_reading(data),
         memory_limit=data.memory_limit or DEFAULT_MEMORY,
     )
+
+
+def _reading(file: FileSpec) -> dict[str, Any]:
+    return {name: getattr(file, name) for name in FileSpec.model_fields if name != "path"}
 
 
 @interruptible
@@ -157,20 +156,14 @@ def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -
             "under [registry] in the specification."
         )
     data = spec.data
-    codes = data.missing_values
     table = read(
         spec.registry.path if source is None else source,
         list(spec.keys),
         UNKNOWN,
         codebook=data.codebook,
         missing="integrate" if data.missing == "wildcard" else data.missing,
-        missing_values=codes,
-        delimiter=spec.registry.delimiter,
-        decimal=spec.registry.decimal,
-        encoding=spec.registry.encoding,
-        format=spec.registry.format,
-        sheet=spec.registry.sheet,
-        table=spec.registry.table,
+        missing_values=data.missing_values,
+        **_reading(spec.registry),
         constant_keys=True,
     ).tabulate()
     return Registry.of(table, survey)

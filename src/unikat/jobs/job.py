@@ -1,7 +1,10 @@
 """What all kinds of runs share: the call, the folder they work in, and what they leave there.
 
 A kind of run is a specification, a definition of its options, and a function
-``run(spec, inputs, folder, *, resume, overwrite, watcher)`` that :func:`in_folder` decorates.
+``run(spec, inputs, folder, *, resume, overwrite, watcher)`` that :func:`in_folder` decorates. The
+function raises SpecError or DataError if anything asked for is wrong, before anything is written;
+OutputError if the results cannot be written; and, on Ctrl-C before there is an answer, Unfinished
+if work is kept in the folder, else KeyboardInterrupt.
 """
 
 from __future__ import annotations
@@ -107,7 +110,6 @@ def start(
     run: Callable[..., Answer],
     data: Any,
     options: Mapping[str, Any],
-    *,
     out: str | os.PathLike[str] | None,
     resume: bool,
     overwrite: bool,

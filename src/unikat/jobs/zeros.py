@@ -157,23 +157,9 @@ def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None
 
 @interruptible
 def write_disjoint(spec: AssessmentSpec, path: Path, *, overwrite: bool = False) -> int:
-    """Write the impossible combinations as a table whose rows do not overlap.
+    """Write the impossible combinations as a table whose rows do not overlap; return how many.
 
     A column per key holds a level's label, and nothing for any level. `--zeros` reads it back.
-
-    Parameters
-    ----------
-    spec
-        File and rules.
-    path
-        A file with the ending .csv or .parquet.
-    overwrite
-        Replace a file that is there.
-
-    Returns
-    -------
-    int
-        Number of rows.
 
     Raises
     ------
@@ -210,15 +196,6 @@ def find_suggestions(
     spec: AssessmentSpec, *, together: int = 3, most: int = 100
 ) -> tuple[CellTable, tuple[Suggestion, ...]]:
     """Look for combinations that never occur in a file although expected often.
-
-    Parameters
-    ----------
-    spec
-        The file, and the rules that are known, if any.
-    together
-        How many keys are looked at together, at most.
-    most
-        Most suggestions.
 
     Raises
     ------
@@ -274,22 +251,7 @@ def write_suggestions(
 ) -> None:
     """Write suggestions as a file of rules in which a person strikes or accepts each.
 
-    Parameters
-    ----------
-    table
-        The table in which they were found.
-    found
-        The suggestions.
-    path
-        A TOML file.
-    data
-        What the file of the records is called.
-    active
-        Write them as rules that hold; by default they are comments until a person accepts them.
-    overwrite
-        Replace a file that is there.
-    together
-        How many keys were looked at together, at most.
+    The rules are comments until a person accepts them, or hold at once if `active`.
 
     Raises
     ------
@@ -327,14 +289,7 @@ def _write(path: Path, content: bytes, *, overwrite: bool) -> None:
 def check_file(path: Path, *, overwrite: bool, inputs: Collection[Path] = ()) -> None:
     """Refuse a place at which a file cannot or must not be written, before any work is done.
 
-    Parameters
-    ----------
-    path
-        The place.
-    overwrite
-        Whether a file that is there may be replaced.
-    inputs
-        What is read, which is never replaced.
+    What is read, `inputs`, is never replaced.
 
     Raises
     ------

@@ -250,15 +250,6 @@ class Model(Specified, Generic[State, Data]):
 
         Types and dimensions are checked before. Default: all arrays have the shapes of those of
         `start`. Models whose states change shape or hold indices override it.
-
-        Parameters
-        ----------
-        state
-            From a file, built and typed as a state is.
-        data
-            The table.
-        start
-            A state that `init` draws.
         """
         return same_shapes(state, start)
 

@@ -226,15 +226,7 @@ class Calibrated(Model[Any, CalibratedData]):
     ) -> Float64:
         """Probabilities with the model's error, (n,), for the risk measures.
 
-        Parameters
-        ----------
-        p
-            (n,): from `cell_probabilities` of this state.
-        counts
-            (n,): records in each cell. Where there are none the mean over g_c is taken.
-        looked_at
-            (n,): units of the population among which those records would have been seen; None:
-            the records of the sample.
+        Where a cell has no records the mean over g_c is taken.
         """
         if not self.weights:
             return p

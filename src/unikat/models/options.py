@@ -25,19 +25,8 @@ TOLERANCE: Range = (1e-12, 1e6)
 def check_numbers(options: object, ranges: Mapping[str, Range], also: str = "") -> None:
     """Refuse options that are not numbers from the lower to the upper end of their range.
 
-    Parameters
-    ----------
-    options
-        What has them as attributes.
-    ranges
-        Lowest and highest value of each option.
-    also
-        What else may be given, for the message, such as `", or 'learned'"`.
-
-    Raises
-    ------
-    SpecError
-        Naming the option and its range.
+    The message (SpecError) names option and range; `also` tells what else may be given, such as
+    `", or 'learned'"`.
     """
     for name, (low, high) in ranges.items():
         value = getattr(options, name)
@@ -50,13 +39,7 @@ def check_numbers(options: object, ranges: Mapping[str, Range], also: str = "") 
 
 
 def check_whole(options: object, name: str, low: int, high: int, also: str = "") -> None:
-    """Refuse an option that is not a whole number from `low` to `high`.
-
-    Raises
-    ------
-    SpecError
-        Naming the option and its range.
-    """
+    """Refuse an option that is not a whole number from `low` to `high` (SpecError)."""
     value = getattr(options, name)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise SpecError(
@@ -66,13 +49,7 @@ def check_whole(options: object, name: str, low: int, high: int, also: str = "")
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse an option that is none of its choices.
-
-    Raises
-    ------
-    SpecError
-        Naming the option and the choices.
-    """
+    """Refuse an option that is none of its choices (SpecError)."""
     if not isinstance(value, str) or value not in choices:
         raise SpecError(
             f"model option {name} is {shown(value)}; choose {', '.join(map(repr, choices))}."
@@ -80,35 +57,14 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def check_bool(options: object, name: str) -> None:
-    """Refuse an option that is neither true nor false.
-
-    Raises
-    ------
-    SpecError
-        Naming the option.
-    """
+    """Refuse an option that is neither true nor false (SpecError)."""
     value = getattr(options, name)
     if not isinstance(value, bool):
         raise SpecError(f"model option {name} is {shown(value)}; it must be true or false.")
 
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:
-    """Refuse what would not fit into the memory of this machine, before it is allocated.
-
-    Parameters
-    ----------
-    n_bytes
-        Estimated need.
-    what
-        What takes so much, for the message.
-    remedy
-        What to do about it.
-
-    Raises
-    ------
-    SpecError
-        With both sizes.
-    """
+    """Refuse what does not fit into this machine's memory, before it is allocated (SpecError)."""
     available = memory()
     if available is not None and n_bytes > available:
         raise SpecError(

@@ -42,14 +42,7 @@ class MixtureState(Protocol):
 def mixture_fits(state: MixtureState, data: MixtureData, n_components_least: int) -> bool:
     """Whether shapes and indices of a mixture model's state are those of its data.
 
-    Parameters
-    ----------
-    state
-        Built and typed as a state is.
-    data
-        The table.
-    n_components_least
-        Fewest components, the empty ones included.
+    `n_components_least` counts the empty ones too.
     """
     n_rows, n_components = int(data.offsets[-1]), len(state.weights)
     rows = data.rows[data.record_cell]

@@ -363,18 +363,6 @@ def views(model: Any, table: CellTable) -> tuple[CellTable, CellTable]:
     They are the same where records were drawn with equal chances. A model that `uses_weights`
     itself is fitted to the table as it is, and its rates are those of the unobserved units.
 
-    Parameters
-    ----------
-    model
-        The model.
-    table
-        The sample, with what is known of its design.
-
-    Returns
-    -------
-    tuple of CellTable
-        The table for `sample`, and the table for `RiskMeasures.of`.
-
     Examples
     --------
     >>> from unikat import Design, LatentClass, read

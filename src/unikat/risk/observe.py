@@ -22,15 +22,6 @@ def observe(
 
     With a design the two tables differ (`risk.exposure.views`). The model's `uncertainty` says
     what its draws are, and so what the observer adds to the measures.
-
-    Parameters
-    ----------
-    model
-        The model.
-    table
-        The sample.
-    measures
-        What is computed from every kept state.
     """
     fitted, at_risk = views(model, table)
     return fitted, observer_for(model, measures(at_risk), at_risk)

@@ -104,13 +104,6 @@ class Registry:
     def of(cls, registry: CellTable, survey: CellTable) -> Registry:
         """Match the levels of a registry with those of a survey, by their labels.
 
-        Parameters
-        ----------
-        registry
-            Its table, of the same keys in the same order.
-        survey
-            The table of the survey.
-
         Raises
         ------
         DataError

@@ -12,12 +12,12 @@ from unikat.spec.tables import (
     ClassicsSpec,
     DesignSpec,
     ModelSpec,
+    Names,
     RegistrySpec,
     ReportSpec,
     SamplingSpec,
     Whole,
     located_path,
-    split_keys,
 )
 
 
@@ -36,7 +36,7 @@ class AssessmentSpec(Spec):
         default="unikat.assessment/1", alias="schema"
     )
     population_size: Whole | None = None
-    keys: tuple[str, ...] = ()
+    keys: Names = ()
     """Names of the key variables, each with its binning rule if any: `AGE:width(5)`."""
     design: DesignSpec = DesignSpec()
     classics: ClassicsSpec | None = None
@@ -47,11 +47,6 @@ class AssessmentSpec(Spec):
     """A table, or a text as `ModelSpec.of` reads it."""
     sampling: SamplingSpec = SamplingSpec()
     report: ReportSpec = ReportSpec()
-
-    @field_validator("keys", mode="before")
-    @classmethod
-    def _listed(cls, keys: object) -> object:
-        return split_keys(keys) if isinstance(keys, str) else keys
 
     def input_files(self) -> list[Path]:
         """Files that the run reads."""

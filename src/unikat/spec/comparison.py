@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from unikat.errors import SpecError
 from unikat.files.toml import toml_value
 from unikat.spec.base import Spec
-from unikat.spec.tables import (
-    DataSpec,
-    DesignSpec,
-    SamplingSpec,
-    Share,
-    Whole,
-    split_keys,
-)
-
-if TYPE_CHECKING:
-    pass
+from unikat.spec.tables import DesignSpec, Names, SamplingSpec, Share, Whole
 
 
 class PathSpec(BaseModel):
@@ -78,26 +68,20 @@ class ComparisonSpec(Spec):
         default="unikat.comparison-spec/1", alias="schema"
     )
     population_size: Whole | None = None
-    keys: tuple[str, ...] = ()
+    keys: Names = ()
     """Names of the key variables, each with its binning rule if any."""
     design: DesignSpec = DesignSpec()
-    models: tuple[str, ...] = ()
+    models: Names = ()
     """Models with their options: `hdp`, `gom:components=30`."""
     held_out: Share = Field(default=0.2, ge=0, lt=1)
     """Share of the records that are left out and predicted; 0 for none."""
     level: Share = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals."""
-    data: DataSpec = DataSpec()
     path: PathSpec | None = None
     sampling: SamplingSpec = SamplingSpec()
     """For every fit; `max_seconds` is the time of one fit."""
     limits: dict[str, dict[Literal["risk", "held-out"], int]] = Field(default_factory=dict)
     """Sweeps after which a fit ended by the clock, by model: it ends there when repeated."""
-
-    @field_validator("keys", "models", mode="before")
-    @classmethod
-    def _listed(cls, values: object) -> object:
-        return split_keys(values) if isinstance(values, str) else values
 
     @field_validator("path", mode="before")
     @classmethod

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from unikat.errors import SpecError
 from unikat.spec.base import Spec
-from unikat.spec.tables import SamplingSpec, Share, Whole, split_keys
-
-if TYPE_CHECKING:
-    pass
+from unikat.spec.tables import Names, SamplingSpec, Share, Whole, split_keys
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
 
@@ -37,13 +34,13 @@ class EvaluationSpec(Spec):
     format_version: Literal["unikat.evaluation-spec/1"] = Field(
         default="unikat.evaluation-spec/1", alias="schema"
     )
-    keys: tuple[str, ...] = ()
+    keys: Names = ()
     """Names of the key variables, each with its binning rule if any."""
     n: tuple[_Size, ...] = ()
     """Sizes of the samples: numbers of units, or shares of the population such as "1%". In one
     text, commas separate sizes: one that could stand between thousands ("1,500") is refused."""
     repeats: Whole = Field(default=20, ge=1, le=1_000_000)
-    models: tuple[str, ...] = ("hdp",)
+    models: Names = ("hdp",)
     """Models with their options: `hdp`, `gom:components=30`."""
     design: Literal["simple", "bernoulli", "stratified", "pps", "households"] = "simple"
     strata: str | None = None
@@ -54,7 +51,7 @@ class EvaluationSpec(Spec):
     """Of the sizes of the strata, where they share it by power; None: 0.5."""
     size: str | None = None
     """Column of the sizes of the units, for probabilities in proportion to it."""
-    household: tuple[str, ...] = ()
+    household: Names = ()
     """Columns that together identify the household, where whole households are drawn."""
     levels: Literal["population", "sample"] = "population"
     """Levels of the keys that the models know: all of the population, as from a codebook, or those
@@ -63,11 +60,6 @@ class EvaluationSpec(Spec):
     """Probability of the intervals."""
     sampling: SamplingSpec = SamplingSpec()
     """`seed` is that of the study, from which those of the samples and their chains come."""
-
-    @field_validator("keys", "models", "household", mode="before")
-    @classmethod
-    def _listed(cls, values: object) -> object:
-        return split_keys(values) if isinstance(values, str) else values
 
     @field_validator("n", mode="before")
     @classmethod

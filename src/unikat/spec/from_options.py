@@ -272,7 +272,8 @@ def documented(specification: type[Spec], options_kind: Any) -> Callable[[Call],
             )
             shown = defined.option.default or ("none" if default is None else repr(default))
             lines += [defined.name, f"    {defined.option.help} Default: {shown}."]
-        function.__signature__ = signature.replace(parameters=[*own, *listed])  # type: ignore[attr-defined]
+        shown_signature = signature.replace(parameters=[*own, *listed])
+        function.__signature__ = shown_signature  # type: ignore[attr-defined]  # of any callable
         # Beside those of the function, before what it returns.
         options = "\n".join([*_SHARED, *lines])
         before, head, after = inspect.cleandoc(function.__doc__ or "").partition("\nReturns\n")

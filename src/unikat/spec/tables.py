@@ -80,14 +80,40 @@ Whole = Annotated[int, BeforeValidator(whole_number)]
 """A whole number; a text may write it as people write large ones."""
 
 
+def split_keys(text: str) -> list[str]:
+    """Split `A,B:cut(0,10),C` at the commas that are not between parentheses.
+
+    Examples
+    --------
+    >>> split_keys("A, B:cut(0,10),C")
+    ['A', 'B:cut(0,10)', 'C']
+    """
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _listed(names: object) -> object:
+    return split_keys(names) if isinstance(names, str) else names
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""A list of names; one text may hold them, with commas between."""
+
+
 class Table(BaseModel):
     """A table of the specification: names that are not known are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class DataSpec(Table):
-    """The `[data]` table: which file, and how to read it."""
+class FileSpec(Table):
+    """A file of records, and how it is read."""
 
     path: Path | None = None
     """The file; relative paths count from where the specification lies."""
@@ -103,6 +129,11 @@ class DataSpec(Table):
     """Sheet of a workbook."""
     table: str | None = None
     """Table of a database, or data frame of a file of R."""
+
+
+class DataSpec(FileSpec):
+    """The `[data]` table: which file, and how to read it."""
+
     memory_limit: str | None = None
     """Memory for reading and tabulating, such as 4GB."""
     codebook: Path | dict[str, Any] | None = None
@@ -142,13 +173,8 @@ class DesignSpec(Table):
     """Units of the population by stratum; without them the sums of the weights."""
     relative_weights: bool = False
     """Weights are known up to a factor."""
-    household: tuple[str, ...] = ()
+    household: Names = ()
     """Columns that together identify the household: the sample consists of whole households."""
-
-    @field_validator("household", mode="before")
-    @classmethod
-    def _listed(cls, names: object) -> object:
-        return split_keys(names) if isinstance(names, str) else names
 
     @field_validator("weights", "inclusion", "strata", mode="before")
     @classmethod
@@ -162,7 +188,7 @@ class DesignSpec(Table):
 class ClassicsSpec(Table):
     """The `[classics]` table: the classic measures that are shown beside the model's."""
 
-    sensitive: tuple[str, ...] = ()
+    sensitive: Names = ()
     """Columns of sensitive variables, for l-diversity and t-closeness."""
     missing_match: float = Field(default=1.0, ge=0, le=1)
     """Weight of a record that matches another only because a key is missing; 0 if it does not."""
@@ -173,24 +199,9 @@ class ClassicsSpec(Table):
     dis_fraction: float = Field(default=0.01, gt=0, lt=1)
     """Share of the population in the sample that DIS assumes, as in its original publication."""
 
-    @field_validator("sensitive", mode="before")
-    @classmethod
-    def _listed(cls, names: object) -> object:
-        return split_keys(names) if isinstance(names, str) else names
 
-
-class RegistrySpec(Table):
-    """The `[registry]` table: a file of registered units that shares the keys."""
-
-    path: Path | None = None
-    """The file; None where the registry was handed over as a frame."""
-    format: str | None = None
-    """File format; None lets the file's name decide."""
-    delimiter: str | None = None
-    encoding: str | None = None
-    decimal: Literal[".", ","] | None = None
-    sheet: str | None = None
-    table: str | None = None
+class RegistrySpec(FileSpec):
+    """The `[registry]` table: a file of registered units that shares the keys; by path or frame."""
 
 
 class NamedRule(Table):
@@ -421,18 +432,13 @@ class ReportSpec(Table):
     """Print the values of the records at greatest risk; by default only their row numbers."""
     threshold: str | None = None
     """Largest acceptable risk, as `tau1 <= 5`; the report says whether it is met."""
-    by: tuple[str, ...] = ()
+    by: Names = ()
     """Columns by whose values the report breaks the risk down, besides the keys."""
 
     @field_validator("threshold")
     @classmethod
     def _of_known_form(cls, text: str | None) -> str | None:
         return None if text is None else str(Threshold.of(text))
-
-    @field_validator("by", mode="before")
-    @classmethod
-    def _listed(cls, names: object) -> object:
-        return split_keys(names) if isinstance(names, str) else names
 
     @field_validator("by")
     @classmethod
@@ -484,24 +490,6 @@ def _rows(lines: Sequence[str], delimiter: str, path: Path) -> Iterator[list[str
         yield from csv.reader(lines, delimiter=delimiter)
     except csv.Error:
         raise SpecError(f"{path} cannot be read as text with two fields on each line.") from None
-
-
-def split_keys(text: str) -> list[str]:
-    """Split `A,B:cut(0,10),C` at the commas that are not between parentheses.
-
-    Examples
-    --------
-    >>> split_keys("A, B:cut(0,10),C")
-    ['A', 'B:cut(0,10)', 'C']
-    """
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth <= 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
 
 
 def _as_written(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias, cast
+from typing import Literal, Self, TypeAlias
 
 from unikat.errors import shown
 
@@ -46,8 +46,8 @@ class Threshold:
                 f"{shown(text)} is no threshold; write tau1 or tau2, then <=, then the largest "
                 "acceptable number, as in 'tau1 <= 5'"
             )
-        measure = found["measure"].replace("τ", "tau")
-        return cls(cast("Measure", measure), float(found["limit"].replace(",", "")))
+        measure: Measure = "tau1" if found["measure"].endswith("1") else "tau2"
+        return cls(measure, float(found["limit"].replace(",", "")))
 
     def __str__(self) -> str:
         return f"{self.measure} <= {self.limit:.15g}"

@@ -138,21 +138,11 @@ class CheckedMeasures(Observer):
 
 
 def counts_of_counts(table: CellTable) -> Int64:
-    """Count the cells that are seen once, twice, ..., and five times or more.
+    """Count the cells that are seen once, twice, ..., and five times or more, (5,).
 
     As `CellTable.unique` counts: the complete patterns by their number of records; with missing
     keys as wildcards all patterns by the number of records that match them. The first number is
     that of the sample uniques.
-
-    Parameters
-    ----------
-    table
-        The table of a sample.
-
-    Returns
-    -------
-    Int64
-        (5,), in the order of `SIZES`.
 
     Examples
     --------
@@ -172,18 +162,7 @@ def predictive_p_value(observed: float, simulated: Float64) -> float:
     With u = P(simulated > observed) + P(simulated = observed) / 2 it is 2 min(u, 1 - u). Since the
     model was fitted to the very sample, p-values are closer to the middle than uniform: a small
     one is evidence against the model, a large one no proof of it.
-
-    Parameters
-    ----------
-    observed
-        The number in the sample.
-    simulated
-        Numbers in simulated samples, any shape.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; NaN if nothing was simulated.
+    NaN if nothing was simulated.
 
     Examples
     --------
@@ -201,19 +180,8 @@ def predictive_checks(
 ) -> tuple[PredictiveCheck, ...]:
     """Compare the observed counts of counts with those of simulated samples.
 
-    Parameters
-    ----------
-    observed
-        (5,), from :func:`counts_of_counts`.
-    simulated
-        Retained draws of the scalars `NAMES`, NaN where no sample was simulated.
-    level
-        Probability of the intervals.
-
-    Returns
-    -------
-    tuple of PredictiveCheck
-        One for each of `SIZES`.
+    observed (5,), from :func:`counts_of_counts`; simulated: retained draws of the scalars
+    `NAMES`, NaN where no sample was simulated.
     """
     tail = (1.0 - level) / 2.0
     checks = []

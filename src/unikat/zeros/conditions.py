@@ -149,13 +149,6 @@ class Context:
         ``not`` is moved to the comparisons, none of which a missing value meets: ``not (A == 1)``
         is ``A != 1``, and neither holds of the level for missing values.
 
-        Parameters
-        ----------
-        expression, text
-            The parsed rule and its text.
-        where
-            What messages call it.
-
         Raises
         ------
         SpecError
@@ -396,37 +389,6 @@ class _Expander:
             for others, codes in groups.items()
             if others
         ]
-
-
-def conditions_of(
-    expression: Expression, keys: Sequence[Key], text: str, where: str | None = None
-) -> Bool:
-    """Return the conditions that an expression becomes, (n_conditions, n_rows).
-
-    Parameters
-    ----------
-    expression, text
-        The parsed rule and its text.
-    keys
-        The key variables; n_rows is the sum of their numbers of levels.
-    where
-        What messages call the rule.
-
-    Raises
-    ------
-    SpecError
-        If names, levels or comparisons do not fit the keys.
-
-    Examples
-    --------
-    >>> from unikat.zeros.rules import parse
-    >>> keys = [Key.of_size("AGE", 3), Key.of_size("SEX", 2)]
-    >>> conditions_of(parse("AGE < 2 and SEX == 1"), keys, "AGE < 2 and SEX == 1").astype(int)
-    array([[1, 1, 0, 0, 1]])
-    """
-    context = Context(keys)
-    found = context.conditions(expression, text, where or "The rule")
-    return context.layout.to_array(found)
 
 
 def check_conditions(conditions: Bool, offsets: Int64 | Sequence[int]) -> Layout:

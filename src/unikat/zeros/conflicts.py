@@ -229,13 +229,6 @@ def check_on_conflict(on_conflict: str) -> None:
 def find_conflicts(table: CellTable, zeros: Zeros) -> Conflicts:
     """Find the records that break a rule.
 
-    Parameters
-    ----------
-    table
-        The sample.
-    zeros
-        The rules, over the keys of the table.
-
     Raises
     ------
     SpecError

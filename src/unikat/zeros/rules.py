@@ -137,17 +137,7 @@ Expression: TypeAlias = Comparison | Membership | Missingness | Not | Both | Eit
 
 
 def refuse(text: str, position: int, message: str, where: str = "The rule") -> NoReturn:
-    """Raise a SpecError that shows the rule and points at one character of it.
-
-    Parameters
-    ----------
-    text, position
-        The rule, and which of its characters the message is about.
-    message
-        What is wrong, the rule that is broken, and a remedy.
-    where
-        What the rule is called.
-    """
+    """Raise a SpecError that shows the rule and points at one character of it."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     line = text[start : end if end >= 0 else len(text)]
@@ -219,14 +209,7 @@ def _tokens(text: str, where: str) -> list[_Token]:
 
 
 def parse(text: str, where: str | None = None) -> Expression:
-    """Parse the text of a rule.
-
-    Parameters
-    ----------
-    text
-        The rule, as the module describes it; it may go over several lines.
-    where
-        What messages call the rule; its text if None.
+    """Parse the text of a rule, as the module describes it; messages call it `where`.
 
     Raises
     ------

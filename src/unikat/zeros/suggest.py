@@ -135,13 +135,6 @@ def not_looked_at(table: CellTable, n_keys: int = 3) -> tuple[tuple[str, ...], .
 
     Their levels combine to more than :data:`MOST_COMBINATIONS`.
 
-    Parameters
-    ----------
-    table
-        The sample.
-    n_keys
-        2 or 3: how many keys are looked at together, at most.
-
     Examples
     --------
     >>> from unikat.data.keys import Key
@@ -309,18 +302,8 @@ def _impossible(zeros: Zeros, keys: Sequence[int], shape: tuple[int, ...]) -> Bo
 def fitted(seen: Float64, allowed: Bool) -> Float64:
     """Fit counts to all margins of one dimension less, without the highest interaction.
 
-    Parameters
-    ----------
-    seen
-        Counts of two or three keys.
-    allowed
-        Of the same shape: combinations that may occur; the others stay 0.
-
-    Returns
-    -------
-    Float64
-        Expected counts: of two keys, for `allowed` all True, the product of the margins over the
-        total.
+    Combinations that are not `allowed` stay 0. Of two keys, with all allowed, it is the product of
+    the margins over the total.
     """
     expected = np.where(allowed, 1.0, 0.0)
     # Of a combination that is impossible by the rules, records would not count.

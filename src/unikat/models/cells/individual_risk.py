@@ -190,19 +190,8 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
     ) -> tuple[Float64, Float64]:
         """P(F = f | f) = p^f and E[1/F | f] of cells with f records, the rates integrated out.
 
-        Parameters
-        ----------
-        stream, state, data
-            The draw.
-        cells
-            (n, n_keys); -1 where a key is left out: p is then that of the cells together.
-        counts
-            (n,) f, at least 1.
-
-        Returns
-        -------
-        r1, r2
-            (n,) each. A cell where the model has no records counts as fully sampled.
+        Where a key is left out (-1), p is that of the cells together. A cell where the model has no
+        records counts as fully sampled.
         """
         occupied = self._occupied(stream, data)
         both = np.stack((occupied.counts, occupied.sizes), axis=1)

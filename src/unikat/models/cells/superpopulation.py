@@ -146,13 +146,7 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
         compile_plug_in(self, zeros)
 
     def prepare(self, table: CellTable) -> SuperpopulationData:
-        """Collect counts and sampling rates; find where the posterior lies.
-
-        Raises
-        ------
-        SpecError
-            If `n_cells` is less than the occupied cells, or more than are possible.
-        """
+        """Collect counts and rates (refuses as `lay_out`); find where the posterior lies."""
         data = lay_out(table, self.n_cells, self.has_cell_rates)
         parameters = self._parameters(data)
         proposal = parameters.explore(lambda position: self._log_likelihood(position, data))
@@ -254,20 +248,8 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
     ) -> tuple[Float64, Float64]:
         """P(F = f | f) and E(1/F | f) given the hyperparameters, with pi and p integrated out.
 
-        Parameters
-        ----------
-        stream, state, data
-            Of a sweep.
-        cells
-            (n, n_keys). Patterns with -1 are sums of cells, for which there is no such integral:
-            theirs are the risks at the drawn rates of `cell_probabilities`.
-        counts
-            (n,): f, at least 1.
-
-        Returns
-        -------
-        r1, r2
-            (n,) each, between 0 and 1, and between 0 and 1/f.
+        Patterns with -1 are sums of cells, for which there is no such integral: theirs are the
+        risks at the drawn rates of `cell_probabilities`.
         """
         law = self._law(state.position)
         r1, r2 = np.empty(len(cells)), np.empty(len(cells))

@@ -96,17 +96,6 @@ def nudged(
 
     The term's margin then agrees, and the others nearly do: cheap, and enough to tell which of many
     terms is worth a fit.
-
-    Parameters
-    ----------
-    table, smoothing
-        As in `fit`.
-    generators
-        The model with the term.
-    term
-        Keys of the term, one of the generators.
-    start
-        Fit of the model without it.
     """
     problem = _Problem(table, lay_out(table, generators), smoothing)
     return problem.nudged(term, start)

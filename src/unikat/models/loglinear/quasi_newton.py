@@ -30,18 +30,9 @@ def minimise(
 ) -> None:
     """Walk down a convex function until the gradient gets no smaller; the caller keeps the best.
 
-    Parameters
-    ----------
-    function
-        Returns value and gradient; its curvature should be about 1 along the axes. It may raise to
-        end the walk.
-    start
-        (n,)
-    longest
-        (n,): how far one iteration may go along each axis. A function may have its minimum at
-        infinity, where a long step towards it never comes back.
-    most
-        Calls of the function, at most.
+    The function returns value and gradient, has a curvature of about 1 along the axes, and may
+    raise to end the walk. longest (n,): how far one iteration may go along each axis, since the
+    minimum may be at infinity, and a long step towards it never comes back.
     """
     x = start
     value, gradient = function(x)

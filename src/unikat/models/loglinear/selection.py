@@ -103,23 +103,7 @@ def select(
     Of the terms that may be added (pairs; with all pairs of three keys in the model, the three of
     them) the one is added that brings the criterion nearest to zero, until it is at most
     `threshold`, or nothing brings it nearer. One step of proportional fitting shows which terms are
-    worth a fit.
-
-    Parameters
-    ----------
-    table
-        The sample.
-    criterion
-        Which statistic decides.
-    threshold
-        Standardised value up to which there is no sign of underfitting.
-    tolerance, smoothing
-        Of the fits, as in `fit`.
-
-    Returns
-    -------
-    tuple of Step
-        The models in the order in which they were reached; the last is the one selected.
+    worth a fit. The last of the steps is the model selected.
     """
     which = 0 if criterion == "B1" else 1
     # With the interactions of a sampling class, which are in every model.
