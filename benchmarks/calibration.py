@@ -1,33 +1,39 @@
 """What is known of the error of latent classes before a file is seen: the prior of `auto`.
 
-    python benchmarks/calibration.py FOLDER --cases 220
+    python benchmarks/calibration.py FOLDER --cases 442
     python benchmarks/calibration.py FOLDER --table
 
-Every case is a population of real records (all rows of a file of the shared data, or a part), four
-to ten of its columns as keys, and one sample of 500 to 25,000; a fifth are samples of the
-populations of accuracy.py. Latent classes are fitted to the sample and to half of it. The counts of
-the sample uniques in the population give the likelihood of the overdispersion k and the shift d of
-the fit (`models.calibrated`); an EM algorithm over the cases gives their prior (`Experience` in
-`risk.calibrate`), each survey counting with the square root of its cases. Printed: the prior, all
-surveys together and without each; and how well tau1 and tau2 are predicted in the survey left out
-by the model alone, with the prior, and with each kind of evidence that a sample has of itself.
+Every case is a population of real records (all rows of a file of the shared data, or a part of its
+households), four to ten of its columns as keys, and one sample of 200 to 15,000 persons, drawn one
+by one or by whole households. Keys have the levels of the sample (in six of ten cases) or of the
+population. Latent classes are fitted to the sample; kept are draws of the probability of each cell
+that is seen once, twice or three times, and the population counts of the sample uniques. These
+give the likelihood of the overdispersion k and the shift d of the fit (`models.calibrated`): counts
+above six say no more than that, since what matters is how many are one, and cells that are far more
+frequent than the model says would decide everything else. Together with what the rare cells of the
+sample itself tell (`studies.rare_cells`) they give the parameters of `studies.calibrate` that make
+the truth likely given the sample, each survey counting with the square root of its cases. Printed:
+these parameters, all surveys together and without each; and how well tau1 and tau2 are predicted in
+the survey left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pandas as pd
-from accuracy import LEAST, POPULATIONS, SHARES, prepare
 from common import DATA, machine, print_table
+from scipy.optimize import minimize
 
 ACS = "AGEP AGE5 SEX RAC1P MAR SCHL ESR CIT DIS LANX MIL HISP COW JWTRNS IND OCC ST PUMA"
 CHILE = (
@@ -43,274 +49,258 @@ NIST = (
     "PUMA AGEP SEX MSP RAC1P HISP NOC NPF HOUSING_TYPE OWN_RENT EDU INDP_CAT PINCP_DECILE DVET "
     "DREM DPHY"
 )
-SOURCES = {
-    "acs-northeast": ("acs2024_persons_northeast", ACS),
-    "acs-west": ("acs2024_persons_west", ACS),
-    "households": ("acs2024_households_northeast", "ST NP BLD TEN HHT HHL MULTG TYPEHUGQ"),
-    "eph": ("eph_argentina_4_quarters", "REGION CH03 CH04 CH06 CH07 NIVEL_ED ESTADO CAT_OCUP"),
-    "adult": ("adult_48842", ADULT),
-    "nist": ("nist_excerpt_ma", NIST),
-    "chile": ("chile_census2024_sample25k", CHILE),
-    "eusilc": ("eusilcP_population", "region hsize age gender ecoStat citizenship"),
-    "uk": ("uk2011_teaching_srs_10k", ""),
-    "ny": ("nyexample_X", ""),
-}
-"""File and key variables; none named: all columns."""
+EPH = "REGION CH03 CH04 CH06 CH07 NIVEL_ED ESTADO CAT_OCUP"
+NE, WEST = "acs2024_persons_northeast", "acs2024_persons_west"
+SOURCES: dict[str, tuple[str, str, list[str], str]] = {
+    "acs-northeast": (NE, ACS, ["HH"], ""),
+    "acs-west": (WEST, ACS, ["HH"], ""),
+    "acs-adults-ne": (NE, ACS, ["HH"], "AGEP >= 18"),
+    "acs-adults-w": (WEST, ACS, ["HH"], "AGEP >= 18"),
+    "households": (
+        "acs2024_households_northeast", "ST NP BLD TEN HHT HHL MULTG TYPEHUGQ", [], ""
+    ),
+    "eph": ("eph_argentina_4_quarters", EPH, ["YQ", "HH"], ""),
+    "eph-quarter": ("eph_argentina_4_quarters", EPH, ["YQ", "HH"], "YQ == YQ.min()"),
+    "adult": ("adult_48842", ADULT, [], ""),
+    "nist": ("nist_excerpt_ma", NIST, [], ""),
+    "chile": ("chile_census2024_sample25k", CHILE, ["id_vivienda", "id_hogar"], ""),
+    "eusilc": ("eusilcP_population", "region hsize age gender ecoStat citizenship", ["hid"], ""),
+    "uk": ("uk2011_teaching_srs_10k", "", [], ""),
+    "ny": ("nyexample_X", "", [], ""),
+}  # fmt: skip
+"""File, key variables (none named: all columns), columns of the household, rows that are taken."""
 SAME = (("AGEP", "AGE5"), ("edad", "edad_quinquenal"), ("region", "provincia"), ("ST", "PUMA"))
 """Pairs of which a case has one."""
+SIX, TEN = "AGEP SEX RAC1P MAR SCHL ESR", "AGE5 SEX RAC1P MAR SCHL ESR CIT DIS LANX MIL"
+STUDIED = {
+    "acs-adults-ne": [SIX, TEN],
+    "acs-adults-w": [SIX, TEN],
+    "acs-northeast": ["ST AGEP SEX RAC1P HISP MAR SCHL"],
+    "acs-west": ["ST AGEP SEX RAC1P HISP MAR SCHL"],
+    "eph": [EPH],
+    "adult": ["age sex race marital_status education occupation workclass"],
+    "nist": ["PUMA AGEP SEX MSP RAC1P HOUSING_TYPE OWN_RENT EDU INDP_CAT"],
+}
+"""Whole populations and sets of keys of half of the cases, those of accuracy.py among them."""
 SIMULATED = "eusilc"
 """A population made of copies of sampled records. No prior learned from real ones fits it; its
 cases are shown and not learned from."""
-STUDIED = 5
-"""Every so many cases one is a sample of the populations of accuracy.py."""
-SWEEPS, WARM_UP, KEPT = 2500, 900, 16
-MOST = 60
+SWEEPS, WARM_UP, CHAINS, KEPT = 1300, 500, 2, 100
+LAST = 6
+"""Counts of a cell in the population from here on are one category."""
+TRUTH = 0.7
+"""Power of the likelihood of the truth: records of one population are not independent."""
 
 
 @cache
-def frame(source: str) -> pd.DataFrame:
-    """Read a file and code its columns."""
-    name, _ = SOURCES[source]
+def frame(source: str) -> tuple[pd.DataFrame, np.ndarray | None]:
+    """Read a file and code its columns; also the household of each row."""
+    name, keys, household, rows = SOURCES[source]
     data = pd.read_parquet(DATA / f"{name}.parquet")
+    if rows:
+        data = data[data.eval(rows)]
     if "AGEP" in data:
-        data["AGE5"] = data["AGEP"] // 5
-    data = data[[column for column in data if data[column].nunique() > 1]]
-    return data.apply(
+        data = data.assign(AGE5=data["AGEP"] // 5)
+    homes = None
+    if household:
+        homes = pd.factorize(pd.MultiIndex.from_frame(data[household]))[0]
+    named = keys.split() or list(data)
+    data = data[[name for name in named if name in data and data[name].nunique() > 1]]
+    coded = data.apply(
         lambda column: pd.factorize(column.astype(object).where(column.notna(), "NA"))[0]
-    ).astype(np.int32)
-
-
-def sample_of(case: int, folder: Path) -> tuple[Any, np.ndarray, str]:
-    """Return a sample, the population count of each of its cells, and the name of the source."""
-    from unikat import CellTable, Design, Key, read
-    from unikat.studies.designs import Population, draw_units
-
-    if case % STUDIED == STUDIED - 1:
-        number = case // STUDIED
-        name = list(POPULATIONS)[number // 2 % len(POPULATIONS)]
-        path, size = prepare(name, folder)
-        keys = POPULATIONS[name][1].split(",")
-        table = read(path, keys, Design(population_size=size), missing="level").tabulate()
-        n = sorted({max(LEAST, round(share * size)) for share in SHARES})[number % 2]
-        population = Population.of(table)
-        # Not the seed of the study that tests what is learned here.
-        drawn = population.sample(draw_units(population, n, 1 + number // 14, seed=77))
-        return drawn.table, drawn.population_counts, name
-    rng = np.random.default_rng([7, case])
-    # Cases between those of accuracy.py, in turn from each source.
-    source = list(SOURCES)[(case - (case + 1) // STUDIED) % len(SOURCES)]
-    data = frame(source)
-    named = SOURCES[source][1].split() or list(data)
-    columns = [column for column in named if column in data]
-    n_keys = int(rng.integers(min(4, len(columns)), min(10, len(columns)) + 1))
-    chosen = list(rng.choice(columns, n_keys, replace=False))
-    for kept, other in SAME:
-        if kept in chosen and other in chosen:
-            chosen.remove(other)
-    size = int(np.exp(rng.uniform(np.log(min(len(data), 10_000)), np.log(len(data)))))
-    codes = data[chosen].to_numpy()[rng.choice(len(data), size, replace=False)]
-    least, most = max(500, 0.004 * size), min(25_000, 0.12 * size)
-    n = int(np.exp(rng.uniform(np.log(least), np.log(max(most, 1.2 * least)))))
-    units = np.sort(rng.choice(size, n, replace=False))
-    # Levels are those of the sample: an owner without a codebook knows no others.
-    levels = [np.unique(codes[units, j]) for j in range(len(chosen))]
-    seen = np.column_stack(
-        [np.searchsorted(level, codes[units, j]) for j, level in enumerate(levels)]
     )
-    sizes = [
-        Key.of_size(name, max(len(level), 2)) for name, level in zip(chosen, levels, strict=True)
-    ]
-    table = CellTable.from_codes(seen, sizes, size)
-    _, where, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    population_counts = np.zeros(table.n_cells, np.int64)
-    population_counts[table.record_cell] = counts[where.ravel()[units]]
-    return table, population_counts, source
+    return coded.astype(np.int32), homes
 
 
-def states(table: Any, cells: np.ndarray, seed: int, chains: int) -> tuple[np.ndarray, np.ndarray]:
-    """Fit latent classes; return probabilities of the cells and expected counts of counts."""
-    from unikat import CellTable, LatentClass
-    from unikat.models.base import Stream
-
-    model, found, sizes = LatentClass(), [], []
-    data = model.prepare(table)
-    every = (SWEEPS - WARM_UP) * chains // KEPT
-    for chain in range(chains):
-        state = model.init(Stream(seed, chain, 0), data)
-        for sweep in range(1, SWEEPS + 1):
-            stream = Stream(seed, chain, sweep)
-            state, _ = model.step(stream, state, data, 1)
-            if sweep > WARM_UP and (sweep - WARM_UP) % every == 0:
-                found.append(model.cell_probabilities(stream, state, data, cells))
-                codes = model.simulate(stream, state, data, table.n_records)
-                drawn = CellTable.from_codes(codes, table.keys, table.population_size)
-                p = model.cell_probabilities(stream, state, data, drawn.cells)
-                sizes.append(expected_sizes(p, drawn.counts, table))
-    return np.array(found), np.mean(sizes, axis=0)
-
-
-def expected_sizes(p: np.ndarray, times: np.ndarray, table: Any) -> np.ndarray:
-    """Expected numbers of cells seen once, twice, three times under each k, (m, 3).
-
-    p: cells of a sample drawn from the model, `times`: how often each was drawn. The sum over all
-    cells of NB(s; n p, k) is the mean over individuals drawn from the model of NB(s; n p, k) / p.
-    """
-    from unikat.kernels.overdispersion import FALL
-    from unikat.kernels.overdispersion import MOST as LARGEST
-    from unikat.models.calibrated import OVERDISPERSION
-
-    mean = table.n_records * p
-    rows = []
-    for one in OVERDISPERSION:
-        k = np.minimum(one * (table.population_size * p) ** -FALL, LARGEST)
-        step = mean / (1.0 + k * mean)
-        once = (1.0 + k * mean) ** (-1.0 / k - 1.0)
-        twice = once * step * (1.0 + k) / 2.0
-        rows.append([once, twice, twice * step * (1.0 + 2.0 * k) / 3.0])
-    return np.array([[float(times @ size) for size in row] for row in rows])
-
-
-def likelihood(
-    p: np.ndarray, matches: np.ndarray, n: int, rest: int, population_size: int
-) -> np.ndarray:
-    """Log-likelihood of each (k, d) by how many of the rest match each cell; p (draws, cells)."""
-    from unikat.kernels.overdispersion import match_likelihood
-    from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-
-    # Cells far from unique tell nothing of risk, and are of another kind.
-    chosen = np.flatnonzero(p.mean(axis=0) * rest < 8.0)
-    step = max(len(chosen) // 1500, 1)
-    cells = chosen[::step]
-    total = np.zeros((len(cells), len(OVERDISPERSION), len(SHIFTS)))
-    for draw in p:
-        match_likelihood(
-            draw[cells], np.minimum(matches[cells], MOST), float(n), float(rest),
-            float(population_size), OVERDISPERSION, SHIFTS, total,
-        )  # fmt: skip
-    return step * np.log(np.maximum(total / len(p), 1e-300)).sum(axis=0)
-
-
-def of_half(matches: Any, p: np.ndarray) -> np.ndarray:
-    """Log-likelihood of each (k, d) by the matches of half a sample, as `auto` computes it."""
-    from unikat.kernels.overdispersion import match_likelihood
-    from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-
-    totals = matches.start()
-    for draw in p:
-        match_likelihood(
-            draw, matches.matches, float(matches.n_kept), float(matches.n_left_out),
-            float(matches.population_size), OVERDISPERSION, SHIFTS, totals.probability,
-        )  # fmt: skip
-    totals.n_draws[0] = len(p)
-    found: np.ndarray = matches.log_likelihood(totals)
-    return found
-
-
-def answers(p: np.ndarray, n: int, rest: int) -> dict[str, np.ndarray]:
-    """Expected tau1 and tau2 and their variance given each (state, k, d)."""
-    from unikat.kernels.overdispersion import FALL
-    from unikat.kernels.overdispersion import MOST as LARGEST
-    from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-
-    shape = (len(p), len(OVERDISPERSION), len(SHIFTS))
-    found = {name: np.empty(shape) for name in ("tau1", "variance1", "tau2", "variance2")}
-    for i, one in enumerate(OVERDISPERSION):
-        for j, d in enumerate(SHIFTS):
-            q = p * np.exp(d)
-            k = np.minimum(one * ((n + rest) * q) ** -FALL, LARGEST)
-            # F - 1 is negative binomial of shape 1 / k + 1 and success chance `none`.
-            none = 1.0 / (1.0 + k * rest * q / (1.0 + k * n * q))
-            r1 = none ** (1.0 / k + 1.0)
-            r2 = np.minimum(k * (none - r1) / np.maximum(1.0 - none, 1e-12), 1.0)
-            # E[1 / F^2] lies between r1 + (r2 - r1) / 2 and r1.
-            square = r1 + 0.33 * (r2 - r1)
-            found["tau1"][:, i, j] = r1.sum(axis=1)
-            found["variance1"][:, i, j] = (r1 * (1.0 - r1)).sum(axis=1)
-            found["tau2"][:, i, j] = r2.sum(axis=1)
-            found["variance2"][:, i, j] = np.maximum(square - r2**2, 0.0).sum(axis=1)
-    return found
+def drawn(case: int) -> dict[str, Any]:
+    """Draw the population, the keys and the sample of a case."""
+    rng = np.random.default_rng([11, case])
+    turn, place = divmod(case, len(SOURCES))
+    source = list(SOURCES)[place]
+    data, homes = frame(source)
+    by_household = homes is not None and turn % 2 == 1
+    studied = turn % 4 >= 2 and source in STUDIED
+    if studied:
+        sets = STUDIED[source]
+        chosen = sets[turn // 4 % len(sets)].split()
+        size = len(data)
+    else:
+        columns = list(data)
+        n_keys = int(rng.integers(min(4, len(columns)), min(10, len(columns)) + 1))
+        chosen = list(rng.choice(columns, n_keys, replace=False))
+        for kept, other in SAME:
+            if kept in chosen and other in chosen:
+                chosen.remove(other)
+        size = int(np.exp(rng.uniform(np.log(min(len(data), 10_000)), np.log(len(data)))))
+    if homes is None:
+        units, household = rng.choice(len(data), size, replace=False), np.arange(size)
+    else:
+        rank = np.argsort(rng.permutation(homes.max() + 1))
+        units = np.argsort(rank[homes], kind="stable")[:size]
+        household = np.unique(homes[units], return_inverse=True)[1]
+    least, most = max(200, 0.003 * size), min(15_000, 0.12 * size)
+    n = int(np.exp(rng.uniform(np.log(least), np.log(max(most, 1.2 * least)))))
+    if by_household:
+        order = rng.permutation(household.max() + 1)
+        enough = np.searchsorted(np.cumsum(np.bincount(household)[order]), n) + 1
+        sampled = np.flatnonzero(np.isin(household, order[:enough]))
+    else:
+        sampled = np.sort(rng.choice(size, n, replace=False))
+    return {
+        "source": source,
+        "by_hh": by_household,
+        "studied": studied,
+        "chosen": chosen,
+        "codes": data[chosen].to_numpy()[units],
+        "sampled": sampled,
+        "levels": "sample" if rng.random() < 0.6 else "population",
+    }
 
 
 def run_case(case: int, folder: Path) -> str:
     """Fit a case, and keep what is learned from it."""
-    from unikat.studies.held_out import split
-    from unikat.studies.matches import Matches
+    from unikat import CellTable, Key, LatentClass
+    from unikat.models.base import Stream
 
     begin = time.monotonic()
-    table, population_counts, source = sample_of(case, folder)
-    n, rest = table.n_records, table.population_size - table.n_records
-    unique = table.unique
-    if unique.sum() < 5:
+    found = drawn(case)
+    codes, units = found["codes"], found["sampled"]
+    known = units if found["levels"] == "sample" else slice(None)
+    levels = [np.unique(codes[known, j]) for j in range(codes.shape[1])]
+    seen = [np.searchsorted(level, codes[units, j]) for j, level in enumerate(levels)]
+    keys = [
+        Key.of_size(name, max(len(level), 2))
+        for name, level in zip(found["chosen"], levels, strict=True)
+    ]
+    table = CellTable.from_codes(np.column_stack(seen), keys, len(codes))
+    if table.unique.sum() < 5:
         return f"{case}: too few sample uniques"
-    p, sizes = states(table, table.cells[unique], 1, 2)
-    counts = population_counts[unique]
-    kept, left_out = split(table, 0.5, case)
-    matches = Matches.of(kept, left_out)
-    half, _ = states(kept, matches.cells, 2, 1)
-    seen = np.array([(table.counts == size).sum() for size in (1, 2, 3)])
-    by_sizes = (seen * np.log(sizes) - sizes).sum(axis=1)
+    _, where, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    population_counts = np.zeros(table.n_cells, np.int64)
+    population_counts[table.record_cell] = counts[where.ravel()[units]]
+    groups = [np.flatnonzero(table.counts == times) for times in (1, 2, 3)]
+    model, kept = LatentClass(), [[] for _ in groups]
+    data = model.prepare(table)
+    every = (SWEEPS - WARM_UP) * CHAINS // KEPT
+    for chain in range(CHAINS):
+        state = model.init(Stream(1, chain, 0), data)
+        for sweep in range(1, SWEEPS + 1):
+            stream = Stream(1, chain, sweep)
+            state, _ = model.step(stream, state, data, 1)
+            if sweep > WARM_UP and (sweep - WARM_UP) % every == 0:
+                for draws, group in zip(kept, groups, strict=True):
+                    draws.append(model.cell_probabilities(stream, state, data, table.cells[group]))
     np.savez(
         folder / f"case-{case}.npz",
-        source=source, studied=case % STUDIED == STUDIED - 1, n=n, n_keys=table.n_keys,
-        uniques=int(unique.sum()),
-        true1=int((counts == 1).sum()), true2=float((1.0 / counts).sum()),
-        truth=likelihood(p, counts - 1, n, rest, n + rest),
-        matches=of_half(matches, half),
-        sizes=by_sizes - by_sizes.max(),
-        **answers(p[::2], n, rest),
-    )  # fmt: skip
-    return f"{case} {source}: n {n}, {table.n_keys} keys, {time.monotonic() - begin:.0f} s"
-
-
-def learn(cases: list[dict[str, Any]], rounds: int = 80) -> Any:
-    """Fit the prior to cases by expectation and maximisation."""
-    from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-    from unikat.studies.calibrate import Experience, prior
-
-    surveys = [survey(case) for case in cases]
-    weight = np.array([1.0 / np.sqrt(surveys.count(one)) for one in surveys])
-    keys = np.log(np.array([case["n_keys"] for case in cases]) / 8.0)
-    design = np.column_stack([np.ones(len(keys)), keys])
-    log_k = np.log(OVERDISPERSION)
-    found = Experience(
-        centre=-1.2, slope=0.7, deviation=0.8, shift=0.0, ridge=0.0, shift_deviation=0.1
+        **{name: found[name] for name in ("source", "by_hh", "studied", "levels")},
+        n=table.n_records,
+        N=len(codes),
+        n_levels=np.array(table.n_levels),
+        F1=population_counts[groups[0]],
+        **{f"p{times}": np.array(p, np.float32) for times, p in zip((1, 2, 3), kept, strict=True)},
     )
-    for _ in range(rounds):
-        shares = []
-        for case in cases:
-            # Records of one population are not independent of each other.
-            seen = np.exp(0.7 * (case["truth"] - case["truth"].max()))
-            joint = prior(int(case["n_keys"]), found) * seen
-            shares.append(joint / joint.sum())
-        joint = np.array(shares)
-        of_k, of_d = joint.sum(axis=2), joint.sum(axis=1)
-        k1, k2 = of_k @ log_k, of_k @ log_k**2
-        line = np.linalg.solve(design.T @ (weight[:, None] * design), design.T @ (weight * k1))
-        mean = design @ line
-        # Moments of e = log k - mean and of d, over the cases.
-        moments = np.stack(
-            [
-                k1 - mean,
-                of_d @ SHIFTS,
-                k2 - 2.0 * mean * k1 + mean**2,
-                of_d @ SHIFTS**2,
-                np.einsum("ikd,k,d->i", joint, log_k, SHIFTS) - mean * (of_d @ SHIFTS),
-            ]
-        )
-        e, d, ee, dd, ed = np.average(moments, axis=1, weights=weight)
-        ridge = (ed - e * d) / (ee - e**2)
-        shift = d - ridge * e
-        rest = dd - 2.0 * shift * d - 2.0 * ridge * ed + shift**2 + ridge**2 * ee
-        rest += 2.0 * shift * ridge * e
-        found = Experience(
-            centre=float(line[0]),
-            slope=float(line[1]),
-            deviation=max(float(np.sqrt(ee)), 0.2),
-            shift=float(shift),
-            ridge=float(ridge),
-            shift_deviation=max(float(np.sqrt(rest)), 0.02),
-        )
-    return found
+    return f"{case} {found['source']}: n {table.n_records}, {time.monotonic() - begin:.0f} s"
+
+
+@numba.njit(cache=True)
+def of_truth(p, counts, n, rest, population_size, overdispersion, shifts, fall, most, last, out):
+    """Add the log-probability of each population count to `out` (m, s); p (draws, cells)."""
+    part = np.empty(out.shape)
+    for i in range(p.shape[1]):
+        part[:] = 0.0
+        for draw in range(p.shape[0]):
+            for s in range(shifts.shape[0]):
+                q = max(math.exp(shifts[s]) * p[draw, i], 1e-300)
+                relative = max(population_size * q, 1e-30) ** -fall
+                for m in range(overdispersion.shape[0]):
+                    rate = 1.0 / min(overdispersion[m] * relative, most)
+                    odds = rest * q / (rate + n * q)
+                    term = math.exp(-(rate + 1.0) * math.log1p(odds))
+                    below = 0.0
+                    for others in range(min(counts[i], last) - 1):
+                        below += term
+                        term *= odds / (1.0 + odds) * (rate + 1.0 + others) / (others + 1.0)
+                    part[m, s] += max(1.0 - below, 1e-12) if counts[i] >= last else term
+        out += np.log(np.maximum(part / p.shape[0], 1e-300))
+
+
+@numba.njit(cache=True)
+def answers(p, n, population_size, overdispersion, shifts, fall, most, out):
+    """Expected tau1 and tau2 and their variance given each (k, d) into `out` (4, m, s)."""
+    rest = population_size - n
+    for m in range(overdispersion.shape[0]):
+        for s in range(shifts.shape[0]):
+            square1, square2 = 0.0, 0.0
+            for draw in range(p.shape[0]):
+                sum1, sum2, within1, within2 = 0.0, 0.0, 0.0, 0.0
+                for i in range(p.shape[1]):
+                    q = max(math.exp(shifts[s]) * p[draw, i], 1e-300)
+                    k = min(overdispersion[m] * (population_size * q) ** -fall, most)
+                    # F - 1 is negative binomial of shape 1 / k + 1 and success chance `none`.
+                    none = 1.0 / (1.0 + k * rest * q / (1.0 + k * n * q))
+                    r1 = none ** (1.0 / k + 1.0)
+                    r2 = min(k * (none - r1) / max(1.0 - none, 1e-12), 1.0)
+                    sum1 += r1
+                    sum2 += r2
+                    within1 += r1 * (1.0 - r1)
+                    # E[1 / F^2] lies between r1 + (r2 - r1) / 2 and r1.
+                    within2 += max(r1 + 0.33 * (r2 - r1) - r2 * r2, 0.0)
+                out[0, m, s] += sum1 / p.shape[0]
+                out[1, m, s] += within1 / p.shape[0]
+                out[2, m, s] += sum2 / p.shape[0]
+                out[3, m, s] += within2 / p.shape[0]
+                square1 += sum1 * sum1 / p.shape[0]
+                square2 += sum2 * sum2 / p.shape[0]
+            out[1, m, s] += max(square1 - out[0, m, s] ** 2, 0.0)
+            out[3, m, s] += max(square2 - out[2, m, s] ** 2, 0.0)
+
+
+def read_case(path: Path) -> dict[str, Any]:
+    """Compute what a fitted case tells of the truth, and its answers; kept beside it."""
+    from unikat.kernels.overdispersion import FALL, MOST
+    from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+    from unikat.studies.rare_cells import BINS, RareCells, RareCellTotals
+
+    kept = path.with_name(path.name.replace("case", "read"))
+    if kept.exists():
+        with np.load(kept) as file:
+            return {name: file[name][()] for name in file.files}
+    with np.load(path) as file:
+        names = ("source", "by_hh", "studied", "levels", "n", "N", "F1", "p1", "p2", "p3")
+        case = {name: file[name][()] for name in names} | {"n_keys": len(file["n_levels"])}
+    n, size = float(case["n"]), float(case["N"])
+    p, counts = case["p1"].astype(np.float64), case["F1"]
+    step = -(-p.shape[1] // 1500)
+    shape = (len(OVERDISPERSION), len(SHIFTS))
+    truth, found = np.zeros(shape), np.zeros((4, *shape))
+    grids = (OVERDISPERSION, SHIFTS, FALL, MOST)
+    of_truth(np.ascontiguousarray(p[::5, ::step]), counts[::step], n, size - n, size, *grids, LAST,
+             truth)  # fmt: skip
+    answers(np.ascontiguousarray(p[::10, ::step]), n, size, *grids, found)
+    times = np.repeat([1, 2, 3], [case[f"p{f}"].shape[1] for f in (1, 2, 3)])
+    rare = RareCells(
+        cells=np.zeros((len(times), 1), np.int32),
+        counts=times,
+        weights=np.ones(len(times)),
+        n_records=int(n),
+        population_size=int(size),
+    )
+    draws = np.concatenate([case[f"p{f}"] for f in (1, 2, 3)], axis=1).T.astype(np.float64)
+    places = np.clip((np.log(size * draws + 1e-300) - BINS[0]) / (BINS[1] - BINS[0]), 0, 79)
+    binned = np.zeros((len(times), len(BINS) - 1), np.int32)
+    np.add.at(binned, (np.arange(len(times))[:, None], places.astype(np.int64)), 1)
+    result = {
+        **{name: case[name] for name in ("source", "by_hh", "studied", "levels", "n", "N")},
+        "n_keys": case["n_keys"],
+        "uniques": len(counts),
+        "true1": int((counts == 1).sum()),
+        "true2": float((1.0 / counts).sum()),
+        "truth": step * truth,
+        "evidence": rare.log_likelihood(RareCellTotals(binned)),
+        "answers": step * found,
+    }
+    np.savez(kept, **result)
+    return result
 
 
 def survey(case: dict[str, Any]) -> str:
@@ -318,103 +308,183 @@ def survey(case: dict[str, Any]) -> str:
     return str(case["source"]).split("-")[0]
 
 
-def predicted(case: dict[str, Any], weights: np.ndarray, tau: str) -> np.ndarray:
+class Cases:
+    """Cases with what is learned from, as arrays, and the loss of an `Experience`."""
+
+    def __init__(self, cases: list[dict[str, Any]]) -> None:
+        from unikat.studies import calibrate
+
+        self.cases = cases
+        surveys = [survey(case) for case in cases]
+        weight = np.array([1.0 / math.sqrt(surveys.count(one)) for one in surveys])
+        self.weight = weight / weight.mean()
+        keys = [np.clip(case["n_keys"], calibrate.FEWEST_KEYS, calibrate.MOST_KEYS) / 8.0
+                for case in cases]  # fmt: skip
+        records = [np.clip(case["n"], calibrate.FEWEST_RECORDS, calibrate.MOST_RECORDS) / 1800.0
+                   for case in cases]  # fmt: skip
+        self.log_keys, self.log_records = np.log(keys), np.log(records)
+        self.households = np.array([float(case["by_hh"]) for case in cases])
+        self.truth = np.array([TRUTH * (case["truth"] - case["truth"].max()) for case in cases])
+        self.evidence = np.array([case["evidence"] for case in cases])
+
+    def weights(self, of: Any, kind: str = "rare cells") -> np.ndarray:
+        """Probability of each (k, d) given what each sample tells, (cases, m, s)."""
+        from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+        from unikat.studies.calibrate import TAILS
+
+        if kind == "model alone":
+            alone = np.zeros((len(self.cases), len(OVERDISPERSION), len(SHIFTS)))
+            alone[:, 0, int(np.argmin(np.abs(SHIFTS)))] = 1.0
+            return alone
+        log_k, width = np.log(OVERDISPERSION), np.gradient(SHIFTS)
+        centre = of.centre + of.slope * self.log_keys
+        shift = of.shift + of.households * self.households + of.size * self.log_records
+        e = (log_k - centre[:, None]) / of.deviation
+        f = (SHIFTS - shift[:, None]) / of.shift_deviation
+        squares = e[:, :, None] ** 2 + f[:, None, :] ** 2
+        found = (1.0 + squares / TAILS) ** (-0.5 * (TAILS + 2.0)) * width
+        if kind == "rare cells":
+            seen = np.exp(of.power * self.evidence)
+            by_k = np.exp(-0.5 * ((log_k - log_k[:, None] - of.lag_k) / of.spread_k) ** 2)
+            by_d = np.exp(-0.5 * ((SHIFTS - SHIFTS[:, None] - of.lag_d) / of.spread_d) ** 2) * width
+            by_k /= by_k.sum(axis=1, keepdims=True)
+            by_d /= by_d.sum(axis=1, keepdims=True)
+            found = found * np.einsum("ab,nbd,cd->nac", by_k, seen, by_d, optimize=True)
+        weights: np.ndarray = found / found.sum(axis=(1, 2), keepdims=True)
+        return weights
+
+    def loss(self, values: np.ndarray) -> float:
+        """Minus the log-likelihood of the truth, with weak priors of the parameters."""
+        weights = self.weights(experience(values))
+        logs = np.log(np.maximum((weights * np.exp(self.truth)).sum(axis=(1, 2)), 1e-60))
+        off = (values - START) / LOOSE
+        return float(-(self.weight * logs).sum() + 0.5 * (off**2).sum())
+
+
+NAMES = ("centre", "slope", "deviation", "shift", "households", "size", "shift_deviation",
+         "lag_k", "lag_d", "spread_k", "spread_d", "power")  # fmt: skip
+POSITIVE = ("deviation", "shift_deviation", "spread_k", "spread_d", "power")
+START = np.array([-1.0, 1.0, np.log(0.6), 0.0, 0.0, 0.0, np.log(0.08), 0.4, 0.05, np.log(0.5),
+                  np.log(0.06), np.log(0.7)])  # fmt: skip
+LOOSE = np.array([2.0, 1.0, 1.0, 0.3, 0.3, 0.1, 1.0, 0.7, 0.1, 0.7, 0.7, 0.7])
+"""Standard deviations of the weak priors around `START`."""
+
+
+def experience(values: np.ndarray) -> Any:
+    """Make an `Experience` of free parameters."""
+    from unikat.studies.calibrate import Experience
+
+    named = dict(zip(NAMES, values.tolist(), strict=True))
+    return Experience(**{n: math.exp(v) if n in POSITIVE else v for n, v in named.items()})
+
+
+def learn(cases: list[dict[str, Any]], start: np.ndarray | None = None) -> np.ndarray:
+    """Find the parameters under which the truth is likely given what the samples tell."""
+    begin = START if start is None else start
+    options = {"maxiter": 80 if start is None else 20, "ftol": 1e-7}
+    found: np.ndarray = minimize(Cases(cases).loss, begin, method="L-BFGS-B", options=options).x
+    return found
+
+
+def predicted(case: dict[str, Any], weights: np.ndarray, tau: int) -> np.ndarray:
     """Draws of a true tau."""
     rng = np.random.default_rng(0)
-    pairs = np.unravel_index(rng.choice(weights.size, 2000, p=weights.ravel()), weights.shape)
-    state = rng.integers(0, len(case[f"tau{tau}"]), 2000)
-    place = (state, *pairs)
-    noise = rng.normal(size=2000) * np.sqrt(case[f"variance{tau}"][place])
-    return np.minimum(case[f"tau{tau}"][place] + noise, float(case["uniques"]))
+    place = rng.choice(weights.size, 3000, p=weights.ravel())
+    mean, variance = case["answers"].reshape(4, -1)[2 * tau - 2 : 2 * tau, place]
+    least = 0.0 if tau == 1 else 1.0
+    return np.clip(mean + rng.normal(size=3000) * np.sqrt(variance), least, float(case["uniques"]))
 
 
-def evidence(cases: list[dict[str, Any]], without: dict[str, Any], kind: str) -> list[list[float]]:
-    """Errors, coverage, width and log score of tau1 and tau2 with one kind of evidence."""
-    from unikat.models.calibrated import SHIFTS
-    from unikat.studies.calibrate import posterior, prior
-
-    rows = []
-    for case in cases:
-        weights = prior(int(case["n_keys"]), without[survey(case)])
-        if kind == "matches":
-            weights = posterior(weights, case["matches"])
-        elif kind == "counts of counts":
-            weights = weights * np.exp(0.4 * case["sizes"])[:, None]
-        elif kind == "model alone":
-            weights = np.zeros_like(weights)
-            weights[0, int(np.argmin(np.abs(SHIFTS)))] = 1.0
-        row: list[float] = []
-        for tau in "12":
-            true, drawn = float(case[f"true{tau}"]), predicted(case, weights / weights.sum(), tau)
-            lower, upper = np.quantile(drawn, (0.025, 0.975))
-            spread = drawn.std()
-            row += [
-                drawn.mean() / true - 1.0,
-                np.floor(lower) <= true <= np.ceil(upper),
-                (upper - lower) / true,
-                -np.log(spread) - 0.5 * ((true - drawn.mean()) / spread) ** 2,
-            ]
-        rows.append(row)
-    return rows
+def scored(case: dict[str, Any], weights: np.ndarray) -> list[float]:
+    """Error, coverage, width and log score of tau1 and tau2."""
+    row: list[float] = []
+    for tau in (1, 2):
+        true, draws = float(case[f"true{tau}"]), predicted(case, weights, tau)
+        lower, upper = np.quantile(draws, (0.025, 0.975))
+        spread = max(draws.std(), 0.5)
+        row += [
+            draws.mean() / true - 1.0,
+            np.floor(lower) <= true <= np.ceil(upper),
+            (upper - lower) / true,
+            -np.log(spread) - 0.5 * ((true - draws.mean()) / spread) ** 2,
+        ]
+    return row
 
 
 def tables(cases: list[dict[str, Any]]) -> None:
-    """Print the prior, and what each kind of evidence is worth."""
+    """Print the parameters, and how well the truth is predicted in the survey left out."""
     real = [case for case in cases if case["source"] != SIMULATED]
     surveys = sorted({survey(case) for case in cases})
-    without = {name: learn([case for case in real if survey(case) != name]) for name in surveys}
+    everything = learn(real)
+    without = {
+        name: learn([case for case in real if survey(case) != name], everything) for name in surveys
+    }
     rows: list[list[object]] = []
-    for name, found in [("all", learn(real)), *without.items()]:
+    for name, values in [("all", everything), *without.items()]:
         n = len(real) if name == "all" else sum(survey(case) == name for case in cases)
-        numbers = asdict(found).values()
         label = name if name == "all" else f"without {name}"
-        rows.append([label, n, *(f"{number:.3f}" for number in numbers)])
-    print_table(["surveys", "cases", "a", "b", "s", "m", "r", "t"], rows)
+        rows.append([label, n, *(f"{x:.3f}" for x in asdict(experience(values)).values())])
+    print_table(["surveys", "cases", *NAMES], rows)
     print()
-    certain = [case for case in cases if case["true1"] >= 20]
-    groups = {
-        "accuracy.py": [one for one in certain if one["studied"]],
-        "other real": [
-            one for one in certain
-            if not one["studied"] and one["source"] != SIMULATED
-        ],
-        "simulated": [one for one in certain if one["source"] == SIMULATED],
-    }  # fmt: skip
+    kinds = ("model alone", "prior", "rare cells")
+    found: dict[str, list[tuple[dict[str, Any], list[float]]]] = {kind: [] for kind in kinds}
+    for name in surveys:
+        left_out = [c for c in cases if survey(c) == name and c["true1"] >= 20]
+        if not left_out:
+            continue
+        group = Cases(left_out)
+        for kind in kinds:
+            weights = group.weights(experience(without[name]), kind)
+            found[kind] += [(c, scored(c, w)) for c, w in zip(left_out, weights, strict=True)]
+    groups: dict[str, Any] = {
+        "all real": lambda c: c["source"] != SIMULATED,
+        "persons": lambda c: c["source"] != SIMULATED and not c["by_hh"],
+        "households": lambda c: c["source"] != SIMULATED and c["by_hh"],
+        "n below 400": lambda c: c["source"] != SIMULATED and c["n"] < 400,
+        "n 400 to 1000": lambda c: c["source"] != SIMULATED and 400 <= c["n"] < 1000,
+        "n 1000 to 4000": lambda c: c["source"] != SIMULATED and 1000 <= c["n"] < 4000,
+        "n above 4000": lambda c: c["source"] != SIMULATED and c["n"] >= 4000,
+    }
+    for name in surveys:
+        for by in (False, True):
+            groups[f"{name}, {'households' if by else 'persons'}"] = partial(_is, name, by)
     rows = []
-    for group, members in groups.items():
-        for kind in ("model alone", "prior", "matches", "counts of counts"):
-            if not members:
+    for group, member in groups.items():
+        for kind in kinds:
+            part = np.array([row for case, row in found[kind] if member(case)])
+            if not len(part):
                 continue
-            found = np.array(evidence(members, without, kind))
-            names = [survey(case) for case in members]
-            weight = np.array([1.0 / np.sqrt(names.count(one)) for one in names])
-
-            def mean(column: np.ndarray, weight: np.ndarray = weight) -> float:
-                return float(np.average(column, weights=weight))
-
-            row: list[object] = [group, len(members), kind]
+            line: list[object] = [group, len(part), kind]
             for first in (0, 4):
-                part = found[:, first : first + 4]
-                row += [
-                    f"{100 * mean(part[:, 0]):+.1f}%", f"{100 * mean(np.abs(part[:, 0])):.1f}%",
-                    f"{100 * mean(part[:, 1]):.0f}%", f"{100 * np.median(part[:, 2]):.0f}%",
-                    f"{mean(part[:, 3]):.2f}",
+                error, contained, width, score = part[:, first : first + 4].T
+                line += [
+                    f"{100 * error.mean():+.1f}%", f"{100 * np.abs(error).mean():.1f}%",
+                    f"{100 * contained.mean():.0f}%", f"{100 * np.median(width):.0f}%",
+                    f"{score.mean():.2f}",
                 ]  # fmt: skip
-            rows.append(row)
-    columns = ["bias", "abs. error", "held", "width", "score"]
-    print_table(
-        ["populations", "cases", "evidence", *(f"τ1 {name}" for name in columns),
-         *(f"τ2 {name}" for name in columns)], rows
-    )  # fmt: skip
+            rows.append(line)
+    columns = ["bias", "abs. error", "contained", "width", "score"]
+    heads = [f"{tau} {name}" for tau in ("τ1", "τ2") for name in columns]
+    print_table(["survey left out", "cases", "evidence", *heads], rows)
+    chance = [
+        math.sqrt(2.0 / math.pi * float(c["answers"][1, 12, 12])) / c["true1"]
+        for c in real
+        if c["true1"] >= 20
+    ]
+    print(f"\nMean absolute error of τ1 by chance alone: {100 * np.mean(chance):.1f}%")
+
+
+def _is(name: str, by_household: bool, case: dict[str, Any]) -> bool:
+    return survey(case) == name and bool(case["by_hh"]) == by_household
 
 
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--cases", type=int, default=220)
+    parser.add_argument("--cases", type=int, default=442)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
+    parser.add_argument("--table", action="store_true", help="print what is there, fit nothing")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     if not options.table:
@@ -424,13 +494,8 @@ def main() -> None:
             for line in pool.map(run_case, todo, [options.folder] * len(todo)):
                 print(line, flush=True)
     print(machine(), end="\n\n")
-    cases = []
-    for path in sorted(options.folder.glob("case-*.npz")):
-        with np.load(path) as file:
-            cases.append(
-                {name: file[name] for name in file.files} | {"source": str(file["source"])}
-            )
-    tables(cases)
+    paths = sorted(options.folder.glob("case-*.npz"), key=lambda path: int(path.stem[5:]))
+    tables([read_case(path) for path in paths])
 
 
 if __name__ == "__main__":

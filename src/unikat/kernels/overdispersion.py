@@ -65,26 +65,85 @@ def draw_rates(key, sweep, p, counts, looked_at, population_size, k, factor, out
 
 
 @kernel
-def match_likelihood(p, matches, n_kept, n_left_out, population_size, overdispersion, shifts, out):
-    """Add the probability of each cell's matches to `out` (n, m, s), for each k and each d.
+def add_to_bins(values, lowest, width, out):
+    """Count each value (n,) in the bin of its logarithm, out (n, n_bins) int32."""
+    last = out.shape[1] - 1
+    for i in range(values.shape[0]):
+        place = (math.log(max(values[i], 1e-300)) - lowest) / width
+        out[i, int(min(max(place, 0.0), last))] += 1
 
-    p (n,): of cells that one of the n_kept records is in; matches (n,): records left out that are
-    in it, of n_left_out; overdispersion (m,), shifts (s,). Given one record, the matches are
-    negative binomial of shape 1 / k_c + 1 and mean proportional to q_c = exp(d) p_c.
+
+@device
+def weigh_without(draws, expected, times, fraction, weights):
+    """Weights (n_bins,) of the draws in each bin without the cell's own records; not scaled.
+
+    draws (n_bins,) counts; expected (n_bins,): population units; `times` of the cell's units are in
+    the sample, which is this fraction of the population. Weights of single draws are cut off at
+    sqrt(S) times their mean.
     """
-    for s in range(shifts.shape[0]):
-        factor = math.exp(shifts[s])
-        for i in range(p.shape[0]):
-            q = max(factor * p[i], 1e-300)
-            # A power a cell and shift, not one for each k.
-            relative = max(population_size * q, 1e-30) ** -FALL
+    largest = -np.inf
+    n_draws = 0
+    for b in range(draws.shape[0]):
+        weights[b] = fraction * expected[b] - times * math.log(expected[b])
+        if draws[b] > 0:
+            n_draws += draws[b]
+            largest = max(largest, weights[b])
+    total = 0.0
+    for b in range(draws.shape[0]):
+        weights[b] = math.exp(min(weights[b] - largest, 0.0)) if draws[b] > 0 else 0.0
+        total += draws[b] * weights[b]
+    most = total / math.sqrt(max(n_draws, 1))
+    for b in range(draws.shape[0]):
+        weights[b] = draws[b] * min(weights[b], most)
+
+
+@kernel
+def means_without(draws, expected, times, fraction):
+    """Mean number of population units expected in each cell without its own records, (n,).
+
+    draws (n, n_bins) as `add_to_bins` counts them; the others as for `weigh_without`.
+    """
+    out = np.empty(draws.shape[0])
+    weights = np.empty(draws.shape[1])
+    for i in range(draws.shape[0]):
+        weigh_without(draws[i], expected, times, fraction, weights)
+        out[i] = np.sum(weights * expected) / max(np.sum(weights), 1e-300)
+    return out
+
+
+@kernel
+def repeat_likelihood(
+    draws, expected, counts, n_records, population_size, overdispersion, shifts, out
+):
+    """Log-probability of each cell's count given that it is 1, 2 or 3, into `out` (n, m, s).
+
+    draws (n, n_bins), expected (n_bins,) as for `means_without`; counts (n,) of n_records;
+    overdispersion (m,), shifts (s,). The count is negative binomial around the cell's probability,
+    which is drawn without the cell's own records.
+    """
+    fraction = n_records / population_size
+    weights = np.empty(draws.shape[1])
+    for i in range(draws.shape[0]):
+        weigh_without(draws[i], expected, float(counts[i]), fraction, weights)
+        for s in range(shifts.shape[0]):
+            factor = math.exp(shifts[s])
             for m in range(overdispersion.shape[0]):
-                rate = 1.0 / min(overdispersion[m] * relative, MOST)
-                shape = rate + 1.0
-                odds = n_left_out * q / (rate + n_kept * q)
-                log_term = -shape * math.log1p(odds)
-                # Without records left out the odds are 0, and so are the matches.
-                step = math.log(odds / (1.0 + odds)) if matches[i] > 0 else 0.0
-                for y in range(matches[i]):
-                    log_term += step + math.log((shape + y) / (y + 1.0))
-                out[i, m, s] += math.exp(log_term)
+                seen, some = 0.0, 0.0
+                for b in range(draws.shape[1]):
+                    if weights[b] == 0.0:
+                        continue
+                    units = factor * expected[b]
+                    k = overdispersion_of(overdispersion[m], units)
+                    mean = fraction * units
+                    step = mean / (1.0 + k * mean)
+                    once = mean * math.exp(-(1.0 / k + 1.0) * math.log1p(k * mean))
+                    twice = once * step * (1.0 + k) / 2.0
+                    thrice = twice * step * (1.0 + 2.0 * k) / 3.0
+                    some += weights[b] * (once + twice + thrice)
+                    if counts[i] == 1:
+                        seen += weights[b] * once
+                    elif counts[i] == 2:
+                        seen += weights[b] * twice
+                    else:
+                        seen += weights[b] * thrice
+                out[i, m, s] = math.log(max(seen, 1e-300) / max(some, 1e-300))

@@ -108,8 +108,8 @@ def decided(
     chosen = _choose(found, refused)
     weights = None
     if model.calibrate:
-        assert chosen.held_out is not None
-        weights = posterior(prior(table.n_keys), chosen.held_out.matches)
+        shape = (len(OVERDISPERSION), len(SHIFTS))
+        weights = posterior(prior(table), np.reshape(chosen.risk.evidence, shape))
     return Calibrated(
         wrapped=chosen.model,
         weights=() if weights is None else tuple(weights.ravel().tolist()),
@@ -140,7 +140,7 @@ def _evidence(
             seed=seed,
             plan=Plan(n_chains=CHAINS, stop=StopRule(rhat=1.02, ess=400.0)),
             held_out=auto.held_out,
-            matches=True,
+            evidence=True,
             level=level,
         )
         try:

@@ -1,19 +1,20 @@
 """The error of a model: what is known of it beforehand, and what the sample adds.
 
-Latent classes and their relatives, with learned priors, were fitted to samples of many populations
-whose truth is known (`benchmarks/calibration.py`). In each, the population counts of the sample
-uniques tell the overdispersion k of the cells around the model and the error d of its level
-(`models.calibrated`). Over populations
+Latent classes with learned priors were fitted to samples of persons and of whole households from
+many populations whose truth is known (`benchmarks/calibration.py`). In each, the population counts
+of the sample uniques tell the overdispersion k of the cells around the model and the error d of
+its level (`models.calibrated`). Over populations
 
-    log k ~ N(a + b log(J / 8), s^2),    d | k ~ N(m + r (log k - a - b log(J / 8)), t^2),
+    log k ~ t5(a + b log(J / 8), s),    d ~ t5(m + h H + z log(n / 1800), t),
 
-J being the number of keys: the more keys, the more of what they have to do with each other is left
-out by a model; and where cells are spread further around it, the unique ones are rarer than it
-says. This is the prior of a new file. Its own records add to it by their matches (`risk.matches`)
-in half of the sample: there log k is smaller by `LAG`, give or take `SPREAD_K`, since a smaller
-sample tells of commoner cells; d differs by `SPREAD_D`; and the matches of different cells are not
-independent of each other as the likelihood takes them to be, so it counts with the power `POWER`.
-These four were chosen by the log score of the true tau1 in populations left out.
+J being the number of keys, n that of records, and H = 1 where whole households were sampled: the
+more keys, the more of what they have to do with each other is left out by a model; and a model
+learns too much from households of which it has seen all members. The tails of Student's t with
+five degrees of freedom are for surveys unlike those that were learned from. This is the prior of a
+new file. Its own rare cells add to it (`studies.rare_cells`): what they tell of log k and d is that
+of the population plus `lag_k` and `lag_d`, give or take `spread_k` and `spread_d`, and counts with
+a power, since cells are not independent of each other as the likelihood takes them to be. All
+parameters were learned together, by the log-likelihood of the truth given what a sample tells.
 """
 
 from __future__ import annotations
@@ -24,48 +25,69 @@ from dataclasses import dataclass
 import numpy as np
 
 from unikat._typing import Float64
+from unikat.data.table import CellTable
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+
+TAILS = 5.0
+"""Degrees of freedom of the prior."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experience:
-    """Parameters of the prior of a model's error."""
+    """Parameters of the prior of a model's error, and of what a sample adds."""
 
     centre: float
-    """a: mean of log k with eight keys."""
+    """a: middle of log k with eight keys."""
     slope: float
     """b: of log k over the log of the number of keys."""
     deviation: float
-    """s: standard deviation of log k between populations."""
+    """s: scale of log k between populations."""
     shift: float
-    """m: mean of d."""
-    ridge: float
-    """r: change of d with log k."""
+    """m: middle of d in samples of 1,800 persons."""
+    households: float
+    """h: added to d where whole households were sampled."""
+    size: float
+    """z: change of d with the log of the number of records."""
     shift_deviation: float
-    """t: standard deviation of d between populations with the same k."""
+    """t: scale of d between populations."""
+    lag_k: float
+    """Of the log k that rare cells tell over that of the population."""
+    lag_d: float
+    spread_k: float
+    """Standard deviation of that difference."""
+    spread_d: float
+    power: float
+    """Of the likelihood by rare cells."""
 
 
 EXPERIENCE = Experience(
-    centre=-0.717,
-    slope=0.423,
-    deviation=0.686,
-    shift=-0.164,
-    ridge=-0.155,
-    shift_deviation=0.068,
+    centre=-0.80,
+    slope=1.57,
+    deviation=0.49,
+    shift=-0.030,
+    households=-0.071,
+    size=0.030,
+    shift_deviation=0.041,
+    lag_k=0.85,
+    lag_d=0.101,
+    spread_k=0.43,
+    spread_d=0.102,
+    power=1.0,
 )
 """Fitted by `benchmarks/calibration.py`."""
 FEWEST_KEYS, MOST_KEYS = 4, 10
 """Keys of the samples that were learned from; fewer or more count as so many."""
-LAG, SPREAD_K, SPREAD_D, POWER = 0.3, 1.2, 0.04, 0.4
+FEWEST_RECORDS, MOST_RECORDS = 200, 20_000
+"""Records of these samples, likewise."""
 
 
-def prior(n_keys: int, experience: Experience = EXPERIENCE) -> Float64:
-    """Probability of each overdispersion and shift before the file is seen.
+def prior(table: CellTable, experience: Experience = EXPERIENCE) -> Float64:
+    """Probability of each overdispersion and shift before the counts of the file are seen.
 
     Parameters
     ----------
-    n_keys
-        J.
+    table
+        The sample: its numbers of keys and records, and whether whole households were drawn.
     experience
         From populations of known truth.
 
@@ -74,27 +96,34 @@ def prior(n_keys: int, experience: Experience = EXPERIENCE) -> Float64:
     Float64
         (len(OVERDISPERSION), len(SHIFTS)), of sum 1.
     """
-    log_k = np.log(OVERDISPERSION)
-    within = min(max(n_keys, FEWEST_KEYS), MOST_KEYS)
-    centre = experience.centre + experience.slope * math.log(within / 8.0)
-    of_k = _normal(log_k, centre, experience.deviation)
+    keys = min(max(table.n_keys, FEWEST_KEYS), MOST_KEYS)
+    records = min(max(table.n_records, FEWEST_RECORDS), MOST_RECORDS)
+    centre = experience.centre + experience.slope * math.log(keys / 8.0)
+    shift = experience.shift + experience.size * math.log(records / 1800.0)
+    if table.households is not None:
+        shift += experience.households
+    e = (np.log(OVERDISPERSION) - centre) / experience.deviation
+    f = (SHIFTS - shift) / experience.shift_deviation
+    density = (1.0 + (e[:, None] ** 2 + f**2) / TAILS) ** (-0.5 * (TAILS + 2.0))
     # The shifts are not equally far apart.
-    middle = experience.shift + experience.ridge * (log_k - centre)
-    of_d = _normal(SHIFTS, middle[:, None], experience.shift_deviation) * np.gradient(SHIFTS)
-    joint = of_k[:, None] * of_d / of_d.sum(axis=1, keepdims=True)
+    joint = density * np.gradient(SHIFTS)
     weights: Float64 = joint / joint.sum()
     return weights
 
 
-def posterior(prior_weights: Float64, matches: Float64) -> Float64:
-    """Probability of each overdispersion and shift after the matches were seen.
+def posterior(
+    prior_weights: Float64, evidence: Float64, experience: Experience = EXPERIENCE
+) -> Float64:
+    """Probability of each overdispersion and shift after the rare cells were looked at.
 
     Parameters
     ----------
     prior_weights
         From :func:`prior`.
-    matches
-        Log-likelihood of each pair in half of the sample (`risk.matches`), same shape.
+    evidence
+        Log-likelihood of each pair (`studies.rare_cells`), same shape.
+    experience
+        From populations of known truth.
 
     Returns
     -------
@@ -102,10 +131,11 @@ def posterior(prior_weights: Float64, matches: Float64) -> Float64:
         Same shape, of sum 1.
     """
     log_k = np.log(OVERDISPERSION)
-    seen = np.exp(POWER * (matches - matches.max()))
-    # Rows: k and d of the whole sample; columns: those of its half.
-    by_k = _normal(log_k[None, :] + LAG, log_k[:, None], SPREAD_K)
-    by_d = _normal(SHIFTS[:, None], SHIFTS[None, :], SPREAD_D) * np.gradient(SHIFTS)
+    seen = np.exp(experience.power * (evidence - evidence.max()))
+    # Rows: k and d of the population; columns: those that the sample tells.
+    by_k = _normal(log_k[None, :], log_k[:, None] + experience.lag_k, experience.spread_k)
+    by_d = _normal(SHIFTS[None, :], SHIFTS[:, None] + experience.lag_d, experience.spread_d)
+    by_d *= np.gradient(SHIFTS)
     by_k /= by_k.sum(axis=1, keepdims=True)
     by_d /= by_d.sum(axis=1, keepdims=True)
     weights = prior_weights * (by_k @ seen @ by_d.T)
@@ -132,6 +162,6 @@ def quantiles(weights: Float64, values: Float64, level: float) -> tuple[float, f
     return lower, middle, upper
 
 
-def _normal(values: Float64, mean: float | Float64, deviation: float) -> Float64:
+def _normal(values: Float64, mean: Float64, deviation: float) -> Float64:
     density: Float64 = np.exp(-0.5 * ((values - mean) / deviation) ** 2)
     return density

@@ -21,7 +21,8 @@ from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import Auto
-from unikat.models.base import AnyModel
+from unikat.models.base import CHAINS, AnyModel
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.risk.estimate import RiskEstimate, Summary, assess, known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.observe import observe
@@ -42,6 +43,7 @@ from unikat.studies.predictive import (
     counts_of_counts,
     predictive_checks,
 )
+from unikat.studies.rare_cells import RareCells
 from unikat.studies.store import HELD_OUT, RISK, FitStore
 
 """The two fits of a model: to all records, and to those that are not left out."""
@@ -64,8 +66,8 @@ class ComparisonSettings:
     """For every fit; a time limit is one of each fit, not of all together."""
     held_out: float = 0.2
     """Share of the records that are left out and predicted; 0 for none."""
-    matches: bool = False
-    """Look also at how often kept records are matched by those left out."""
+    evidence: bool = False
+    """Look also for evidence of each model's error."""
     level: float = 0.95
     """Probability of the intervals."""
     limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -140,6 +142,9 @@ class RiskFit:
     sampling: SamplingRecord
     fit: Mapping[str, Any] = field(default_factory=dict)
     """What the model says of its fit; empty where it says nothing."""
+    evidence: tuple[float, ...] = ()
+    """Log-likelihood of each pair of overdispersion and shift by the rare cells, in the order of
+    `Calibrated.weights`; empty if it was not asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +152,6 @@ class ScoreFit:
     """One model fitted to the records kept, and its score on those left out."""
 
     score: HeldOutScore
-    matches: Float64
-    """Log-likelihood of each overdispersion and shift (see `risk.matches`), (m, s); 0 if the
-    matches were not looked at."""
     sampling: SamplingRecord
 
 
@@ -315,7 +317,12 @@ class _Runner:
     def risk(self, candidate: Candidate, position: int) -> RiskFit:
         """Fit a model to all records."""
         self._tell(candidate, position, "fitting all records")
-        fitted, observer = observe(candidate.model, self.table, CheckedMeasures.of)
+        rare = None
+        if self.settings.evidence and candidate.model.uncertainty in CHAINS:
+            rare = RareCells.of(views(candidate.model, self.table)[0])
+        fitted, observer = observe(
+            candidate.model, self.table, partial(CheckedMeasures.of, rare_cells=rare)
+        )
         kept = self._kept(candidate, RISK, observer, _risk_fit)
         if kept is not None:
             return kept
@@ -335,6 +342,9 @@ class _Runner:
             warnings=estimate.warnings,
             sampling=SamplingRecord.of(draws),
             fit=draws.facts.values,
+            evidence=()
+            if rare is None
+            else tuple(rare.log_likelihood(draws.totals.rare_cells).ravel().tolist()),
         )
         self._keep(candidate, RISK, observer, asdict(fit))
         if self.estimated is not None:
@@ -346,14 +356,13 @@ class _Runner:
         self._tell(candidate, position, "predicting records left out")
         fitted = views(candidate.model, self.table)[0]
         kept, left_out = split(fitted, self.settings.held_out, self.settings.seed)
-        observer = PredictiveProbabilities.of(kept, left_out, matches=self.settings.matches)
+        observer = PredictiveProbabilities.of(left_out)
         stored = self._kept(candidate, HELD_OUT, observer, partial(_score_fit, observer=observer))
         if stored is not None:
             return stored
         draws = self._draws(candidate, HELD_OUT, kept, observer)
         score = held_out_score(draws.totals, observer.counts)
-        matches = observer.matches.log_likelihood(draws.totals.matches)
-        fit = ScoreFit(score=score, matches=matches, sampling=SamplingRecord.of(draws))
+        fit = ScoreFit(score=score, sampling=SamplingRecord.of(draws))
         self._keep(candidate, HELD_OUT, observer, asdict(fit))
         return fit
 
@@ -449,23 +458,23 @@ def _risk_fit(kept: Mapping[str, Any]) -> RiskFit:
     fit: RiskFit = TypeAdapter(RiskFit).validate_python(dict(kept))
     if [check.size for check in fit.checks] != list(SIZES):
         raise ValueError
+    if fit.evidence and len(fit.evidence) != len(OVERDISPERSION) * len(SHIFTS):
+        raise ValueError
     return fit
 
 
 def _score_fit(kept: Mapping[str, Any], observer: PredictiveProbabilities) -> ScoreFit:
     """As `_risk_fit`, of the score on the records left out."""
-    score, matches = HeldOutScore(**kept["score"]), kept["matches"]
+    score = HeldOutScore(**kept["score"])
     numbers = (score.n_records, score.n_zero, score.mean, score.standard_error)
-    likelihood = observer.matches.log_likelihood(observer.start().matches)
     if not (
         all(isinstance(number, (int, float)) for number in numbers)
         and _alike(score.scores, observer.counts.astype(np.float64))
         and np.array_equal(score.counts, observer.counts)
-        and _alike(matches, likelihood)
     ):
         raise ValueError
     sampling: SamplingRecord = TypeAdapter(SamplingRecord).validate_python(kept["sampling"])
-    return ScoreFit(score=score, matches=matches, sampling=sampling)
+    return ScoreFit(score=score, sampling=sampling)
 
 
 def _alike(given: object, expected: Float64) -> bool:

@@ -25,10 +25,9 @@ from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.draws import Observer
-from unikat.models.base import CHAINS, AnyModel, Stream
+from unikat.models.base import AnyModel, Stream
 from unikat.risk.exposure import class_left_open, without_class
 from unikat.rng import check_seed
-from unikat.studies.matches import EVERY, MOST_CELLS, Matches, MatchTotals
 
 _SPAWN_KEY = (0x68656C64, 0)
 """Of the generator that chooses the records: two words, where chains have one."""
@@ -43,8 +42,6 @@ class ScoreTotals(NamedTuple):
     """(1,)"""
     probability: Float64
     """(n_cells,): of the cells of the records left out."""
-    matches: MatchTotals
-    """Of the records left out that match a kept one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,49 +60,31 @@ class PredictiveProbabilities(Observer):
     where the model has one: it is no key."""
     counts: Int64
     """(n_cells,): records left out in each."""
-    matches: Matches
-    """Empty unless asked for: their likelihood costs more than the scores."""
 
     monitored: ClassVar[tuple[str, ...]] = ("log_score",)
 
     @classmethod
-    def of(
-        cls, kept: CellTable, left_out: CellTable, *, matches: bool = False
-    ) -> PredictiveProbabilities:
-        """Prepare for the tables of the records kept and left out."""
+    def of(cls, left_out: CellTable) -> PredictiveProbabilities:
+        """Prepare for the table of the records left out."""
         at_risk = without_class(left_out)
-        return cls(
-            cells=class_left_open(at_risk.cells, left_out),
-            counts=at_risk.counts,
-            matches=Matches.of(kept, left_out, most=MOST_CELLS if matches else 0),
-        )
-
-    def compile(self) -> None:
-        """Compile the kernel (or load it from the cache)."""
-        self.matches.compile()
+        return cls(cells=class_left_open(at_risk.cells, left_out), counts=at_risk.counts)
 
     def start(self) -> ScoreTotals:
         """Empty totals."""
         return ScoreTotals(
             n_draws=np.zeros(1, np.int64),
             probability=np.zeros(len(self.cells)),
-            matches=self.matches.start(),
         )
 
     def cost(self, model: AnyModel, data: Any) -> float:
         """Counted work of one observation, in the model's unit."""
-        return float(model.cost(data)[1] * len(self.cells)) + self.matches.cost()
+        return float(model.cost(data)[1] * len(self.cells))
 
     def observe(
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: ScoreTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its score."""
         p = model.predictive_probabilities(stream, state, data, self.cells)
-        # Counted from the start of an epoch: the totals know, and nothing but the draws decides.
-        # Fits that do not move need one look.
-        every = EVERY if model.uncertainty in CHAINS else 2**62
-        if totals.n_draws[0] % every == 0:
-            self.matches.observe(stream, model, state, data, totals.matches)
         totals.n_draws[0] += 1
         totals.probability[...] += p
         logs = np.log(np.maximum(p, FLOOR))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from unikat.inference.draws import Observer
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
 from unikat.risk.measures import RiskMeasures, RiskTotals
+from unikat.studies.rare_cells import NO_RARE_CELLS, RareCells, RareCellTotals
 
 SIZES = (1, 2, 3, 4, 5)
 """How often a cell is seen; the last stands for so often or more."""
@@ -46,6 +47,13 @@ class PredictiveCheck:
     upper: float
     p_value: float
     """Two-sided posterior predictive p-value (see :func:`predictive_p_value`)."""
+
+
+class CheckedTotals(NamedTuple):
+    """Sums over draws."""
+
+    risk: RiskTotals
+    rare_cells: RareCellTotals
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,6 +81,8 @@ class CheckedMeasures(Observer):
     """(n_incomplete_cells,): records of these patterns."""
     zeros: Diagram | None = None
     """The possible cells; None if all are."""
+    rare_cells: RareCells | None = None
+    """Evidence of the model's error; None if it is not asked for."""
 
     @property
     def monitored(self) -> tuple[str, ...]:
@@ -80,8 +90,8 @@ class CheckedMeasures(Observer):
         return self.measures.monitored
 
     @classmethod
-    def of(cls, table: CellTable) -> CheckedMeasures:
-        """Prepare the measures and the checks of a table."""
+    def of(cls, table: CellTable, rare_cells: RareCells | None = None) -> CheckedMeasures:
+        """Prepare the measures and the checks of a table, and perhaps evidence of the error."""
         return cls(
             measures=RiskMeasures.of(table),
             keys=table.keys,
@@ -90,31 +100,42 @@ class CheckedMeasures(Observer):
             masks=table.cells[table.incomplete] == MISSING,
             n_masked=table.counts[table.incomplete],
             zeros=table.zeros,
+            rare_cells=rare_cells,
         )
 
     def compile(self) -> None:
         """Compile the kernels (or load them from the cache)."""
         self.measures.compile()
+        if self.rare_cells is not None:
+            self.rare_cells.compile()
 
     def judged_without_error(self) -> CheckedMeasures:
         """Judge convergence without the model's error too, as the measures do."""
         return replace(self, measures=self.measures.judged_without_error())
 
-    def start(self) -> RiskTotals:
+    def start(self) -> CheckedTotals:
         """Empty totals."""
-        return self.measures.start()
+        rare = NO_RARE_CELLS if self.rare_cells is None else self.rare_cells.start()
+        return CheckedTotals(self.measures.start(), rare)
+
+    def risk_totals(self, totals: CheckedTotals) -> RiskTotals:
+        """Totals of the measures."""
+        found: RiskTotals = self.measures.risk_totals(totals.risk)
+        return found
 
     def cost(self, model: AnyModel, data: Any) -> float:
         """Counted work of the measures alone."""
         return self.measures.cost(model, data)
 
     def observe(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
+        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: CheckedTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals; return its tau's and what a simulated sample looks like."""
-        scalars = dict(self.measures.observe(stream, model, state, data, totals))
+        scalars = dict(self.measures.observe(stream, model, state, data, totals.risk))
+        if self.rare_cells is not None:
+            self.rare_cells.observe(stream, model, state, data, totals.rare_cells)
         # Counted from the start of an epoch: the totals know, and nothing but the draws decides.
-        if (int(totals.n_draws[0]) - 1) % self.skipped(model, data):
+        if (int(totals.risk.n_draws[0]) - 1) % self.skipped(model, data):
             return scalars | dict.fromkeys(NAMES, math.nan)
         sizes = counts_of_counts(self.simulated(stream, model, state, data))
         return scalars | dict(zip(NAMES, sizes.astype(np.float64).tolist(), strict=True))
