@@ -127,23 +127,7 @@ def comparison_facts(
     provenance: Provenance,
     handled: Handled | None = None,
 ) -> ComparisonSummary:
-    """Bring a comparison into the form of `summary.json`.
-
-    Parameters
-    ----------
-    comparison
-        What was found.
-    named
-        The models asked for, in the same order.
-    table
-        The sample.
-    spec
-        What was asked.
-    provenance
-        What ran.
-    handled
-        What was done with records that have an impossible combination, if any combination is.
-    """
+    """Bring a comparison into the form of `summary.json`; `named` are the models in its order."""
     fewest = min(
         (model.held_out.score.n_zero for model in comparison.models if model.held_out is not None),
         default=0,

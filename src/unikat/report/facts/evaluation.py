@@ -105,19 +105,7 @@ def evaluation_facts(
     provenance: Provenance,
     handled: Handled | None = None,
 ) -> EvaluationSummary:
-    """Bring an evaluation into the form of `summary.json`.
-
-    Parameters
-    ----------
-    evaluation, population
-        What was found, and in which population.
-    spec
-        What was asked.
-    provenance
-        What ran.
-    handled
-        What was done with units that have an impossible combination, if any combination is.
-    """
+    """Bring an evaluation into the form of `summary.json`."""
     table, study, scores = population.table, evaluation.study, evaluation.scores
     failures = tuple(
         Failure(model=score.model, n=score.n, repeat=score.repeat, message=score.error)

@@ -238,28 +238,10 @@ def assessment_facts(
     supplements: Supplements = NO_SUPPLEMENTS,
     stage: Stage = "final",
 ) -> Result:
-    """Bring an estimate into the form of `result.json`.
+    """Bring an estimate into the form of `result.json`, as the answer or a preliminary one.
 
-    Parameters
-    ----------
-    estimate
-        The estimate.
-    spec
-        What was asked.
-    provenance
-        What ran.
-    handled
-        The impossible combinations and what was done with records that have one, if any are.
-    supplements
-        Registry risk and classic measures, if they were asked for.
-    stage
-        Whether this is the answer, or a first one that another will replace.
-
-    Returns
-    -------
-    Result
-        Numbers and warnings; no sentences yet, and a verdict on the threshold as if the model's
-        intervals were reliable.
+    There are no sentences yet, and the verdict on the threshold is as if the model's intervals were
+    reliable.
     """
     table, draws = estimate.table, estimate.draws
     judged = np.flatnonzero(~np.isnan(estimate.records.r1))
@@ -337,24 +319,10 @@ def sample_facts(table: CellTable) -> SampleFacts:
 def spec_of(
     estimate: RiskEstimate, base: AssessmentSpec | None = None, handled: Handled | None = None
 ) -> AssessmentSpec:
-    """Write down in full what an estimate was made with.
+    """Write down in full what an estimate was made with; without a file if there is no base.
 
     A run that ended by the clock or by hand gets the limit of sweeps that it reached, so that
     repeating it gives the same numbers.
-
-    Parameters
-    ----------
-    estimate
-        The estimate.
-    base
-        What was asked; it is completed with what was left to be decided.
-    handled
-        The impossible combinations, if any are.
-
-    Returns
-    -------
-    AssessmentSpec
-        Without a file if there is no base.
     """
     table, draws = estimate.table, estimate.draws
     values: dict[str, Any] = {} if base is None else base.model_dump(by_alias=True)

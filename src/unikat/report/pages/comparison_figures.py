@@ -30,19 +30,7 @@ _MOST_RATIO = 3.0
 def intervals(
     canvas: Canvas, models: Sequence[ModelFacts], measure: str, name: str, caption: str
 ) -> None:
-    """Draw the interval of a measure for each model, one below the other.
-
-    Parameters
-    ----------
-    models
-        The models.
-    measure
-        `tau1` or `tau2`.
-    name
-        What the measure is called.
-    caption
-        Words under the axis.
-    """
+    """Draw the interval of a measure (`tau1` or `tau2`) for each model, one below the other."""
     found: list[tuple[ModelFacts, Summary]] = [(m, getattr(m, measure)) for m in models]
     canvas.inset()
     canvas.begin_rows(0.0, max(1.04 * max(summary.upper for _, summary in found), 1.0))

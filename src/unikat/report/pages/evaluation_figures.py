@@ -23,17 +23,7 @@ _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @drawing
 def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) -> None:
-    """Draw estimate minus true value with its interval, a line per sample, a block per model.
-
-    Parameters
-    ----------
-    scores
-        Fits of samples of one size.
-    measure
-        `tau1` or `tau2`.
-    name
-        What the measure is called.
-    """
+    """Draw estimate minus true value with its interval, a line per sample, a block per model."""
     blocks: dict[str, list[tuple[float, float, float, bool]]] = {}
     for score in scores:
         summary: Summary | None = getattr(score, measure)
@@ -108,15 +98,7 @@ def trade_off(canvas: Canvas, results: Sequence[ModelScore]) -> None:
 
 @drawing
 def calibration(canvas: Canvas, results: Sequence[ModelScore], measure: str) -> None:
-    """Draw the calibration of record risks: true against predicted risk, in ten groups.
-
-    Parameters
-    ----------
-    results
-        Models.
-    measure
-        `r1` or `r2`.
-    """
+    """Draw true against predicted record risks (`r1` or `r2`), in ten groups."""
     _square(canvas, results)
     canvas.line((canvas.x(0.0), canvas.y(0.0)), (canvas.x(1.0), canvas.y(1.0)), "mark-thin")
     groups: list[tuple[GroupScore, ...]] = [getattr(one, f"{measure}_groups") for one in results]

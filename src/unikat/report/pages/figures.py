@@ -35,21 +35,7 @@ def distribution(
     caption: str,
     title: str = "Posterior distribution of",
 ) -> None:
-    """Draw the distribution of draws, its interval in full colour and its median marked.
-
-    Parameters
-    ----------
-    draws
-        Draws, any shape.
-    summary
-        Their summary.
-    name
-        The measure, for the tooltips.
-    caption
-        Words under the axis.
-    title
-        What the distribution is; the name follows.
-    """
+    """Draw the distribution of draws, its interval in full colour and its median marked."""
     values = draws.ravel()
     edges = _edges(values)
     counts, _ = np.histogram(values, edges)
@@ -78,17 +64,7 @@ def distribution(
 
 @drawing
 def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
-    """Draw the chains in the order in which they were made.
-
-    Parameters
-    ----------
-    draws
-        (n_chains, n_draws).
-    n_discarded
-        Draws at the start that are not used; shaded.
-    name
-        The measure.
-    """
+    """Draw the chains, (n_chains, n_draws), as they were made; what is not used is shaded."""
     n_chains, n_draws = draws.shape
     stride = max(1, math.ceil(2 * n_draws / canvas.width))
     used = draws[:, n_discarded:] if n_discarded < n_draws else draws
@@ -122,13 +98,7 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
 
 @drawing
 def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
-    """Draw how many records have which r1.
-
-    Parameters
-    ----------
-    histogram
-        Records in each bin.
-    """
+    """Draw how many records have which r1."""
     ends = [f"{i / len(histogram):g}" for i in range(len(histogram) + 1)]
     counts = [
         f"{low} to {high}: {count:,}"
@@ -167,15 +137,7 @@ def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
 
 @drawing
 def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
-    """Draw the part of expected τ1 that goes with each key, the worst key first.
-
-    Parameters
-    ----------
-    keys
-        The keys; those whose fall is not known are left out.
-    tau1
-        Expected τ1 with all keys.
-    """
+    """Draw the part of expected τ1 that goes with each key, where it is known; the worst first."""
     known = [(key.name, key.drop) for key in keys if key.drop is not None]
     whole, bars = max(tau1, 1e-9), []
     for name, drop in sorted(known, key=lambda pair: -pair[1]):
@@ -188,15 +150,7 @@ def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
 
 @drawing
 def groups(canvas: Canvas, found: Sequence[Group], tau1: float) -> None:
-    """Draw the expected population uniques of each group of records.
-
-    Parameters
-    ----------
-    found
-        The groups, in the order in which they are drawn.
-    tau1
-        Expected τ1 of the file.
-    """
+    """Draw the expected population uniques of each group of records, of `tau1` in the file."""
     bars = [
         (
             one.name,
@@ -240,17 +194,7 @@ def _bars(canvas: Canvas, bars: Sequence[_Bar], title: str, caption: str) -> Non
 
 @drawing
 def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) -> None:
-    """Draw the estimates of several models with their intervals, one below the other.
-
-    Parameters
-    ----------
-    found
-        The answers; the final one is in full colour.
-    name
-        The measure, for the tooltips.
-    caption
-        Words under the axis.
-    """
+    """Draw the estimates of several models with their intervals; the final one in full colour."""
     said = "; ".join(f"{one.label}: {one.tau1.words}" for one in found)
     canvas.describe(f"{name} with its interval", [f"{said}."])
     canvas.inset()
@@ -280,18 +224,9 @@ def term_selection(
     name: str,
     threshold: float,
 ) -> None:
-    """Draw the steps of a term selection: expected τ1, and below it the statistic.
+    """Draw the steps of a term selection, the first being its start: expected τ1, and a statistic.
 
-    Parameters
-    ----------
-    terms
-        Added at each step; the first is where the selection began.
-    statistic, tau1
-        After each step.
-    name
-        Of the statistic.
-    threshold
-        Where the selection ends.
+    The selection ends where the statistic reaches the threshold.
     """
     steps = "; ".join(
         f"{term}: {after:,.2f} and {value:,.2f}"
