@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from unikat.report.pages.canvas import Canvas, drawing, line_height
+from unikat.report.pages.canvas import Canvas, drawing, line_height, span
 from unikat.report.text.numbers import counted, number, percent
 from unikat.risk.estimate import Summary
 from unikat.studies.scores import N_CUTOFFS, CutoffScore, FitScore, GroupScore, ModelScore, holds
@@ -33,10 +33,8 @@ def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) 
             blocks.setdefault(score.model, []).append((*ends, holds(summary, true)))
     shown = {model: _some(lines) for model, lines in blocks.items()}
     values = [end for lines in shown.values() for line in lines for end in line[:3]]
-    low, high = min([-1.0, *values]), max([1.0, *values])
-    pad = 0.03 * (high - low)
     canvas.inset()
-    canvas.begin_rows(low - pad, high + pad)
+    canvas.begin_rows(*span([(-1.0, 1.0), values], 0.03))
     zero = canvas.x(0.0)
     said = []
     for model, lines in shown.items():

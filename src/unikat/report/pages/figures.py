@@ -15,7 +15,15 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.report.facts.result import KeyFacts
-from unikat.report.pages.canvas import Canvas, drawing, line_height, shortened, text_width, ticks
+from unikat.report.pages.canvas import (
+    Canvas,
+    drawing,
+    line_height,
+    shortened,
+    span,
+    text_width,
+    ticks,
+)
 from unikat.report.text.numbers import counted, number
 from unikat.report.text.overview import Group
 from unikat.report.text.selection import Answer
@@ -69,14 +77,14 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
     stride = max(1, math.ceil(2 * n_draws / canvas.width))
     used = draws[:, n_discarded:] if n_discarded < n_draws else draws
     shown = draws[:, min(n_discarded // 4, n_draws - 1) :]
-    low, high = float(min(shown.min(), used.min())), float(max(shown.max(), used.max()))
-    pad = max((high - low) * 0.04, 0.5)
+    least = float(min(shown.min(), used.min()))
+    low, high = span([(least, float(max(shown.max(), used.max())))], 0.04, 0.5)
     means = ", ".join(number(float(chain.mean())) for chain in used)
     canvas.describe(
         f"{name} in {n_chains} chains over {n_draws} draws each", [f"Means of the chains: {means}."]
     )
     canvas.x_range = (0.0, float(max(n_draws - 1, 1)))
-    canvas.y_range = (max(low - pad, 0.0) if low >= 0 else low - pad, high + pad)
+    canvas.y_range = (max(low, 0.0) if least >= 0 else low, high)
     marks = ticks(*canvas.y_range, 5)
     canvas.y_margin(marks)
     edge = canvas.x(n_discarded)
@@ -203,14 +211,14 @@ def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) ->
         words = one.tau1.words
         canvas.row(one.label, words, ("strong", "strong") if one.final else ("name", "label"))
         y = canvas.cursor + 11
-        low, middle, high = map(canvas.x, (one.tau1.lower, one.tau1.middle, one.tau1.upper))
+        values = (one.tau1.lower, one.tau1.middle, one.tau1.upper)
         tip = f"{one.label}: {name} {words}"
         if one.final:
+            low, middle, high = map(canvas.x, values)
             canvas.rect((low, y - 5, max(high - low, 1.0), 10), "bar", tip)
             canvas.line((middle, y - 8), (middle, y + 8), "mark")
         else:
-            kinds = ("bar-faint" if one.narrow else "bar-mid", "bar")
-            canvas.interval((low, high), middle, y, tip, kinds)
+            canvas.interval(values, y, tip, ("bar-faint" if one.narrow else "bar-mid", "bar"))
         canvas.cursor = y + 14
     canvas.end_rows(caption)
 
@@ -238,20 +246,12 @@ def term_selection(
     canvas.x_range = (0.0, float(max(len(terms) - 1, 1)))
     panels = []
     for values, title, level in ((tau1, "expected τ1", None), (statistic, name, threshold)):
-        low, high = min(values), max(values)
-        if level is not None:
-            low, high = min(low, level), max(high, level)
-        pad = max(0.08 * (high - low), 0.05)
-        y_range = (low - pad if level is not None else max(low - pad, 0.0), high + pad)
-        panels.append((values, title, level, y_range))
+        low, high = span([values, () if level is None else (level,)], 0.08, 0.05)
+        panels.append((values, title, level, (max(low, 0.0) if level is None else low, high)))
     canvas.y_margin([tick for *_, y_range in panels for tick in ticks(*y_range, 4)])
     canvas.right -= 6
     for values, title, level, y_range in panels:
-        canvas.words(title, "strong", canvas.left, "start")
-        canvas.cursor += 8
-        canvas.area(112)
-        canvas.y_range = y_range
-        canvas.y_axis(ticks(*y_range, 4))
+        canvas.panel(title, 112, y_range, ticks(*y_range, 4))
         if level is not None:
             canvas.line(
                 (canvas.left, canvas.y(level)), (canvas.right, canvas.y(level)), "mark-thin"
