@@ -45,18 +45,6 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def _times(value: float) -> str:
-    """Write how often, as `number` does.
-
-    Examples
-    --------
-    >>> _times(1.0), _times(51.7), _times(0.02)
-    ('1 time', '52 times', 'less than 0.1 times')
-    """
-    said = number(value)
-    return f"{said} time{'' if said == '1' else 's'}"
-
-
 def percent(share: float) -> str:
     """Write a share as a percentage with about two digits.
 
@@ -107,6 +95,11 @@ def listed(names: Sequence[str]) -> str:
 def interval(summary: Ends) -> str:
     """Write an interval."""
     return f"{number(summary.lower)} to {number(summary.upper)}"
+
+
+def estimated(middle: float, summary: Ends) -> str:
+    """Write an estimate with its interval."""
+    return f"{number(middle)} ({interval(summary)})"
 
 
 def columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:

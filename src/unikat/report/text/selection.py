@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from unikat.models.calibrated import CandidateFacts, ErrorFacts, SelectionFacts, TauFacts
 from unikat.report.text import track_record
-from unikat.report.text.numbers import counted, interval, listed, number
+from unikat.report.text.numbers import counted, estimated, interval, listed, number
 from unikat.report.text.sentences import level
 from unikat.report.text.uncertainty import KINDS
 from unikat.spec.tables import ModelSpec
@@ -52,7 +52,7 @@ class Range:
     @property
     def words(self) -> str:
         """The number with its interval."""
-        return f"{number(self.middle)} ({interval(self)})"
+        return estimated(self.middle, self)
 
 
 @dataclass(frozen=True, kw_only=True)

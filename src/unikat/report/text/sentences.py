@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from unikat.inference.progress import range_of, work_needed
 from unikat.report.text import track_record
-from unikat.report.text.numbers import _times, counted, duration, interval, number, percent
+from unikat.report.text.numbers import counted, duration, estimated, interval, number, percent
 from unikat.report.text.uncertainty import INDEPENDENT, KINDS, POSTERIOR, Kind
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def in_line(result: Result, summary: Summary) -> str:
     """Write a measure with its interval; for unreliable intervals τ1 with its known error."""
     record = track_record.of_result(result)
     if not record.unreliable:
-        return f"{number(summary.median)} ({interval(summary)})"
+        return estimated(summary.median, summary)
     known = f" (in trials {record.bias})" if summary is result.tau1 else ""
     return f"{number(summary.median)}{known}"
 
@@ -130,6 +130,18 @@ def at_risk(sample: SampleFacts) -> str:
 
 def _each(n: int) -> str:
     return "the " if n == 1 else "each of the "
+
+
+def _times(value: float) -> str:
+    """Write how often, as `number` does.
+
+    Examples
+    --------
+    >>> _times(1.0), _times(51.7), _times(0.02)
+    ('1 time', '52 times', 'less than 0.1 times')
+    """
+    said = number(value)
+    return f"{said} time{'' if said == '1' else 's'}"
 
 
 def kind(result: Result) -> Kind:
@@ -307,13 +319,13 @@ def sentences(result: Result) -> dict[str, str]:
         "tau2": matches(result),
         "tau1_expected": (
             "Expected number of population uniques among the sample uniques given the model "
-            f"parameters: {number(result.tau1_expected.median)} "
-            f"({interval(result.tau1_expected)}). The interval leaves out sampling variation of "
-            f"the population; compare τ1, not this, with true counts.{said_kind.expected}"
+            f"parameters: {estimated(result.tau1_expected.median, result.tau1_expected)}. The "
+            "interval leaves out sampling variation of the population; compare τ1, not this, with "
+            f"true counts.{said_kind.expected}"
         ),
         "tau2_expected": (
             "Expected number of correct matches given the model parameters: "
-            f"{number(result.tau2_expected.median)} ({interval(result.tau2_expected)})."
+            f"{estimated(result.tau2_expected.median, result.tau2_expected)}."
         ),
         "converged": verdict(result),
         "stop_reason": "Why sampling ended.",
