@@ -79,7 +79,7 @@ def show(result: Result, folder: Path) -> None:
     from unikat.report.folders.outputs import REPORT
     from unikat.report.pages import fitted
     from unikat.report.text import classics, selection, sentences, track_record
-    from unikat.report.text.columns import columns
+    from unikat.report.text.numbers import columns
 
     lines = ["", *_wrapped(sentences.headline(result))]
     if not result.known_exactly:
@@ -162,8 +162,8 @@ def undecided(folder: Path, *, remedy: str = "give the same command with --resum
 def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool = False) -> None:
     """Print how each model did, or `summary.json`."""
     from unikat.report.folders.evaluation import PAGE, SUMMARY
-    from unikat.report.text.columns import columns
     from unikat.report.text.evaluation import HEAD, rows
+    from unikat.report.text.numbers import columns
     from unikat.report.text.zeros import terminal_sentence
 
     if as_json:

@@ -21,8 +21,7 @@ from unikat.files.toml import toml_literal
 from unikat.files.writing import replace_file
 from unikat.interrupts import interruptible
 from unikat.jobs.inputs import UNKNOWN, make_zeros, tabulate
-from unikat.report.text.columns import columns
-from unikat.report.text.numbers import counted, number, percent
+from unikat.report.text.numbers import columns, counted, number, percent
 from unikat.spec.assessment import AssessmentSpec
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
 from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown

@@ -191,7 +191,7 @@ class MeasureScore:
     """Root of the mean squared error."""
     relative_rmse: float | None
     n_covered: int
-    """Samples whose interval holds the truth."""
+    """Samples whose interval contained the true value."""
     coverage: float
     """Their share..."""
     coverage_lower: float
@@ -277,7 +277,7 @@ def summarise_fits(scores: Sequence[FitScore]) -> tuple[ModelScore, ...]:
 
 
 def holds(summary: Summary, truth: float) -> bool:
-    """Return whether an interval holds the truth; a sum of fractions has rounding errors."""
+    """Return whether an interval contained the true value; sums of fractions may be rounded."""
     slack = 1e-9 * max(1.0, abs(truth))
     return summary.lower - slack <= truth <= summary.upper + slack
 

@@ -58,16 +58,9 @@ class Breakdown:
 def breakdowns(
     estimate: RiskEstimate, columns: Sequence[Column] = (), *, show_all: bool = False
 ) -> tuple[Breakdown, ...]:
-    """Break the risk down by every key, and by further columns.
+    """Break the risk down by every key, and by further columns that are no keys.
 
-    Parameters
-    ----------
-    estimate
-        The estimate.
-    columns
-        Further columns; those that are keys are left out.
-    show_all
-        Give levels with few records a line of their own too.
+    With `show_all`, levels with few records get a line of their own too.
     """
     table = estimate.table
     r1 = np.nan_to_num(estimate.records.r1, nan=0.0)

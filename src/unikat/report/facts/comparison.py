@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import nan
 from typing import Any
 
 from unikat.data.table import CellTable
@@ -20,6 +21,7 @@ from unikat.studies.predictive import PredictiveCheck
 from unikat.zeros.conflicts import Handled
 
 SUMMARY_SCHEMA = "unikat.comparison/1"
+_SCORE = ("n_records", "n_zero", "mean", "standard_error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,23 +129,7 @@ def comparison_facts(
     provenance: Provenance,
     handled: Handled | None = None,
 ) -> ComparisonSummary:
-    """Bring a comparison into the form of `summary.json`.
-
-    Parameters
-    ----------
-    comparison
-        What was found.
-    named
-        The models asked for, in the same order.
-    table
-        The sample.
-    spec
-        What was asked.
-    provenance
-        What ran.
-    handled
-        What was done with records that have an impossible combination, if any combination is.
-    """
+    """Bring a comparison into the form of `summary.json`; `named` are the models in its order."""
     fewest = min(
         (model.held_out.score.n_zero for model in comparison.models if model.held_out is not None),
         default=0,
@@ -176,10 +162,7 @@ def _model_facts(model: ComparedModel, named: Named, fewest_zeros: int) -> Model
     if model.held_out is not None and model.difference is not None:
         score = model.held_out.score
         held_out = HeldOutFacts(
-            n_records=score.n_records,
-            n_zero=score.n_zero,
-            mean=score.mean,
-            standard_error=score.standard_error,
+            **{name: getattr(score, name) for name in _SCORE},
             difference=model.difference.mean,
             difference_standard_error=model.difference.standard_error,
             difference_n_records=model.difference.n_records,
@@ -196,17 +179,9 @@ def _model_facts(model: ComparedModel, named: Named, fewest_zeros: int) -> Model
         path_base=named.base,
         path_value=named.value,
         converged=model.converged,
-        tau1=model.risk.tau1,
-        tau2=model.risk.tau2,
-        tau1_expected=model.risk.tau1_expected,
-        tau2_expected=model.risk.tau2_expected,
-        sampling=model.risk.sampling,
-        checks=model.risk.checks,
-        n_simulated=model.risk.n_simulated,
         held_out=held_out,
-        warnings=model.risk.warnings,
         uncertainty=model.model.uncertainty,
-        fit=dict(model.risk.fit),
+        **{name: value for name, value in vars(model.risk).items() if name != "tau1_deviation"},
     )
 
 
@@ -219,17 +194,15 @@ def _paths(
     paths = []
     for base in dict.fromkeys(model.path_base for model in models if model.path_base):
         members = [model for model in models if model.path_base == base]
-        points = []
-        for model in members:
-            ess = model.tau1.ess_bulk
-            points.append(
-                PathPoint(
-                    value=model.path_value if model.path_value is not None else float("nan"),
-                    mean=model.tau1.mean,
-                    deviation=found[model.model].risk.tau1_deviation,
-                    ess=float("nan") if ess is None else ess,
-                )
+        points = [
+            PathPoint(
+                value=nan if model.path_value is None else model.path_value,
+                mean=model.tau1.mean,
+                deviation=found[model.model].risk.tau1_deviation,
+                ess=nan if model.tau1.ess_bulk is None else model.tau1.ess_bulk,
             )
+            for model in members
+        ]
         paths.append(
             PathFacts(
                 option=spec.path.option,

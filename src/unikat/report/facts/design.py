@@ -40,17 +40,7 @@ class DesignResult:
 def design_result(
     table: CellTable, spec: DesignSpec, model: AnyModel | None
 ) -> DesignResult | None:
-    """Return the facts of a table's design; None for equal chances.
-
-    Parameters
-    ----------
-    table
-        The sample.
-    spec
-        Names of the columns.
-    model
-        The model that was fitted, if any.
-    """
+    """Return the facts of a table's design; None for equal chances."""
     sampling = table.sampling
     if sampling is None:
         return None

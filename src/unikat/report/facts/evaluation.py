@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from unikat.data.table import CellTable
 from unikat.report.facts.zeros import ZerosFacts, zeros_facts
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.provenance import Provenance
@@ -13,6 +16,7 @@ from unikat.studies.scores import ModelScore, summarise_fits
 from unikat.zeros.conflicts import Handled
 
 SCHEMA = "unikat.evaluation/1"
+_STUDY = ("design", "levels", "sizes", "repeats", "level")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,19 +109,7 @@ def evaluation_facts(
     provenance: Provenance,
     handled: Handled | None = None,
 ) -> EvaluationSummary:
-    """Bring an evaluation into the form of `summary.json`.
-
-    Parameters
-    ----------
-    evaluation, population
-        What was found, and in which population.
-    spec
-        What was asked.
-    provenance
-        What ran.
-    handled
-        What was done with units that have an impossible combination, if any combination is.
-    """
+    """Bring an evaluation into the form of `summary.json`."""
     table, study, scores = population.table, evaluation.study, evaluation.scores
     failures = tuple(
         Failure(model=score.model, n=score.n, repeat=score.repeat, message=score.error)
@@ -133,20 +125,16 @@ def evaluation_facts(
         n_keys=table.n_keys,
         keys=spec.keys,
         missing=table.missing,
-        n_incomplete=_n_incomplete(population),
+        n_incomplete=_n_incomplete(table),
     )
     asked = StudyFacts(
-        design=study.design,
         strata=spec.strata,
         allocation=study.allocation if study.design == "stratified" else None,
         power=study.power if study.allocation == "power" else None,
         size=spec.size,
         household=spec.household,
-        levels=study.levels,
-        sizes=study.sizes,
-        repeats=study.repeats,
         models=evaluation.models,
-        level=study.level,
+        **{name: getattr(study, name) for name in _STUDY},
         chains=study.plan.n_chains,
         rhat_target=study.plan.stop.rhat,
         ess_target=study.plan.stop.ess,
@@ -173,16 +161,6 @@ def evaluation_facts(
     )
 
 
-def _n_incomplete(population: Population) -> int:
-    table = population.table
-    lacking = [
-        table.cells[:, j] == key.missing_level
-        for j, key in enumerate(table.keys)
-        if key.missing_level is not None
-    ]
-    if not lacking:
-        return 0
-    anything = lacking[0]
-    for mask in lacking[1:]:
-        anything = anything | mask
-    return int(table.counts[anything].sum())
+def _n_incomplete(table: CellTable) -> int:
+    missing = [-1 if key.missing_level is None else key.missing_level for key in table.keys]
+    return int(table.counts[(table.cells == np.array(missing)).any(axis=1)].sum())

@@ -19,7 +19,7 @@ from unikat.models.base import Uncertainty
 from unikat.report.facts.breakdown import Breakdown, breakdowns
 from unikat.report.facts.classics import ClassicsResult
 from unikat.report.facts.design import DesignResult, design_result
-from unikat.report.facts.registry import RegistryResult
+from unikat.report.facts.registry import THRESHOLDS, RegistryResult
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.facts.threshold import ThresholdResult, threshold_result
 from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
@@ -35,14 +35,13 @@ PRELIMINARY = (
     "This is a preliminary answer of one candidate model: the others are still being compared, "
     "and the interval does not cover the model's own error. Wait for the final answer."
 )
-THRESHOLDS = (0.05, 0.1, 0.2, 0.5, 0.9)
-"""Record risks from which records are counted."""
 N_BINS = 20
 """Bins of the histogram of record risks, of equal width from 0 to 1."""
 N_TOP = 15
 """Records listed by row number."""
 N_REASONS = 3
 """Keys named for a record."""
+_RISKS = ("r1", "r1_lower", "r1_upper", "r2")
 REASON_FLOOR = 0.005
 """Fall in r1 below which a key is not named."""
 
@@ -238,28 +237,10 @@ def assessment_facts(
     supplements: Supplements = NO_SUPPLEMENTS,
     stage: Stage = "final",
 ) -> Result:
-    """Bring an estimate into the form of `result.json`.
+    """Bring an estimate into the form of `result.json`, as the answer or a preliminary one.
 
-    Parameters
-    ----------
-    estimate
-        The estimate.
-    spec
-        What was asked.
-    provenance
-        What ran.
-    handled
-        The impossible combinations and what was done with records that have one, if any are.
-    supplements
-        Registry risk and classic measures, if they were asked for.
-    stage
-        Whether this is the answer, or a first one that another will replace.
-
-    Returns
-    -------
-    Result
-        Numbers and warnings; no sentences yet, and a verdict on the threshold as if the model's
-        intervals were reliable.
+    There are no sentences yet, and the verdict on the threshold is as if the model's intervals were
+    reliable.
     """
     table, draws = estimate.table, estimate.draws
     judged = np.flatnonzero(~np.isnan(estimate.records.r1))
@@ -337,24 +318,10 @@ def sample_facts(table: CellTable) -> SampleFacts:
 def spec_of(
     estimate: RiskEstimate, base: AssessmentSpec | None = None, handled: Handled | None = None
 ) -> AssessmentSpec:
-    """Write down in full what an estimate was made with.
+    """Write down in full what an estimate was made with; without a file if there is no base.
 
     A run that ended by the clock or by hand gets the limit of sweeps that it reached, so that
     repeating it gives the same numbers.
-
-    Parameters
-    ----------
-    estimate
-        The estimate.
-    base
-        What was asked; it is completed with what was left to be decided.
-    handled
-        The impossible combinations, if any are.
-
-    Returns
-    -------
-    AssessmentSpec
-        Without a file if there is no base.
     """
     table, draws = estimate.table, estimate.draws
     values: dict[str, Any] = {} if base is None else base.model_dump(by_alias=True)
@@ -379,20 +346,10 @@ def spec_of(
 
 
 def reasons(records: RecordRisk, cells: Int64) -> tuple[Int64, Float64]:
-    """Keys that do most to make patterns rare.
+    """Keys that do most to make patterns rare, and the falls in r1 without them.
 
-    Parameters
-    ----------
-    records
-        The record risks.
-    cells
-        Rows of the table's patterns, (n,).
-
-    Returns
-    -------
-    keys, drops
-        Each (n, N_REASONS or the number of keys if smaller): positions of the keys, the worst
-        first, -1 where there is no further key that matters; and the falls in r1.
+    Cells are (n,); both results (n, N_REASONS or the number of keys if smaller): positions of the
+    keys, the worst first, -1 where there is no further key that matters.
     """
     drop = np.nan_to_num(records.key_drop[cells], nan=0.0)
     order = np.argsort(-drop, axis=1, kind="stable")[:, :N_REASONS]
@@ -483,10 +440,7 @@ def _top(
         found.append(
             TopRecord(
                 row=int(row) + 1,
-                r1=float(records.r1[cell]),
-                r1_lower=float(records.r1_lower[cell]),
-                r1_upper=float(records.r1_upper[cell]),
-                r2=float(records.r2[cell]),
+                **{name: float(getattr(records, name)[cell]) for name in _RISKS},
                 reasons=tuple(
                     Reason(key=table.keys[j].name, drop=float(fall))
                     for j, fall in zip(keys, falls, strict=True)

@@ -57,20 +57,9 @@ def find_classics(
     handled: Handled | None,
     missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = (),
 ) -> Classics:
-    """Compute the classic measures of a file.
+    """Compute the classic measures of a file, for the records that were assessed.
 
-    Parameters
-    ----------
-    microdata
-        Its rows.
-    table
-        Its table, perhaps without records that have an impossible combination.
-    spec
-        What was asked.
-    handled
-        Which records were left out, if any were.
-    missing_values
-        Values that mean missing: in all columns, or by column.
+    `missing_values` mean missing: in all columns, or by column.
 
     Raises
     ------
@@ -105,14 +94,7 @@ def find_column(
     handled: Handled | None,
     missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = (),
 ) -> Column:
-    """Read a column by which the risk can be broken down, for the records that were assessed.
-
-    Parameters
-    ----------
-    microdata, handled, missing_values
-        As for `find_classics`.
-    column
-        Its name.
+    """Read a column by which the risk can be broken down; parameters as for `find_classics`.
 
     Raises
     ------

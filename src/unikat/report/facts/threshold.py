@@ -32,19 +32,10 @@ class ThresholdResult:
 def threshold_result(
     text: str | None, measures: Mapping[Measure, Summary], *, final: bool
 ) -> ThresholdResult | None:
-    """Judge a threshold by the interval of its measure.
+    """Judge a threshold, if there is one, by the interval of its measure.
 
-    Met if the upper end is at or under the limit, not met if the lower end is over it, else
-    undecided.
-
-    Parameters
-    ----------
-    text
-        The threshold; None if there is none.
-    measures
-        τ1 and τ2.
-    final
-        Whether the run has converged.
+    Met if the upper end is at or under the limit, not met if the lower end is over it; else, or if
+    the run is not `final`, undecided.
     """
     if text is None:
         return None

@@ -73,13 +73,7 @@ class ZerosResult(ZerosFacts):
 
 
 def zeros_facts(handled: Handled | None) -> ZerosFacts | None:
-    """Say what is impossible and what was done with the file.
-
-    Parameters
-    ----------
-    handled
-        What was done; None if every combination is possible.
-    """
+    """Say what is impossible and what was done with the file; None if nothing is impossible."""
     if handled is None:
         return None
     conflicts = handled.conflicts

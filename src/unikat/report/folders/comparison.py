@@ -60,15 +60,6 @@ _OPTIONAL = {
 def write(summary: ComparisonSummary, folder: Path, spec: ComparisonSpec) -> None:
     """Write the results of a comparison into a folder, replacing those that are there.
 
-    Parameters
-    ----------
-    summary
-        What was found.
-    folder
-        Where to write; made if it does not exist.
-    spec
-        The comparison as run.
-
     Raises
     ------
     OutputError

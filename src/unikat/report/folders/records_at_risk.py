@@ -30,19 +30,7 @@ _CHUNK = 1 << 16
 def write_records_at_risk(
     estimate: RiskEstimate, path: Path, handled: Handled | None, *, show_values: bool
 ) -> None:
-    """Write the file.
-
-    Parameters
-    ----------
-    estimate
-        The estimate.
-    path
-        A new file.
-    handled
-        Which records were left out, if any were.
-    show_values
-        Add the label of every key.
-    """
+    """Write a new file; if values are shown, with the label of every key."""
     with create(path) as file:
         for lines in _chunks(estimate, handled, show_values):
             file.write(lines)

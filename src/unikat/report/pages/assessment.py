@@ -57,20 +57,10 @@ class ReportPage:
 
 
 def render(result: Result, traces: Mapping[str, Float64]) -> str:
-    """Render the report.
+    """Render the report, a complete HTML document.
 
-    Parameters
-    ----------
-    result
-        What the report says.
-    traces
-        Draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones included; empty
-        where nothing was sampled.
-
-    Returns
-    -------
-    str
-        A complete HTML document.
+    `traces` are the draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones
+    included; empty where nothing was sampled.
     """
     return fill("report.html.j2", context(result, traces))
 
@@ -115,13 +105,7 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
 
 
 def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing]:
-    """Draw the figures of the report, by name; those that the result has no numbers for are absent.
-
-    Parameters
-    ----------
-    result, traces
-        As for `render`.
-    """
+    """Draw the figures that the result has numbers for, by name; parameters as for `render`."""
     drawn = {}
     sampling = result.sampling
     if sampling is not None and "tau1" in traces:

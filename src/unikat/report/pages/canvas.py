@@ -134,6 +134,16 @@ def tick_text(value: float) -> str:
     return f"{value:,.15g}".replace("-", "−")
 
 
+def span(ends: Iterable[Sequence[float]], part: float, least: float = 0.0) -> tuple[float, float]:
+    """Ends of a scale: the extremes with a margin, a part of the range or at least so much."""
+    values = [value for one in ends for value in one]
+    if not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    pad = max(part * (high - low), least)
+    return low - pad, high + pad
+
+
 class Canvas:
     """A figure in the making: words from the top down, and areas with two scales between them."""
 
@@ -168,6 +178,16 @@ class Canvas:
         """Begin an area with scales, so high, below what is there."""
         self.top = self.cursor
         self.bottom = self.cursor = self.top + height
+
+    def panel(
+        self, title: str, height: float, y_range: tuple[float, float], marks: Sequence[float]
+    ) -> None:
+        """Begin an area with a title and a vertical scale, for which `y_margin` has made room."""
+        self.words(title, "strong", self.left, "start")
+        self.cursor += 8
+        self.area(height)
+        self.y_range = y_range
+        self.y_axis(marks)
 
     def x(self, value: float) -> float:
         """Place of a value on the horizontal scale."""
@@ -214,16 +234,16 @@ class Canvas:
 
     def interval(
         self,
-        ends: tuple[float, float],
-        middle: float,
+        values: Iterable[float],
         across: float,
         tip: str,
-        kinds: tuple[str, str] = ("bar-mid", "bar"),
+        kinds: tuple[str, str],
         *,
         upright: bool = False,
     ) -> None:
-        """Add an interval and a square in its middle, at a place across it."""
-        low, high = sorted(ends)
+        """Add an interval (lower end, middle, upper end) and a square in its middle."""
+        low, middle, high = map(self.y if upright else self.x, values)
+        low, high = sorted((low, high))
         length = max(high - low, 1.0)
         boxes = [(low, across - 2.5, length, 5.0), (middle - 4, across - 4, 8.0, 8.0)]
         for (x, y, width, height), kind in zip(boxes, kinds, strict=True):

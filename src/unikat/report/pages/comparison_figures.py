@@ -9,14 +9,8 @@ import math
 from collections.abc import Sequence
 
 from unikat.report.facts.comparison import HeldOutFacts, ModelFacts, PathFacts
-from unikat.report.pages.canvas import Canvas, drawing, text_width, ticks
-from unikat.report.text.comparison import (
-    TIMES,
-    check_sentence,
-    difference,
-    mark,
-    score,
-)
+from unikat.report.pages.canvas import Canvas, drawing, span, text_width, ticks
+from unikat.report.text.comparison import TIMES, check_sentence, difference, mark, score
 from unikat.report.text.numbers import counted, interval, number
 from unikat.risk.estimate import Summary
 from unikat.studies.compare import SamplingRecord
@@ -30,32 +24,18 @@ _MOST_RATIO = 3.0
 def intervals(
     canvas: Canvas, models: Sequence[ModelFacts], measure: str, name: str, caption: str
 ) -> None:
-    """Draw the interval of a measure for each model, one below the other.
-
-    Parameters
-    ----------
-    models
-        The models.
-    measure
-        `tau1` or `tau2`.
-    name
-        What the measure is called.
-    caption
-        Words under the axis.
-    """
+    """Draw the interval of a measure (`tau1` or `tau2`) for each model, one below the other."""
     found: list[tuple[ModelFacts, Summary]] = [(m, getattr(m, measure)) for m in models]
     canvas.inset()
     canvas.begin_rows(0.0, max(1.04 * max(summary.upper for _, summary in found), 1.0))
     said = []
     for model, summary in found:
         words = f"{number(summary.median)}, {interval(summary)}"
-        label = _label(model, model.sampling)
+        label = _row(canvas, model, model.sampling, words)
         said.append(f"{label}: {words}.")
-        canvas.row(label, words)
-        ends = (canvas.x(summary.lower), canvas.x(summary.upper))
-        y, tip = canvas.cursor + 9, f"{model.model}: {name} {words}"
-        canvas.interval(ends, canvas.x(summary.median), y, tip, _kinds(model.sampling))
-        canvas.cursor = y + 14
+        values = (summary.lower, summary.median, summary.upper)
+        tip = f"{model.model}: {name} {words}"
+        canvas.interval(values, canvas.cursor - 14, tip, _kinds(model.sampling))
     canvas.describe(f"{name} by model, median and interval", said)
     canvas.end_rows(caption)
 
@@ -64,24 +44,20 @@ def intervals(
 def log_scores(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
     """Draw how much worse than the best each model predicts, plus and minus two standard errors."""
     found = [(model, model.held_out) for model in models if model.held_out is not None]
-    low, high = _limits([_score_ends(one) for _, one in found], 0.04, 1e-3)
     canvas.inset()
-    canvas.begin_rows(low, high, 7)
+    canvas.begin_rows(*span([_score_ends(one) for _, one in found], 0.04, 1e-3), 7)
     zero = canvas.x(0.0)
     said = []
     for model, one in found:
         words = difference(one)
         if one.n_zero:
             words += f", probability zero: {counted(one.n_zero, 'record')}"
-        label = _label(model, one.sampling)
+        label = _row(canvas, model, one.sampling, words)
         said.append(f"{label}: {words}.")
-        canvas.row(label, words)
-        y = canvas.cursor + 9
+        y = canvas.cursor - 14
         canvas.line((zero, y - 9), (zero, y + 9), "mark-thin")
-        lower, middle, upper = map(canvas.x, _score_ends(one))
         tip = f"{model.model}: mean log score {score(one.mean)}, difference to the best {words}"
-        canvas.interval((lower, upper), middle, y, tip, _kinds(one.sampling))
-        canvas.cursor = y + 14
+        canvas.interval(_score_ends(one), y, tip, _kinds(one.sampling))
     canvas.describe("Held-out log score by model, difference to the best", said)
     canvas.end_rows("log score minus that of the best model, nats per record")
 
@@ -128,14 +104,14 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
                 y = canvas.cursor + 6
                 canvas.line((one, y - 5), (one, y + 5), "mark")
             if check.observed and not math.isnan(check.mean):
-                lower, middle, upper = (
-                    canvas.x(min(value / check.observed, canvas.x_range[1]))
+                values = [
+                    min(value / check.observed, canvas.x_range[1])
                     for value in (check.lower, check.mean, check.upper)
-                )
+                ]
                 within = check.lower <= check.observed <= check.upper
                 kinds = ("bar-mid", "bar") if within else ("doubt", "doubt-mark")
                 tip = f"{model.model}: cells seen {times}: {words}"
-                canvas.interval((lower, upper), middle, y, tip, kinds)
+                canvas.interval(values, y, tip, kinds)
             canvas.cursor = y + 10
         if side_by_side:
             canvas.line((one, top), (one, canvas.cursor), "mark", below=True)
@@ -149,10 +125,10 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
     """Draw τ1 and the held-out score against the value of the path's option."""
     members = [model for model in models if model.path_base == facts.base]
     scored = [model.held_out for model in members if model.held_out is not None]
-    low, high = _limits([(one.tau1.lower, one.tau1.upper) for one in members], 0.08, 0.5)
+    low, high = span([(one.tau1.lower, one.tau1.upper) for one in members], 0.08, 0.5)
     tau1_range = (max(low, 0.0), high)
     marks = ticks(*tau1_range, 5)
-    score_range = _limits([_score_ends(one) for one in scored], 0.08, 1e-3)
+    score_range = span([_score_ends(one) for one in scored], 0.08, 1e-3)
     score_marks = ticks(*score_range, 4) if scored else []
     canvas.y_margin([*marks, *score_marks])
     canvas.x_range = (-0.5, len(members) - 0.5)
@@ -170,23 +146,18 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
         summary = model.tau1
         words = f"{number(summary.median)}, {interval(summary)}"
         said.append(f"{facts.option} {value:g}: {words}.")
-        lower, middle, upper = map(canvas.y, (summary.lower, summary.mean, summary.upper))
+        values = (summary.lower, summary.mean, summary.upper)
         x, kinds, tip = canvas.x(position), _kinds(model.sampling), f"{model.model}: τ1 {words}"
-        canvas.interval((lower, upper), middle, x, tip, kinds, upright=True)
+        canvas.interval(values, x, tip, kinds, upright=True)
     if scored:
         canvas.cursor += 12
         words = "held-out log score minus that of the best model"
-        canvas.words(words, "strong", canvas.left, "start")
-        canvas.cursor += 8
-        canvas.area(110)
-        canvas.y_range = score_range
-        canvas.y_axis(score_marks)
+        canvas.panel(words, 110, score_range, score_marks)
         for position, (model, one) in enumerate(zip(members, scored, strict=True)):
-            lower, middle, upper = map(canvas.y, _score_ends(one))
             tip = f"{model.model}: difference to the best {difference(one)}"
             said.append(f"{tip}.")
             x, kinds = canvas.x(position), _kinds(one.sampling)
-            canvas.interval((lower, upper), middle, x, tip, kinds, upright=True)
+            canvas.interval(_score_ends(one), x, tip, kinds, upright=True)
     if facts.chosen is not None:
         half = min((canvas.right - canvas.left) / len(members) / 2, 30.0)
         box = (place - half, top, 2 * half, canvas.bottom - top)
@@ -194,8 +165,8 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
             box, "bar-back", f"{facts.option} = {facts.chosen:g}: stable from here on", below=True
         )
     canvas.describe(f"τ1 of {facts.base} against {facts.option}", said)
-    values = [(canvas.x(position), f"{value:g}") for position, value in enumerate(facts.values)]
-    canvas.categories(values, facts.option)
+    places = [(canvas.x(position), f"{value:g}") for position, value in enumerate(facts.values)]
+    canvas.categories(places, facts.option)
 
 
 def _score_ends(one: HeldOutFacts) -> tuple[float, float, float]:
@@ -212,17 +183,16 @@ def _check(check: PredictiveCheck) -> str:
     return f"{check_sentence(check)}, file {check.observed:,}"
 
 
-def _limits(ends: Sequence[Sequence[float]], part: float, least: float) -> tuple[float, float]:
-    """Ends of a scale: the extremes with a margin, a part of the range or at least so much."""
-    if not ends:
-        return 0.0, 1.0
-    low, high = min(map(min, ends)), max(map(max, ends))
-    pad = max(part * (high - low), least)
-    return low - pad, high + pad
-
-
 def _kinds(sampling: SamplingRecord) -> tuple[str, str]:
     return ("bar-mid" if sampling.converged else "bar-faint", "bar")
+
+
+def _row(canvas: Canvas, model: ModelFacts, sampling: SamplingRecord, words: str) -> str:
+    """Add a row for an interval, 14 above the cursor; return the name of the model in it."""
+    label = _label(model, sampling)
+    canvas.row(label, words)
+    canvas.cursor += 23
+    return label
 
 
 def _label(model: ModelFacts, sampling: SamplingRecord) -> str:

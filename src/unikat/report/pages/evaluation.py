@@ -64,15 +64,7 @@ class EvaluationPage:
 
 
 def render(summary: EvaluationSummary, scores: Sequence[FitScore]) -> str:
-    """Render the page.
-
-    Parameters
-    ----------
-    summary
-        What the page says.
-    scores
-        The fits, for the figures of single samples.
-    """
+    """Render the page; its figures of single samples are of `scores`."""
     return fill("evaluation.html.j2", context(summary, scores))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from unikat.report.pages.canvas import Canvas, drawing, line_height
+from unikat.report.pages.canvas import Canvas, drawing, line_height, span
 from unikat.report.text.numbers import counted, number, percent
 from unikat.risk.estimate import Summary
 from unikat.studies.scores import N_CUTOFFS, CutoffScore, FitScore, GroupScore, ModelScore, holds
@@ -23,17 +23,7 @@ _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @drawing
 def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) -> None:
-    """Draw estimate minus true value with its interval, a line per sample, a block per model.
-
-    Parameters
-    ----------
-    scores
-        Fits of samples of one size.
-    measure
-        `tau1` or `tau2`.
-    name
-        What the measure is called.
-    """
+    """Draw estimate minus true value with its interval, a line per sample, a block per model."""
     blocks: dict[str, list[tuple[float, float, float, bool]]] = {}
     for score in scores:
         summary: Summary | None = getattr(score, measure)
@@ -43,10 +33,8 @@ def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) 
             blocks.setdefault(score.model, []).append((*ends, holds(summary, true)))
     shown = {model: _some(lines) for model, lines in blocks.items()}
     values = [end for lines in shown.values() for line in lines for end in line[:3]]
-    low, high = min([-1.0, *values]), max([1.0, *values])
-    pad = 0.03 * (high - low)
     canvas.inset()
-    canvas.begin_rows(low - pad, high + pad)
+    canvas.begin_rows(*span([(-1.0, 1.0), values], 0.03))
     zero = canvas.x(0.0)
     said = []
     for model, lines in shown.items():
@@ -108,15 +96,7 @@ def trade_off(canvas: Canvas, results: Sequence[ModelScore]) -> None:
 
 @drawing
 def calibration(canvas: Canvas, results: Sequence[ModelScore], measure: str) -> None:
-    """Draw the calibration of record risks: true against predicted risk, in ten groups.
-
-    Parameters
-    ----------
-    results
-        Models.
-    measure
-        `r1` or `r2`.
-    """
+    """Draw true against predicted record risks (`r1` or `r2`), in ten groups."""
     _square(canvas, results)
     canvas.line((canvas.x(0.0), canvas.y(0.0)), (canvas.x(1.0), canvas.y(1.0)), "mark-thin")
     groups: list[tuple[GroupScore, ...]] = [getattr(one, f"{measure}_groups") for one in results]

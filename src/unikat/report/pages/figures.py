@@ -15,7 +15,15 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.report.facts.result import KeyFacts
-from unikat.report.pages.canvas import Canvas, drawing, line_height, shortened, text_width, ticks
+from unikat.report.pages.canvas import (
+    Canvas,
+    drawing,
+    line_height,
+    shortened,
+    span,
+    text_width,
+    ticks,
+)
 from unikat.report.text.numbers import counted, number
 from unikat.report.text.overview import Group
 from unikat.report.text.selection import Answer
@@ -35,21 +43,7 @@ def distribution(
     caption: str,
     title: str = "Posterior distribution of",
 ) -> None:
-    """Draw the distribution of draws, its interval in full colour and its median marked.
-
-    Parameters
-    ----------
-    draws
-        Draws, any shape.
-    summary
-        Their summary.
-    name
-        The measure, for the tooltips.
-    caption
-        Words under the axis.
-    title
-        What the distribution is; the name follows.
-    """
+    """Draw the distribution of draws, its interval in full colour and its median marked."""
     values = draws.ravel()
     edges = _edges(values)
     counts, _ = np.histogram(values, edges)
@@ -78,29 +72,19 @@ def distribution(
 
 @drawing
 def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
-    """Draw the chains in the order in which they were made.
-
-    Parameters
-    ----------
-    draws
-        (n_chains, n_draws).
-    n_discarded
-        Draws at the start that are not used; shaded.
-    name
-        The measure.
-    """
+    """Draw the chains, (n_chains, n_draws), as they were made; what is not used is shaded."""
     n_chains, n_draws = draws.shape
     stride = max(1, math.ceil(2 * n_draws / canvas.width))
     used = draws[:, n_discarded:] if n_discarded < n_draws else draws
     shown = draws[:, min(n_discarded // 4, n_draws - 1) :]
-    low, high = float(min(shown.min(), used.min())), float(max(shown.max(), used.max()))
-    pad = max((high - low) * 0.04, 0.5)
+    least = float(min(shown.min(), used.min()))
+    low, high = span([(least, float(max(shown.max(), used.max())))], 0.04, 0.5)
     means = ", ".join(number(float(chain.mean())) for chain in used)
     canvas.describe(
         f"{name} in {n_chains} chains over {n_draws} draws each", [f"Means of the chains: {means}."]
     )
     canvas.x_range = (0.0, float(max(n_draws - 1, 1)))
-    canvas.y_range = (max(low - pad, 0.0) if low >= 0 else low - pad, high + pad)
+    canvas.y_range = (max(low, 0.0) if least >= 0 else low, high)
     marks = ticks(*canvas.y_range, 5)
     canvas.y_margin(marks)
     edge = canvas.x(n_discarded)
@@ -122,13 +106,7 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
 
 @drawing
 def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
-    """Draw how many records have which r1.
-
-    Parameters
-    ----------
-    histogram
-        Records in each bin.
-    """
+    """Draw how many records have which r1."""
     ends = [f"{i / len(histogram):g}" for i in range(len(histogram) + 1)]
     counts = [
         f"{low} to {high}: {count:,}"
@@ -167,15 +145,7 @@ def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
 
 @drawing
 def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
-    """Draw the part of expected τ1 that goes with each key, the worst key first.
-
-    Parameters
-    ----------
-    keys
-        The keys; those whose fall is not known are left out.
-    tau1
-        Expected τ1 with all keys.
-    """
+    """Draw the part of expected τ1 that goes with each key, where it is known; the worst first."""
     known = [(key.name, key.drop) for key in keys if key.drop is not None]
     whole, bars = max(tau1, 1e-9), []
     for name, drop in sorted(known, key=lambda pair: -pair[1]):
@@ -188,15 +158,7 @@ def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
 
 @drawing
 def groups(canvas: Canvas, found: Sequence[Group], tau1: float) -> None:
-    """Draw the expected population uniques of each group of records.
-
-    Parameters
-    ----------
-    found
-        The groups, in the order in which they are drawn.
-    tau1
-        Expected τ1 of the file.
-    """
+    """Draw the expected population uniques of each group of records, of `tau1` in the file."""
     bars = [
         (
             one.name,
@@ -240,17 +202,7 @@ def _bars(canvas: Canvas, bars: Sequence[_Bar], title: str, caption: str) -> Non
 
 @drawing
 def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) -> None:
-    """Draw the estimates of several models with their intervals, one below the other.
-
-    Parameters
-    ----------
-    found
-        The answers; the final one is in full colour.
-    name
-        The measure, for the tooltips.
-    caption
-        Words under the axis.
-    """
+    """Draw the estimates of several models with their intervals; the final one in full colour."""
     said = "; ".join(f"{one.label}: {one.tau1.words}" for one in found)
     canvas.describe(f"{name} with its interval", [f"{said}."])
     canvas.inset()
@@ -259,14 +211,14 @@ def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) ->
         words = one.tau1.words
         canvas.row(one.label, words, ("strong", "strong") if one.final else ("name", "label"))
         y = canvas.cursor + 11
-        low, middle, high = map(canvas.x, (one.tau1.lower, one.tau1.middle, one.tau1.upper))
+        values = (one.tau1.lower, one.tau1.middle, one.tau1.upper)
         tip = f"{one.label}: {name} {words}"
         if one.final:
+            low, middle, high = map(canvas.x, values)
             canvas.rect((low, y - 5, max(high - low, 1.0), 10), "bar", tip)
             canvas.line((middle, y - 8), (middle, y + 8), "mark")
         else:
-            kinds = ("bar-faint" if one.narrow else "bar-mid", "bar")
-            canvas.interval((low, high), middle, y, tip, kinds)
+            canvas.interval(values, y, tip, ("bar-faint" if one.narrow else "bar-mid", "bar"))
         canvas.cursor = y + 14
     canvas.end_rows(caption)
 
@@ -280,18 +232,9 @@ def term_selection(
     name: str,
     threshold: float,
 ) -> None:
-    """Draw the steps of a term selection: expected τ1, and below it the statistic.
+    """Draw the steps of a term selection, the first being its start: expected τ1, and a statistic.
 
-    Parameters
-    ----------
-    terms
-        Added at each step; the first is where the selection began.
-    statistic, tau1
-        After each step.
-    name
-        Of the statistic.
-    threshold
-        Where the selection ends.
+    The selection ends where the statistic reaches the threshold.
     """
     steps = "; ".join(
         f"{term}: {after:,.2f} and {value:,.2f}"
@@ -303,20 +246,12 @@ def term_selection(
     canvas.x_range = (0.0, float(max(len(terms) - 1, 1)))
     panels = []
     for values, title, level in ((tau1, "expected τ1", None), (statistic, name, threshold)):
-        low, high = min(values), max(values)
-        if level is not None:
-            low, high = min(low, level), max(high, level)
-        pad = max(0.08 * (high - low), 0.05)
-        y_range = (low - pad if level is not None else max(low - pad, 0.0), high + pad)
-        panels.append((values, title, level, y_range))
+        low, high = span([values, () if level is None else (level,)], 0.08, 0.05)
+        panels.append((values, title, level, (max(low, 0.0) if level is None else low, high)))
     canvas.y_margin([tick for *_, y_range in panels for tick in ticks(*y_range, 4)])
     canvas.right -= 6
     for values, title, level, y_range in panels:
-        canvas.words(title, "strong", canvas.left, "start")
-        canvas.cursor += 8
-        canvas.area(112)
-        canvas.y_range = y_range
-        canvas.y_axis(ticks(*y_range, 4))
+        canvas.panel(title, 112, y_range, ticks(*y_range, 4))
         if level is not None:
             canvas.line(
                 (canvas.left, canvas.y(level)), (canvas.right, canvas.y(level)), "mark-thin"

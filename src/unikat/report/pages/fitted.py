@@ -171,12 +171,9 @@ def _path(steps: Sequence[Mapping[str, Any]], result: Result) -> Table:
     all_shown = not isinstance(added, int) or added + 1 <= len(steps)
     caption = "Steps of the term selection" + ("" if all_shown else f", the last {len(steps)}")
     criterion = str(result.fit.get("criterion", "B2"))
-    values = [(step.get(criterion), step.get("tau1")) for step in steps]
-    drawn = len(steps) > 1 and all(
-        isinstance(value, (int, float)) for pair in values for value in pair
-    )
+    values = [step.get(name) for step in steps for name in (criterion, "tau1")]
     figure = None
-    if drawn:
+    if len(steps) > 1 and all(isinstance(value, (int, float)) for value in values):
         figure = figures.term_selection(
             [str(step.get("added", "")) for step in steps],
             [float(step[criterion]) for step in steps],

@@ -93,17 +93,7 @@ class Figure:
 
 
 def figure(name: str, result: Result, traces: Mapping[str, Float64]) -> Figure:
-    """Draw a figure of the report, on white paper.
-
-    Parameters
-    ----------
-    name
-        `tau1`, `tau2`, `trace`, `keys` or `records`.
-    result
-        The content of `result.json`.
-    traces
-        Draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones included; only
-        the first three figures need them.
+    """Draw a figure of the report (by its name in `drawings`) on white paper.
 
     Raises
     ------

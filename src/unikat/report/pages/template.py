@@ -17,15 +17,7 @@ CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def fill(name: str, context: Any) -> str:
-    """Render a page.
-
-    Parameters
-    ----------
-    name
-        Name of the template.
-    context
-        A dataclass; the template may use its fields, and the names of `environment`.
-    """
+    """Render a page from a dataclass: a template may use its fields, and what all share."""
     values = {field.name: getattr(context, field.name) for field in fields(context)}
     return template(name).render(values)
 

@@ -14,7 +14,7 @@ from unikat.report.facts.classics import (
     UniquesResult,
 )
 from unikat.report.text import track_record
-from unikat.report.text.numbers import counted, interval, number
+from unikat.report.text.numbers import counted, estimated, number
 from unikat.report.text.sentences import at_risk
 
 if TYPE_CHECKING:
@@ -173,13 +173,11 @@ def reconciled(result: Result) -> str:
     No interval is given for a model whose intervals mostly missed the true value in trials.
     """
     record, tau1, tau2 = track_record.of_result(result), result.tau1, result.tau2
-    answers = (
-        f"τ1 {number(tau1.median)}, τ2 {number(tau2.median)}"
-        if record.unreliable
-        else f"τ1 {number(tau1.median)} ({interval(tau1)}), τ2 {number(tau2.median)} "
-        f"({interval(tau2)})"
+    first, second = (
+        number(one.median) if record.unreliable else estimated(one.median, one)
+        for one in (tau1, tau2)
     )
-    said = f"For comparison, the model estimates {answers}."
+    said = f"For comparison, the model estimates τ1 {first}, τ2 {second}."
     assert result.classics is not None
     others = [one for one in result.classics.uniques if one.in_sample is not None]
     apart = [one for one in others if not tau1.lower <= (one.in_sample or 0.0) <= tau1.upper]

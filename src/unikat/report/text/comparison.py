@@ -7,8 +7,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from unikat.report.text import track_record
-from unikat.report.text.columns import columns
-from unikat.report.text.numbers import counted, interval, listed, number, percent
+from unikat.report.text.numbers import columns, counted, interval, listed, number, percent
 from unikat.report.text.sentences import PROVISIONAL, at_risk
 from unikat.report.text.uncertainty import KINDS
 from unikat.studies.path import SIZES
@@ -77,10 +76,10 @@ def answer(summary: ComparisonSummary) -> str:
     sample, models = summary.sample, trusted(summary)
     whole = f"among the {at_risk(sample)} in this file"
     if not models:
-        found = listed([f"{model.model} {number(model.tau1.median)}" for model in summary.models])
+        every = listed([f"{model.model} {number(model.tau1.median)}" for model in summary.models])
         said = (
             "No model of this comparison gave reliable intervals in trials. Estimated population "
-            f"uniques {whole}: {found}."
+            f"uniques {whole}: {every}."
         )
     elif len(models) == 1:
         said = (
@@ -89,18 +88,14 @@ def answer(summary: ComparisonSummary) -> str:
             f"{interval(models[0].tau1)})."
         )
     else:
-        low = min(model.tau1.median for model in models)
-        high = max(model.tau1.median for model in models)
-        lower = min(model.tau1.lower for model in models)
-        upper = max(model.tau1.upper for model in models)
-        between = (
-            f"about {number(low)}"
-            if number(low) == number(high)
-            else f"between {number(low)} and {number(high)}"
-        )
+        found = [model.tau1 for model in models]
+        medians = sorted(one.median for one in found)
+        low, high = number(medians[0]), number(medians[-1])
+        lower, upper = min(one.lower for one in found), max(one.upper for one in found)
         said = (
-            f"{_count(len(models))} models estimate {between} population uniques {whole}; their "
-            f"intervals reach from {number(lower)} to {number(upper)}."
+            f"{_count(len(models))} models estimate "
+            f"{f'about {low}' if low == high else f'between {low} and {high}'} population uniques "
+            f"{whole}; their intervals reach from {number(lower)} to {number(upper)}."
         )
     return said if summary.converged else f"{PROVISIONAL}{said[:1].lower()}{said[1:]}"
 
@@ -113,17 +108,14 @@ def _count(n: int) -> str:
 
 def unreliable(summary: ComparisonSummary) -> str:
     """Name the models without a shown interval, with their error and coverage in trials."""
-    said = []
-    for model in summary.models:
-        record = track_record.of_compared(model, summary.sample)
-        if record.unreliable:
-            said.append(
-                f"{model.model} was {record.bias}, and its 95% intervals contained the true τ1 in "
-                f"{record.coverage}"
-            )
-    if not said:
-        return ""
-    return f"†: no interval is shown or drawn. In trials {'; '.join(said)}."
+    records = [(one.model, track_record.of_compared(one, summary.sample)) for one in summary.models]
+    said = "; ".join(
+        f"{model} was {record.bias}, and its 95% intervals contained the true τ1 in "
+        f"{record.coverage}"
+        for model, record in records
+        if record.unreliable
+    )
+    return f"†: no interval is shown or drawn. In trials {said}." if said else ""
 
 
 def shown(summary: ComparisonSummary, model: ModelFacts, measure: Summary) -> str:
@@ -155,20 +147,14 @@ def intervals(summary: ComparisonSummary) -> str:
         kinds.setdefault(model.uncertainty, []).append(model.model)
     if set(kinds) == {"posterior"}:
         return ""
-    said = [f"{listed(names)} {_brief(kind)}" for kind, names in kinds.items()]
+    said = [f"{listed(names)} ({KINDS[kind].brief})" for kind, names in kinds.items()]
     differ = "different kinds of uncertainty" if len(kinds) > 1 else "this uncertainty"
     covering = kinds.get("calibrated", [])
-    rest = ""
-    if not covering:
-        rest = " None includes model error."
-    elif len(kinds) > 1:
-        rest = f" Only {listed(covering)} {'includes' if len(covering) == 1 else 'include'} "
-        rest += "model uncertainty."
+    rest = "" if covering else " None includes model error."
+    if covering and len(kinds) > 1:
+        include = "includes" if len(covering) == 1 else "include"
+        rest = f" Only {listed(covering)} {include} model uncertainty."
     return f"The intervals cover {differ}: {'; '.join(said)}.{rest}"
-
-
-def _brief(kind: str) -> str:
-    return next(f"({words.brief})" for name, words in KINDS.items() if name == kind)
 
 
 def evidence(summary: ComparisonSummary) -> str:
@@ -187,10 +173,8 @@ def _best(models: Sequence[ModelFacts]) -> str:
     equals = [name for name, score in scores.items() if _as_good(score)]
     which = listed(equals) if 0 < len(equals) <= MOST_NAMED else f"{len(equals)} others"
     converged = all(score.sampling.converged for score in scores.values())
-    said = (
-        f"{'' if converged else 'Provisionally, '}{best} predicts the held-out records best"
-        f"{f'; {which} not significantly worse' if equals else ''}."
-    )
+    said = f"{'' if converged else 'Provisionally, '}{best} predicts the held-out records best"
+    said += f"; {which} not significantly worse." if equals else "."
     out = [name for name, score in scores.items() if score.refuted]
     if out:
         which = listed(out) if len(out) <= MOST_NAMED else f"{len(out)} models"
@@ -233,18 +217,15 @@ def _unlike(models: Sequence[ModelFacts]) -> str:
 
 def _amount(models: Sequence[ModelFacts]) -> str:
     """Say on which side of the file's number of sample uniques all these models are."""
-    checks = [model.checks[0] for model in models]
-    if all(check.mean > check.observed for check in checks):
+    excess = [model.checks[0].mean - model.checks[0].observed for model in models]
+    if min(excess) > 0.0:
         return "more"
-    if all(check.mean < check.observed for check in checks):
-        return "fewer"
-    return "a different number of"
+    return "fewer" if max(excess) < 0.0 else "a different number of"
 
 
 def _as_good(score: HeldOutFacts) -> bool:
-    if score.best or score.refuted:
-        return False
-    return score.difference >= -2.0 * score.difference_standard_error
+    near = score.difference >= -2.0 * score.difference_standard_error
+    return near and not score.best and not score.refuted
 
 
 def passes(model: ModelFacts) -> bool:
@@ -306,37 +287,36 @@ def path_sentence(path: PathFacts) -> str:
 
 def verdict(summary: ComparisonSummary) -> str:
     """Say whether all fits have converged."""
-    independent = [KINDS[model.uncertainty].independent for model in summary.models]
     late = [model for model in summary.models if not model.converged]
-    if not late and all(independent):
+    if not late and all(map(_independent, summary.models)):
         return "The draws of all fits are independent, and there are enough of them."
-    if not late and any(independent):
+    if not late and any(map(_independent, summary.models)):
         return (
             "The chains of all fits with chains have converged; the other fits have enough "
             "independent draws."
         )
     if not late:
         return "The chains of all fits have converged."
-    said = []
-    chains = [model.model for model in late if not KINDS[model.uncertainty].independent]
-    if chains:
+    said = ""
+    if chains := [model.model for model in late if not _independent(model)]:
         which = "all models" if len(chains) == len(summary.models) else listed(chains)
-        said.append(f"The chains of {which} have not converged or have too few draws.")
-    few = [model.model for model in late if KINDS[model.uncertainty].independent]
-    if few:
-        said.append(
-            f"{listed(few)} {'has' if len(few) == 1 else 'have'} too few independent draws."
-        )
+        said += f"The chains of {which} have not converged or have too few draws. "
+    if few := [model.model for model in late if _independent(model)]:
+        said += f"{listed(few)} {'has' if len(few) == 1 else 'have'} too few independent draws. "
     return (
-        f"{' '.join(said)} Their numbers are provisional: continue with a higher limit (--resume) "
-        "before you use them."
+        f"{said}Their numbers are provisional: continue with a higher limit (--resume) before you "
+        "use them."
     )
+
+
+def _independent(model: ModelFacts) -> bool:
+    return KINDS[model.uncertainty].independent
 
 
 def state(summary: ComparisonSummary) -> str:
     """Say in a word or two whether the computation is finished."""
     late = [model for model in summary.models if not model.converged] or list(summary.models)
-    enough = all(KINDS[model.uncertainty].independent for model in late)
+    enough = all(map(_independent, late))
     if summary.converged:
         return "Enough draws." if enough else "Converged."
     return "Not enough draws." if enough else "Not converged."
@@ -344,7 +324,7 @@ def state(summary: ComparisonSummary) -> str:
 
 def unfinished(model: ModelFacts) -> str:
     """Say why a fit of a model is not finished."""
-    return "too few draws" if KINDS[model.uncertainty].independent else "not converged"
+    return "too few draws" if _independent(model) else "not converged"
 
 
 def mark(model: ModelFacts, sampling: SamplingRecord) -> str:
@@ -354,9 +334,7 @@ def mark(model: ModelFacts, sampling: SamplingRecord) -> str:
 
 def rhat(model: ModelFacts, value: float) -> str:
     """Write R-hat; independent draws have none."""
-    if KINDS[model.uncertainty].independent or value != value:
-        return "–"
-    return f"{value:.3f}"
+    return "–" if _independent(model) or isnan(value) else f"{value:.3f}"
 
 
 def check_sentence(check: PredictiveCheck) -> str:
@@ -382,9 +360,7 @@ def p_value(check: PredictiveCheck, n_simulated: int) -> str:
 
 def score(value: float) -> str:
     """Write a log score or a difference of scores."""
-    if value != value:
-        return "–"
-    return f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
+    return "–" if isnan(value) else f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
 
 
 def difference(score_: HeldOutFacts) -> str:

@@ -29,15 +29,7 @@ HEAD = (
 
 
 def rows(results: Sequence[ModelScore], measure: str) -> list[tuple[str, ...]]:
-    """Return the rows of the table of one measure.
-
-    Parameters
-    ----------
-    results
-        One entry per size and model.
-    measure
-        `tau1` or `tau2`.
-    """
+    """Return the rows of the table of `tau1` or `tau2`, one per size and model."""
     made = []
     for result in results:
         score: MeasureScore | None = getattr(result, measure)

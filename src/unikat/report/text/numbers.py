@@ -1,8 +1,9 @@
-"""Numbers, counts, shares, times and intervals in words."""
+"""Numbers, counts, shares, times and intervals in words, and tables of them for the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 
@@ -42,18 +43,6 @@ def counted(n: int, noun: str) -> str:
     ('1 record', '1,200 records', '0 records')
     """
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _times(value: float) -> str:
-    """Write how often, as `number` does.
-
-    Examples
-    --------
-    >>> _times(1.0), _times(51.7), _times(0.02)
-    ('1 time', '52 times', 'less than 0.1 times')
-    """
-    said = number(value)
-    return f"{said} time{'' if said == '1' else 's'}"
 
 
 def percent(share: float) -> str:
@@ -106,3 +95,33 @@ def listed(names: Sequence[str]) -> str:
 def interval(summary: Ends) -> str:
     """Write an interval."""
     return f"{number(summary.lower)} to {number(summary.upper)}"
+
+
+def estimated(middle: float, summary: Ends) -> str:
+    """Write an estimate with its interval."""
+    return f"{number(middle)} ({interval(summary)})"
+
+
+def columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+    """Write rows as lines for the terminal, with their columns under each other.
+
+    The texts of the columns in `left` begin under each other, those of the others end so.
+
+    Examples
+    --------
+    >>> columns([("key", "levels"), ("occupation", "9")])
+    ['key         levels', 'occupation       9']
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for i in range(len(rows[0])):
+        table.add_column(justify="left" if i in left else "right", no_wrap=True)
+    for row in rows:
+        # As they are: a name may look like markup.
+        table.add_row(*map(Text, row))
+    written = io.StringIO()
+    Console(file=written, width=100_000, color_system=None).print(table)
+    return [line.rstrip() for line in written.getvalue().splitlines()]

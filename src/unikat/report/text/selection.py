@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from unikat.models.calibrated import CandidateFacts, ErrorFacts, SelectionFacts, TauFacts
 from unikat.report.text import track_record
-from unikat.report.text.numbers import counted, interval, listed, number
+from unikat.report.text.numbers import counted, estimated, interval, listed, number
 from unikat.report.text.sentences import level
 from unikat.report.text.uncertainty import KINDS
 from unikat.spec.tables import ModelSpec
@@ -52,7 +52,7 @@ class Range:
     @property
     def words(self) -> str:
         """The number with its interval."""
-        return f"{number(self.middle)} ({interval(self)})"
+        return estimated(self.middle, self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,11 +244,7 @@ def on_page(result: Result) -> SelectionPage | None:
         columns=_columns(selection, result),
         note=_note(selection),
         faint=any(one.narrow and not one.bias for one in selection.candidates),
-        correction=tuple(
-            filter(
-                None, (_overdispersion(selection), _factor(selection), _change(selection, result))
-            )
-        ),
+        correction=tuple(filter(None, (*_error(selection), _change(selection, result)))),
         not_fitted=selection.not_fitted,
     )
 
@@ -279,7 +275,7 @@ def sentences(result: Result) -> dict[str, str]:
         names = ", ".join(name for name, _ in selection.not_fitted)
         said["fit.not_fitted"] = f"Candidates that could not be fitted to this file: {names}."
     if selection.overdispersion is not None:
-        said["fit.model_error"] = f"{_overdispersion(selection)} {_factor(selection)}"
+        said["fit.model_error"] = " ".join(_error(selection))
     said["fit.before"] = _change(selection, result)
     return said
 
@@ -305,27 +301,26 @@ def _held_out(result: Result) -> int:
 def _reason(selection: ModelSelection) -> str:
     """Say which model was selected, and why."""
     selected, first, best = selection.selected, selection.first, selection.best
+    said = f"Selected model: {selected.label}"
     if len(selection.candidates) == 1:
-        return f"Selected model: {selected.label}, the only candidate."
+        return f"{said}, the only candidate."
     if sum(one.selectable for one in selection.candidates) == 1:
-        said = (
-            f"Selected model: {selected.label}, the only candidate whose model error is calibrated."
-        )
+        said += ", the only candidate whose model error is calibrated."
     elif selected is first:
-        said = (
-            f"Selected model: {selected.label}. No other model with calibrated error predicted the "
-            "held-out records significantly better (two standard errors)."
+        said += (
+            ". No other model with calibrated error predicted the held-out records significantly "
+            "better (two standard errors)."
         )
     elif selected.impossible < first.impossible:
-        said = (
-            f"Selected model: {selected.label}. {first.label} gives probability zero to "
+        said += (
+            f". {first.label} gives probability zero to "
             f"{counted(first.impossible, 'held-out record')}, {selected.label} to "
             f"{number(selected.impossible)}."
         )
     else:
-        said = (
-            f"Selected model: {selected.label}. It predicted the held-out records significantly "
-            f"better than {first.label} (two standard errors)."
+        said += (
+            ". It predicted the held-out records significantly better than "
+            f"{first.label} (two standard errors)."
         )
     if best is not selected and not best.selectable:
         said += (
@@ -381,28 +376,24 @@ def _note(selection: ModelSelection) -> str:
     return said
 
 
-def _overdispersion(selection: ModelSelection) -> str:
-    found = selection.overdispersion
-    if found is None:
-        return ""
-    middle, lower, upper = (f"{part:.0%}" for part in (found.middle, found.lower, found.upper))
-    return (
-        f"Cell probabilities deviate from the model by {middle} ({lower} to {upper}; coefficient "
-        "of variation at one expected person). A record of the file is more likely in a cell that "
-        "is more frequent than the model says. Larger deviations therefore mean fewer population "
-        "uniques."
-    )
-
-
-def _factor(selection: ModelSelection) -> str:
-    if selection.factor is None:
-        return ""
-    ends = f"{_rarer(selection.factor.lower)} to {_rarer(selection.factor.upper)}"
-    return (
-        f"On average, the cells of sample uniques are {_rarer(selection.factor.middle)} than the "
-        f"model says ({ends}). Both numbers were calibrated on samples from populations with known "
-        "risk, and on this file, by how often held-out records match the others."
-    )
+def _error(selection: ModelSelection) -> tuple[str, str]:
+    """Say how large model uncertainty is: deviations of cells, and a factor; empty if unknown."""
+    spread = factor = ""
+    if (found := selection.overdispersion) is not None:
+        spread = (
+            f"Cell probabilities deviate from the model by {found.middle:.0%} ({found.lower:.0%} "
+            f"to {found.upper:.0%}; coefficient of variation at one expected person). A record of "
+            "the file is more likely in a cell that is more frequent than the model says. Larger "
+            "deviations therefore mean fewer population uniques."
+        )
+    if (found := selection.factor) is not None:
+        factor = (
+            f"On average, the cells of sample uniques are {_rarer(found.middle)} than the model "
+            f"says ({_rarer(found.lower)} to {_rarer(found.upper)}). Both numbers were calibrated "
+            "on samples from populations with known risk, and on this file, by how often held-out "
+            "records match the others."
+        )
+    return spread, factor
 
 
 def _change(selection: ModelSelection, result: Result) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from math import isnan
 from typing import TYPE_CHECKING
 
 from unikat.inference.progress import range_of, work_needed
 from unikat.report.text import track_record
-from unikat.report.text.numbers import _times, counted, duration, interval, number, percent
+from unikat.report.text.numbers import counted, duration, estimated, interval, number, percent
 from unikat.report.text.uncertainty import INDEPENDENT, KINDS, POSTERIOR, Kind
 
 if TYPE_CHECKING:
@@ -20,13 +21,18 @@ PRELIMINARY = "Preliminary, other models are still being compared: "
 CONDITION = POSTERIOR.condition
 MIXTURES = ("hdp", "gom", "latent-class")
 """Models whose chains start from many classes."""
+_ENDS = {
+    "sweep limit": " Sampling stopped at the limit of sweeps.",
+    "time limit": " Sampling stopped at the time limit.",
+    "interrupted": " Sampling was interrupted.",
+}
 
 
 def in_line(result: Result, summary: Summary) -> str:
     """Write a measure with its interval; for unreliable intervals τ1 with its known error."""
     record = track_record.of_result(result)
     if not record.unreliable:
-        return f"{number(summary.median)} ({interval(summary)})"
+        return estimated(summary.median, summary)
     known = f" (in trials {record.bias})" if summary is result.tau1 else ""
     return f"{number(summary.median)}{known}"
 
@@ -126,6 +132,18 @@ def _each(n: int) -> str:
     return "the " if n == 1 else "each of the "
 
 
+def _times(value: float) -> str:
+    """Write how often, as `number` does.
+
+    Examples
+    --------
+    >>> _times(1.0), _times(51.7), _times(0.02)
+    ('1 time', '52 times', 'less than 0.1 times')
+    """
+    said = number(value)
+    return f"{said} time{'' if said == '1' else 's'}"
+
+
 def kind(result: Result) -> Kind:
     """Return the words for the kind of uncertainty that the draws have."""
     return POSTERIOR if result.uncertainty is None else KINDS[result.uncertainty]
@@ -194,51 +212,41 @@ def verdict(result: Result) -> str:
     assert sampling is not None
     # What the stopping rule looks at; the expected measures have a warning of their own.
     found = [result.tau1, result.tau2]
+    rhats = [sampling.worst_rhat, *(s.rhat for s in found)]
+    sizes = [sampling.least_ess, *(e for s in found for e in (s.ess_bulk, s.ess_tail))]
     # What is not known is None or NaN.
-    rhats = [r for r in (*(s.rhat for s in found), sampling.worst_rhat) if r and r > 0.0]
-    every = [sampling.least_ess, *(e for s in found for e in (s.ess_bulk, s.ess_tail))]
-    sizes = [e for e in every if e and e > 0.0]
-    worst, size = max(rhats, default=None), min(sizes, default=None)
-    found_rhat = "R-hat not known" if worst is None else f"R-hat of τ1 and τ2 at most {worst:.3f}"
-    found_size = (
-        "no effective size" if size is None else f"effective sample size at least {number(size)}"
-    )
-    targets = f"targets: {sampling.rhat_target:g} and {number(sampling.ess_target)}"
+    worst = max((r for r in rhats if r and r > 0.0), default=math.nan)
+    size = min((e for e in sizes if e and e > 0.0), default=math.nan)
+    target, needed = sampling.rhat_target, number(sampling.ess_target)
+    known = [
+        "R-hat not known" if isnan(worst) else f"R-hat of τ1 and τ2 at most {worst:.3f}",
+        "no effective size" if isnan(size) else f"effective sample size at least {number(size)}",
+    ]
+    both = f"{', '.join(known)} (targets: {target:g} and {needed})"
     independent = kind(result).independent
-    if result.converged and independent:
-        state = (
-            "The draws are independent, so there are no chains to converge, and there are enough "
-            f"of them: {found_size} (target: {number(sampling.ess_target)})."
-        )
-    elif result.converged:
-        state = f"The chains have converged: {found_rhat}, {found_size} ({targets})."
-    else:
-        short = []
-        if not independent and (worst is None or not worst <= sampling.rhat_target):
-            rhat = "not known" if worst is None else f"up to {worst:.3f}"
-            short.append(f"R-hat is {rhat} (target: at most {sampling.rhat_target:g})")
-        if size is None or not size >= sampling.ess_target:
-            ess = "not known" if size is None else f"down to {number(size)}"
-            short.append(
-                f"the effective sample size is {ess} (target: at least "
-                f"{number(sampling.ess_target)})"
-            )
-        said = " and ".join(short) or f"{found_rhat}, {found_size} ({targets})"
+    short = []
+    if not independent and not worst <= target:
+        rhat = "not known" if isnan(worst) else f"up to {worst:.3f}"
+        short.append(f"R-hat is {rhat} (target: at most {target:g})")
+    if not size >= sampling.ess_target:
+        ess = "not known" if isnan(size) else f"down to {number(size)}"
+        short.append(f"the effective sample size is {ess} (target: at least {needed})")
+    if not result.converged:
         failed = "There are too few draws" if independent else "The chains have not converged"
-        state = f"{failed}: {said}."
+        said = f"{failed}: {' and '.join(short) or both}."
+    elif independent:
+        said = (
+            "The draws are independent, so there are no chains to converge, and there are enough "
+            f"of them: {known[1]} (target: {needed})."
+        )
+    else:
+        said = f"The chains have converged: {both}."
     if result.uncertainty == "calibrated":
-        state += " Both are judged with and without model uncertainty."
-    ends = {
-        "sweep limit": " Sampling stopped at the limit of sweeps.",
-        "time limit": " Sampling stopped at the time limit.",
-        "interrupted": " Sampling was interrupted.",
-    }
-    advice = (
-        ""
-        if result.converged
-        else " The numbers are provisional: continue the run (--resume) before you use them."
-    )
-    return f"{state}{ends.get(result.stop_reason, '')}{advice}"
+        said += " Both are judged with and without model uncertainty."
+    said += _ENDS.get(result.stop_reason, "")
+    if result.converged:
+        return said
+    return f"{said} The numbers are provisional: continue the run (--resume) before you use them."
 
 
 def more_time(result: Result) -> str:
@@ -311,13 +319,13 @@ def sentences(result: Result) -> dict[str, str]:
         "tau2": matches(result),
         "tau1_expected": (
             "Expected number of population uniques among the sample uniques given the model "
-            f"parameters: {number(result.tau1_expected.median)} "
-            f"({interval(result.tau1_expected)}). The interval leaves out sampling variation of "
-            f"the population; compare τ1, not this, with true counts.{said_kind.expected}"
+            f"parameters: {estimated(result.tau1_expected.median, result.tau1_expected)}. The "
+            "interval leaves out sampling variation of the population; compare τ1, not this, with "
+            f"true counts.{said_kind.expected}"
         ),
         "tau2_expected": (
             "Expected number of correct matches given the model parameters: "
-            f"{number(result.tau2_expected.median)} ({interval(result.tau2_expected)})."
+            f"{estimated(result.tau2_expected.median, result.tau2_expected)}."
         ),
         "converged": verdict(result),
         "stop_reason": "Why sampling ended.",

@@ -15,8 +15,8 @@ from unikat.report.text import (
     breakdown,
     classics,
     comparison,
-    design,
     evaluation,
+    limits,
     overview,
     registry,
     selection,
@@ -36,7 +36,7 @@ def _explained(result: Result) -> Result:
     said = {
         **sentences.sentences(result),
         **selection.sentences(result),
-        **design.sentences(result),
+        **limits.design_sentences(result),
         **zeros.sentences(result.zeros),
         **registry.sentences(result.registry),
         **classics.sentences(result),

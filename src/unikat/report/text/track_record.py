@@ -135,16 +135,9 @@ class TrackRecord:
 
 
 def track_record(model: str, options: Mapping[str, Any], *, dense: bool) -> TrackRecord:
-    """Look up a model.
+    """Look up a fitted model (`auto` if it has its own error); options left out are the defaults.
 
-    Parameters
-    ----------
-    model
-        Name of the model that was fitted; `auto` for one with its own error.
-    options
-        Its options; those that are not named have their defaults.
-    dense
-        Whether the file has at least as many records as there are combinations of levels.
+    `dense` files have at least as many records as there are combinations of levels.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import pytest
 from unikat import HDP, CellTable, IndividualRisk, Key, Superpopulation1, Superpopulation2
 from unikat.data.design import Sampling
 from unikat.report.facts.design import design_result
-from unikat.report.text import design as told
+from unikat.report.text import limits
 from unikat.spec.tables import DesignSpec
 
 
@@ -49,8 +49,8 @@ def test_no_design_is_a_simple_random_sample():
     plain = CellTable.from_codes([[0, 1], [1, 0]], [Key.of_size("A", 2), Key.of_size("B", 2)], 9)
     found = result(plain, HDP())
     assert found.design is None
-    assert told.sentences(found) == {}
-    title, text = told.limit(found)
+    assert limits.design_sentences(found) == {}
+    title, text = limits.design_limit(found)
     assert title == "The file is a simple random sample"
     assert "give the weights or the strata" in text
 
@@ -80,7 +80,7 @@ def test_facts_of_strata(key):
 def test_what_is_assumed_is_what_the_model_does(model, used, says):
     found = result(table(key=False, weights=True), model)
     assert found.design.used == used
-    title, text = told.limit(found)
+    title, text = limits.design_limit(found)
     assert says in title
     assert "Households and other clusters are not used" in text
     assert "drawn from 2 strata" not in text
@@ -98,4 +98,4 @@ def test_one_class_leaves_nothing_to_be_used():
     made = CellTable(**{**vars_of(made), "sampling": sampling, "population_size": 10})
     found = result(made, HDP())
     assert found.design.used == "none"
-    assert "about the same weight" in told.limit(found)[1]
+    assert "about the same weight" in limits.design_limit(found)[1]
