@@ -3,12 +3,13 @@
     python benchmarks/self_check.py FOLDER --repeats 20
     python benchmarks/self_check.py FOLDER --table
 
-Draws the samples that `unikat evaluate --seed 1` draws, from the populations of accuracy.py, and
-assesses each as `auto` does where latent-class is the only candidate: a fit to half of the records
-for the matches, then the calibrated fit. The prior of a model's error is fitted without any
-population of the same survey (`WITHOUT`, from calibration.py). What the model says without its
-error is set beside. Sweeps are limited, not seconds, so the numbers do not depend on the machine.
-One line of JSON per sample is kept in FOLDER; an interrupted study goes on where it stopped.
+Draws samples of persons and of whole households (names that end in "-hh") from populations taken as
+a whole, and assesses each as `auto` does where latent-class is the only candidate: a fit whose rare
+cells are looked at, then the calibrated fit. The prior of a model's error, and what it makes of the
+rare cells, are learned without any population of the same survey (`WITHOUT`, from calibration.py).
+What the model says without its error is set beside. Sweeps are limited, not seconds, so the numbers
+do not depend on the machine. One line of JSON per sample is kept in FOLDER; an interrupted study
+goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -25,16 +26,41 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from accuracy import LEAST, POPULATIONS, SHARES, prepare
-from common import machine, print_table
+from common import DATA, machine, print_table
 
+ORIGIN = "ST,AGEP,SEX,RAC1P,HISP,MAR,SCHL"
+HOUSEHOLDS = {
+    "acs-northeast-all-hh": ("acs2024_persons_northeast", ORIGIN, ("HH",), 0),
+    "acs-west-all-hh": ("acs2024_persons_west", ORIGIN, ("HH",), 0),
+    "acs-northeast-6-hh": ("acs2024_persons_northeast", POPULATIONS["acs-northeast-6"][1],
+                           ("HH",), 18),
+    "eph-hh": ("eph_argentina_4_quarters", POPULATIONS["eph"][1], ("YQ", "HH"), 0),
+}  # fmt: skip
+"""Populations from which whole households are drawn: file, keys, household, lowest age."""
+NAMES = [*POPULATIONS, *HOUSEHOLDS]
+SMALL = 300
+"""Records of a sample as small as surveys of rare groups have."""
 WITHOUT = {
-    "acs": (-0.797, 0.405, 0.704, -0.151, -0.157, 0.067),
-    "adult": (-0.771, 0.348, 0.695, -0.160, -0.153, 0.070),
-    "eph": (-0.690, 0.459, 0.693, -0.161, -0.151, 0.067),
-    "nist": (-0.776, 0.442, 0.702, -0.158, -0.149, 0.067),
+    "acs": (-0.821, 1.710, 0.576, -0.010, -0.104, 0.032, 0.034, 0.962, 0.104, 0.348, 0.123, 1.359),
+    "adult": (
+        -0.850,
+        1.495,
+        0.546,
+        -0.024,
+        -0.074,
+        0.030,
+        0.048,
+        0.781,
+        0.078,
+        0.369,
+        0.138,
+        1.426,
+    ),
+    "eph": (-0.769, 1.553, 0.470, -0.020, -0.068, 0.026, 0.037, 0.760, 0.149, 0.365, 0.132, 1.247),
+    "nist": (-0.802, 1.503, 0.514, -0.026, -0.074, 0.033, 0.041, 0.787, 0.130, 0.350, 0.138, 1.429),
 }
-"""centre, slope, deviation, shift, ridge, shift_deviation of `Experience` without a survey."""
-SWEEPS = {"half": 1500, "all": 2000}
+"""The fields of `Experience`, in their order, learned without a survey."""
+SWEEPS = {"evidence": 1200, "calibrated": 1600}
 N_DECILES = 10
 
 
@@ -44,9 +70,16 @@ def population(name: str, folder: Path) -> Any:
     from unikat import Design, read
     from unikat.studies.designs import Population
 
+    if name in HOUSEHOLDS:
+        file, keys, household, lowest = HOUSEHOLDS[name]
+        frame = pd.read_parquet(DATA / f"{file}.parquet")
+        if lowest:
+            frame = frame[frame["AGEP"] >= lowest].reset_index(drop=True)
+        design = Design(population_size=len(frame), household=household)
+        return Population.of(read(frame, keys.split(","), design, missing="level").tabulate())
     path, size = prepare(name, folder)
-    keys = POPULATIONS[name][1].split(",")
-    table = read(path, keys, Design(population_size=size), missing="level").tabulate()
+    keys = POPULATIONS[name][1]
+    table = read(path, keys.split(","), Design(population_size=size), missing="level").tabulate()
     return Population.of(table)
 
 
@@ -59,31 +92,33 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
     from unikat.models.calibrated import Calibrated
     from unikat.studies.auto import Execution
     from unikat.studies.calibrate import Experience, posterior, prior
-    from unikat.studies.designs import chain_seed, draw_units
+    from unikat.studies.designs import chain_seed, draw_sample
     from unikat.studies.fit import fit
-    from unikat.studies.held_out import PredictiveProbabilities, split
+    from unikat.studies.predictive import CheckedMeasures
+    from unikat.studies.rare_cells import RareCells
 
     begin = time.monotonic()
-    centre, slope, deviation, shift, ridge, shift_deviation = WITHOUT[name.split("-")[0]]
     experience = Experience(
-        centre=centre, slope=slope, deviation=deviation, shift=shift, ridge=ridge,
-        shift_deviation=shift_deviation,
-    )  # fmt: skip
-    everybody = population(name, folder)
-    drawn = everybody.sample(draw_units(everybody, n, repeat, seed=1))
+        **dict(zip(Experience.__dataclass_fields__, WITHOUT[name.split("-")[0]], strict=True))
+    )
+    how = "households" if name in HOUSEHOLDS else "simple"
+    drawn = draw_sample(population(name, folder), n, repeat, seed=1, design=how, levels="sample")
     table, seed = drawn.table, chain_seed(1, n, repeat)
     workers = Workers(n_workers=1, n_threads=1)
 
     def plan(kind: str) -> Plan:
         return Plan(n_chains=2, stop=StopRule(rhat=1.05, ess=200.0, max_sweeps=SWEEPS[kind]))
 
-    kept, left_out = split(table, Auto().held_out, seed)
-    scored = PredictiveProbabilities.of(kept, left_out, matches=True)
-    half = sample(LatentClass(), kept, scored, seed=seed, plan=plan("half"), workers=workers)
-    matches = scored.matches.log_likelihood(half.totals.matches)
-    weights = posterior(prior(table.n_keys, experience), matches)
+    rare = RareCells.of(table)
+    observer = CheckedMeasures.of(table, rare)
+    found = sample(LatentClass(), table, observer, seed=seed, plan=plan("evidence"),
+                   workers=workers)  # fmt: skip
+    evidence = rare.log_likelihood(found.totals.rare_cells)
+    weights = posterior(prior(table, experience), evidence, experience)
     model = Calibrated(wrapped=LatentClass(), weights=tuple(weights.ravel().tolist()), asked=Auto())
-    fitted = fit(model, table, seed=seed, plan=plan("all"), execution=Execution(workers=workers))
+    fitted = fit(
+        model, table, seed=seed, plan=plan("calibrated"), execution=Execution(workers=workers)
+    )
     draws, estimate = fitted.draws, fitted.estimate()
     unique = table.unique
     r1, counts = estimate.records.r1[unique], drawn.population_counts[unique]
@@ -104,10 +139,10 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
 
 def tasks(folder: Path, repeats: int, names: list[str]) -> list[tuple[str, int, int]]:
     """All samples, in an order in which a study that is stopped is balanced."""
-    sizes = {
-        name: sorted({max(LEAST, round(share * prepare(name, folder)[1])) for share in SHARES})
-        for name in names
-    }
+    sizes = {}
+    for name in names:
+        size = population(name, folder).n_units
+        sizes[name] = sorted({SMALL, *(max(LEAST, round(share * size)) for share in SHARES)})
     return [
         (name, n, repeat) for repeat in range(1, repeats + 1) for name in names for n in sizes[name]
     ]
@@ -120,10 +155,11 @@ def tables(found: pd.DataFrame) -> None:
         row: list[object] = [name, n, len(part)]
         for tau in ("tau1", "tau2"):
             true = part[f"{tau}_true"]
-            held = (part[f"{tau}_lower"] <= true) & (true <= part[f"{tau}_upper"])
+            contained = (part[f"{tau}_lower"] <= true) & (true <= part[f"{tau}_upper"])
             error = 100.0 * (part[f"{tau}_mean"] - true) / true.mean()
             row += [f"{true.mean():.0f}", f"{error.mean():+.1f}%",
-                    f"{np.sqrt((error**2).mean()):.1f}%", f"{held.sum()}/{len(part)}"]  # fmt: skip
+                    f"{np.sqrt((error**2).mean()):.1f}%",
+                    f"{contained.sum()}/{len(part)}"]  # fmt: skip
             other = 100.0 * (part[f"alone_{tau}"] - true) / true.mean()
             row.append(f"{other.mean():+.1f}% ({np.sqrt((other**2).mean()):.1f}%)")
         total = np.sum(part["r1_sum"].tolist(), axis=0)
@@ -132,18 +168,19 @@ def tables(found: pd.DataFrame) -> None:
         row.append(f"{int((np.abs(total - truth) <= 1.96 * spread).sum())}/10")
         rows.append([*row, f"{part['seconds'].median():.0f}"])
     print_table(
-        ["population", "n", "samples", "τ1", "bias", "RMSE", "held", "latent-class alone",
-         "τ2", "bias", "RMSE", "held", "alone", "deciles", "s"], rows
+        ["population", "n", "samples", "τ1", "bias", "RMSE", "contained", "latent-class alone",
+         "τ2", "bias", "RMSE", "contained", "alone", "deciles", "s"], rows
     )  # fmt: skip
     print()
     for tau in ("tau1", "tau2"):
         true = found[f"{tau}_true"]
-        held = (found[f"{tau}_lower"] <= true) & (true <= found[f"{tau}_upper"])
+        contained = (found[f"{tau}_lower"] <= true) & (true <= found[f"{tau}_upper"])
         ours = 100.0 * (found[f"{tau}_mean"] / true - 1.0)
         other = 100.0 * (found[f"alone_{tau}"] / true - 1.0)
         print(
-            f"{tau}: held {100 * held.mean():.1f}% of {len(found)}; mean error {ours.mean():+.1f}% "
-            f"(alone {other.mean():+.1f}%), mean absolute error {ours.abs().mean():.1f}% "
+            f"{tau}: contained {100 * contained.mean():.1f}% of {len(found)}; mean error "
+            f"{ours.mean():+.1f}% (alone {other.mean():+.1f}%), mean absolute error "
+            f"{ours.abs().mean():.1f}% "
             f"(alone {other.abs().mean():.1f}%)"
         )
     total, spread, truth = (
@@ -162,7 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--populations", nargs="+", default=list(POPULATIONS))
+    parser.add_argument("--populations", nargs="+", default=NAMES)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
     options = parser.parse_args()
@@ -186,7 +223,7 @@ def main() -> None:
                 file.write(json.dumps(result) + "\n")
                 file.flush()
     print(machine(), end="\n\n")
-    order = {name: i for i, name in enumerate(POPULATIONS)}
+    order = {name: i for i, name in enumerate(NAMES)}
     frame = pd.DataFrame(found)
     tables(
         frame.sort_values(

@@ -625,31 +625,33 @@ def cell_overdispersion(k: float, expected: float) -> float:
     return min(5.0, k / expected**0.15) if expected > 0.0 else 5.0
 
 
-def matches_probability(
-    matches: int,
-    p: float,
-    n_kept: float,
-    n_left_out: float,
-    population_size: float,
-    k: float,
-    shift: float,
+def repeat_probability(
+    count: int, p: Array, n: float, population_size: float, k: float, shift: float
 ) -> float:
-    """P(`matches` records left out are in a cell | one kept record is), its rate exp(d) p g."""
+    """P(a cell is seen `count` times | it is seen 1, 2 or 3 times) by the other records.
+
+    p: equally likely probabilities of the cell given all records; its rate is exp(d) p g. Without
+    the cell's own records each counts with p^-count exp(n p), at most sqrt(S) times the mean.
+    """
+    weights = np.exp(-count * np.log(p) + n * p - (-count * np.log(p) + n * p).max())
+    weights = np.minimum(weights, weights.sum() / math.sqrt(len(p)))
     q = math.exp(shift) * p
-    spread = cell_overdispersion(k, population_size * q)
-    g, weights = effect_law(spread, [(1, n_kept * q)])
-    return float(weights @ poisson(matches, n_left_out * q * g))
+    seen = np.empty((len(p), 3))
+    for i, one in enumerate(q):
+        g, mass = effect_law(cell_overdispersion(k, population_size * one), [])
+        seen[i] = [float(mass @ poisson(times, n * one * g)) for times in (1, 2, 3)]
+    return float(weights @ seen[:, count - 1] / (weights @ seen.sum(axis=1)))
 
 
 def error_posterior(
     prior: Array, likelihood: Array, log_k: Array, shifts: Array, settings: Sequence[float]
 ) -> Array:
-    """P(k, d of the sample | matches in its half), pair by pair.
+    """P(k, d of the population | what the sample tells), pair by pair.
 
-    likelihood: that of each pair in the half; settings: LAG, SPREAD_K, SPREAD_D, POWER of
-    `risk.calibrate`. In the half log k is normal around log k - LAG, d around d, both on the grids.
+    likelihood: that of each pair; settings: lag_k, lag_d, spread_k, spread_d, power. The log k
+    that the sample tells is normal around log k + lag_k, its d around d + lag_d, on the grids.
     """
-    lag, spread_k, spread_d, power = settings
+    lag, lag_d, spread_k, spread_d, power = settings
     width = [
         (shifts[min(b + 1, len(shifts) - 1)] - shifts[max(b - 1, 0)])
         / (1.0 if b in (0, len(shifts) - 1) else 2.0)
@@ -657,9 +659,9 @@ def error_posterior(
     ]
     found = np.zeros(prior.shape)
     for a, b in np.ndindex(*prior.shape):
-        of_k = [math.exp(-0.5 * ((x - (log_k[a] - lag)) / spread_k) ** 2) for x in log_k]
+        of_k = [math.exp(-0.5 * ((x - (log_k[a] + lag)) / spread_k) ** 2) for x in log_k]
         of_d = [
-            math.exp(-0.5 * ((x - shifts[b]) / spread_d) ** 2) * w
+            math.exp(-0.5 * ((x - shifts[b] - lag_d) / spread_d) ** 2) * w
             for x, w in zip(shifts, width, strict=True)
         ]
         mean = sum(

@@ -125,47 +125,54 @@ def test_pairs_depend_on_their_address_alone():
     assert indices([3.0], 5).tolist() == [0] * 5
 
 
-# --- likelihood of matches --------------------------------------------------------------------
+# --- what rare cells tell ---------------------------------------------------------------------
 
 
-def test_matches_have_the_law_given_one_record():
-    """By Bayes and integration over the effect: every k and d, 0 to 60 matches."""
-    p = np.array([1e-7, 2e-4, 0.003, 0.02])
+def in_bins(values, lowest=-14.0, width=0.02, n_bins=1100):
+    """Draws (n_cells, n_draws) as counts by fine bins, and the middle of each bin."""
+    out = np.zeros((len(values), n_bins), np.int32)
+    for draw in values.T:
+        kernels.add_to_bins(np.ascontiguousarray(draw), lowest, width, out)
+    return out, np.exp(lowest + width * (np.arange(n_bins) + 0.5))
+
+
+def test_draws_are_counted_in_their_bins():
+    out = np.zeros((4, 3), np.int32)
+    kernels.add_to_bins(np.exp([-9.0, 0.4, 1.9, 9.0]), 0.0, 1.0, out)
+    kernels.add_to_bins(np.exp([0.1, 1.4, 1.1, 2.5]), 0.0, 1.0, out)
+    assert out.tolist() == [[2, 0, 0], [1, 1, 0], [0, 2, 0], [0, 0, 2]]
+    # No probability at all is in the first bin.
+    kernels.add_to_bins(np.zeros(4), 0.0, 1.0, out)
+    assert out[:, 0].tolist() == [3, 2, 1, 1]
+
+
+def test_means_without_the_own_records_are_those_of_the_conjugate_law():
+    """Gamma(a, b) before the cell's f records of n, Gamma(a + f, b + n) after: back to a / b."""
+    rng = np.random.default_rng(4)
+    n, a, b = 500.0, 6.0, 20_000.0
+    for times in (1, 2, 3):
+        after = rng.gamma(a + times, 1.0 / (b + n), (1, 40_000))
+        draws, expected = in_bins(POPULATION * after)
+        found = kernels.means_without(draws, expected, float(times), n / POPULATION)
+        assert found[0] == pytest.approx(POPULATION * a / b, rel=0.03)
+        # The planted bug: draws that still know the cell's own records.
+        assert after.mean() * POPULATION > 1.1 * POPULATION * a / b
+
+
+def test_repeats_have_the_law_without_the_own_records():
+    """Against sums of SciPy's negative binomial over the draws, every k and d."""
+    rng = np.random.default_rng(2)
+    n = 400.0
+    p = rng.lognormal(-9.0, 1.0, (3, 60))
+    draws, expected = in_bins(POPULATION * p, width=0.001, n_bins=30_000)
     k, shifts = np.array(GRID_K), np.array([-1.1, 0.0, 0.4])
-    for matches in (0, 1, 2, 7, 60):
-        out = np.full((4, 4, 3), 0.25)
-        kernels.match_likelihood(p, np.full(4, matches), 400.0, 700.0, POPULATION, k, shifts, out)
-        for i, m, s in np.ndindex(*out.shape):
-            twin = naive.matches_probability(
-                matches, p[i], 400.0, 700.0, POPULATION, k[m], shifts[s]
-            )
-            found = out[i, m, s] - 0.25
-            assert math.isclose(found, twin, rel_tol=1e-8, abs_tol=1e-15), (matches, i, m, s)
-
-
-def test_matches_are_negative_binomial():
-    """Every number from 0 to 60 against SciPy, each cell its own number; they add up to 1."""
-    counts = np.arange(61)
-    k, shifts, p = np.array([0.05, 1.5]), np.array([-0.3, 0.2]), 0.01
-    out = np.zeros((61, 2, 2))
-    kernels.match_likelihood(np.full(61, p), counts, 900.0, 900.0, POPULATION, k, shifts, out)
-    for m, s in np.ndindex(2, 2):
-        q = math.exp(shifts[s]) * p
-        shape = 1.0 / naive.cell_overdispersion(k[m], POPULATION * q)
-        rate = shape + 900.0 * q
-        law = stats.nbinom(shape + 1.0, rate / (rate + 900.0 * q))
-        np.testing.assert_allclose(out[:, m, s], law.pmf(counts), rtol=1e-10)
-    assert (out.sum(axis=0) < 1.0 + 1e-12).all()
-    np.testing.assert_allclose(out.sum(axis=0)[0], 1.0, rtol=1e-6)
-
-
-def test_matches_of_impossible_cells_and_of_nobody():
-    """No rate: never matched. No records left out: never matched either."""
-    k, shifts, out = np.array([0.3]), np.array([0.0]), np.zeros((2, 1, 1))
-    kernels.match_likelihood(np.zeros(2), np.array([0, 1]), 50.0, 50.0, POPULATION, k, shifts, out)
-    assert out.ravel().tolist() == pytest.approx([1.0, 0.0], abs=1e-200)
-    out[...] = 0.0
-    kernels.match_likelihood(
-        np.full(2, 0.1), np.zeros(2, int), 50.0, 0.0, POPULATION, k, shifts, out
-    )
-    assert out.ravel().tolist() == [1.0, 1.0]
+    counts = np.array([1, 2, 3])
+    out = np.empty((3, len(GRID_K), 3))
+    kernels.repeat_likelihood(draws, expected, counts, n, POPULATION, k, shifts, out)
+    for i, m, s in np.ndindex(*out.shape):
+        twin = naive.repeat_probability(int(counts[i]), p[i], n, POPULATION, k[m], shifts[s])
+        assert math.exp(out[i, m, s]) == pytest.approx(twin, rel=2e-3), (i, m, s)
+    # Of one cell the three probabilities add up to 1, where draws have one weight.
+    single, at = in_bins(np.full((3, 1), POPULATION * 1e-4))
+    kernels.repeat_likelihood(single, at, counts, n, POPULATION, k, shifts, out)
+    np.testing.assert_allclose(np.exp(out).sum(axis=0), 1.0, rtol=1e-12)

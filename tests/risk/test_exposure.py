@@ -34,7 +34,7 @@ from unikat.risk.exposure import (
 )
 from unikat.risk.measures import RiskMeasures
 from unikat.studies.held_out import split
-from unikat.studies.matches import Matches
+from unikat.studies.rare_cells import RareCells
 from unikat.zeros.diagram import build, possible
 
 STREAM = Stream(3, 0, 1)
@@ -189,13 +189,12 @@ def test_the_parts_of_a_split_have_the_same_keys():
     for seed in range(20):
         parts = split(views(Toy(), table)[0], 0.5, seed)
         assert all(part.keys[-1].name == CLASS and part.n_levels[-1] == 3 for part in parts)
-        matches = Matches.of(*parts)
-        assert matches.cells.shape[1] == 4
-        assert (matches.cells[:, 3] == -1).all()
-        kept, out = (part.cells[part.record_cell, :3] for part in parts)
-        for cell, found in zip(matches.cells, matches.matches, strict=True):
-            assert (kept == cell[:3]).all(axis=1).sum() == 1
-            assert (out == cell[:3]).all(axis=1).sum() == found
+        rare = RareCells.of(parts[0])
+        assert rare.cells.shape[1] == 4
+        assert (rare.cells[:, 3] == -1).all()
+        kept = parts[0].cells[parts[0].record_cell, :3]
+        for cell, found in zip(rare.cells, rare.counts, strict=True):
+            assert (kept == cell[:3]).all(axis=1).sum() == found
 
 
 # --- exact risks -----------------------------------------------------------------------------

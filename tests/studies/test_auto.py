@@ -19,7 +19,7 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.progress import Watcher
 from unikat.models import auto as options_module
 from unikat.models.auto import Auto
-from unikat.models.calibrated import SHIFTS, Calibrated
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.models.catalogue import MODELS
 from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.mixtures.latent_class import LatentClass
@@ -32,8 +32,8 @@ from unikat.studies.auto import Execution, decided
 from unikat.studies.calibrate import posterior, prior
 from unikat.studies.compare import Candidate, ComparisonSettings, compare
 from unikat.studies.evaluate import Job, run_job
-from unikat.studies.held_out import HeldOutScore, split
-from unikat.studies.matches import Matches
+from unikat.studies.held_out import HeldOutScore
+from unikat.studies.rare_cells import RareCells
 from unikat.studies.scores import Fit
 from unikat.studies.store import FitStore
 
@@ -109,8 +109,9 @@ def test_the_model_that_predicts_better_is_chosen(candidates):
     assert found.told.warnings == ()
 
 
-@pytest.mark.parametrize("order", [("0.3", "0.31"), ("0.31", "0.3")])
+@pytest.mark.parametrize("order", [("0.05", "0.1"), ("0.1", "0.05")])
 def test_in_doubt_the_first_is_kept(order):
+    """On both sides of the prior that predicts best: the difference is within its chance."""
     first, second = (f"toy:prior={prior}" for prior in order)
     found = chosen(auto(first, second))
     assert found.told.values["chosen"] == first
@@ -168,23 +169,24 @@ def test_choices_by_hand_among_models_that_are_refuted():
     assert module._choose((first, most), {}) is most
 
 
-def test_the_error_is_what_the_matches_of_the_chosen_model_tell():
+def test_the_error_is_what_the_rare_cells_tell_of_the_chosen_model():
     """From a comparison by itself, whose settings are those written down in the documentation."""
-    table, asked = some_table(), auto(RIGHT)
-    found = chosen(asked)
+    # Of so small a population that cells seen once are rare.
+    table, asked = replace(some_table(), population_size=170), auto(RIGHT)
+    found = chosen(asked, table)
     settings = ComparisonSettings(
         seed=1,
         plan=Plan(n_chains=2, stop=StopRule(rhat=1.02, ess=400.0)),
         held_out=0.5,
-        matches=True,
+        evidence=True,
     )
     part = compare([Candidate(label="x", model=Toy(prior=0.3))], table, settings, workers=HERE)
     (model,) = part.models
-    expected = posterior(prior(table.n_keys), model.held_out.matches)
+    expected = posterior(prior(table), np.reshape(model.risk.evidence, (len(OVERDISPERSION), -1)))
     weights = np.array(found.weights).reshape(expected.shape)
     np.testing.assert_allclose(weights, expected, rtol=1e-12)
     np.testing.assert_allclose(weights.sum(), 1.0)
-    assert not np.allclose(weights, prior(table.n_keys), rtol=0.01)
+    assert not np.allclose(weights, prior(table), rtol=0.01)
     before = found.told.values["before"]
     assert before == {
         name: getattr(model.risk.tau1, name) for name in ("mean", "median", "lower", "upper")
@@ -244,7 +246,7 @@ def test_more_seconds_are_more_sweeps():
 
 
 def test_the_same_seed_gives_the_same_whatever_the_workers():
-    table = some_table(holes=True)
+    table = replace(some_table(holes=True), population_size=170)
     asked = auto(RIGHT)
     one = chosen(asked, table)
     same(one, chosen(asked, table, workers=Workers(n_workers=2, n_threads=1)))
@@ -342,15 +344,20 @@ def test_a_comparison_is_not_one_of_choices():
         )
 
 
-def test_a_half_without_uniques_tells_nothing():
-    """Every combination occurs often: nothing is learned from matches, and nothing breaks."""
+def test_a_file_without_rare_cells_tells_nothing():
+    """Every combination occurs often but one that is frequent, too: nothing is learned."""
     codes = [[i % 3, 0] for i in range(60)]
     table = CellTable.from_codes([*codes, [5, 5]], KEYS, 300)
-    # The record of its own is left out.
-    seed = next(s for s in range(20) if not split(table, 0.5, s)[0].n_uniques)
-    assert len(Matches.of(*split(table, 0.5, seed)).cells) == 0
-    found = chosen(auto(RIGHT), table, seed=seed)
-    np.testing.assert_allclose(found.weights, prior(2).ravel(), rtol=1e-9)
+    rare = RareCells.of(table)
+    assert rare.counts.tolist() == [1]
+    # Its probability without its record is that of many units.
+    totals = rare.start()
+    totals.draws[:, -1] = 50
+    assert not rare.log_likelihood(totals).any()
+    nothing = RareCells.of(CellTable.from_codes(codes, KEYS, 300))
+    assert len(nothing.cells) == 0
+    flat = nothing.log_likelihood(nothing.start())
+    np.testing.assert_allclose(posterior(prior(table), flat), prior(table), rtol=1e-9)
 
 
 def test_what_the_table_says_of_its_keys_is_not_said_again_with_the_choice():

@@ -21,7 +21,6 @@ from unikat.studies.held_out import (
     held_out_score,
     split,
 )
-from unikat.studies.matches import EVERY, Matches
 
 KEYS = [Key.of_size("A", 3), Key.of_size("B", 3)]
 HERE = Workers(n_workers=1, n_threads=1)
@@ -38,7 +37,7 @@ def dependent(n=400, seed=1):
 def score(scores, counts):
     scores, counts = np.array(scores, float), np.array(counts)
     with np.errstate(over="ignore"):
-        totals = ScoreTotals(np.array([2]), 2.0 * np.exp(scores), matches=None)
+        totals = ScoreTotals(np.array([2]), 2.0 * np.exp(scores))
     return held_out_score(totals, counts)
 
 
@@ -75,7 +74,7 @@ def test_the_score_is_that_of_the_saved_states():
     out = CellTable.from_codes(codes, KEYS, 10_000)
     model = Toy()
     plan = Plan(n_chains=2, thin=1, stop=StopRule(ess=50, rhat=1.5))
-    observer = PredictiveProbabilities.of(kept, out)
+    observer = PredictiveProbabilities.of(out)
     draws = sample(model, kept, observer, seed=4, plan=plan, workers=HERE)
     assert draws.converged
     found = held_out_score(draws.totals, out.counts)
@@ -109,7 +108,7 @@ def test_the_right_model_scores_better():
     kept, out = split(dependent(n=1500), 0.2, 1)
     scores = []
     for model in (Toy(independent=True), Toy()):
-        observer = PredictiveProbabilities.of(kept, out)
+        observer = PredictiveProbabilities.of(out)
         plan = Plan(n_chains=2, stop=StopRule(ess=100, rhat=1.5))
         draws = sample(model, kept, observer, seed=1, plan=plan, workers=HERE)
         scores.append(held_out_score(draws.totals, out.counts))
@@ -122,7 +121,7 @@ def test_the_right_model_scores_better():
 
 def test_what_a_model_takes_to_be_impossible_is_counted():
     kept, out = split(dependent(), 0.3, 1)
-    observer = PredictiveProbabilities.of(kept, out)
+    observer = PredictiveProbabilities.of(out)
     plan = Plan(n_chains=2, stop=StopRule(ess=50, rhat=1.5))
     model = Toy(never=True)
     draws = sample(model, kept, observer, seed=1, plan=plan, workers=HERE)
@@ -175,26 +174,3 @@ def test_scores_of_nothing_and_of_one():
     assert math.isnan(alone.standard_error)
     assert best_score([nothing, alone]) == 1
     assert math.isnan(differences([nothing, alone])[0].mean)
-
-
-def test_matches_are_looked_at_in_every_so_many_draws():
-    """Of a chain; of fits that do not move, once."""
-    kept, out = split(dependent(n=60), 0.5, 1)
-
-    class Still(Toy):
-        uncertainty = "conditional"
-
-    for model, expected in ((Toy(), 3), (Still(), 1)):
-        data, observer = model.prepare(kept), PredictiveProbabilities.of(kept, out, matches=True)
-        totals = observer.start()
-        for sweep in range(2 * EVERY + 1):
-            state = model.init(Stream(1, 0, sweep), data)
-            observer.observe(Stream(1, 0, sweep), model, state, data, totals)
-        assert totals.n_draws[0] == 2 * EVERY + 1
-        assert totals.matches.n_draws[0] == expected
-    alone = Matches.of(kept, out)
-    assert observer.matches.matches.tolist() == alone.matches.tolist()
-    scores_alone = len(out.cells) * model.cost(data)[1]
-    assert observer.cost(model, data) > scores_alone
-    # Nobody pays for what was not asked for.
-    assert PredictiveProbabilities.of(kept, out).cost(model, data) == scores_alone

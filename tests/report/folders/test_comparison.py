@@ -20,7 +20,6 @@ from unikat.errors import SpecError
 from unikat.jobs.compare import COMPARISON
 from unikat.jobs.job import check_folder
 from unikat.models.base import Model
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.models.named import Named
 from unikat.report.facts.comparison import ComparisonSummary
 from unikat.report.folders.comparison import FILES, write
@@ -94,7 +93,7 @@ def score_fit(shift: float, n_zero: int = 0) -> ScoreFit:
             n_records=50, n_zero=n_zero, mean=float(found.mean()), standard_error=0.3,
             scores=scores, counts=np.ones(50, np.int64),
         ),
-        matches=np.zeros((len(OVERDISPERSION), len(SHIFTS))), sampling=sampling(),
+        sampling=sampling(),
     )  # fmt: skip
 
 

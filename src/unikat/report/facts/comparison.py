@@ -21,6 +21,8 @@ from unikat.studies.predictive import PredictiveCheck
 from unikat.zeros.conflicts import Handled
 
 SUMMARY_SCHEMA = "unikat.comparison/1"
+_INSIDE = ("tau1_deviation", "evidence")
+"""Parts of a fit that no summary has."""
 _SCORE = ("n_records", "n_zero", "mean", "standard_error")
 
 
@@ -181,7 +183,7 @@ def _model_facts(model: ComparedModel, named: Named, fewest_zeros: int) -> Model
         converged=model.converged,
         held_out=held_out,
         uncertainty=model.model.uncertainty,
-        **{name: value for name, value in vars(model.risk).items() if name != "tau1_deviation"},
+        **{name: value for name, value in vars(model.risk).items() if name not in _INSIDE},
     )
 
 
