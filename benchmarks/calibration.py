@@ -185,7 +185,7 @@ def likelihood(
     for draw in p:
         match_likelihood(
             draw[cells], np.minimum(matches[cells], MOST), float(n), float(rest),
-            float(population_size), OVERDISPERSION, SHIFTS, total,
+            np.full(len(cells), float(population_size)), OVERDISPERSION, SHIFTS, total,
         )  # fmt: skip
     return step * np.log(np.maximum(total / len(p), 1e-300)).sum(axis=0)
 
@@ -199,7 +199,8 @@ def of_half(matches: Any, p: np.ndarray) -> np.ndarray:
     for draw in p:
         match_likelihood(
             draw, matches.matches, float(matches.n_kept), float(matches.n_left_out),
-            float(matches.population_size), OVERDISPERSION, SHIFTS, totals.probability,
+            np.full(p.shape[1], float(matches.population_size)), OVERDISPERSION, SHIFTS,
+            totals.probability,
         )  # fmt: skip
     totals.n_draws[0] = len(p)
     found: np.ndarray = matches.log_likelihood(totals)

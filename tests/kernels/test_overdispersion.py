@@ -17,14 +17,15 @@ FALSE_ALARM = 1e-6
 N = 20_000
 KEY = chain_key(7, 1)
 POPULATION = 50_000.0
+UNITS = np.full(61, POPULATION)
 GRID_K = (0.005, 0.1, 0.7, 2.0)
 
 
 def rates(p, counts, k, *, factor=1.0, n_records=1000.0, sweep=3, key=KEY):
     p, counts = np.asarray(p, float), np.asarray(counts, float)
     out = np.full(len(p), np.nan)
-    looked_at = np.full(len(p), n_records)
-    kernels.draw_rates(key, sweep, p, counts, looked_at, POPULATION, k, factor, out)
+    looked_at, population = np.full(len(p), n_records), np.full(len(p), POPULATION)
+    kernels.draw_rates(key, sweep, p, counts, looked_at, population, k, factor, out)
     return out
 
 
@@ -134,7 +135,7 @@ def test_matches_have_the_law_given_one_record():
     k, shifts = np.array(GRID_K), np.array([-1.1, 0.0, 0.4])
     for matches in (0, 1, 2, 7, 60):
         out = np.full((4, 4, 3), 0.25)
-        kernels.match_likelihood(p, np.full(4, matches), 400.0, 700.0, POPULATION, k, shifts, out)
+        kernels.match_likelihood(p, np.full(4, matches), 400.0, 700.0, UNITS, k, shifts, out)
         for i, m, s in np.ndindex(*out.shape):
             twin = naive.matches_probability(
                 matches, p[i], 400.0, 700.0, POPULATION, k[m], shifts[s]
@@ -148,7 +149,7 @@ def test_matches_are_negative_binomial():
     counts = np.arange(61)
     k, shifts, p = np.array([0.05, 1.5]), np.array([-0.3, 0.2]), 0.01
     out = np.zeros((61, 2, 2))
-    kernels.match_likelihood(np.full(61, p), counts, 900.0, 900.0, POPULATION, k, shifts, out)
+    kernels.match_likelihood(np.full(61, p), counts, 900.0, 900.0, UNITS, k, shifts, out)
     for m, s in np.ndindex(2, 2):
         q = math.exp(shifts[s]) * p
         shape = 1.0 / naive.cell_overdispersion(k[m], POPULATION * q)
@@ -162,10 +163,8 @@ def test_matches_are_negative_binomial():
 def test_matches_of_impossible_cells_and_of_nobody():
     """No rate: never matched. No records left out: never matched either."""
     k, shifts, out = np.array([0.3]), np.array([0.0]), np.zeros((2, 1, 1))
-    kernels.match_likelihood(np.zeros(2), np.array([0, 1]), 50.0, 50.0, POPULATION, k, shifts, out)
+    kernels.match_likelihood(np.zeros(2), np.array([0, 1]), 50.0, 50.0, UNITS, k, shifts, out)
     assert out.ravel().tolist() == pytest.approx([1.0, 0.0], abs=1e-200)
     out[...] = 0.0
-    kernels.match_likelihood(
-        np.full(2, 0.1), np.zeros(2, int), 50.0, 0.0, POPULATION, k, shifts, out
-    )
+    kernels.match_likelihood(np.full(2, 0.1), np.zeros(2, int), 50.0, 0.0, UNITS, k, shifts, out)
     assert out.ravel().tolist() == [1.0, 1.0]

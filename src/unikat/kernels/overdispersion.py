@@ -4,8 +4,9 @@ The probability of cell c is q_c g_c, where q_c = `factor` p_c and g_c ~ Gamma(1
 the overdispersion k_c is the relative variance of such cells' rates around what the model gives
 them. With f_c records of n seen, g_c ~ Gamma(1/k_c + f_c, rate 1/k_c + n q_c): the negative
 binomial of Elamir and Skinner (2006, Journal of Official Statistics 22, 525-539) around any model.
-Overdispersion is larger in rarer cells: k_c = k (N q_c)^-FALL, at most `MOST`, so that k is
-that of a cell of which one individual of the population is expected.
+Overdispersion is larger in rarer cells: k_c = k (N_c q_c)^-FALL, at most `MOST`, so that k is
+that of a cell of which one individual of the population is expected. N_c is the population's size
+N, or where cells were sampled at different rates, expected units of the population over q_c.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ def overdispersion_of(k, expected):
 
 
 @kernel
-def draw_rates(key, sweep, p, counts, looked_at, population_size, k, factor, out):
+def draw_rates(key, sweep, p, counts, looked_at, population, k, factor, out):
     """Draw the probability of each cell given its records, into `out` (n,).
 
     p (n,): what the model gives; counts (n,) float64: units seen in the cell, where looked_at (n,)
-    of the population's are looked at: the records, in a sample; k positive. Where there are no
-    records the mean is taken instead of a draw: such cells stand beside others, of which they are
-    the rest, and rests must not fall below what they are the rest of.
+    of the population's are looked at: the records, in a sample; population (n,): N_c; k positive.
+    Where there are no records the mean is taken instead of a draw: such cells stand beside others,
+    of which they are the rest, and rests must not fall below what they are the rest of.
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for i in range(p.shape[0]):
         q = factor * p[i]
-        shape = 1.0 / overdispersion_of(k, population_size * q)
+        shape = 1.0 / overdispersion_of(k, population[i] * q)
         drawn = shape
         if counts[i] > 0.0:
             seek(generator, key, i, sweep, PURPOSE_RATES)
@@ -65,19 +66,20 @@ def draw_rates(key, sweep, p, counts, looked_at, population_size, k, factor, out
 
 
 @kernel
-def match_likelihood(p, matches, n_kept, n_left_out, population_size, overdispersion, shifts, out):
+def match_likelihood(p, matches, n_kept, n_left_out, population, overdispersion, shifts, out):
     """Add the probability of each cell's matches to `out` (n, m, s), for each k and each d.
 
     p (n,): of cells that one of the n_kept records is in; matches (n,): records left out that are
-    in it, of n_left_out; overdispersion (m,), shifts (s,). Given one record, the matches are
-    negative binomial of shape 1 / k_c + 1 and mean proportional to q_c = exp(d) p_c.
+    in it, of n_left_out; population (n,): N_c; overdispersion (m,), shifts (s,). Given one record,
+    the matches are negative binomial of shape 1 / k_c + 1 and mean proportional to q_c, which is
+    exp(d) p_c.
     """
     for s in range(shifts.shape[0]):
         factor = math.exp(shifts[s])
         for i in range(p.shape[0]):
             q = max(factor * p[i], 1e-300)
             # A power a cell and shift, not one for each k.
-            relative = max(population_size * q, 1e-30) ** -FALL
+            relative = max(population[i] * q, 1e-30) ** -FALL
             for m in range(overdispersion.shape[0]):
                 rate = 1.0 / min(overdispersion[m] * relative, MOST)
                 shape = rate + 1.0

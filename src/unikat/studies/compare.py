@@ -23,7 +23,7 @@ from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import Auto
 from unikat.models.base import AnyModel
 from unikat.risk.estimate import RiskEstimate, Summary, assess, known_exactly
-from unikat.risk.exposure import views
+from unikat.risk.exposure import exposure_of, views
 from unikat.risk.observe import observe
 from unikat.studies.held_out import (
     HeldOutScore,
@@ -346,7 +346,12 @@ class _Runner:
         self._tell(candidate, position, "predicting records left out")
         fitted = views(candidate.model, self.table)[0]
         kept, left_out = split(fitted, self.settings.held_out, self.settings.seed)
-        observer = PredictiveProbabilities.of(kept, left_out, matches=self.settings.matches)
+        observer = PredictiveProbabilities.of(
+            kept,
+            left_out,
+            matches=self.settings.matches,
+            exposure=exposure_of(self.table) if self.settings.matches else None,
+        )
         stored = self._kept(candidate, HELD_OUT, observer, partial(_score_fit, observer=observer))
         if stored is not None:
             return stored

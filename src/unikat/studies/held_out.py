@@ -26,7 +26,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.draws import Observer
 from unikat.models.base import CHAINS, AnyModel, Stream
-from unikat.risk.exposure import class_left_open, without_class
+from unikat.risk.exposure import Exposure, class_left_open, without_class
 from unikat.rng import check_seed
 from unikat.studies.matches import EVERY, MOST_CELLS, Matches, MatchTotals
 
@@ -70,14 +70,21 @@ class PredictiveProbabilities(Observer):
 
     @classmethod
     def of(
-        cls, kept: CellTable, left_out: CellTable, *, matches: bool = False
+        cls,
+        kept: CellTable,
+        left_out: CellTable,
+        *,
+        matches: bool = False,
+        exposure: Exposure | None = None,
     ) -> PredictiveProbabilities:
-        """Prepare for the tables of the records kept and left out."""
+        """Prepare for the tables of the records kept and left out; `exposure` of both together."""
         at_risk = without_class(left_out)
         return cls(
             cells=class_left_open(at_risk.cells, left_out),
             counts=at_risk.counts,
-            matches=Matches.of(kept, left_out, most=MOST_CELLS if matches else 0),
+            matches=Matches.of(
+                kept, left_out, most=MOST_CELLS if matches else 0, exposure=exposure
+            ),
         )
 
     def compile(self) -> None:

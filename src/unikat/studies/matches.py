@@ -20,7 +20,7 @@ from unikat.data.table import CellTable
 from unikat.kernels.overdispersion import match_likelihood
 from unikat.models.base import AnyModel, Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-from unikat.risk.exposure import class_left_open, without_class
+from unikat.risk.exposure import ByClass, Exposure, class_left_open, without_class
 
 MOST_CELLS = 6000
 """Cells looked at; more would tell little more of k and d, and cost time."""
@@ -50,9 +50,19 @@ class Matches:
     n_kept: int
     n_left_out: int
     population_size: int
+    exposure: ByClass | None
+    """Of the whole sample, where chances were unequal: how many units of the population a cell
+    has, on which its overdispersion depends."""
 
     @classmethod
-    def of(cls, kept: CellTable, left_out: CellTable, *, most: int = MOST_CELLS) -> Matches:
+    def of(
+        cls,
+        kept: CellTable,
+        left_out: CellTable,
+        *,
+        most: int = MOST_CELLS,
+        exposure: Exposure | None = None,
+    ) -> Matches:
         """Count the matches of two parts of a sample; records with missing keys do not count.
 
         At most so many cells are looked at.
@@ -72,12 +82,13 @@ class Matches:
             n_kept=int(kept.counts[here].sum()),
             n_left_out=int(left_out.counts[there].sum()),
             population_size=kept.n_units,
+            exposure=exposure if isinstance(exposure, ByClass) else None,
         )
 
     def compile(self) -> None:
         """Compile the kernel (or load it from the cache)."""
         one = np.ones(1)
-        match_likelihood(one, np.ones(1, np.int64), 1.0, 1.0, 1.0, one, one, np.zeros((1, 1, 1)))
+        match_likelihood(one, np.ones(1, np.int64), 1.0, 1.0, one, one, one, np.zeros((1, 1, 1)))
 
     def cost(self) -> float:
         """Work of one observation on average, in nanoseconds, roughly."""
@@ -96,12 +107,17 @@ class Matches:
         if not len(self.cells):
             return
         p = model.cell_probabilities(stream, state, data, self.cells)
+        population = np.full(len(p), float(self.population_size))
+        if self.exposure is not None:
+            keys = self.cells[:, :-1] if self.exposure.appended else self.cells
+            chances = self.exposure.chances(stream, model, state, data, keys)
+            population = self.exposure.population(chances)
         match_likelihood(
             p,
             self.matches,
             float(self.n_kept),
             float(self.n_left_out),
-            float(self.population_size),
+            population,
             OVERDISPERSION,
             SHIFTS,
             totals.probability,
