@@ -259,6 +259,7 @@ def read_case(path: Path) -> dict[str, Any]:
     """Compute what a fitted case tells of the truth, and its answers; kept beside it."""
     from unikat.kernels.overdispersion import FALL, MOST
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+    from unikat.risk.exposure import EqualChances
     from unikat.studies.rare_cells import BINS, RareCells, RareCellTotals
 
     kept = path.with_name(path.name.replace("case", "read"))
@@ -284,11 +285,14 @@ def read_case(path: Path) -> dict[str, Any]:
         weights=np.ones(len(times)),
         n_records=int(n),
         population_size=int(size),
+        exposure=EqualChances(unobserved=size - n),
     )
     draws = np.concatenate([case[f"p{f}"] for f in (1, 2, 3)], axis=1).T.astype(np.float64)
     places = np.clip((np.log(size * draws + 1e-300) - BINS[0]) / (BINS[1] - BINS[0]), 0, 79)
     binned = np.zeros((len(times), len(BINS) - 1), np.int32)
     np.add.at(binned, (np.arange(len(times))[:, None], places.astype(np.int64)), 1)
+    units = size * draws.sum(axis=1)
+    totals = RareCellTotals(binned, units, n / size * units)
     result = {
         **{name: case[name] for name in ("source", "by_hh", "studied", "levels", "n", "N")},
         "n_keys": case["n_keys"],
@@ -296,7 +300,7 @@ def read_case(path: Path) -> dict[str, Any]:
         "true1": int((counts == 1).sum()),
         "true2": float((1.0 / counts).sum()),
         "truth": step * truth,
-        "evidence": rare.log_likelihood(RareCellTotals(binned)),
+        "evidence": rare.log_likelihood(totals),
         "answers": step * found,
     }
     np.savez(kept, **result)

@@ -23,8 +23,8 @@ GRID_K = (0.005, 0.1, 0.7, 2.0)
 def rates(p, counts, k, *, factor=1.0, n_records=1000.0, sweep=3, key=KEY):
     p, counts = np.asarray(p, float), np.asarray(counts, float)
     out = np.full(len(p), np.nan)
-    looked_at = np.full(len(p), n_records)
-    kernels.draw_rates(key, sweep, p, counts, looked_at, POPULATION, k, factor, out)
+    looked_at, population = np.full(len(p), n_records), np.full(len(p), POPULATION)
+    kernels.draw_rates(key, sweep, p, counts, looked_at, population, k, factor, out)
     return out
 
 
@@ -153,7 +153,7 @@ def test_means_without_the_own_records_are_those_of_the_conjugate_law():
     for times in (1, 2, 3):
         after = rng.gamma(a + times, 1.0 / (b + n), (1, 40_000))
         draws, expected = in_bins(POPULATION * after)
-        found = kernels.means_without(draws, expected, float(times), n / POPULATION)
+        found = kernels.means_without(draws, expected, float(times), np.array([n / POPULATION]))
         assert found[0] == pytest.approx(POPULATION * a / b, rel=0.03)
         # The planted bug: draws that still know the cell's own records.
         assert after.mean() * POPULATION > 1.1 * POPULATION * a / b
@@ -167,12 +167,12 @@ def test_repeats_have_the_law_without_the_own_records():
     draws, expected = in_bins(POPULATION * p, width=0.001, n_bins=30_000)
     k, shifts = np.array(GRID_K), np.array([-1.1, 0.0, 0.4])
     counts = np.array([1, 2, 3])
-    out = np.empty((3, len(GRID_K), 3))
-    kernels.repeat_likelihood(draws, expected, counts, n, POPULATION, k, shifts, out)
+    out, fraction = np.empty((3, len(GRID_K), 3)), np.full(3, n / POPULATION)
+    kernels.repeat_likelihood(draws, expected, counts, fraction, k, shifts, out)
     for i, m, s in np.ndindex(*out.shape):
         twin = naive.repeat_probability(int(counts[i]), p[i], n, POPULATION, k[m], shifts[s])
         assert math.exp(out[i, m, s]) == pytest.approx(twin, rel=2e-3), (i, m, s)
     # Of one cell the three probabilities add up to 1, where draws have one weight.
     single, at = in_bins(np.full((3, 1), POPULATION * 1e-4))
-    kernels.repeat_likelihood(single, at, counts, n, POPULATION, k, shifts, out)
+    kernels.repeat_likelihood(single, at, counts, fraction, k, shifts, out)
     np.testing.assert_allclose(np.exp(out).sum(axis=0), 1.0, rtol=1e-12)

@@ -18,7 +18,9 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
+from unikat.models.auto import Auto
 from unikat.models.base import Stream
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, CalibratedData
 from unikat.models.cells.individual_risk import IndividualRisk
 from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.mixtures.latent_class import LatentClass
@@ -34,7 +36,7 @@ from unikat.risk.exposure import (
 )
 from unikat.risk.measures import RiskMeasures
 from unikat.studies.held_out import split
-from unikat.studies.rare_cells import RareCells
+from unikat.studies.rare_cells import BINS, RareCells
 from unikat.zeros.diagram import build, possible
 
 STREAM = Stream(3, 0, 1)
@@ -189,12 +191,30 @@ def test_the_parts_of_a_split_have_the_same_keys():
     for seed in range(20):
         parts = split(views(Toy(), table)[0], 0.5, seed)
         assert all(part.keys[-1].name == CLASS and part.n_levels[-1] == 3 for part in parts)
-        rare = RareCells.of(parts[0])
-        assert rare.cells.shape[1] == 4
-        assert (rare.cells[:, 3] == -1).all()
-        kept = parts[0].cells[parts[0].record_cell, :3]
-        for cell, found in zip(rare.cells, rare.counts, strict=True):
-            assert (kept == cell[:3]).all(axis=1).sum() == found
+
+
+def test_rare_cells_of_a_design_have_the_units_of_the_population():
+    """Records and units expected in each cell, by sums over the classes; and their likelihood."""
+    rng = np.random.default_rng(1)
+    codes, strata = rng.integers(0, (4, 5, 6), (80, 3)), np.sort(rng.integers(0, 3, 80))
+    sizes = np.array([4000.0, 400.0, 50.0])
+    table = sampled(codes, (4, 5, 6), strata, sizes)
+    found, p = RareCells.of(table), law((4, 5, 6, 3))
+    totals = found.start()
+    for _ in range(2):
+        found.observe(STREAM, Toy(), ToyState(p), None, totals)
+    units = (p * sizes / p.sum(axis=(0, 1, 2))).sum(axis=-1)
+    assert len(found.cells) > 20
+    assert (totals.draws.sum(axis=1) == 2).all()
+    for c, cell in enumerate(map(tuple, found.cells.tolist())):
+        assert totals.units[c] == pytest.approx(2.0 * units[cell])
+        assert totals.records[c] == pytest.approx(2.0 * 80.0 * p[cell].sum())
+        middle = (0.5 * (BINS[1:] + BINS[:-1]))[np.flatnonzero(totals.draws[c])[0]]
+        assert abs(middle - math.log(units[cell])) <= 0.5 * (BINS[1] - BINS[0]) + 1e-9
+    bare = RareCells.of(replace(table, sampling=None))
+    plain = bare.start()
+    bare.observe(STREAM, Toy(), ToyState(p), None, plain)
+    np.testing.assert_allclose(plain.units / plain.records, 4450.0 / 80.0)
 
 
 # --- exact risks -----------------------------------------------------------------------------
@@ -349,7 +369,7 @@ def test_a_models_error_scales_the_chances_of_all_classes(telling):
     """All probabilities wrong by 1.3: so are the expected others of a cell and of its margins."""
 
     class Wrong(PoissonToy):
-        def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any) -> Any:
+        def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any, **_: Any) -> Any:
             return 1.3 * p
 
     strata = [code[0] for code in CODES] if telling else [0, 1, 0, 1, 1, 0, 2]
@@ -381,6 +401,124 @@ def test_a_models_error_scales_the_chances_of_all_classes(telling):
         np.testing.assert_allclose(drop[u, j], r1[u] - without, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("telling", [False, True])
+def test_units_of_the_population_by_hand(telling, model):
+    """sum_h N_h q(c | h) over the sample's q(c): of cells, and of what joins a cell in a margin."""
+    strata = [code[0] for code in CODES] if telling else [0, 1, 0, 1, 1, 0, 2]
+    sizes = np.array([45.0, 17.0] if telling else [25.0, 20.0, 17.0])
+    table = sampled(CODES, LEVELS, strata, sizes)
+    p = law(LEVELS if telling else (*LEVELS, 3), 4)
+    if model.population == "poisson":
+        # A Poisson law has the records of every class.
+        shares = np.bincount(strata) / len(strata)
+        p = (p.T * shares / p.sum(axis=(1, 2))).T if telling else p * shares / p.sum(axis=(0, 1, 2))
+    exposure, state = exposure_of(table), ToyState(p)
+    # Probability, and units, of each class by cell.
+    p = p if telling else np.moveaxis(p, -1, 0)
+    by_class = p.reshape(len(sizes), -1).sum(axis=1)
+    units = (p.T * (sizes / by_class)).T
+    if not telling:
+        p, units = p.sum(axis=0), units.sum(axis=0)
+    every = np.array(list(itertools.product(*map(range, LEVELS))), np.int32)
+    chances = exposure.chances(STREAM, model, state, None, every)
+    expected = units[tuple(every.T)] / p[tuple(every.T)]
+    np.testing.assert_allclose(exposure.population(chances), expected, rtol=1e-12)
+    # One class with them all: the population's size.
+    assert exposure_of(replace(table, sampling=None)).population(chances) is None
+    # A cell, and the others that have its last two keys.
+    cell, margin = every[:1], np.array([[-1, *every[0, 1:]]], np.int32)
+    one, all_ = (exposure.chances(STREAM, model, state, None, cells) for cells in (cell, margin))
+    heard = []
+
+    def error(joining: Any, counts: Any, population: Any) -> Any:
+        heard.append((joining[0], counts[0], population[0]))
+        return joining
+
+    exposure.alone_joined(all_, one, one, error, True)
+    others = (slice(1, None), *every[0, 1:])
+    joining = p[others].sum()
+    (found,) = heard
+    np.testing.assert_allclose(found, [joining, 0.0, units[others].sum() / joining], rtol=1e-9)
+
+
+def error_differences(telling: bool) -> dict[str, np.ndarray]:
+    """Expected less true population uniques, by class, of cells with gamma effects of known k.
+
+    Class 0 is sampled by a half, class 1 by a two-hundredth.
+    """
+    rng = np.random.default_rng(21)
+    n_h, sizes, n_cells = np.array([300, 300]), np.array([600, 60_000]), 3000
+    given = rng.dirichlet(np.full(n_cells, 0.5), 2)
+    if not telling:
+        # Most cells have units of nearly one class alone, which no key tells.
+        half = (np.arange(n_cells) // 60 + np.arange(n_cells)) % 2 == 0
+        given *= np.where([half, ~half], 1.0, 0.0005)
+        given /= given.sum(axis=1, keepdims=True)
+    place = 19
+    weights = np.zeros((len(OVERDISPERSION), len(SHIFTS)))
+    weights[place, int(np.argmin(np.abs(SHIFTS)))] = 1.0
+    model = Calibrated(wrapped=PoissonToy(), weights=tuple(weights.ravel().tolist()), asked=Auto())
+    units = sizes[:, None] * given
+    if not telling:
+        units = np.tile(units.sum(axis=0), (2, 1))
+    k = np.minimum(OVERDISPERSION[place] * units**-0.15, 5.0)
+    found: dict[str, list[float]] = {"dense": [], "sparse": []}
+    for repeat in range(300):
+        # Keys that tell the class have cells, and effects, in each class by itself.
+        effects = rng.gamma(1.0 / k, k)
+        if not telling:
+            effects[1] = effects[0]
+        seen, others = (rng.poisson(n[:, None] * given * effects) for n in (n_h, sizes - n_h))
+        strata, cells = (
+            np.repeat(axis, seen.ravel()) for axis in np.indices(seen.shape).reshape(2, -1)
+        )
+        n = seen.sum(axis=1)
+        codes = np.column_stack((strata, cells // 60, cells % 60))
+        n_levels = (2, 50, 60)
+        p = (given * (n / n.sum())[:, None]).reshape(n_levels)
+        if not telling:
+            codes, n_levels, p = codes[:, 1:], n_levels[1:], np.moveaxis(p, 0, -1)
+        table = sampled(codes, n_levels, strata, sizes)
+        state = ToyState(p)
+        measures = RiskMeasures.of(table)
+        totals = measures.start()
+        for sweep in range(1, 5):
+            data = CalibratedData(None, float(n.sum()), float(sizes.sum()))
+            measures.observe(Stream(repeat, 0, sweep), model, state, data, totals)
+        unique = table.cells[table.unique]
+        place_of = unique[:, -2] * 60 + unique[:, -1]
+        if telling:
+            rest, dense = others[unique[:, 0], place_of], unique[:, 0] == 0
+        else:
+            rest, dense = others.sum(axis=0)[place_of], seen[0, place_of] == 1
+        difference = totals.r1[table.unique] / 4.0 - (rest == 0)
+        found["dense"].append(float(difference[dense].sum()))
+        found["sparse"].append(float(difference[~dense].sum()))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("telling", [False, True])
+def test_the_models_error_is_that_of_cells_of_so_many_units(telling, monkeypatch):
+    """The overdispersion falls with the units of the population, not with the sample's share.
+
+    300 populations; z tests at 1e-5 each. As if all cells were sampled at one rate the dense class
+    comes out wrong.
+    """
+
+    def z() -> dict[str, float]:
+        return {
+            name: float(values.mean() / (values.std() / math.sqrt(len(values))))
+            for name, values in error_differences(telling).items()
+        }
+
+    right = z()
+    assert max(map(abs, right.values())) < 4.42, right
+    monkeypatch.setattr(ByClass, "population", lambda *_: None)
+    assert max(map(abs, z().values())) > 6.0, z()
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize(
     "parts",
@@ -397,8 +535,8 @@ def test_a_models_error_scales_the_chances_of_all_classes(telling):
 def test_r2_of_a_sum_of_two_binomials(parts, count):
     """Off by less than the largest chance as a share of itself; exact where the chances agree."""
     exposure = ByClass(
-        unobserved=np.array([m for m, _ in parts], float), share=np.full(2, 0.5),
-        column=1, n_columns=2, appended=True, class_of=np.arange(2),
+        unobserved=np.array([m for m, _ in parts], float), sizes=np.ones(2),
+        share=np.full(2, 0.5), column=1, n_columns=2, appended=True, class_of=np.arange(2),
     )  # fmt: skip
     chances = one_cell(parts)
     r1, r2 = exposure.risk(chances, np.array([float(count)]), False)
@@ -428,8 +566,8 @@ def test_drawn_populations_have_the_law_of_the_classes(poisson):
 
     unobserved = np.array([3.0, 6.0])
     exposure = ByClass(
-        unobserved=unobserved, share=np.full(2, 0.5), column=1, n_columns=2, appended=True,
-        class_of=np.arange(2),
+        unobserved=unobserved, sizes=unobserved + 1.0, share=np.full(2, 0.5), column=1,
+        n_columns=2, appended=True, class_of=np.arange(2),
     )  # fmt: skip
     p = np.array([[0.3, 0.1], [0.7, 0.05]])
     chances = ClassChances(np.array([0.2, 0.3]), p, np.tile(np.arange(2), (2, 1)))

@@ -304,7 +304,7 @@ class Erring(Independence):
 
     uncertainty = "calibrated"
 
-    def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any) -> Any:
+    def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any, **_: Any) -> Any:
         """Return other probabilities."""
         return p * np.where(counts > 0, 2 / 3, 1 / 2)
 
@@ -425,7 +425,7 @@ def test_a_models_error_may_make_chances_add_to_more_than_one():
     class Heavy(Independence):
         uncertainty = "calibrated"
 
-        def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any) -> Any:
+        def risk_probabilities(self, stream: Any, data: Any, p: Any, counts: Any, **_: Any) -> Any:
             return np.full(len(p), 0.5)
 
     table = CellTable.from_codes([[i] for i in range(12)], [Key.of_size("A", 12)], 1000)

@@ -13,6 +13,7 @@ import naive
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
+from unikat.models.mixtures import profiles
 from unikat.models.mixtures.gom import GoM
 from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
@@ -123,3 +124,108 @@ def test_the_enumeration_is_a_probability(name):
     np.testing.assert_allclose(both[0] + both[1], margin, rtol=1e-9)
     # Alone in the sample, a record is a draw from the base measure: a flat one here.
     np.testing.assert_allclose(base, 0.25, rtol=1e-9)
+
+
+# --- the learned prior of the profiles --------------------------------------------------------
+
+TOP, LAW = (3.0, 2.0), (1.0, 0.3)
+"""Gamma priors of alpha_0, and of the concentration of a level."""
+DIFFERENT_KEYS = 4
+"""Keys with two levels; two records have different levels of each of them."""
+SELDOM = 24
+"""Sweeps between draws of the profiles' prior: the longer, the more an error in between shows."""
+LEARNED_SWEEPS, LEARNED_BATCHES = 20_000, 20
+
+
+def two_records() -> tuple[float, float]:
+    """Exact mean of the number of classes, and of a key's log concentration, of two records.
+
+    A class with both has for each key a^2 / (2a (2a + 1)), a the concentration of a level; two
+    classes have 1 / 4 whatever a is. So records are rather together where a is large, and moves
+    that part or unite them are accepted by what a is.
+    """
+
+    def both(a: naive.Array) -> naive.Array:
+        return a / (2.0 * (2.0 * a + 1.0))
+
+    one = naive.gamma_mean(both, LAW)
+    together = naive.gamma_mean(lambda top: 1.0 / (top + 1.0), TOP) * one**DIFFERENT_KEYS
+    apart = naive.gamma_mean(lambda top: top / (top + 1.0), TOP) * 0.25**DIFFERENT_KEYS
+    share = together / (together + apart)
+    log_a = [
+        naive.gamma_mean(lambda a: both(a) * np.log(2.0 * a), LAW) / one,
+        naive.gamma_mean(lambda a: np.log(2.0 * a), LAW),
+    ]
+    return 2.0 - share, share * log_a[0] + (1.0 - share) * log_a[1]
+
+
+def learned_p_values() -> tuple[float, float]:
+    """P-values of these means in a chain with split-merge moves; and how often one is accepted."""
+    model = LatentClass(
+        top_shape=TOP[0],
+        top_rate=TOP[1],
+        profile_base="uniform",
+        profile_shape=LAW[0],
+        profile_rate=LAW[1],
+    )
+    keys = [Key.of_size(f"K{j}", 2) for j in range(DIFFERENT_KEYS)]
+    codes = [[0] * DIFFERENT_KEYS, [1] * DIFFERENT_KEYS]
+    data = model.prepare(CellTable.from_codes(codes, keys, population_size=99))
+    batches, moved = [], 0.0
+    for chain in range(CHAINS):
+        state = model.init(Stream(7, chain, 0), data)
+        seen = []
+        for time in range(1, LEARNED_SWEEPS + 1):
+            state, info = model.step(Stream(7, chain, time), state, data, 1)
+            logs = np.log(state.profile.reshape(-1, 2).sum(axis=1))
+            seen.append([info.values["n_components"], logs.mean()])
+            moved += info.values["split_merge"]
+        batches.extend(np.array(seen).reshape(LEARNED_BATCHES, -1, 2).mean(axis=1))
+    p_values = stats.ttest_1samp(np.array(batches), two_records()).pvalue
+    return float(p_values.min()), moved / (CHAINS * LEARNED_SWEEPS)
+
+
+def test_the_learned_prior_of_the_profiles_is_that_of_the_enumeration(monkeypatch):
+    """Two t tests on batch means; split-merge is accepted in more than a tenth of the sweeps."""
+    monkeypatch.setattr(profiles, "_EVERY", SELDOM)
+    p_value, moved = learned_p_values()
+    assert p_value > FALSE_ALARM / 2
+    assert moved > 0.1
+
+
+def test_a_prior_drawn_where_a_move_was_accepted_is_caught(monkeypatch):
+    """The planted bug: besides every so many sweeps, the prior is drawn after accepted moves.
+
+    After an accepted move the states do not have the prior's conditional as their law, since its
+    acceptance depends on the prior. Caught at a hundredth of the false-alarm rate.
+    """
+    right = LatentClass.draw_profiles
+
+    def slip(self: Any, key: Any, sweep: int, *rest: Any) -> Any:
+        every = 1 if rest[-1] is None else SELDOM
+        monkeypatch.setattr(profiles, "_EVERY", every)
+        return right(self, key, sweep, *rest)
+
+    monkeypatch.setattr(LatentClass, "draw_profiles", slip)
+    p_value, _ = learned_p_values()
+    assert p_value < 0.01 * FALSE_ALARM / 2
+
+
+@pytest.mark.parametrize("kind", [LatentClass, HDP, GoM])
+@pytest.mark.parametrize("accepted", [0, 1])
+def test_the_prior_is_drawn_on_its_schedule_alone(kind, accepted, monkeypatch):
+    """Every fourth sweep, the first state included; an accepted move draws all profiles anew."""
+    monkeypatch.setattr("unikat.kernels.split_merge.propose", lambda *_: accepted)
+    model = kind()
+    keys = [Key.of_size(f"K{j}", n) for j, n in enumerate(N_LEVELS)]
+    data = model.prepare(CellTable.from_codes(RECORDS["complete"], keys, population_size=99))
+    state = model.init(Stream(7, 0, 0), data)
+    records = getattr(data, "records", data)
+    assert (state.profile != model.first_profile(records)).all()
+    for time in range(1, 13):
+        after, _ = model.step(Stream(7, 0, time), state, data, 1)
+        assert (after.profile != state.profile).all() == (time % 4 == 0)
+        width = min(state.theta.shape[1], after.theta.shape[1])
+        fresh = (after.theta[:, :width] != state.theta[:, :width]).any(axis=0)
+        assert fresh.all() == (accepted == 1 or time % 4 == 0)
+        state = after

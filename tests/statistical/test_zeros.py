@@ -324,7 +324,7 @@ def test_ranks_of_the_truth_are_uniform(name):
 
 def test_ranks_tell_a_sampler_without_truncation(monkeypatch):
     monkeypatch.setattr(truncation, CLASSES, ignored(truncation.simulate_classes))
-    p_values = joint.rank_test(RANKED["classes"], [[0, 0, 0], [1, -1, 0]], seed=6, n_sets=60)
+    p_values = joint.rank_test(RANKED["classes"], [[0, 0, 0], [1, -1, 0]], seed=6, n_sets=160)
     assert min(p_values) < 0.01 * FALSE_ALARM / len(p_values), p_values
 
 

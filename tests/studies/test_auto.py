@@ -353,6 +353,7 @@ def test_a_file_without_rare_cells_tells_nothing():
     # Its probability without its record is that of many units.
     totals = rare.start()
     totals.draws[:, -1] = 50
+    totals.units[:], totals.records[:] = 5e4, 1e4
     assert not rare.log_likelihood(totals).any()
     nothing = RareCells.of(CellTable.from_codes(codes, KEYS, 300))
     assert len(nothing.cells) == 0

@@ -8,6 +8,7 @@ from scipy import stats
 
 from unikat.data import CellTable, Key
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+from unikat.risk.exposure import exposure_of
 from unikat.studies import rare_cells
 from unikat.studies.rare_cells import BINS, RareCells
 
@@ -49,8 +50,11 @@ def simulated(k: float, d: float, seed: int, n_cells: int = 60_000) -> np.ndarra
         weights=np.ones(len(seen)),
         n_records=int(n),
         population_size=int(population),
+        exposure=exposure_of(CellTable.from_codes([[0, 0]], KEYS, int(population))),
     )
     totals = found.start()
+    totals.units[:] = population * p[seen]
+    totals.records[:] = n * p[seen]
     places = ((np.log(population * p[seen]) - BINS[0]) / (BINS[1] - BINS[0])).astype(int)
     totals.draws[np.arange(len(seen)), places] = 100
     return found.log_likelihood(totals)

@@ -4,8 +4,9 @@ The probability of cell c is q_c g_c, where q_c = `factor` p_c and g_c ~ Gamma(1
 the overdispersion k_c is the relative variance of such cells' rates around what the model gives
 them. With f_c records of n seen, g_c ~ Gamma(1/k_c + f_c, rate 1/k_c + n q_c): the negative
 binomial of Elamir and Skinner (2006, Journal of Official Statistics 22, 525-539) around any model.
-Overdispersion is larger in rarer cells: k_c = k (N q_c)^-FALL, at most `MOST`, so that k is
-that of a cell of which one individual of the population is expected.
+Overdispersion is larger in rarer cells: k_c = k (N_c q_c)^-FALL, at most `MOST`, so that k is
+that of a cell of which one individual of the population is expected. N_c is the population's size
+N, or where cells were sampled at different rates, expected units of the population over q_c.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ def overdispersion_of(k, expected):
 
 
 @kernel
-def draw_rates(key, sweep, p, counts, looked_at, population_size, k, factor, out):
+def draw_rates(key, sweep, p, counts, looked_at, population, k, factor, out):
     """Draw the probability of each cell given its records, into `out` (n,).
 
     p (n,): what the model gives; counts (n,) float64: units seen in the cell, where looked_at (n,)
-    of the population's are looked at: the records, in a sample; k positive. Where there are no
-    records the mean is taken instead of a draw: such cells stand beside others, of which they are
-    the rest, and rests must not fall below what they are the rest of.
+    of the population's are looked at: the records, in a sample; population (n,): N_c; k positive.
+    Where there are no records the mean is taken instead of a draw: such cells stand beside others,
+    of which they are the rest, and rests must not fall below what they are the rest of.
     """
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for i in range(p.shape[0]):
         q = factor * p[i]
-        shape = 1.0 / overdispersion_of(k, population_size * q)
+        shape = 1.0 / overdispersion_of(k, population[i] * q)
         drawn = shape
         if counts[i] > 0.0:
             seek(generator, key, i, sweep, PURPOSE_RATES)
@@ -101,30 +102,28 @@ def weigh_without(draws, expected, times, fraction, weights):
 def means_without(draws, expected, times, fraction):
     """Mean number of population units expected in each cell without its own records, (n,).
 
-    draws (n, n_bins) as `add_to_bins` counts them; the others as for `weigh_without`.
+    draws (n, n_bins) as `add_to_bins` counts them; fraction (n,); the others as for
+    `weigh_without`.
     """
     out = np.empty(draws.shape[0])
     weights = np.empty(draws.shape[1])
     for i in range(draws.shape[0]):
-        weigh_without(draws[i], expected, times, fraction, weights)
+        weigh_without(draws[i], expected, times, fraction[i], weights)
         out[i] = np.sum(weights * expected) / max(np.sum(weights), 1e-300)
     return out
 
 
 @kernel
-def repeat_likelihood(
-    draws, expected, counts, n_records, population_size, overdispersion, shifts, out
-):
+def repeat_likelihood(draws, expected, counts, fraction, overdispersion, shifts, out):
     """Log-probability of each cell's count given that it is 1, 2 or 3, into `out` (n, m, s).
 
-    draws (n, n_bins), expected (n_bins,) as for `means_without`; counts (n,) of n_records;
+    draws (n, n_bins), expected (n_bins,), fraction (n,) as for `means_without`; counts (n,);
     overdispersion (m,), shifts (s,). The count is negative binomial around the cell's probability,
     which is drawn without the cell's own records.
     """
-    fraction = n_records / population_size
     weights = np.empty(draws.shape[1])
     for i in range(draws.shape[0]):
-        weigh_without(draws[i], expected, float(counts[i]), fraction, weights)
+        weigh_without(draws[i], expected, float(counts[i]), fraction[i], weights)
         for s in range(shifts.shape[0]):
             factor = math.exp(shifts[s])
             for m in range(overdispersion.shape[0]):
@@ -134,7 +133,7 @@ def repeat_likelihood(
                         continue
                     units = factor * expected[b]
                     k = overdispersion_of(overdispersion[m], units)
-                    mean = fraction * units
+                    mean = fraction[i] * units
                     step = mean / (1.0 + k * mean)
                     once = mean * math.exp(-(1.0 / k + 1.0) * math.log1p(k * mean))
                     twice = once * step * (1.0 + k) / 2.0

@@ -275,6 +275,7 @@ class Model(Specified, Generic[State, Data]):
         p: Float64,
         counts: Float64,
         looked_at: Float64 | None = None,
+        population: Float64 | None = None,
     ) -> Float64:
         """Cell probabilities with the model's own error, (n,), for the risk measures alone.
 
@@ -292,6 +293,9 @@ class Model(Specified, Generic[State, Data]):
         looked_at
             (n,): units of the population among which those records were counted. None: the
             records of the sample.
+        population
+            (n,): units of the population expected in each cell, over p. None: the population's
+            size, as where all units had equal chances.
         """
         return p
 

@@ -6,6 +6,8 @@ No model gives the cells their exact probabilities. Here the probability of cell
 
 with p_c from the wrapped model. k_c is the overdispersion of cells around the model, k that of
 cells with one expected individual of the population, and d the error of the model's general level.
+Where units had unequal chances, p_c is the law of the records, and N p_c is replaced by the units
+of the population expected in the cell, sum_h N_h p_c|h over the classes h of equal chances.
 Every kept state has its own draw of (k, d), from their calibrated distribution
 (`studies.calibrate`), and g_c is drawn from its posterior given the cell's records. Everything
 else is the wrapped model's, the sampler above all: its error does not feed back into its
@@ -184,7 +186,7 @@ class Calibrated(Model[Any, CalibratedData]):
         self.wrapped.compile(zeros)
         ones = np.ones(1)
         kernels.draw_pair(chain_key(0, 0), 0, ones)
-        kernels.draw_rates(chain_key(0, 0), 0, ones, ones, ones, 1.0, 1.0, 1.0, np.empty(1))
+        kernels.draw_rates(chain_key(0, 0), 0, ones, ones, ones, ones, 1.0, 1.0, np.empty(1))
 
     def prepare(self, table: CellTable) -> CalibratedData:
         """Lay the table out for the wrapped model."""
@@ -223,6 +225,7 @@ class Calibrated(Model[Any, CalibratedData]):
         p: Float64,
         counts: Float64,
         looked_at: Float64 | None = None,
+        population: Float64 | None = None,
     ) -> Float64:
         """Probabilities with the model's error, (n,), for the risk measures.
 
@@ -240,7 +243,7 @@ class Calibrated(Model[Any, CalibratedData]):
             p,
             counts,
             np.full(len(p), data.n_records) if looked_at is None else looked_at,
-            data.population_size,
+            np.full(len(p), data.population_size) if population is None else population,
             OVERDISPERSION[index],
             math.exp(SHIFTS[shift]),
             out,

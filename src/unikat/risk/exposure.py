@@ -35,8 +35,9 @@ from unikat.rng import chain_key
 MOST_ROWS = 1 << 20
 """Cells with a class that a model is asked for at a time."""
 
-Error: TypeAlias = Callable[[Float64, Float64], Float64]
-"""Puts a model's own error on the probabilities of cells with so many records."""
+Error: TypeAlias = Callable[[Float64, Float64, Float64 | None], Float64]
+"""Puts a model's own error on the probabilities of cells with so many records, of such
+`Exposure.population`."""
 
 
 class Exposure(Protocol):
@@ -69,6 +70,13 @@ class Exposure(Protocol):
 
     def means(self, chances: Any) -> Float64:
         """Expected unobserved units of each cell, (n,)."""
+        ...
+
+    def population(self, chances: Any) -> Float64 | None:
+        """Units of the population expected in each cell, over its probability, (n,).
+
+        None: the population's size.
+        """
         ...
 
     def risk(self, chances: Any, counts: Float64, poisson: bool) -> tuple[Float64, Float64]:
@@ -130,6 +138,10 @@ class EqualChances:
         """Expected unobserved units of each cell, (n,)."""
         return self.unobserved * chances
 
+    def population(self, chances: Float64) -> None:
+        """Return None: the population's size for all cells."""
+        return
+
     def risk(self, chances: Float64, counts: Float64, poisson: bool) -> tuple[Float64, Float64]:
         """r1 and r2 of cells with so many records."""
         r1, r2 = np.empty(len(chances)), np.empty(len(chances))
@@ -159,7 +171,7 @@ class EqualChances:
         """As `alone`, of margins that hold a cell and others, with the model's error."""
         # The cell itself, with its error, and the cells that join it, which no record is in.
         joining = np.maximum(margin - cell, 0.0)
-        return self.alone(with_error + error(joining, np.zeros(len(joining))), poisson)
+        return self.alone(with_error + error(joining, np.zeros(len(joining)), None), poisson)
 
 
 class ClassChances(NamedTuple):
@@ -179,6 +191,8 @@ class ByClass:
 
     unobserved: Float64
     """(n_classes,): M_h, whole numbers."""
+    sizes: Float64
+    """(n_classes,): N_h, the unobserved units and the records."""
     share: Float64
     """(n_classes,): n_h / n."""
     column: int
@@ -200,9 +214,11 @@ class ByClass:
             class_of = np.full(table.n_levels[column], -1)
             class_of[table.cells[table.record_cell, column]] = sampling.strata
         n_h = sampling.n_sampled
+        # Whole numbers, as a multinomial asks; sums of weights below 1 may miss a record.
+        unobserved = np.maximum(np.rint(sampling.sizes - n_h), 0.0)
         return cls(
-            # Whole numbers, as a multinomial asks; sums of weights below 1 may miss a record.
-            unobserved=np.maximum(np.rint(sampling.sizes - n_h), 0.0),
+            unobserved=unobserved,
+            sizes=unobserved + n_h,
             share=n_h / n_h.sum(),
             column=table.n_keys if column is None else column,
             n_columns=table.n_keys + (column is None),
@@ -287,6 +303,24 @@ class ByClass:
         means: Float64 = (self.unobserved[chances.of] * chances.p).sum(axis=1)
         return means
 
+    def population(self, chances: ClassChances) -> Float64:
+        """Units of the population expected in each cell, over its probability, (n,).
+
+        sum_h N_h q(c | h) / q(c): the sample's law q is not that of the population. A cell without
+        probability has any; it gets N.
+        """
+        return self._over(self._units(chances), chances.sample)
+
+    def _units(self, chances: ClassChances) -> Float64:
+        """Units of the population expected in each cell, (n,)."""
+        units: Float64 = (self.sizes[chances.of] * chances.p).sum(axis=1)
+        return units
+
+    def _over(self, units: Float64, probabilities: Float64) -> Float64:
+        over = np.full(len(units), float(self.sizes.sum()))
+        np.divide(units, probabilities, out=over, where=probabilities > 0.0)
+        return over
+
     def risk(
         self, chances: ClassChances, counts: Float64, poisson: bool
     ) -> tuple[Float64, Float64]:
@@ -340,7 +374,8 @@ class ByClass:
         """As `alone`, of margins that hold a cell and others, with the model's error."""
         joining = np.maximum(margin.sample - cell.sample, 0.0)
         mean = np.maximum(self.means(margin) - self.means(cell), 0.0)
-        erring = error(joining, np.zeros(len(joining)))
+        units = np.maximum(self._units(margin) - self._units(cell), 0.0)
+        erring = error(joining, np.zeros(len(joining)), self._over(units, joining))
         with np.errstate(invalid="ignore", divide="ignore"):
             factor = np.where(joining > 0.0, erring / joining, 1.0)
         # Those that join have a Poisson count: the error of its rate is much larger than what that

@@ -221,7 +221,7 @@ class RiskMeasures(Observer):
     def _with_error(self, look: _Look, p: Any, counts: Float64) -> Any:
         """Put the model's own error on chances; the very same object if it has none."""
         before = self.exposure.probabilities(p)
-        after = look.erring(before, counts)
+        after = look.erring(before, counts, self.exposure.population(p))
         return p if after is before else self.exposure.scaled(p, after)
 
     def _risk(self, look: _Look, q: Any, cells: Int32, counts: Float64) -> tuple[Float64, Float64]:
@@ -387,9 +387,11 @@ class _Look(NamedTuple):
         """The unobserved counts are independent."""
         return self.model.population == "poisson"
 
-    def erring(self, p: Float64, counts: Float64) -> Float64:
+    def erring(self, p: Float64, counts: Float64, population: Float64 | None) -> Float64:
         """Put the model's own error on probabilities; the very same array if it has none."""
-        return self.model.risk_probabilities(self.stream, self.data, p, counts)
+        return self.model.risk_probabilities(
+            self.stream, self.data, p, counts, population=population
+        )
 
 
 def _joined(margins: Int32, key: Int64, imputed: Int32, n_levels: tuple[int, ...]) -> Bool:

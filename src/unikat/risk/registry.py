@@ -297,7 +297,8 @@ class RegistryMeasures(Observer):
         seen = registry.n_surveyed + registry.coverage * (
             registry.population_size - registry.n_surveyed
         )
-        after = model.risk_probabilities(stream, data, before, shown, seen)
+        population = exposure.population(chances)
+        after = model.risk_probabilities(stream, data, before, shown, seen, population)
         if after is not before:
             chances = exposure.scaled(chances, after)
         # Units that are registered would be seen.

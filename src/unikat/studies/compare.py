@@ -318,8 +318,9 @@ class _Runner:
         """Fit a model to all records."""
         self._tell(candidate, position, "fitting all records")
         rare = None
-        if self.settings.evidence and candidate.model.uncertainty in CHAINS:
-            rare = RareCells.of(views(candidate.model, self.table)[0])
+        model = candidate.model
+        if self.settings.evidence and model.uncertainty in CHAINS and not model.uses_weights:
+            rare = RareCells.of(self.table)
         fitted, observer = observe(
             candidate.model, self.table, partial(CheckedMeasures.of, rare_cells=rare)
         )

@@ -10,7 +10,8 @@ The probability p_c without the cell's own records comes from the same chain: dr
 posterior are weighted by one over the probability of its f records, p_c^-f exp(n p_c) (importance
 sampling for leaving out, Gelfand, Dey and Chang 1992). Weights are cut off at sqrt(S) times their
 mean over S draws, which bounds their variance (Ionides 2008, JCGS 17, 295-311). Draws are kept as
-counts by bins of log(N p_c), so that memory does not grow with them.
+counts by bins of log(N p_c), so that memory does not grow with them. Where units had unequal
+chances, N p_c is the number of population units expected in the cell.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from unikat.data.table import CellTable
 from unikat.kernels import overdispersion as kernels
 from unikat.models.base import AnyModel, Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-from unikat.risk.exposure import class_left_open, without_class
+from unikat.risk.exposure import Exposure, exposure_of
 
 RARE = 2.0
 """Units of the population expected in a rare cell, at most."""
@@ -41,10 +42,14 @@ class RareCellTotals(NamedTuple):
     """Sums over draws."""
 
     draws: Int32
-    """(n_cells, len(BINS) - 1): draws of the probability of each cell in each bin."""
+    """(n_cells, len(BINS) - 1): draws of the population units expected in each cell, by bin."""
+    units: Float64
+    """(n_cells,): sums of these."""
+    records: Float64
+    """(n_cells,): sums of the records expected in each cell."""
 
 
-NO_RARE_CELLS = RareCellTotals(np.zeros((0, len(BINS) - 1), np.int32))
+NO_RARE_CELLS = RareCellTotals(np.zeros((0, len(BINS) - 1), np.int32), np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +57,7 @@ class RareCells:
     """Cells that are seen once, twice or three times."""
 
     cells: Int32
-    """(n_cells, n_keys): the sampling class left open where the model has one."""
+    """(n_cells, n_keys)"""
     counts: Int64
     """(n_cells,): 1, 2 or 3."""
     weights: Float64
@@ -60,66 +65,69 @@ class RareCells:
     n_records: int
     """Records without a missing key."""
     population_size: int
+    exposure: Exposure
 
     @classmethod
     def of(cls, table: CellTable) -> RareCells:
-        """Take the cells of the table that a model is fitted to; incomplete records do not count.
+        """Take the cells of a sample; incomplete records do not count.
 
         Of more cells than `MOST_OBSERVED` every second, third, ... is taken: they are sorted by
         their levels, so that this is no selection by risk.
         """
-        at_risk = without_class(table)
-        complete = ~at_risk.incomplete
+        complete = ~table.incomplete
         taken, weights = [], []
         for times in (1, 2, 3):
-            found = np.flatnonzero(complete & (at_risk.counts == times))
+            found = np.flatnonzero(complete & (table.counts == times))
             places = np.linspace(0, len(found) - 1, min(len(found), MOST_OBSERVED))
             taken.append(found[places.astype(np.int64)])
             weights.append(np.full(len(places), len(found) / max(len(places), 1)))
         which = np.concatenate(taken)
         return cls(
-            cells=class_left_open(at_risk.cells[which], table),
-            counts=at_risk.counts[which],
+            cells=table.cells[which],
+            counts=table.counts[which],
             weights=np.concatenate(weights),
-            n_records=int(at_risk.counts[complete].sum()),
+            n_records=int(table.counts[complete].sum()),
             population_size=table.n_units,
+            exposure=exposure_of(table),
         )
 
     def compile(self) -> None:
         """Compile the kernels (or load them from the cache)."""
-        draws = np.zeros((1, len(BINS) - 1), np.int32)
-        kernels.add_to_bins(np.ones(1), BINS[0], BINS[1] - BINS[0], draws)
-        one, expected = np.ones(1), np.exp(BINS[1:])
-        kernels.means_without(draws, expected, 1.0, 0.5)
-        kernels.repeat_likelihood(
-            draws, expected, np.ones(1, np.int64), 1.0, 2.0, one, one, np.zeros((1, 1, 1))
-        )
+        draws, one, expected = np.zeros((1, len(BINS) - 1), np.int32), np.ones(1), np.exp(BINS[1:])
+        kernels.add_to_bins(one, BINS[0], BINS[1] - BINS[0], draws)
+        kernels.means_without(draws, expected, 1.0, one)
+        count = np.ones(1, np.int64)
+        kernels.repeat_likelihood(draws, expected, count, one, one, one, np.zeros((1, 1, 1)))
 
     def start(self) -> RareCellTotals:
         """Empty totals."""
-        return RareCellTotals(np.zeros((len(self.cells), len(BINS) - 1), np.int32))
-
-    def cost(self, model: AnyModel, data: Any) -> float:
-        """Work of one observation, in the unit of the model's cost."""
-        return float((model.cost(data)[1] + 10.0) * len(self.cells))
+        n = len(self.cells)
+        return RareCellTotals(np.zeros((n, len(BINS) - 1), np.int32), np.zeros(n), np.zeros(n))
 
     def observe(
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RareCellTotals
     ) -> None:
         """Add one state to the totals."""
-        if len(self.cells):
-            p = model.cell_probabilities(stream, state, data, self.cells)
-            kernels.add_to_bins(self.population_size * p, BINS[0], BINS[1] - BINS[0], totals.draws)
+        if not len(self.cells):
+            return
+        chances = self.exposure.chances(stream, model, state, data, self.cells)
+        p = self.exposure.probabilities(chances)
+        over = self.exposure.population(chances)
+        units = (float(self.population_size) if over is None else over) * p
+        kernels.add_to_bins(units, BINS[0], BINS[1] - BINS[0], totals.draws)
+        totals.units[...] += units
+        totals.records[...] += self.n_records * p
 
     def log_likelihood(self, totals: RareCellTotals) -> Float64:
         """Log-likelihood of each (k, d), (len(OVERDISPERSION), len(SHIFTS)), the largest 0."""
         total = np.zeros((len(OVERDISPERSION), len(SHIFTS)))
-        middle = 0.5 * (BINS[1:] + BINS[:-1])
-        expected = np.exp(middle)
+        expected = np.exp(0.5 * (BINS[1:] + BINS[:-1]))
+        # Sampling fraction of the units of each cell; without a design that of all units.
+        fraction = totals.records / np.maximum(totals.units, 1e-300)
         for times in (1, 2, 3):
             seen = np.flatnonzero(self.counts == times)
             means = kernels.means_without(
-                totals.draws[seen], expected, float(times), self.n_records / self.population_size
+                totals.draws[seen], expected, float(times), fraction[seen]
             )
             rare = seen[means < RARE]
             used = rare[np.linspace(0, len(rare) - 1, min(len(rare), MOST_USED)).astype(np.int64)]
@@ -130,13 +138,11 @@ class RareCells:
                 totals.draws[used],
                 expected,
                 self.counts[used],
-                float(self.n_records),
-                float(self.population_size),
+                fraction[used],
                 OVERDISPERSION,
                 SHIFTS,
                 out,
             )
-            stands_for = self.weights[rare].sum() / len(used)
-            total += stands_for * out.sum(axis=0)
+            total += self.weights[rare].sum() / len(used) * out.sum(axis=0)
         below: Float64 = total - total.max()
         return below

@@ -79,19 +79,23 @@ class ProfilePrior:
 
         counts (n_rows, n_components): known tokens; occupied (n_components,); theta: the profiles
         before, with as many components or fewer, or None if the tokens' components were just drawn
-        with the profiles integrated out. Every fourth sweep draws the prior, with all profiles
+        with the profiles integrated out: then all profiles are drawn anew, given the prior as it
+        is. Every fourth sweep, the first one included, draws the prior, with all profiles
         integrated out. In the others empty components keep their profiles, which are draws from
         that prior already: they are many, and a draw of theirs costs as much as one of an occupied
         component.
+
+        When the prior is drawn must not depend on whether a move was accepted: acceptance depends
+        on the prior, so the states after an accepted move do not have its conditional.
         """
         fresh = np.ones(counts.shape[1], np.bool_)
         after = np.empty(counts.shape, np.float32)
-        if theta is not None and sweep % _EVERY:
+        if sweep % _EVERY == 0:
+            profile = self._draw_prior(key, sweep, data, counts, profile)
+        elif theta is not None:
             n_before = theta.shape[1]
             fresh[:n_before] = occupied[:n_before]
             after[:, :n_before] = theta
-        else:
-            profile = self._draw_prior(key, sweep, data, counts, profile)
         kernels.draw_profiles(key, sweep, data.offsets, profile, counts, fresh, after)
         return profile, after
 
