@@ -233,7 +233,7 @@ def answers(p: np.ndarray, n: int, rest: int) -> dict[str, np.ndarray]:
 
 def run_case(case: int, folder: Path) -> str:
     """Fit a case, and keep what is learned from it."""
-    from unikat.studies.held_out import split
+    from unikat.data.split import split
     from unikat.studies.matches import Matches
 
     begin = time.monotonic()

@@ -53,6 +53,7 @@ def population(name: str, folder: Path) -> Any:
 def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any]:
     """Assess one sample and set it beside the truth."""
     from unikat import LatentClass
+    from unikat.data.split import split
     from unikat.inference.backends import Workers
     from unikat.inference.chains import Plan, StopRule, sample
     from unikat.models.auto import Auto
@@ -61,7 +62,7 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
     from unikat.studies.calibrate import Experience, posterior, prior
     from unikat.studies.designs import chain_seed, draw_units
     from unikat.studies.fit import fit
-    from unikat.studies.held_out import PredictiveProbabilities, split
+    from unikat.studies.held_out import PredictiveProbabilities
 
     begin = time.monotonic()
     centre, slope, deviation, shift, ridge, shift_deviation = WITHOUT[name.split("-")[0]]

@@ -12,6 +12,7 @@ from studies.test_compare import HERE, KEYS, some_table
 from studies.test_designs import people
 from unikat.data.checks import table_warnings
 from unikat.data.keys import Key
+from unikat.data.split import split
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
@@ -32,7 +33,7 @@ from unikat.studies.auto import Execution, decided
 from unikat.studies.calibrate import posterior, prior
 from unikat.studies.compare import Candidate, ComparisonSettings, compare
 from unikat.studies.evaluate import Job, run_job
-from unikat.studies.held_out import HeldOutScore, split
+from unikat.studies.held_out import HeldOutScore
 from unikat.studies.matches import Matches
 from unikat.studies.scores import Fit
 from unikat.studies.store import FitStore

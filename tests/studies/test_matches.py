@@ -11,10 +11,10 @@ from scipy import stats
 
 import naive
 from unikat.data.keys import Key
+from unikat.data.split import split
 from unikat.data.table import CellTable, Missing
 from unikat.models.base import Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
-from unikat.studies.held_out import split
 from unikat.studies.matches import MOST_MATCHES, Matches
 
 KEYS = [Key.of_size("A", 4), Key.of_size("B", 3), Key.of_size("C", 3)]
