@@ -73,6 +73,7 @@ TRAITS: dict[str, Traits] = {
             {"terms": "independence", "smoothing": 3.0},
             {"terms": "K0:K1:K3 + K2:K3", "tolerance": 1e-8},
             {"terms": "select", "criterion": "B1", "interval": "bootstrap"},
+            {"terms": "select", "criterion": "held-out"},
         ),
         chain=False,
         tolerance=1e-12,

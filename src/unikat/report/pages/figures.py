@@ -278,7 +278,7 @@ def term_selection(
     statistic: Sequence[float],
     tau1: Sequence[float],
     name: str,
-    threshold: float,
+    threshold: float | None,
 ) -> None:
     """Draw the steps of a term selection: expected τ1, and below it the statistic.
 
@@ -291,7 +291,7 @@ def term_selection(
     name
         Of the statistic.
     threshold
-        Where the selection ends.
+        Where the selection ends; None for a statistic without such a value.
     """
     steps = "; ".join(
         f"{term}: {after:,.2f} and {value:,.2f}"
@@ -307,7 +307,8 @@ def term_selection(
         if level is not None:
             low, high = min(low, level), max(high, level)
         pad = max(0.08 * (high - low), 0.05)
-        y_range = (low - pad if level is not None else max(low - pad, 0.0), high + pad)
+        floor = low - pad if level is not None or low < 0.0 else max(low - pad, 0.0)
+        y_range = (floor, high + pad)
         panels.append((values, title, level, y_range))
     canvas.y_margin([tick for *_, y_range in panels for tick in ticks(*y_range, 4)])
     canvas.right -= 6
