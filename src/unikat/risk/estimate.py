@@ -40,6 +40,24 @@ class Summary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class VarianceParts:
+    """Where the posterior variance of τ comes from; it is `population` plus `parameters`.
+
+    `parameters` is the variance of the expected measure τ*, `records` plus `covariances` (Carota et
+    al. 2015, eq. 15-18: A, and B + C. B, the spread of the records' means, cancels in C).
+    """
+
+    population: float
+    """E Var(τ | parameters): of the counts in the population."""
+    parameters: float
+    """Var E(τ | parameters): of τ*, with the model's own error if it has one."""
+    records: float
+    """Of `parameters`: the sum of the variances of the records' risks."""
+    covariances: float
+    """Of `parameters`: the sum of the covariances of different records' risks."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordRisk:
     """Risk of every pattern of the table, (n_cells,) unless said; a record has its pattern's."""
 
@@ -79,6 +97,12 @@ class RiskEstimate:
     records: RecordRisk = field(repr=False)
     converged: bool
     warnings: tuple[str, ...]
+    tau1_variance: VarianceParts | None = None
+    """None, as the next, where nothing is drawn, or the draws are those of a bootstrap."""
+    tau2_variance: VarianceParts | None = None
+    tau1_of_medians: float | None = None
+    """Sum over the sample uniques of the posterior median of r1 (Manrique-Vallier and Reiter 2012,
+    eq. 25): a point estimate of expected τ1. None where nothing is drawn."""
 
 
 def known_exactly(table: CellTable) -> bool:
@@ -164,15 +188,42 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
     if table.n_units - table.n_records > 2**53:
         warnings.append("The population is too large for exact counts; they are rounded.")
     warnings += table_warnings(table)
+    # Those of the survey, where a registry has totals of its own.
+    totals = draws.observer.risk_totals(draws.totals)
+    split = draws.model.uncertainty != "bootstrap"
     return RiskEstimate(
         table=table,
         draws=draws,
         **summaries,
-        # Those of the survey, where a registry has totals of its own.
-        records=_record_risk(draws.observer.risk_totals(draws.totals), table, level),
+        records=_record_risk(totals, table, level),
         converged=draws.converged,
         warnings=tuple(warnings),
+        tau1_variance=_variance(draws, "tau1", totals) if split else None,
+        tau2_variance=_variance(draws, "tau2", totals) if split else None,
+        tau1_of_medians=_sum_of_medians(totals, table),
     )
+
+
+def _variance(draws: Draws, name: str, totals: RiskTotals) -> VarianceParts:
+    """Split the variance of a measure."""
+    expected = draws.retained(f"{name}_expected")
+    parameters = float(expected.var())
+    sums, squares = totals.r1, totals.r1_squared
+    if name == "tau2":
+        sums, squares = totals.r2_unique, totals.r2_squared
+    n = max(int(totals.n_draws[0]), 1)
+    records = float(np.maximum(squares / n - (sums / n) ** 2, 0.0).sum())
+    return VarianceParts(
+        population=float(np.square(draws.retained(name) - expected).mean()),
+        parameters=parameters,
+        records=records,
+        covariances=parameters - records,
+    )
+
+
+def _sum_of_medians(totals: RiskTotals, table: CellTable) -> float:
+    (medians,) = histogram_quantiles(totals.histogram_r1[table.unique], (0.5,))
+    return float(medians.sum())
 
 
 def _exact(table: CellTable, level: float) -> RiskEstimate:
@@ -315,7 +366,7 @@ def _shares_that_remain(totals: RiskTotals) -> Float64:
 
 
 def histogram_quantiles(
-    histogram: Int32 | Float64, levels: tuple[float, float]
+    histogram: Int32 | Float64, levels: tuple[float, ...]
 ) -> tuple[Float64, ...]:
     """Quantiles of risks from histograms over their square root, linear within a bin."""
     n_bins = histogram.shape[1]

@@ -65,6 +65,12 @@ class RiskTotals(NamedTuple):
     """(n_cells,)"""
     r2: Float64
     """(n_cells,)"""
+    r1_squared: Float64
+    """(n_cells,): squares of what each pattern adds to tau1."""
+    r2_unique: Float64
+    """(n_cells,): what it adds to tau2: r2 in the draws in which it is unique."""
+    r2_squared: Float64
+    """(n_cells,): squares of that."""
     histogram_r1: Int32
     """(n_cells, n_bins): over the square root of r1."""
     histogram_r2: Int32
@@ -174,6 +180,9 @@ class RiskMeasures(Observer):
             weight=np.zeros(n),
             r1=np.zeros(n),
             r2=np.zeros(n),
+            r1_squared=np.zeros(n),
+            r2_unique=np.zeros(n),
+            r2_squared=np.zeros(n),
             histogram_r1=np.zeros((n, self.n_bins), np.int32),
             histogram_r2=np.zeros((n, self.n_bins), np.int32),
             key_whole=np.zeros(n_uniques),
@@ -262,6 +271,12 @@ class RiskMeasures(Observer):
             totals.histogram_r1,
             totals.histogram_r2,
         )
+        of_tau1, of_tau2 = (
+            np.bincount(pattern[unique], risk[unique], len(totals.r1)) for risk in (r1, r2)
+        )
+        totals.r1_squared[...] += of_tau1**2
+        totals.r2_unique[...] += of_tau2
+        totals.r2_squared[...] += of_tau2**2
         stream, at_risk = look.stream, self.exposure.taken(q, unique)
         tau1, tau2 = self.exposure.draw(stream, at_risk, look.poisson)
         found = {
