@@ -15,6 +15,7 @@ from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.models.base import CHAINS
 from unikat.risk.measures import RiskTotals
+from unikat.risk.population_counts import summarise_counts
 
 EXPECTED_RHAT = 1.05
 """Above this R-hat of an expected measure the chains disagree, and a converged run says so."""
@@ -71,6 +72,11 @@ class RecordRisk:
     """E[1/F | data]: probability that a match to a record of this pattern is correct."""
     r2_lower: Float64
     r2_upper: Float64
+    F_median: Float64
+    """Median of the posterior of F, the pattern's count in the population; NaN, as the next, where
+    records are imputed."""
+    F_mode: Float64
+    """Its most probable value."""
     rank: Float64
     """Mean place among the sample uniques, 1 being the rarest cell's; NaN for other patterns."""
     rank_lower: Float64
@@ -271,6 +277,8 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
         r2=r2,
         r2_lower=r2,
         r2_upper=r2,
+        F_median=1.0 / r2,
+        F_mode=1.0 / r2,
         rank=tied,
         rank_lower=tied,
         rank_upper=tied,
@@ -323,6 +331,12 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
     possible = table.unique | (table.incomplete if table.missing == "integrate" else False)
     r1_lower, r1_upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
     r2_lower, r2_upper = histogram_quantiles(totals.histogram_r2, (tail, 1.0 - tail))
+    frequency = table.matches if table.missing == "wildcard" else table.counts
+    of_f = summarise_counts(
+        totals.histogram_others,
+        frequency.astype(np.float64),
+        float(table.n_units - table.n_records),
+    )
     r1, r2 = totals.r1 / weight, totals.r2 / weight
     n_uniques = len(totals.key_whole)
     key_drop = np.full(table.cells.shape, np.nan)
@@ -343,6 +357,8 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
         r2=r2,
         r2_lower=np.minimum(r2_lower, r2),
         r2_upper=np.maximum(r2_upper, r2),
+        F_median=of_f.median,
+        F_mode=of_f.mode,
         rank=place,
         rank_lower=np.minimum(place_lower, place),
         rank_upper=np.maximum(place_upper, place),
