@@ -121,7 +121,12 @@ TRAITS: dict[str, Traits] = {
         positive=False,
     ),
     "superpopulation-1": Traits(
-        ({}, {"alpha": 0.92, "mean_spread": 0.1}, {"a": 0.86, "b": 80.0}),
+        (
+            {},
+            {"alpha": 0.92, "mean_spread": 0.1},
+            {"a": 0.86, "b": 80.0},
+            {"rates": "cell", "alpha": 0.1},
+        ),
         independent=False,
         law="predictive_probabilities",
         tolerance=1e-12,
