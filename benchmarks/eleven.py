@@ -18,9 +18,9 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -89,43 +89,12 @@ MEASURES = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 PARAMETERS = ("n_clusters", "mass", "sigma2", "mean")
 
 
-class Totals(NamedTuple):
-    """Those of the risk measures, and the sums of squares of the sample uniques' r1 and r2."""
+class AllMeasures(RiskMeasures):
+    """Risk measures of which the expected ones are monitored too."""
 
-    risk: RiskTotals
-    squares: np.ndarray
-    """(2, n_uniques)"""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SplitMeasures(Observer):
-    """Risk measures with the variance of each sample unique's risk over the draws."""
-
-    measures: RiskMeasures
-    monitored: ClassVar[tuple[str, ...]] = MEASURES
-
-    def compile(self) -> None:
-        self.measures.compile()
-
-    def risk_totals(self, totals: Totals) -> RiskTotals:
-        return totals.risk
-
-    def start(self) -> Totals:
-        return Totals(self.measures.start(), np.zeros((2, int(self.measures.unique.sum()))))
-
-    def observe(
-        self, stream: Stream, model: Any, state: Any, data: Any, totals: Totals
-    ) -> Mapping[str, float]:
-        unique = self.measures.unique
-        before = totals.risk.r1[unique], totals.risk.r2[unique]
-        scalars = self.measures.observe(stream, model, state, data, totals.risk)
-        after = totals.risk.r1[unique], totals.risk.r2[unique]
-        for i in range(2):
-            totals.squares[i] += (after[i] - before[i]) ** 2
-        return scalars
-
-    def cost(self, model: Any, data: Any) -> float:
-        return self.measures.cost(model, data)
+    @property
+    def monitored(self) -> tuple[str, ...]:
+        return MEASURES
 
 
 def codes(n_ages: int) -> tuple[np.ndarray, list[Key]]:
@@ -166,16 +135,15 @@ def fit(label: str, n_ages: int, number: int, seconds: float, ess: float) -> dic
     table, frequencies = draw(n_ages, number)
     spec = ModelSpec.of(MODELS[label])
     plan = Plan(n_chains=4, stop=StopRule(rhat=1.02, ess=ess, max_seconds=seconds))
-    observer = SplitMeasures(measures=RiskMeasures.of(table))
+    observer = AllMeasures.of(table)
     draws = sample(
         build_model(spec.name, spec.options), table, observer, seed=number, plan=plan,
         workers=Workers(n_workers=1, n_threads=1),
     )  # fmt: skip
     totals = draws.totals
-    estimate = assess(replace(draws, totals=totals.risk), table)
+    estimate = assess(draws, table)
     unique = table.unique
-    means = np.stack([totals.risk.r1[unique], totals.risk.r2[unique]]) / totals.risk.n_draws
-    inner = totals.squares / totals.risk.n_draws - means**2
+    means = np.stack([totals.r1[unique], totals.r2[unique]]) / totals.n_draws
     result: dict[str, Any] = {
         "model": label, "ages": n_ages, "sample": number, "cells": int(np.prod(table.n_levels)),
         "n": table.n_records, "N": table.population_size, "uniques": table.n_uniques,
@@ -202,12 +170,11 @@ def fit(label: str, n_ages: int, number: int, seconds: float, ess: float) -> dic
                 "mean": float(kept.mean()), "rhat": found.rhat, "ess": found.ess_bulk,
                 "chains": kept.mean(axis=1).tolist(),
             }  # fmt: skip
-    # Eq. 15-18 over the sample uniques, C from the rest, since the three add up to the variance.
+    # Eq. 15-18 over the sample uniques: B cancels in C.
     for i, tau in enumerate(("tau1", "tau2")):
-        a = float(inner[i].sum())
+        parts = getattr(estimate, f"{tau}_variance")
         b = float((means[i] ** 2).sum() - means[i].sum() ** 2 / table.n_uniques)
-        total = float(draws.retained(f"{tau}_expected").var())
-        result[tau] |= {"A": a, "B": b, "C": total - a - b}
+        result[tau] |= {"A": parts.records, "B": b, "C": parts.covariances - b}
     error = means[1] - 1.0 / frequencies
     result["errors"] = {
         name: [float(e.sum()), float(np.abs(e).sum()), float((e**2).sum())]

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from unikat.data import Design, read
+from unikat.data.split import split
 from unikat.errors import DataError, SpecError
-from unikat.studies.held_out import split
 
 FRAME = pd.DataFrame(
     {

@@ -12,10 +12,10 @@ import pytest
 
 from unikat.data import CellTable, Design, Key, read
 from unikat.data.patterns import pattern_ids
+from unikat.data.split import split
 from unikat.errors import DataError, SpecError
 from unikat.kernels.zeros import Diagram
 from unikat.studies.designs import Population
-from unikat.studies.held_out import split
 
 
 def keys_of(sizes: list[int]) -> list[Key]:

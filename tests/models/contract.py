@@ -73,6 +73,7 @@ TRAITS: dict[str, Traits] = {
             {"terms": "independence", "smoothing": 3.0},
             {"terms": "K0:K1:K3 + K2:K3", "tolerance": 1e-8},
             {"terms": "select", "criterion": "B1", "interval": "bootstrap"},
+            {"terms": "select", "criterion": "held-out"},
         ),
         chain=False,
         tolerance=1e-12,
@@ -120,7 +121,12 @@ TRAITS: dict[str, Traits] = {
         positive=False,
     ),
     "superpopulation-1": Traits(
-        ({}, {"alpha": 0.92, "mean_spread": 0.1}, {"a": 0.86, "b": 80.0}),
+        (
+            {},
+            {"alpha": 0.92, "mean_spread": 0.1},
+            {"a": 0.86, "b": 80.0},
+            {"rates": "cell", "alpha": 0.1},
+        ),
         independent=False,
         law="predictive_probabilities",
         tolerance=1e-12,

@@ -83,6 +83,8 @@ def estimate(
         r2=r2,
         r2_lower=r2 * 0.6,
         r2_upper=np.minimum(r2 * 1.4, 1.0),
+        F_median=np.ceil(1.2 / r2),
+        F_mode=np.ceil(1.0 / r2),
         rank=place,
         rank_lower=np.maximum(place * 0.5, 1.0),
         rank_upper=np.minimum(place * 1.5, float(cells.n_uniques)),

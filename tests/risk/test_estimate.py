@@ -64,10 +64,12 @@ def random_totals(table: CellTable, n_draws: int) -> tuple[Any, np.ndarray]:
     n_bins = totals.histogram_r1.shape[1]
     totals.n_draws[0] = n_draws
     totals.weight[:] = n_draws
-    for column, (total, histogram) in enumerate(
-        ((totals.r1, totals.histogram_r1), (totals.r2, totals.histogram_r2))
-    ):
+    for column, total in enumerate((totals.r1, totals.r2)):
         total[:] = risks[:, :, column].sum(axis=0)
+    totals.r1_squared[:] = (risks[:, :, 0] ** 2).sum(axis=0)
+    totals.r2_unique[:] = totals.r2
+    totals.r2_squared[:] = (risks[:, :, 1] ** 2).sum(axis=0)
+    for column, histogram in enumerate((totals.histogram_r1, totals.histogram_r2)):
         bins = np.floor(np.sqrt(risks[:, :, column]) * n_bins).astype(int)
         for c in range(table.n_cells):
             histogram[c] = np.bincount(bins[:, c], minlength=n_bins)
@@ -126,6 +128,23 @@ def test_record_risks_are_means_and_quantiles_of_the_draws():
     share = totals.key_rest / totals.key_whole[:, None]
     np.testing.assert_allclose(result.key_drop[unique], result.r1[unique][:, None] * (1 - share))
     assert np.isnan(result.key_drop[~unique]).all()
+
+
+def test_the_variance_is_split_into_population_and_parameters():
+    table = table_of()
+    totals, risks = random_totals(table, 2000)
+    scalars = some_draws()
+    result = assess(draws_of(table, scalars, totals), table)
+    for column, (name, parts) in enumerate(
+        (("tau1", result.tau1_variance), ("tau2", result.tau2_variance))
+    ):
+        drawn, expected = scalars[name][:, 2:], scalars[f"{name}_expected"][:, 2:]
+        np.testing.assert_allclose(parts.population, ((drawn - expected) ** 2).mean())
+        np.testing.assert_allclose(parts.parameters, expected.var())
+        np.testing.assert_allclose(parts.records, risks[:, :, column].var(axis=0).sum())
+        np.testing.assert_allclose(parts.records + parts.covariances, parts.parameters)
+    medians = np.median(risks[:, table.unique, 0], axis=0)
+    assert result.tau1_of_medians == pytest.approx(medians.sum(), abs=0.05)
 
 
 def test_quantiles_of_a_degenerate_histogram():

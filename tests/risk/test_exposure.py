@@ -14,6 +14,7 @@ from risk.toy_model import Toy, ToyState
 from unikat.data.design import CLASS, Sampling
 from unikat.data.keys import Key
 from unikat.data.sampling import sampling_of, telling_key
+from unikat.data.split import split
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
@@ -35,7 +36,6 @@ from unikat.risk.exposure import (
     without_class,
 )
 from unikat.risk.measures import RiskMeasures
-from unikat.studies.held_out import split
 from unikat.studies.rare_cells import BINS, RareCells
 from unikat.zeros.diagram import build, possible
 

@@ -128,6 +128,21 @@ def test_complete_records():
             np.testing.assert_array_equal(histogram[c], np.bincount(bins, minlength=n_bins))
 
 
+@pytest.mark.parametrize("codes", [COMPLETE, GAPS], ids=["complete", "gaps"])
+def test_patterns_add_up_to_the_expected_measures(codes):
+    """In every draw, and so do the squares of what each of them adds."""
+    table = CellTable.from_codes(codes, KEYS, POPULATION)
+    measures, totals, scalars, drawn = observe(table)
+    for name, sums in (("tau1_expected", totals.r1), ("tau2_expected", totals.r2_unique)):
+        np.testing.assert_allclose(sums.sum(), sum(one[name] for one in scalars))
+    squares = np.zeros((2, table.n_cells))
+    for sweep, state in enumerate(drawn, start=1):
+        alone = measures.start()
+        measures.observe(Stream(5, 0, sweep), Independence(), state, None, alone)
+        squares += np.stack([alone.r1, alone.r2_unique]) ** 2
+    np.testing.assert_allclose([totals.r1_squared, totals.r2_squared], squares)
+
+
 @pytest.mark.statistical
 def test_predictive_draws_scatter_around_the_expected_risk():
     """Over 60 draws, z tests of tau - E tau; false alarm 1e-6."""

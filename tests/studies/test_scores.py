@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from unikat.risk.estimate import Summary
 from unikat.studies.scores import (
     N_CUTOFFS,
+    UNSAFE_CUTOFFS,
     FitScore,
     RecordScores,
     classification,
@@ -166,3 +167,26 @@ def test_classification_counts_both_kinds_of_error():
     true = np.array([0.01, 0.06, 0.05, 0.5, 1.0, 0.02])
     np.testing.assert_array_equal(classification(estimated, true, 0.05), [[1, 1], [2, 2]])
     assert classification(estimated[:0], true[:0], 0.05).tolist() == [[0, 0], [0, 0]]
+
+
+def test_unsafe_records_are_classified_by_each_summary_of_f():
+    """By `classification`; what is not known is left out, and pools with what is."""
+    f = np.array([1, 2, 4, 30, 100])
+    r2 = np.array([0.6, 0.3, 0.04, 0.15, 0.01])
+    median, mode = np.array([1.0, 4.0, 30.0, 4.0, 60.0]), np.array([1.0, 1.0, np.nan, 9.0, 9.0])
+    records = RecordScores.of(r2, r2, f, median, mode)
+    for tables, risk in zip(records.unsafe, (r2, 1 / median, 1 / mode), strict=True):
+        known = ~np.isnan(risk)
+        for table, cutoff in zip(tables, UNSAFE_CUTOFFS, strict=True):
+            want = classification(risk[known], 1 / f[known], cutoff)
+            np.testing.assert_array_equal(table, want)
+    (score,) = summarise_fits(
+        [fit(1, 5.0, (5, 4, 6), records=records + RecordScores.of(r2, r2, f))]
+    )
+    by = {(one.summary, one.cutoff): one for one in score.unsafe}
+    assert len(by) == 3 * len(UNSAFE_CUTOFFS)
+    # Of 1, 1/2, 1/4, 1/30, 1/100 three are above 0.05; r2 finds two, and 0.15 is false.
+    assert (by["mean", 0.05].false_negative, by["mean", 0.05].false_positive) == (1 / 3, 1 / 2)
+    assert (by["mode", 0.05].false_negative, by["mode", 0.05].false_positive) == (0.0, 1.0)
+    (score,) = summarise_fits([fit(1, 5.0, (5, 4, 6), records=RecordScores.of(r2, r2, f))])
+    assert {one.summary for one in score.unsafe} == {"mean"}

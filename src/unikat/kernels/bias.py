@@ -1,4 +1,4 @@
-"""Kernels of Skinner and Shlomo's criteria: how biased the risk of a log-linear fit is.
+"""Kernels of Skinner and Shlomo's tests of fit of a log-linear model, weighted by the risk.
 
 Sums over all cells, the empty ones among them; see `models/loglinear/selection.py`.
 """
@@ -37,7 +37,8 @@ def risk_derivatives(rate, share):
 def bias_weights(mean, share):
     """Weights a, b of a cell in B1 and B2, which sum a (f - mean) + b ((f - mean)^2 - f).
 
-    Skinner and Shlomo (2008): the bias of tau from an error of the fitted mean, to second order.
+    Skinner and Shlomo (2008). The sum tests the fitted means; it is not the bias of tau, whose
+    second-order term has another weight (`models/loglinear/selection.py`).
     """
     rate = mean / share
     slope1, bend1, slope2, bend2 = risk_derivatives(rate, share)

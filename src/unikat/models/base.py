@@ -127,8 +127,11 @@ class Specified(ABC):
     Its probabilities are then shares of the M = N - n unobserved units: M p_c are those expected
     in cell c. Other models never see a design; the risk measures use it (`risk/exposure.py`).
     """
-    has_cell_rates: ClassVar[bool] = False
-    """With `uses_weights`: each cell has a sampling rate of its own, from the weights."""
+
+    @property
+    def has_cell_rates(self) -> bool:
+        """With `uses_weights`: each cell has a sampling rate of its own, from the weights."""
+        return False
 
     @property
     @abstractmethod

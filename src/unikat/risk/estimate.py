@@ -15,6 +15,7 @@ from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.models.base import CHAINS
 from unikat.risk.measures import RiskTotals
+from unikat.risk.population_counts import summarise_counts
 
 EXPECTED_RHAT = 1.05
 """Above this R-hat of an expected measure the chains disagree, and a converged run says so."""
@@ -40,6 +41,24 @@ class Summary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class VarianceParts:
+    """Where the posterior variance of τ comes from; it is `population` plus `parameters`.
+
+    `parameters` is the variance of the expected measure τ*, `records` plus `covariances` (Carota et
+    al. 2015, eq. 15-18: A, and B + C. B, the spread of the records' means, cancels in C).
+    """
+
+    population: float
+    """E Var(τ | parameters): of the counts in the population."""
+    parameters: float
+    """Var E(τ | parameters): of τ*, with the model's own error if it has one."""
+    records: float
+    """Of `parameters`: the sum of the variances of the records' risks."""
+    covariances: float
+    """Of `parameters`: the sum of the covariances of different records' risks."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordRisk:
     """Risk of every pattern of the table, (n_cells,) unless said; a record has its pattern's."""
 
@@ -53,6 +72,11 @@ class RecordRisk:
     """E[1/F | data]: probability that a match to a record of this pattern is correct."""
     r2_lower: Float64
     r2_upper: Float64
+    F_median: Float64
+    """Median of the posterior of F, the pattern's count in the population; NaN, as the next, where
+    records are imputed."""
+    F_mode: Float64
+    """Its most probable value."""
     rank: Float64
     """Mean place among the sample uniques, 1 being the rarest cell's; NaN for other patterns."""
     rank_lower: Float64
@@ -79,6 +103,12 @@ class RiskEstimate:
     records: RecordRisk = field(repr=False)
     converged: bool
     warnings: tuple[str, ...]
+    tau1_variance: VarianceParts | None = None
+    """None, as the next, where nothing is drawn, or the draws are those of a bootstrap."""
+    tau2_variance: VarianceParts | None = None
+    tau1_of_medians: float | None = None
+    """Sum over the sample uniques of the posterior median of r1 (Manrique-Vallier and Reiter 2012,
+    eq. 25): a point estimate of expected τ1. None where nothing is drawn."""
 
 
 def known_exactly(table: CellTable) -> bool:
@@ -164,15 +194,42 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
     if table.n_units - table.n_records > 2**53:
         warnings.append("The population is too large for exact counts; they are rounded.")
     warnings += table_warnings(table)
+    # Those of the survey, where a registry has totals of its own.
+    totals = draws.observer.risk_totals(draws.totals)
+    split = draws.model.uncertainty != "bootstrap"
     return RiskEstimate(
         table=table,
         draws=draws,
         **summaries,
-        # Those of the survey, where a registry has totals of its own.
-        records=_record_risk(draws.observer.risk_totals(draws.totals), table, level),
+        records=_record_risk(totals, table, level),
         converged=draws.converged,
         warnings=tuple(warnings),
+        tau1_variance=_variance(draws, "tau1", totals) if split else None,
+        tau2_variance=_variance(draws, "tau2", totals) if split else None,
+        tau1_of_medians=_sum_of_medians(totals, table),
     )
+
+
+def _variance(draws: Draws, name: str, totals: RiskTotals) -> VarianceParts:
+    """Split the variance of a measure."""
+    expected = draws.retained(f"{name}_expected")
+    parameters = float(expected.var())
+    sums, squares = totals.r1, totals.r1_squared
+    if name == "tau2":
+        sums, squares = totals.r2_unique, totals.r2_squared
+    n = max(int(totals.n_draws[0]), 1)
+    records = float(np.maximum(squares / n - (sums / n) ** 2, 0.0).sum())
+    return VarianceParts(
+        population=float(np.square(draws.retained(name) - expected).mean()),
+        parameters=parameters,
+        records=records,
+        covariances=parameters - records,
+    )
+
+
+def _sum_of_medians(totals: RiskTotals, table: CellTable) -> float:
+    (medians,) = histogram_quantiles(totals.histogram_r1[table.unique], (0.5,))
+    return float(medians.sum())
 
 
 def _exact(table: CellTable, level: float) -> RiskEstimate:
@@ -220,6 +277,8 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
         r2=r2,
         r2_lower=r2,
         r2_upper=r2,
+        F_median=1.0 / r2,
+        F_mode=1.0 / r2,
         rank=tied,
         rank_lower=tied,
         rank_upper=tied,
@@ -272,6 +331,12 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
     possible = table.unique | (table.incomplete if table.missing == "integrate" else False)
     r1_lower, r1_upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
     r2_lower, r2_upper = histogram_quantiles(totals.histogram_r2, (tail, 1.0 - tail))
+    frequency = table.matches if table.missing == "wildcard" else table.counts
+    of_f = summarise_counts(
+        totals.histogram_others,
+        frequency.astype(np.float64),
+        float(table.n_units - table.n_records),
+    )
     r1, r2 = totals.r1 / weight, totals.r2 / weight
     n_uniques = len(totals.key_whole)
     key_drop = np.full(table.cells.shape, np.nan)
@@ -292,6 +357,8 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
         r2=r2,
         r2_lower=np.minimum(r2_lower, r2),
         r2_upper=np.maximum(r2_upper, r2),
+        F_median=of_f.median,
+        F_mode=of_f.mode,
         rank=place,
         rank_lower=np.minimum(place_lower, place),
         rank_upper=np.maximum(place_upper, place),
@@ -315,7 +382,7 @@ def _shares_that_remain(totals: RiskTotals) -> Float64:
 
 
 def histogram_quantiles(
-    histogram: Int32 | Float64, levels: tuple[float, float]
+    histogram: Int32 | Float64, levels: tuple[float, ...]
 ) -> tuple[Float64, ...]:
     """Quantiles of risks from histograms over their square root, linear within a bin."""
     n_bins = histogram.shape[1]

@@ -44,6 +44,7 @@ from unikat.inference.draws import Observer
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
 from unikat.risk.exposure import EqualChances, Exposure, exposure_of
+from unikat.risk.population_counts import add_to_histogram
 from unikat.rng import chain_key
 
 TAUS = ("tau1", "tau2")
@@ -65,6 +66,15 @@ class RiskTotals(NamedTuple):
     """(n_cells,)"""
     r2: Float64
     """(n_cells,)"""
+    r1_squared: Float64
+    """(n_cells,): squares of what each pattern adds to tau1."""
+    r2_unique: Float64
+    """(n_cells,): what it adds to tau2: r2 in the draws in which it is unique."""
+    r2_squared: Float64
+    """(n_cells,): squares of that."""
+    histogram_others: Int32
+    """(n_cells, n_bins): of expected unobserved units (`population_counts`); empty where records
+    are imputed."""
     histogram_r1: Int32
     """(n_cells, n_bins): over the square root of r1."""
     histogram_r2: Int32
@@ -111,6 +121,8 @@ class RiskMeasures(Observer):
     """(n_margins,): the sample unique, counted among the uniques."""
     margin_key: Int64
     """(n_margins,): the key left out."""
+    n_unobserved: float
+    """M, units of the population that are not in the sample."""
     n_bins: int
     with_model: bool = False
     """Convergence is judged on `WITHOUT_ERROR` too: every state has its own draw of the error, and
@@ -146,6 +158,7 @@ class RiskMeasures(Observer):
             margins=margins[0],
             margin_unique=margins[1],
             margin_key=margins[2],
+            n_unobserved=float(table.n_units - table.n_records),
             # Coarser where there are many patterns, so that the totals stay near 100 MB.
             n_bins=64 if table.n_cells <= 100_000 else 16,
         )
@@ -174,6 +187,10 @@ class RiskMeasures(Observer):
             weight=np.zeros(n),
             r1=np.zeros(n),
             r2=np.zeros(n),
+            r1_squared=np.zeros(n),
+            r2_unique=np.zeros(n),
+            r2_squared=np.zeros(n),
+            histogram_others=np.zeros((n, self.n_bins), np.int32),
             histogram_r1=np.zeros((n, self.n_bins), np.int32),
             histogram_r2=np.zeros((n, self.n_bins), np.int32),
             key_whole=np.zeros(n_uniques),
@@ -209,6 +226,8 @@ class RiskMeasures(Observer):
             risk = self._risk(look, q, self.cells, self.counts)
             each = np.arange(len(self.cells))
             tau = self._add(look, p, q, risk, self.unique, each, totals)
+            means = self.exposure.means(q)
+            add_to_histogram(totals.histogram_others, means, self.n_unobserved)
             found = _Found(p, q, risk[0], np.empty((0, len(self.n_levels)), np.int32))
         uniques = found.taken(self.exposure, self.unique)
         self._add_ranks(self.exposure.means(uniques.q), totals)
@@ -262,6 +281,12 @@ class RiskMeasures(Observer):
             totals.histogram_r1,
             totals.histogram_r2,
         )
+        of_tau1, of_tau2 = (
+            np.bincount(pattern[unique], risk[unique], len(totals.r1)) for risk in (r1, r2)
+        )
+        totals.r1_squared[...] += of_tau1**2
+        totals.r2_unique[...] += of_tau2
+        totals.r2_squared[...] += of_tau2**2
         stream, at_risk = look.stream, self.exposure.taken(q, unique)
         tau1, tau2 = self.exposure.draw(stream, at_risk, look.poisson)
         found = {

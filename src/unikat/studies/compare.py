@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from unikat._typing import Float64
 from unikat._version import __version__
+from unikat.data.split import split
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference import diagnostics as convergence
@@ -33,7 +34,6 @@ from unikat.studies.held_out import (
     best_score,
     differences,
     held_out_score,
-    split,
 )
 from unikat.studies.predictive import (
     NAMES,

@@ -16,21 +16,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable
-from unikat.errors import SpecError
 from unikat.inference.draws import Observer
 from unikat.models.base import AnyModel, Stream
 from unikat.risk.exposure import class_left_open, without_class
-from unikat.rng import check_seed
 
-_SPAWN_KEY = (0x68656C64, 0)
-"""Of the generator that chooses the records: two words, where chains have one."""
 FLOOR = float(np.finfo(np.float64).tiny)
 """Stands for a probability of zero where convergence is judged."""
 
@@ -119,70 +115,6 @@ class ScoreDifference:
     """Of the mean difference; 0 for the best itself."""
     n_records: int
     """Records compared: those to which both give a positive probability."""
-
-
-def split(table: CellTable, fraction: float, seed: int) -> tuple[CellTable, CellTable]:
-    """Leave out records chosen at random, or whole households where they were drawn so.
-
-    The choice depends on the number of records, their households, the fraction and the seed alone,
-    so every model leaves out the same records.
-
-    Parameters
-    ----------
-    table
-        The sample.
-    fraction
-        Share of the records to leave out, above 0 and below 1; at least one is left out and at
-        least one is kept. Of households, as many as come closest to it.
-    seed
-        Not negative.
-
-    Returns
-    -------
-    kept, left_out
-        Tables of the two parts, with the population size of the whole.
-
-    Raises
-    ------
-    SpecError
-        If the fraction or the seed is out of range, or there is one record or one household only.
-    """
-    if not 0.0 < fraction < 1.0:
-        raise SpecError(f"held_out is {fraction!r}; it must be above 0 and below 1, such as 0.2.")
-    n = table.n_records
-    if n < 2:
-        raise SpecError("A sample of one record cannot be split; set held_out to 0.")
-    n_out = min(max(round(fraction * n), 1), n - 1)
-    sequence = np.random.SeedSequence(check_seed(seed), spawn_key=_SPAWN_KEY)
-    rng = np.random.Generator(np.random.PCG64(sequence))
-    if table.households is None:
-        out = np.zeros(n, bool)
-        out[rng.permutation(n)[:n_out]] = True
-    else:
-        sizes = np.bincount(table.households)
-        if len(sizes) < 2:
-            raise SpecError("A sample of one household cannot be split; set held_out to 0.")
-        order = rng.permutation(len(sizes))
-        last = int(np.argmin(np.abs(np.cumsum(sizes[order])[:-1] - n_out)))
-        out = np.isin(table.households, order[: last + 1])
-    return _part(table, np.flatnonzero(~out)), _part(table, np.flatnonzero(out))
-
-
-def _part(table: CellTable, records: Int64) -> CellTable:
-    found = CellTable.from_codes(
-        table.cells[table.record_cell[records]],
-        table.keys,
-        table.n_units,
-        table.missing,
-        zeros=table.zeros,
-    )
-    return replace(
-        found,
-        sampling=None if table.sampling is None else table.sampling.taken(records),
-        households=None
-        if table.households is None
-        else np.unique(table.households[records], return_inverse=True)[1].astype(np.int32),
-    )
 
 
 def held_out_score(totals: ScoreTotals, counts: Int64) -> HeldOutScore:

@@ -18,6 +18,10 @@ from unikat.studies.designs import Sample
 
 N_CUTOFFS = 200
 """Cut-offs on r1 above 0: 1/200, 2/200, ..., 1."""
+SUMMARIES = ("mean", "median", "mode")
+"""Of 1/F, and of F: risks by which records are classified."""
+UNSAFE_CUTOFFS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Risks above which records are called unsafe."""
 N_GROUPS = 10
 """Groups of equal width in which predicted risk is compared with the truth."""
 SMALL = 10
@@ -39,6 +43,10 @@ class RecordScores:
     """(N_GROUPS, 3): sample uniques, sum of r1, population uniques; by r1 in tenths."""
     r2: Float64
     """(N_GROUPS, 3): sample uniques, sum of r2, sum of 1/F; by r2 in tenths."""
+    unsafe: Int64
+    """(n_summaries, n_cutoffs, 2, 2): sample uniques by whether the risk of a summary of F
+    (`SUMMARIES`) and 1/F are above a cut-off (`UNSAFE_CUTOFFS`); rows estimated safe and unsafe,
+    columns truly so."""
     r2_errors: Float64
     """(2, 4): sample uniques, and sums of the error of r2 against 1/F: signed, absolute, squared;
     row 0 where F <= 10, row 1 where F > 10."""
@@ -56,11 +64,19 @@ class RecordScores:
             other=np.zeros(N_CUTOFFS + 1, np.int64),
             r1=np.zeros((N_GROUPS, 3)),
             r2=np.zeros((N_GROUPS, 3)),
+            unsafe=np.zeros((len(SUMMARIES), len(UNSAFE_CUTOFFS), 2, 2), np.int64),
             r2_errors=np.zeros((2, 4)),
         )
 
     @classmethod
-    def of(cls, r1: Float64, r2: Float64, population_counts: Int64) -> RecordScores:
+    def of(
+        cls,
+        r1: Float64,
+        r2: Float64,
+        population_counts: Int64,
+        median: Float64 | None = None,
+        mode: Float64 | None = None,
+    ) -> RecordScores:
         """Score the predicted risks of sample uniques.
 
         Parameters
@@ -69,6 +85,8 @@ class RecordScores:
             Predicted risks, (n_uniques,).
         population_counts
             F of each, (n_uniques,).
+        median, mode
+            Of the posterior of F, (n_uniques,); None where it is not known.
         """
         alone = population_counts == 1
         # 'left': a risk that lies on an edge belongs below it, as "above the cut-off" wants.
@@ -76,6 +94,7 @@ class RecordScores:
         bins = np.minimum(bins, N_CUTOFFS)
         truth = 1.0 / population_counts
         error = r2 - truth
+        risks = [r2, *(None if one is None else 1.0 / one for one in (median, mode))]
         rows = (population_counts > SMALL).astype(np.int64)
         parts = (np.ones(len(r1)), error, np.abs(error), error**2)
         return cls(
@@ -83,6 +102,7 @@ class RecordScores:
             other=np.bincount(bins[~alone], minlength=N_CUTOFFS + 1),
             r1=_by_group(r1, alone.astype(np.float64)),
             r2=_by_group(r2, truth),
+            unsafe=np.stack([_unsafe(one, truth) for one in risks]),
             r2_errors=np.stack([np.bincount(rows, part, minlength=2) for part in parts], axis=1),
         )
 
@@ -168,7 +188,11 @@ def score_fit(
         n_sweeps=0 if draws is None else draws.n_sweeps,
         seconds=0.0 if draws is None else draws.seconds,
         records=RecordScores.of(
-            risk.r1[at_risk], risk.r2[at_risk], sample.population_counts[at_risk]
+            risk.r1[at_risk],
+            risk.r2[at_risk],
+            sample.population_counts[at_risk],
+            risk.F_median[at_risk],
+            risk.F_mode[at_risk],
         ),
     )
 
@@ -213,6 +237,23 @@ class CutoffScore:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnsafeScore:
+    """Errors when records whose estimated risk is above a cut-off are called unsafe.
+
+    A record is unsafe if 1/F is above the cut-off (tables 1 and 2 of Polettini and Stander).
+    """
+
+    summary: str
+    """What the risk is made from: ``"mean"`` of 1/F (r2), or 1 over ``"median"`` or ``"mode"`` of
+    the posterior of F."""
+    cutoff: float
+    false_positive: float | None
+    """Share of the safe sample uniques that are called unsafe; None if there are none."""
+    false_negative: float | None
+    """Share of the unsafe ones that are called safe; None if there are none."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupScore:
     """Predicted risk against the truth, for records of about the same predicted risk."""
 
@@ -252,6 +293,8 @@ class ModelScore:
     tau1: MeasureScore | None
     tau2: MeasureScore | None
     cutoffs: tuple[CutoffScore, ...]
+    unsafe: tuple[UnsafeScore, ...] = ()
+    """Empty in older results."""
     r1_groups: tuple[GroupScore, ...]
     r2_groups: tuple[GroupScore, ...]
     r2_errors: tuple[ErrorScore, ...]
@@ -298,6 +341,7 @@ def _pool(model: str, n: int, fits: Sequence[FitScore]) -> ModelScore:
         tau1=_measure(pairs1) if pairs1 else None,
         tau2=_measure(pairs2) if pairs2 else None,
         cutoffs=_cutoffs(records) if done else (),
+        unsafe=_unsafe_scores(records.unsafe) if done else (),
         r1_groups=_groups(records.r1) if done else (),
         r2_groups=_groups(records.r2) if done else (),
         r2_errors=_errors(records.r2_errors, len(done)) if done else (),
@@ -342,6 +386,34 @@ def _cutoffs(records: RecordScores) -> tuple[CutoffScore, ...]:
         )
         for i in range(N_CUTOFFS + 1)
     )
+
+
+def _unsafe(risk: Float64 | None, truth: Float64) -> Int64:
+    """Classifications at the cut-offs, (n_cutoffs, 2, 2); records of unknown risk left out."""
+    known = np.zeros(len(truth), bool) if risk is None else ~np.isnan(risk)
+    risk = truth if risk is None else risk
+    return np.stack([classification(risk[known], truth[known], one) for one in UNSAFE_CUTOFFS])
+
+
+def _unsafe_scores(counts: Int64) -> tuple[UnsafeScore, ...]:
+    """Errors of the summaries that are known."""
+    found = []
+    for summary, tables in zip(SUMMARIES, counts, strict=True):
+        if not tables.any():
+            continue
+        for cutoff, ((right, missed), (alarm, caught)) in zip(
+            UNSAFE_CUTOFFS, tables.tolist(), strict=True
+        ):
+            safe, unsafe = right + alarm, missed + caught
+            found.append(
+                UnsafeScore(
+                    summary=summary,
+                    cutoff=cutoff,
+                    false_positive=alarm / safe if safe else None,
+                    false_negative=missed / unsafe if unsafe else None,
+                )
+            )
+    return tuple(found)
 
 
 def _groups(sums: Float64) -> tuple[GroupScore, ...]:

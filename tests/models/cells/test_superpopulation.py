@@ -488,6 +488,53 @@ def test_impossible_options_are_refused(name: str, bad: dict[str, Any]) -> None:
         build_model(name, bad)
 
 
+def test_model_one_with_rates_of_the_cells_is_model_two_that_can_sample_every_cell() -> None:
+    """Eq. 4 with a_k = a q_k and b_k = a (1 - q_k), drawn and given."""
+    table = example()
+    counts = table.counts.astype(np.float64)
+    for given in ({}, {"a": 80.0}, {"alpha": 0.3, "a": 80.0}):
+        found = []
+        for name, options in (("1", {"rates": "cell"}), ("2", {"gamma": 1.0})):
+            model: Any = build_model(f"superpopulation-{name}", {**given, **options})
+            data = model.prepare(table)
+            state = model.init(Stream(1, 0, 0), data)
+            state, info = model.step(Stream(1, 0, 1), state, data, 1)
+            found.append(model.integrated_risk(Stream(1, 0, 1), state, data, table.cells, counts))
+            assert set(info.values) == {"alpha", "a"} | ({"gamma"} if name == "2" else set())
+            assert model.uncertainty == ("posterior" if len(given) < 2 else "empirical-bayes")
+        np.testing.assert_array_equal(*found)
+
+
+def test_the_likelihood_of_cells_with_laws_of_their_own_is_that_of_each() -> None:
+    """Eq. 11; an empty cell has the mixture of the rates of the others."""
+    table = example()
+    model: Any = build_model("superpopulation-1", {"rates": "cell", "alpha": 0.3, "a": 80.0})
+    data = lay_out(table, None, by_rate=True)
+
+    def log_chance(count: int, rate: float) -> float:
+        return PopulationCount(
+            alpha=0.3, a=80.0 * rate, b=80.0 * (1.0 - rate), n_cells=60, count=count,
+            population_size=table.n_units,
+        ).log_marginal  # fmt: skip
+
+    rates = table.counts / table.cell_weights
+    want = sum(map(log_chance, table.counts.tolist(), rates.tolist()))
+    none = sum(
+        chance * math.exp(log_chance(0, rate))
+        for rate, chance in zip(data.points.tolist(), data.chances.tolist(), strict=True)
+    )
+    want += (60 - table.n_cells) * math.log(none)
+    position = np.array([math.log(0.3), math.log(80.0), 0.0])
+    np.testing.assert_allclose(model._log_likelihood(position, data), want, rtol=1e-8)
+
+
+def test_a_given_b_and_rates_of_the_cells_contradict() -> None:
+    with pytest.raises(SpecError, match="Leave b out"):
+        build_model("superpopulation-1", {"rates": "cell", "b": 80.0})
+    with pytest.raises(SpecError, match="rates"):
+        build_model("superpopulation-1", {"rates": "cells"})
+
+
 def test_priors_are_those_that_are_told() -> None:
     """Differences of the log density, against the laws in words."""
     here, there = np.array([-1.0, 4.0, 0.7]), np.array([0.4, 7.5, -1.1])

@@ -56,6 +56,8 @@ def test_facts_of_a_selection():
     assert [step["added"] for step in values["path"]] == ["independence", "K0:K1", "K2:K3"]
     assert values["path"][-1]["B2"] == data.path[-1].evidence.b2 <= 1.645 < values["path"][-2]["B2"]
     assert all({"B1", "B2", "tau1", "tau2"} < set(step) for step in values["path"])
+    assert [step["held_out"] for step in values["path"]] == [step.score for step in data.path]
+    assert values["path"][0]["gain"] is None
     assert warnings == ()
     # The model that was selected is the one that is used.
     np.testing.assert_allclose(
@@ -65,12 +67,23 @@ def test_facts_of_a_selection():
     )
 
 
+def test_a_selection_by_held_out_score_names_it_and_keeps_the_test_of_fit():
+    table = table_of_two_pairs()
+    _, values, warnings = prepared(LogLinear(terms="select", criterion="held-out"), table)
+    assert values["terms"] == "K0:K1 + K2:K3 + K4"
+    assert values["criterion"] == "held-out"
+    assert warnings == ()
+    model = LogLinear(terms="select", criterion="held-out", underfitting=1e6)
+    assert prepared(model, table)[1]["terms"] == "independence"
+
+
 @pytest.mark.parametrize("criterion", ["B1", "B2"])
 def test_underfitting_is_told(criterion):
     table = table_of_two_pairs()
     options: dict[str, Any] = {"terms": "independence", "criterion": criterion}
     _, values, (warning,) = prepared(LogLinear(**options), table)
     assert f"{criterion}/√ν = {values[criterion]:.1f}, above 1.645" in warning
+    assert "can be too high or too low" in warning
     assert prepared(LogLinear(**options, underfitting=30.0), table)[2] == ()
     assert prepared(LogLinear(terms="K0:K1 + K2:K3", criterion=criterion), table)[2] == ()
 

@@ -1,9 +1,10 @@
-"""Criteria against SDCNway and listed cells; selection on a table whose terms are known."""
+"""Tests of fit against SDCNway and listed cells; selection where the terms are known."""
 
 from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from models.loglinear.test_maximum_likelihood import (
 )
 from unikat.data.design import CLASS
 from unikat.data.keys import Key
+from unikat.data.split import split
 from unikat.data.table import CellTable
 from unikat.models.loglinear import selection
 from unikat.models.loglinear.maximum_likelihood import fit
@@ -70,8 +72,9 @@ def test_criteria_without_complete_records_are_not_known():
     table = CellTable.from_codes([[0, -1], [-1, 1], [1, -1]], keys_of((2, 2)), 30)
     found = evidence(table, fit(table, ((0,), (1,))))
     assert np.isnan(found).all()
-    path = select(table, "B2", 1.645, 1e-4, 0.0)
-    assert [step.generators for step in path] == [((0,), (1,))]
+    for criterion in selection.CRITERIA:
+        path = select(table, criterion, 1.645, 1e-4, 0.0)
+        assert [step.generators for step in path] == [((0,), (1,))]
 
 
 def table_of_two_pairs(seed: int = 1, n: int = 4000) -> CellTable:
@@ -107,10 +110,94 @@ def test_the_pairs_that_interact_are_found(criterion):
         assert before.evidence[which] > 1.645
         assert abs(step.evidence[which]) < abs(before.evidence[which])
         assert step.generators == selection.maximal([*before.generators, step.added])
+    assert np.isnan([path[0].gain, path[0].gain_error]).all()
+    assert all(step.gain > 5.0 * step.gain_error for step in path[1:])
     for step in path:
         fitted = fit(table, step.generators, tolerance=1e-6)
         np.testing.assert_allclose(step.evidence, evidence(table, fitted), rtol=1e-3)
     assert path[-1].evidence[which] <= 1.645
+
+
+def held_out_logs(table: CellTable, generators: selection.Generators) -> np.ndarray:
+    """Log score of every held-out record, from the definition; both parts' levels are the same."""
+    kept, out = split(table, 0.5, 0)
+    p, p0 = (
+        fit(kept, one, tolerance=1e-8).probabilities(out.cells[out.record_cell])
+        for one in (generators, all_interactions(table.n_keys, 1))
+    )
+    return np.log((kept.n_records * p + p0) / (kept.n_records + 1))
+
+
+def test_the_pairs_that_interact_predict_held_out_records():
+    """They and no other; scores and gains are those of records that were not fitted."""
+    table = table_of_two_pairs()
+    path = select(table, "held-out", 1.645, 1e-4, 0.0)
+    assert {step.added for step in path[1:]} == {(0, 1), (2, 3)}
+    assert len(path) == 3
+    before = held_out_logs(table, path[0].generators)
+    np.testing.assert_allclose(path[0].score, before.mean(), rtol=1e-6)
+    for step in path[1:]:
+        logs = held_out_logs(table, step.generators)
+        gain = logs - before
+        np.testing.assert_allclose(step.score, logs.mean(), rtol=1e-4)
+        np.testing.assert_allclose(step.gain, gain.mean(), rtol=1e-2)
+        np.testing.assert_allclose(step.gain_error, gain.std(ddof=1) / len(gain) ** 0.5, rtol=1e-2)
+        assert step.gain > 1.645 * step.gain_error
+        before = logs
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_a_term_is_added_while_its_gain_is_clear(missing):
+    """With a high threshold none is; with a low one the score rises at every step."""
+    table = incomplete_table(11, (4, 3, 4), 400, missing)
+    assert len(select(table, "held-out", 1e3, 1e-4, 0.0)) == 1
+    path = select(table, "held-out", 1e-6, 1e-4, 0.0)
+    assert all(step.gain > 0.0 for step in path[1:])
+    scores = np.array([step.score for step in path])
+    np.testing.assert_allclose(np.diff(scores), [step.gain for step in path[1:]], atol=1e-12)
+
+
+def test_zero_margins_make_held_out_records_improbable_not_impossible():
+    """One pair of levels is in the held-out half alone."""
+    codes = np.repeat([[0, 0], [1, 1], [0, 1]], [40, 40, 1], axis=0)
+    for shift in range(81):
+        table = CellTable.from_codes(np.roll(codes, shift, axis=0), keys_of((2, 2)), 2000)
+        if (split(table, 0.5, 0)[1].cells == (0, 1)).all(axis=1).any():
+            break
+    path = select(table, "held-out", 1e-6, 1e-4, 0.0)
+    assert [step.added for step in path] == [(), (0, 1)]
+    assert np.isfinite([step.score for step in path]).all()
+
+
+def test_a_sample_that_cannot_be_split_has_no_score():
+    table = CellTable.from_codes([[0, 1]], keys_of((2, 2)), 30)
+    one = CellTable.from_codes([[0, 1], [1, 0]], keys_of((2, 2)), 30)
+    of_one_household = replace(one, households=np.zeros(2, np.int32))
+    for each in (table, of_one_household):
+        (only,) = select(each, "held-out", 1.645, 1e-4, 0.0)
+        assert np.isnan([only.score, only.gain, only.gain_error]).all()
+
+
+def test_the_sign_of_the_test_of_fit_is_not_that_of_the_error_of_tau():
+    """Rates of 2.6 that vary by 30% around the fit: tau1 is too low, and B1 is positive.
+
+    Exact, by the gamma law of the rates; `benchmarks/bias.py` simulates it.
+    """
+    share, fitted, shape = 0.1, 2.6, 0.3**-2
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    rates = fitted * 2.0 * (nodes + 1.0)
+    weights = weights * rates ** (shape - 1.0) * np.exp(-shape * rates / fitted)
+    weights /= weights.sum()
+    unique = share * rates * np.exp(-share * rates)
+    truth, ours = np.exp(-(1.0 - share) * rates), np.exp(-(1.0 - share) * fitted)
+    error = weights @ (unique * (ours - truth))
+    variance = weights @ (share * (rates - fitted)) ** 2
+    mean = share * fitted
+    b1 = selection.bias.bias_weights(mean, share)[1] * variance
+    change = (1.0 - mean) * np.exp(-mean) * (1.0 - share) * ours / share
+    expansion = (change - selection.bias.bias_weights(mean, share)[1]) * variance
+    np.testing.assert_allclose(18_000 * np.array([error, b1]), [-27.0, 86.0], rtol=0.05)
+    np.testing.assert_allclose(expansion, error, rtol=0.25)
 
 
 def test_each_step_takes_the_term_that_brings_the_criterion_nearest_to_zero():

@@ -25,9 +25,11 @@ from unikat.report.text.uncertainty import KINDS
 from unikat.risk.estimate import RiskEstimate
 
 STEPS = [
-    {"added": "independence", "B1": 7.4, "B2": 13.6, "tau1": 75.2, "tau2": 133.0},
-    {"added": "AGE:SEX", "B1": 1.2, "B2": -0.8, "tau1": 53.0, "tau2": 106.4},
-]
+    {"added": "independence", "B1": 7.4, "B2": 13.6, "tau1": 75.2, "tau2": 133.0,
+     "held_out": -7.251, "gain": None, "gain_error": None},
+    {"added": "AGE:SEX", "B1": 1.2, "B2": -0.8, "tau1": 53.0, "tau2": 106.4,
+     "held_out": -7.164, "gain": 0.0871, "gain_error": 0.0213},
+]  # fmt: skip
 FIT = {
     "terms": "AGE:SEX + REGION",
     "cells": 600,
@@ -98,7 +100,7 @@ def test_independent_draws_are_no_posterior_of_chains(
     assert "Enough draws." in text
     assert "one colour per chain" not in text
     assert "no chains to converge" in one.sentences["converged"]
-    assert "lacks important terms overstates τ1" in text
+    assert "lacks important terms can over- or understate τ1" in text
 
 
 def test_what_the_interval_holds_is_said() -> None:
@@ -150,8 +152,25 @@ def test_the_fit_is_on_the_page() -> None:
         "Steps of the term selection",
         "13.60",
         "Expected τ1 and B2/√ν over the 1 steps of the selection",
+        "Held-out log score",
+        "−7.2510",
+        "0.0871",
+        "neither the size nor the sign of the error of τ1",
     ):
         assert words in text, words
+
+
+def test_a_selection_by_held_out_score_shows_the_score() -> None:
+    text = page(result(fit={**FIT, "criterion": "held-out"}))
+    assert "Expected τ1 and held-out log score over the 1 steps" in text
+    assert "the highest log score of held-out records" in text
+
+
+def test_a_path_of_before_scores_has_no_columns_for_them() -> None:
+    older = [{name: step[name] for name in list(step)[:5]} for step in STEPS]
+    text = page(result(fit={**FIT, "path": older}))
+    assert "Steps of the term selection" in text
+    assert "Held-out log score" not in text
 
 
 def test_a_model_that_says_nothing_has_no_section() -> None:

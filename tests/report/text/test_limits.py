@@ -75,6 +75,7 @@ def test_facts_of_strata(key):
         (IndividualRisk(), "cells", "Weights give the sampling rate of each cell"),
         (Superpopulation2(), "cells", "Weights give the sampling rate of each cell"),
         (Superpopulation1(), "none", "The design is not used"),
+        (Superpopulation1(rates="cell"), "cells", "Weights give the sampling rate of each cell"),
     ],
 )
 def test_what_is_assumed_is_what_the_model_does(model, used, says):

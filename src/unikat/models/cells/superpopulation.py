@@ -3,6 +3,7 @@
     pi_k       ~  Gamma(alpha, K alpha)                 all K cells
     F_k | pi   ~  Poisson(N pi_k)
     p_k        ~  Beta(a, b)                                                           Model I
+          or      Beta(a q_k, a (1 - q_k))                              Model I, rates = "cell"
                   gamma Beta(a q_k, a (1 - q_k)) + (1 - gamma) delta_0                 Model II
     f_k | F, p ~  Binomial(F_k, p_k)
 
@@ -43,6 +44,7 @@ import numpy as np
 
 from unikat._typing import Float64, Int32
 from unikat.data.table import CellTable
+from unikat.errors import SpecError
 from unikat.kernels import superpopulation as kernels
 from unikat.kernels.cells import cell_risk
 from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
@@ -65,7 +67,7 @@ from unikat.models.cells.laws import (
 from unikat.models.cells.population_count import PopulationCount as PopulationCount
 from unikat.models.cells.records import complete as complete_records
 from unikat.models.cells.records import simulate as simulate_records
-from unikat.models.options import PRIOR, Range, check_numbers, check_whole
+from unikat.models.options import PRIOR, Range, check_choice, check_numbers, check_whole
 from unikat.models.records import compile_plug_in, generator_of
 
 _SHARPEST = 4e6
@@ -110,6 +112,7 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
     uses_weights: ClassVar[bool] = True
     integrates_risk: ClassVar[bool] = True
     alpha: float | None = None
+    a: float | None = None
     n_cells: int | None = None
     alpha_spread: float = 2.0
     shape: float = 10.0
@@ -130,6 +133,19 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
     @abstractmethod
     def _hyperparameters(self, share: float, per_cell: float) -> Hyperparameters:
         """Prior, and what is given; share: n / N, per_cell: n / K."""
+
+    def _of_cell_rates(
+        self, share: float, per_cell: float, gamma: float | None, chance: tuple[float, float]
+    ) -> Hyperparameters:
+        """Prior where the beta laws are around the rates of the cells."""
+        return Hyperparameters(
+            names=("alpha", "a", "gamma"),
+            given=(self.alpha, self.a, gamma),
+            centre=(math.log(min(per_cell, 1.0)), math.log(self.shape / share), 0.0),
+            spread=(self.alpha_spread, self.shape_spread, 1.0),
+            offset=-math.log(share),
+            chance=chance,
+        )
 
     @abstractmethod
     def _law(self, position: Float64) -> Law:
@@ -355,9 +371,11 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
 
 @dataclass(frozen=True, kw_only=True)
 class Superpopulation1(_Superpopulation):
-    """Poisson-gamma-beta model, one beta law for all cells (Polettini and Stander, Model I).
+    """Poisson-gamma-beta model without cells that cannot be sampled (Polettini and Stander, I).
 
-    All cells with the same count have the same risk; weights are not used.
+    With common rates all cells with the same count have the same risk, and weights are not used
+    (eq. 12). With rates of the cells each has a_k and b_k of its own (eq. 4 and 11): a q_k and
+    a (1 - q_k), q_k being its rate by the design. This is Model II with gamma = 1.
 
     Parameters
     ----------
@@ -366,15 +384,19 @@ class Superpopulation1(_Superpopulation):
         and shape are from 0.001 to 10,000, spreads from 0.001 to 5: beyond, integrals take minutes
         and the risk stays the same.
     a, b
-        Beta law of the cells' sampling rates; drawn if None. The paper has 0.86 and 80.
+        Beta law of the cells' sampling rates; drawn if None. The paper has 0.86 and 80. With rates
+        of the cells a is the size a_k + b_k of all of them, and there is no b.
+    rates
+        ``common``: one beta law for all cells; ``cell``: around each cell's rate by the design.
     n_cells
         K; by default the possible combinations of levels.
     alpha_spread
         Prior standard deviation of log alpha.
     shape, shape_spread
-        Prior median of a, and standard deviation of its logarithm.
+        Prior median of a (of a n / N with rates of the cells), and standard deviation of its
+        logarithm.
     mean_spread
-        Prior standard deviation of log(a / b), around logit(n / N).
+        Prior standard deviation of log(a / b), around logit(n / N); for common rates.
 
     Examples
     --------
@@ -396,18 +418,31 @@ class Superpopulation1(_Superpopulation):
     """
 
     name: ClassVar[str] = "superpopulation-1"
-    has_cell_rates: ClassVar[bool] = False
     a: float | None = None
     b: float | None = None
+    rates: str = "common"
     mean_spread: float = 0.5
+
+    @property
+    def has_cell_rates(self) -> bool:
+        """With rates of the cells."""
+        return self.rates == "cell"
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
+        check_choice("rates", self.rates, ("common", "cell"))
         check_numbers(self, {"mean_spread": _SPREAD})
         self._check_given({"a": _SHAPE, "b": _SHAPE})
+        if self.has_cell_rates and self.b is not None:
+            raise SpecError(
+                f"model option b is {self.b:g}, but with rates = 'cell' each cell has b_k = "
+                "a (1 - q_k). Leave b out, or set rates = 'common'."
+            )
 
     def _hyperparameters(self, share: float, per_cell: float) -> Hyperparameters:
+        if self.has_cell_rates:
+            return self._of_cell_rates(share, per_cell, 1.0, (1.0, 1.0))
         logit = math.log(share) - math.log1p(-share)
         return Hyperparameters(
             names=("alpha", "a", "b"),
@@ -419,10 +454,15 @@ class Superpopulation1(_Superpopulation):
         )
 
     def _law(self, position: Float64) -> Law:
+        if self.has_cell_rates:
+            alpha, a = np.exp(position[:2]).tolist()
+            return Law(alpha, a, 0.0, 1.0)
         alpha, a, b = np.exp(position).tolist()
         return Law(alpha, a + b, a, 1.0)
 
     def _by_name(self, position: Float64) -> dict[str, float]:
+        if self.has_cell_rates:
+            return dict(zip(("alpha", "a"), np.exp(position[:2]).tolist(), strict=True))
         return dict(zip(("alpha", "a", "b"), np.exp(position).tolist(), strict=True))
 
 
@@ -477,14 +517,7 @@ class Superpopulation2(_Superpopulation):
         self._check_given({"a": _SHAPE, "gamma": (1e-6, 1.0)})
 
     def _hyperparameters(self, share: float, per_cell: float) -> Hyperparameters:
-        return Hyperparameters(
-            names=("alpha", "a", "gamma"),
-            given=(self.alpha, self.a, self.gamma),
-            centre=(math.log(min(per_cell, 1.0)), math.log(self.shape / share), 0.0),
-            spread=(self.alpha_spread, self.shape_spread, 1.0),
-            offset=-math.log(share),
-            chance=(self.gamma_a, self.gamma_b),
-        )
+        return self._of_cell_rates(share, per_cell, self.gamma, (self.gamma_a, self.gamma_b))
 
     def _law(self, position: Float64) -> Law:
         alpha, a = np.exp(position[:2]).tolist()

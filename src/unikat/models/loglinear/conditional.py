@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -29,7 +29,14 @@ from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncert
 from unikat.models.loglinear.decomposable import DecomposableFit
 from unikat.models.loglinear.factored import Fit
 from unikat.models.loglinear.maximum_likelihood import MOST_CELLS, fit
-from unikat.models.loglinear.selection import Evidence, Step, evidence, select
+from unikat.models.loglinear.selection import (
+    CRITERIA,
+    Criterion,
+    Evidence,
+    Step,
+    evidence,
+    select,
+)
 from unikat.models.loglinear.terms import Generators, elimination, parse_terms, write_terms
 from unikat.models.options import TOLERANCE, check_choice, check_numbers
 from unikat.models.records import compile_plug_in, generator_of
@@ -42,18 +49,24 @@ _MOST_LISTED = 40
 
 @dataclass(frozen=True, kw_only=True)
 class StepFacts:
-    """A model on the way of a selection: the term that was added, and its criteria and risk."""
+    """A model on the way of a selection: the term that was added, its tests, risk and score."""
 
     added: str
     B1: float
     B2: float
     tau1: float
     tau2: float
+    held_out: float
+    """Mean log score of the held-out records, nats per record, fitted to the others."""
+    gain: float
+    """Score less that of the step before; not finite for the first model, as the next."""
+    gain_error: float
+    """Standard error of the gain."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogLinearFacts(Facts):
-    """Terms, criteria, zero margins, and the path of a selection; None is left out."""
+    """Terms, tests of fit, zero margins, and the path of a selection; None is left out."""
 
     terms: str
     cells: int | None
@@ -62,7 +75,7 @@ class LogLinearFacts(Facts):
     margin_error: float | None
     """Largest difference of an observed and a fitted margin, in records."""
     B1: float | None
-    """Over its standard error; None, as the next, where there are too many cells for it."""
+    """Test of fit, standardised; None, as the next, where there are too many cells for it."""
     B2: float | None
     criterion: str | None = None
     """None, as the next ones, if the terms were given."""
@@ -78,7 +91,7 @@ class LogLinearData(NamedTuple):
     path: tuple[Step, ...]
     """Models on the way of a selection; one if the terms were given."""
     evidence: Evidence | None
-    """Criteria of the fit; None where there are too many cells for them."""
+    """Tests of fit; None where there are too many cells for them."""
     names: tuple[str, ...]
     patterns: Int32
     """(n_patterns, n_keys): patterns with missing keys."""
@@ -100,9 +113,11 @@ class LogLinear(Model[LogLinearState, LogLinearData]):
         ``independence``, ``two-way``, ``three-way``, terms such as ``A + B:C`` (every key's main
         effect is in the model), or ``select``.
     criterion
-        What a selection goes by: ``B1`` or ``B2`` (Skinner and Shlomo 2008), for tau1 or tau2.
+        What a selection goes by: ``B1`` or ``B2``, the test of fit of Skinner and Shlomo (2008)
+        weighted by r1 or r2, or ``held-out``, the log score of held-out records.
     underfitting
-        Standardised value of the criterion above which a term is missing; from 1e-6 to 1e6.
+        Value of B over its standard error above which a term is missing, or of the gain in score
+        over its standard error above which a term is added; from 1e-6 to 1e6.
     tolerance
         Largest difference of an observed and a fitted margin, in records; from 1e-12, near the
         rounding error of a record, to 1e6.
@@ -145,7 +160,7 @@ class LogLinear(Model[LogLinearState, LogLinearData]):
                 f"model option terms is {shown(self.terms)}; write independence, two-way, "
                 "three-way, select, or terms such as 'A + B:C'."
             )
-        check_choice("criterion", self.criterion, ("B1", "B2"))
+        check_choice("criterion", self.criterion, CRITERIA)
         check_choice("interval", self.interval, INTERVALS)
         check_numbers(
             self, {"underfitting": (1e-6, 1e6), "tolerance": TOLERANCE, "smoothing": (0.0, 1e9)}
@@ -165,7 +180,7 @@ class LogLinear(Model[LogLinearState, LogLinearData]):
         names = tuple(key.name for key in table.keys)
         path: tuple[Step, ...] = ()
         if self.terms == "select":
-            chosen: Literal["B1", "B2"] = "B1" if self.criterion == "B1" else "B2"
+            chosen = cast(Criterion, self.criterion)
             path = select(table, chosen, self.underfitting, self.tolerance, self.smoothing)
             generators = path[-1].generators
         else:
@@ -173,7 +188,7 @@ class LogLinear(Model[LogLinearState, LogLinearData]):
         fitted = best_fit(table, generators, self.tolerance, self.smoothing)
         found = evidence(table, fitted) if isinstance(fitted, Fit) else None
         if not path and found is not None:
-            path = (Step(generators, (), found),)
+            path = (Step(generators, (), found, math.nan, math.nan, math.nan),)
         incomplete = table.incomplete
         return LogLinearData(
             fit=fitted,
@@ -247,7 +262,7 @@ class LogLinear(Model[LogLinearState, LogLinearData]):
         return 2.0 * n_cells + 500.0 * n_records
 
     def facts(self, data: LogLinearData) -> Facts:
-        """Terms, criteria, zero margins, and the path of a selection."""
+        """Terms, tests of fit, zero margins, and the path of a selection."""
         fit = data.fit if isinstance(data.fit, Fit) else None
         facts = LogLinearFacts(
             terms=write_terms(data.path[-1].generators, data.names) if data.path else self.terms,
@@ -267,6 +282,9 @@ class LogLinear(Model[LogLinearState, LogLinearData]):
                 B2=step.evidence.b2,
                 tau1=step.evidence.tau1,
                 tau2=step.evidence.tau2,
+                held_out=step.score,
+                gain=step.gain,
+                gain_error=step.gain_error,
             )
             for step in data.path[-_MOST_LISTED:]
         )
@@ -293,19 +311,26 @@ def _warnings(model: LogLinear, data: LogLinearData) -> tuple[str, ...]:
             f"The fit stopped {data.fit.margin_error:.2g} records from the observed margins, more "
             f"than the tolerance of {model.tolerance:g}."
         )
-    statistic = None
-    if data.evidence is not None:
-        statistic = data.evidence.b1 if model.criterion == "B1" else data.evidence.b2
-    if statistic is not None and statistic > model.underfitting:
+    if data.evidence is None:
+        return tuple(warnings)
+    test = "B1" if model.criterion == "B1" else "B2"
+    statistic = data.evidence.b1 if test == "B1" else data.evidence.b2
+    if statistic > model.underfitting:
+        remedy = "Add terms, or use terms = 'select'."
+        if model.terms == "select":
+            remedy = (
+                "No further term helps: compare with models that let rates vary, such as "
+                "elamir-skinner or latent-class."
+            )
         warnings.append(
-            f"The model underfits ({model.criterion}/√ν = {statistic:.1f}, above "
-            f"{model.underfitting:g}): it leaves out terms that matter, and its risk is most "
-            "often too high. Add terms, or use terms = 'select'."
+            f"The model underfits ({test}/√ν = {statistic:.1f}, above {model.underfitting:g}): the "
+            "rates of the cells vary around its terms. τ1 and τ2 can be too high or too low. "
+            f"{remedy}"
         )
-    if statistic is not None and statistic < -model.underfitting:
+    if statistic < -model.underfitting:
         warnings.append(
-            f"The model overfits ({model.criterion}/√ν = {statistic:.1f}, below "
-            f"−{model.underfitting:g}): it follows the sample further than the sample can tell, "
-            "and its risk is probably too low. Leave terms out, or use terms = 'select'."
+            f"The model overfits ({test}/√ν = {statistic:.1f}, below −{model.underfitting:g}): it "
+            "follows the sample further than the sample can tell. Leave terms out, or use terms = "
+            "'select'."
         )
     return tuple(warnings)

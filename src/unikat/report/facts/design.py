@@ -54,7 +54,7 @@ def design_result(
     if model is None or sampling.n_strata == 1:
         used = "none"
     if model is not None and model.uses_weights:
-        # Model I of Polettini and Stander has one law for the sampling rates of all cells.
+        # Model I of Polettini and Stander has one law for all cells, unless asked otherwise.
         used = "cells" if model.has_cell_rates else "none"
     return DesignResult(
         weights=spec.weights if spec.weights is not None else spec.inclusion,

@@ -23,7 +23,7 @@ from unikat.report.facts.registry import THRESHOLDS, RegistryResult
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.facts.threshold import ThresholdResult, threshold_result
 from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
-from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary
+from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary, VarianceParts
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import ModelSpec
@@ -221,6 +221,11 @@ class Result:
     """Risk by the levels of the keys and of further columns; empty in older results."""
     threshold: ThresholdResult | None = None
     """The largest acceptable risk and whether it is met; None if none was set."""
+    tau1_variance: VarianceParts | None = None
+    """Where the variance of τ1 comes from; None where nothing is drawn, and of a bootstrap."""
+    tau2_variance: VarianceParts | None = None
+    tau1_of_medians: float | None = None
+    """Sum over the sample uniques of the posterior median of r1; None where nothing is drawn."""
 
     @property
     def fitted_model(self) -> str:
@@ -294,6 +299,9 @@ def assessment_facts(
             {"tau1": estimate.tau1, "tau2": estimate.tau2},
             final=estimate.converged and stage == "final",
         ),
+        tau1_variance=estimate.tau1_variance,
+        tau2_variance=estimate.tau2_variance,
+        tau1_of_medians=estimate.tau1_of_medians,
     )
 
 

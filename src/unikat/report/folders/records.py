@@ -22,9 +22,8 @@ _SCHEMA = "unikat.records/1"
 _CHUNK = 1 << 18
 _CONFLICTS = {"drop": "left out", "missing": "keys set missing", "stop": ""}
 """What the table says of a record that breaks a rule."""
-_NUMBERS = tuple(
-    f"{name}{end}" for name in ("r1", "r2", "rank") for end in ("", "_lower", "_upper")
-)
+_RISKS = ("r1", "r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper")
+_NUMBERS = (*_RISKS, "F_median", "F_mode", "rank", "rank_lower", "rank_upper")
 """Columns that are attributes of `RecordRisk`."""
 
 

@@ -12,7 +12,15 @@ from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import fill
 from unikat.report.text import numbers
 from unikat.spec.provenance import Provenance
-from unikat.studies.scores import N_CUTOFFS, CutoffScore, FitScore, ModelScore
+from unikat.studies.scores import (
+    N_CUTOFFS,
+    SUMMARIES,
+    UNSAFE_CUTOFFS,
+    CutoffScore,
+    FitScore,
+    ModelScore,
+    UnsafeScore,
+)
 
 _CUTOFFS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Cut-offs of the table."""
@@ -33,6 +41,8 @@ class SizePart:
     r2: Drawing
     at: tuple[tuple[str, tuple[CutoffScore, ...]], ...]
     """The table's cut-offs, by model."""
+    unsafe: tuple[tuple[str, str, tuple[UnsafeScore, ...]], ...]
+    """The cut-offs of the table of unsafe records, by model and summary of F."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +62,8 @@ class EvaluationPage:
     """Figures and tables by sample size."""
     cutoffs: Sequence[float]
     """Cut-offs of the table of false negatives and false positives."""
+    unsafe_cutoffs: Sequence[float]
+    """Cut-offs of the table of unsafe records."""
     failures: Sequence[Failure]
     design: str
     """How the samples were drawn."""
@@ -79,6 +91,7 @@ def context(summary: EvaluationSummary, scores: Sequence[FitScore]) -> Evaluatio
         finished=summary.converged and summary.complete and not summary.n_failed,
         parts=[_part(n, summary, scores) for n in _sizes(summary)],
         cutoffs=_CUTOFFS,
+        unsafe_cutoffs=UNSAFE_CUTOFFS,
         failures=summary.failures[:_MOST_FAILURES],
         design=_drawn(summary.study),
         level=f"{100 * summary.study.level:g}%",
@@ -162,4 +175,10 @@ def _part(n: int, summary: EvaluationSummary, scores: Sequence[FitScore]) -> Siz
         r1=figures.calibration(results, "r1"),
         r2=figures.calibration(results, "r2"),
         at=tuple((one.model, tuple(one.cutoffs[i] for i in places)) for one in results),
+        unsafe=tuple(
+            (one.model, summary, at)
+            for one in results
+            for summary in SUMMARIES
+            if (at := tuple(error for error in one.unsafe if error.summary == summary))
+        ),
     )

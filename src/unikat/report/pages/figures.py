@@ -230,11 +230,11 @@ def term_selection(
     statistic: Sequence[float],
     tau1: Sequence[float],
     name: str,
-    threshold: float,
+    threshold: float | None,
 ) -> None:
     """Draw the steps of a term selection, the first being its start: expected τ1, and a statistic.
 
-    The selection ends where the statistic reaches the threshold.
+    The selection ends where the statistic reaches the threshold; None where it has no such value.
     """
     steps = "; ".join(
         f"{term}: {after:,.2f} and {value:,.2f}"
@@ -247,7 +247,9 @@ def term_selection(
     panels = []
     for values, title, level in ((tau1, "expected τ1", None), (statistic, name, threshold)):
         low, high = span([values, () if level is None else (level,)], 0.08, 0.05)
-        panels.append((values, title, level, (max(low, 0.0) if level is None else low, high)))
+        # Neither is negative, but a log score is.
+        floor = max(low, 0.0) if level is None and min(values) >= 0.0 else low
+        panels.append((values, title, level, (floor, high)))
     canvas.y_margin([tick for *_, y_range in panels for tick in ticks(*y_range, 4)])
     canvas.right -= 6
     for values, title, level, y_range in panels:

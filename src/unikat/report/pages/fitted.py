@@ -24,7 +24,12 @@ _PATH_COLUMNS = {
     "B2": "B2/√ν",
     "tau1": "Expected τ1",
     "tau2": "Expected τ2",
+    "held_out": "Held-out log score",
+    "gain": "Gain",
+    "gain_error": "Standard error",
 }
+_HELD_OUT = "held-out"
+"""The criterion of a selection that goes by the score."""
 _FACTS: dict[str, list[str]] = packaged_toml("unikat.report.text", "fit_facts.toml")
 """Title of a known fact, and what it means."""
 _TERMS = {
@@ -169,31 +174,38 @@ def _path(steps: Sequence[Mapping[str, Any]], result: Result) -> Table:
     """Lay out the steps of a term selection, with a figure where all are known."""
     added = result.fit.get("terms_added")
     all_shown = not isinstance(added, int) or added + 1 <= len(steps)
+    # Older results have no scores.
+    names = [name for name in _PATH_COLUMNS if any(name in step for step in steps)]
     caption = "Steps of the term selection" + ("" if all_shown else f", the last {len(steps)}")
     criterion = str(result.fit.get("criterion", "B2"))
-    values = [step.get(name) for step in steps for name in (criterion, "tau1")]
+    by_score = criterion == _HELD_OUT
+    statistic = "held_out" if by_score else criterion
+    values = [step.get(name) for step in steps for name in (statistic, "tau1")]
     figure = None
     if len(steps) > 1 and all(isinstance(value, (int, float)) for value in values):
         figure = figures.term_selection(
             [str(step.get("added", "")) for step in steps],
-            [float(step[criterion]) for step in steps],
+            [float(step[statistic]) for step in steps],
             [float(step["tau1"]) for step in steps],
-            f"{criterion}/√ν",
-            _threshold(result),
+            "held-out log score" if by_score else f"{criterion}/√ν",
+            None if by_score else _threshold(result),
         )
     return Table(
         caption=caption,
-        columns=tuple(_PATH_COLUMNS.values()),
-        rows=tuple(
-            (
-                written(step.get("added")),
-                *(_score(step.get(name)) for name in ("B1", "B2")),
-                *(_measure(step.get(name)) for name in ("tau1", "tau2")),
-            )
-            for step in steps
-        ),
+        columns=tuple(_PATH_COLUMNS[name] for name in names),
+        rows=tuple(tuple(_of_step(name, step) for name in names) for step in steps),
         figure=figure,
     )
+
+
+def _of_step(name: str, step: Mapping[str, Any]) -> str:
+    """Write a cell of the path; there is no gain before the first term."""
+    value = step.get(name)
+    if name in ("held_out", "gain", "gain_error"):
+        return f"{value:.4f}".replace("-", "−") if isinstance(value, (int, float)) else ""
+    if name in ("B1", "B2"):
+        return _score(value)
+    return _measure(value) if name in ("tau1", "tau2") else written(value)
 
 
 def _score(value: Any) -> str:
@@ -228,20 +240,22 @@ def _words(name: str, result: Result) -> str:
         return f"{percent(value / grid)} of the {grid:,} {possible}cells"
     if name == "zero_margins" and isinstance(value, int):
         return _zero_margins(value, result)
+    if name == "criterion" and value == _HELD_OUT:
+        return "each step adds the term with the highest log score of held-out records"
     return _FACTS.get(name, ("", ""))[1]
 
 
 def _note(result: Result) -> str:
-    """Explain B1 and B2 (Skinner and Shlomo 2008)."""
+    """Explain the tests of fit (Skinner and Shlomo 2008) and the scores of a selection."""
     if "B1" not in result.fit:
         return ""
     return (
-        "B1 and B2 estimate from the file how much τ1 and τ2 are overstated because of missing "
-        "terms; √ν is their standard error. The quotient is about standard normal if the model is "
-        f"right. Above {_threshold(result):g} the model lacks important terms; far below 0 it has "
-        "more terms than the file supports. Several models can lie between, with different "
-        "estimates; the intervals do not cover these differences."
-        f"{_with_classes(result)}"
+        "B1/√ν and B2/√ν test how well the model fits the rates of the cells, weighted by their "
+        "effect on τ1 and τ2. Both are about standard normal if the model is right. Above "
+        f"{_threshold(result):g} the rates vary around the terms; far below 0 the model has more "
+        "terms than the file supports. They tell neither the size nor the sign of the error of τ1 "
+        "and τ2. Several models can lie between, with different estimates; the intervals do not "
+        f"cover these differences.{_with_classes(result)}{_on_scores(result)}"
     )
 
 
@@ -249,9 +263,18 @@ def _with_classes(result: Result) -> str:
     """Explain B1 and B2 for samples with design classes; begins with a blank."""
     if result.design is None or result.design.n_classes == 1:
         return ""
+    return " They assume one sampling rate for all classes of the design."
+
+
+def _on_scores(result: Result) -> str:
+    """Explain the scores of a selection; begins with a blank."""
+    path = result.fit.get(PATH, ())
+    if not _is_table(path) or not any(step.get("held_out") is not None for step in path):
+        return ""
     return (
-        " They assume one sampling rate for all classes of the design. Here they show whether "
-        "terms are missing, but not the error of τ1 and τ2."
+        " The held-out log score is in nats per record: half of the records were held out, and the "
+        "model fitted to the others. A term that raises it by several standard errors predicts "
+        "better. criterion=held-out selects the terms by it."
     )
 
 

@@ -59,8 +59,8 @@ def _model_error(result: Result) -> str:
     said = track_record.of_result(result).sentence
     if "terms" in result.fit:
         said += (
-            " A log-linear model that lacks important terms overstates τ1; one with more terms "
-            "than the file supports understates it."
+            " A log-linear model that lacks important terms can over- or understate τ1; one with "
+            "more terms than the file supports mostly understates it."
         )
     return said
 

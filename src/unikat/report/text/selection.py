@@ -293,7 +293,7 @@ def _opening(selection: ModelSelection, result: Result) -> str:
 
 
 def _held_out(result: Result) -> int:
-    """Held-out records, as `studies.held_out.split` counts them."""
+    """Held-out records, as `data.split` counts them."""
     n, share = result.sample.n_records, result.model_options.get("held_out", 0.5)
     return min(max(round(float(share) * n), 1), n - 1)
 
