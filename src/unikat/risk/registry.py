@@ -3,26 +3,29 @@
 A registry (a disease register, a company's customers) is no random sample of the population, so no
 model can be fitted to it. A survey that shares its keys gives an estimate of how many units of the
 population have each combination; these counts are matched on the registry's records (paper 2,
-section 6). Of a combination that g records of the registry and f of the survey have, the population
-has
+section 6). Of a combination that f records of the survey and m of the registry have, the population
+has F = f + X, X the units that the survey does not show: given the model, Poisson of mean mu. Units
+are registered with chance rho, whether they are in the survey or not. So a of the f are registered,
+and m - a of the X:
 
-    F = max(f, g) + X,
+    P(a, m | f, mu) = Binomial(a; f, rho) Poisson(m - a; rho mu)
+                    = rho^m C(f, a) (1 - rho)^(f - a) mu^(m - a) / (m - a)! exp(-rho mu).
 
-X the units that neither file shows. A record of the survey is taken to be the same unit as one of
-the registry where both have the combination: that makes the risk higher than it would be if they
-were different units, never lower.
+Its sum over a is the evidence of the m records for mu, by which each draw of the survey's
+parameters counts for the combination: somebody is known to be there. Its shares are the
+probabilities of the overlap a. Given a, F = f + m - a + R with R Poisson of mean (1 - rho) mu: the
+others would be registered, and seen. Where the survey does not have the combination the evidence is
+mu^m exp(-rho mu). Where both files have one record, it is (1 + (1 - rho) mu) exp(-rho mu), and they
+are the same unit with probability 1 / (1 + (1 - rho) mu). Where the model has an error of its own,
+the f + m - a units are those seen of the survey's and of rho times the unobserved ones; evidence
+and overlap are those of the model without it.
 
-The model gives the expected number of unobserved units; of these a share rho would be registered,
-and be seen, so that (1 - rho) of them remain. Where the model has an error of its own, the cell's
-max(f, g) units are those seen among n + rho (N - n) units of the population. rho, the registry's
-coverage, differs between groups (a register of old people has most of them). Of each level of each
-key it is the registry's records over the survey's estimate of the population's units, drawn towards
-the whole registry's; of a combination it is taken from its level of greatest coverage, which is
-cautious unless more of the combination is registered than of any of its levels.
+rho, the registry's coverage, differs between groups (a register of old people has most of them). Of
+each level of each key it is the registry's records over the survey's estimate of the population's
+units, drawn towards the whole registry's; of a combination it is taken from its level of greatest
+coverage, which is cautious unless more of the combination is registered than of any of its levels.
 
-Each draw of the survey's parameters counts for a combination by the probability of the g records
-under it (a Poisson count of mean rho m, m the units expected): somebody is known to be there. For
-the totals tau1, tau2 the draws keep their spread and are brought to the mean that the records'
+For the totals tau1, tau2 the draws keep their spread and are brought to the mean that the records'
 risks then add up to.
 """
 
@@ -45,6 +48,7 @@ from unikat.inference.draws import Draws, Observer
 from unikat.models.base import AnyModel, Stream
 from unikat.risk.estimate import Summary, histogram_quantiles, summary_of
 from unikat.risk.measures import RiskMeasures, RiskTotals
+from unikat.rng import chain_key
 
 MANY_CELLS = 100_000
 """Beyond so many patterns histograms are coarser, so that the totals stay small."""
@@ -54,7 +58,8 @@ FEW_RECORDS = 2.0
 """The units that so many records of the survey stand for, at the whole registry's coverage, are
 added to every level: of a level that the survey hardly has the coverage would be chance alone."""
 MOST_TIMES = 5
-"""Records of a combination that count as evidence of it, at most; with more it is safe anyway."""
+"""Records of a combination that count as evidence of it, at most; with more it is safe anyway. And
+records of the overlap that may be fewer than they could be."""
 _OTHER_CHAIN = 2**30
 """Added to the chain's number: random numbers of their own."""
 
@@ -71,7 +76,7 @@ class RegistryTotals(NamedTuple):
     r2: Float64
     """(n_cells,)"""
     unseen: Float64
-    """(n_cells,): expected units of the population that neither file shows."""
+    """(n_cells,): expected units of the population beyond max(f, m)."""
     histogram_r1: Float64
     """(n_cells, n_bins): over the square root of r1."""
 
@@ -85,7 +90,7 @@ class Registry:
     counts: Int64
     """(n_cells,): records of the registry that have the pattern."""
     registered: Int64
-    """(n_cells,): records of the registry, g: of a pattern with missing keys also those complete
+    """(n_cells,): records of the registry, m: of a pattern with missing keys also those complete
     ones that agree with it."""
     surveyed: Int64
     """(n_cells,): records of the survey, f, counted likewise."""
@@ -166,8 +171,31 @@ class Registry:
 
     @property
     def shown(self) -> Int64:
-        """Units of the population that the files show, max(f, g), (n_cells,)."""
+        """Units of the population that the files show at least, max(f, m), (n_cells,)."""
         return np.maximum(self.registered, self.surveyed)
+
+    def evidence(self, means: Float64) -> Float64:
+        """Probability of the registry's records by overlap, up to a factor, (n_overlaps, n_cells).
+
+        Row i: the overlap is min(f, m) - i. means (n_cells,): expected units that the survey does
+        not show. See above; (1 - rho)^f, rho^m and powers of the mean beyond `MOST_TIMES` are left
+        out.
+        """
+        most = np.minimum(self.surveyed, self.registered)
+        beyond = self.registered - most
+        times = np.minimum(beyond, MOST_TIMES)
+        base = means**times * np.exp(-self.coverage * means)
+        # The survey has it all the same; of a combination without a known key a model may say
+        # nothing.
+        base = np.where((means <= 0.0) & (self.surveyed > 0), 1.0, base)
+        found = np.zeros((min(int(most.max(initial=0)), MOST_TIMES) + 1, len(means)))
+        found[0] = np.nan_to_num(base, nan=1.0)
+        for i in range(1, len(found)):
+            # C(f, a) / (m - a)! of one less, times what one unit more of the others costs.
+            overlap = np.maximum(most - i + 1, 0)
+            ratio = overlap / ((self.surveyed - overlap + 1.0) * (beyond + i))
+            found[i] = found[i - 1] * ratio * np.nan_to_num((1.0 - self.coverage) * means)
+        return found
 
     @property
     def unique(self) -> Bool:
@@ -286,36 +314,45 @@ class RegistryMeasures(Observer):
         scalars = dict(self.measures.observe(stream, model, state, data, totals.risk))
         registry, exposure = self.registry, self.measures.exposure
         poisson = model.population == "poisson"
-        shown = registry.shown.astype(np.float64)
         chances = exposure.chances(stream, model, state, data, registry.cells)
         # What the model takes for impossible is in the registry all the same: of its frequency
         # nothing is known.
-        weight = self._evidence(exposure.means(chances))
+        evidence = registry.evidence(exposure.means(chances))
+        weight = evidence.sum(axis=0)
         unique = registry.possible & (weight > 0.0)
-        # That so many units were seen, of those that the two files look at, tells of the rate.
-        before = exposure.probabilities(chances)
-        seen = registry.n_surveyed + registry.coverage * (
-            registry.population_size - registry.n_surveyed
-        )
-        population = exposure.population(chances)
-        after = model.risk_probabilities(stream, data, before, shown, seen, population)
-        if after is not before:
-            chances = exposure.scaled(chances, after)
-        # Units that are registered would be seen.
-        remaining = exposure.probabilities(chances) * (1.0 - registry.coverage)
-        chances = exposure.scaled(chances, remaining)
-        r1, r2 = exposure.risk(chances, shown, poisson)
+        overlaps = evidence / np.where(weight > 0.0, weight, 1.0)
+        every = np.arange(len(registry.cells))
+        found = self._given_overlap(stream, model, data, chances, every, 0)
+        alone, r1, r2 = found.chances, overlaps[0] * found.r1, overlaps[0] * found.r2
+        unseen = overlaps[0] * exposure.means(alone)
+        apart = np.zeros(len(every))
+        for fewer in range(1, len(overlaps)):
+            # The overlap is by so many smaller than it can be.
+            which = np.flatnonzero(overlaps[fewer])
+            found = self._given_overlap(stream, model, data, chances, which, fewer)
+            r2[which] += overlaps[fewer, which] * found.r2
+            unseen[which] += overlaps[fewer, which] * (exposure.means(found.chances) + fewer)
+            if fewer == 1:
+                apart[which] = found.r2
         r1[~unique] = 0.0
         totals.weight[...] += weight
         totals.r1[...] += weight * r1
         totals.r2[...] += weight * r2
-        totals.unseen[...] += weight * exposure.means(chances)
+        totals.unseen[...] += weight * unseen
         n_bins = totals.histogram_r1.shape[1]
         bins = np.minimum((np.sqrt(r1) * n_bins).astype(np.int64), n_bins - 1)
         totals.histogram_r1[np.arange(len(bins)), bins] += weight
         elsewhere = stream._replace(chain=stream.chain + _OTHER_CHAIN)
-        at_risk = exposure.taken(chances, unique)
-        tau1, tau2 = exposure.draw(elsewhere, at_risk, poisson)
+        # Whether the records of the two files are the same unit.
+        generator = np.random.Generator(
+            np.random.Philox(
+                key=chain_key(elsewhere.seed, elsewhere.chain).astype(np.uint64),
+                counter=[0, 0, 0, elsewhere.sweep],
+            )
+        )
+        same = generator.random(len(every)) < overlaps[0]
+        tau1, tau2 = exposure.draw(elsewhere, exposure.taken(alone, unique & same), poisson)
+        tau2 += float(apart[unique & ~same].sum())
         return scalars | {
             "registry_tau1": tau1,
             "registry_tau2": tau2,
@@ -323,18 +360,37 @@ class RegistryMeasures(Observer):
             "registry_tau2_expected": float(r2[unique].sum()),
         }
 
-    def _evidence(self, means: Float64) -> Float64:
-        """Probability, up to a factor, of the registry's records given the cells' units expected.
+    def _given_overlap(
+        self, stream: Stream, model: AnyModel, data: Any, chances: Any, which: Int64, fewer: int
+    ) -> _GivenOverlap:
+        """Risks of some cells, their overlap by so many smaller than it can be."""
+        registry, exposure = self.registry, self.measures.exposure
+        shown = registry.shown[which].astype(np.float64) + fewer
+        coverage = registry.coverage[which]
+        chances = exposure.taken(chances, which)
+        # That so many units were seen, of those that the two files look at, tells of the rate.
+        before = exposure.probabilities(chances)
+        unobserved = np.divide(
+            exposure.means(chances), before, out=np.zeros(len(which)), where=before > 0.0
+        )
+        seen = registry.n_surveyed + coverage * unobserved
+        population = exposure.population(chances)
+        after = model.risk_probabilities(stream, data, before, shown, seen, population)
+        if after is not before:
+            chances = exposure.scaled(chances, after)
+        # Units that are registered would be seen.
+        remaining = exposure.probabilities(chances) * (1.0 - coverage)
+        chances = exposure.scaled(chances, remaining)
+        return _GivenOverlap(chances, *exposure.risk(chances, shown, model.population == "poisson"))
 
-        g records are Poisson of mean rho m: without them a cell of which the survey knows nothing
-        would be taken for as rare as its keys make it, though it is known that somebody is in it.
-        """
-        times = np.minimum(self.registry.registered, MOST_TIMES)
-        weight = means**times * np.exp(-self.registry.coverage * means)
-        # The survey has it all the same; of a combination without a known key a model may say
-        # nothing.
-        weight = np.where((means <= 0.0) & (self.registry.surveyed > 0), 1.0, weight)
-        return np.nan_to_num(weight, nan=1.0)
+
+class _GivenOverlap(NamedTuple):
+    """Cells of which it is known how many records of both files are the same units."""
+
+    chances: Any
+    """Of units that neither file shows."""
+    r1: Float64
+    r2: Float64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

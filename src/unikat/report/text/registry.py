@@ -45,11 +45,11 @@ def sentences(found: RegistryResult | None) -> Mapping[str, str]:
         ),
         "registry.limit": (
             "Population counts are estimated from the survey alone; the registry is not treated as "
-            "a sample. A survey record and a registry record with the same combination are assumed "
-            "to be the same unit, which can only raise the risk. How many units outside the survey "
-            "are registered is estimated from single keys. If registration is higher for a "
-            "combination than for each of its values, the risk is understated. Registry units "
-            "outside the survey's population are counted wrongly."
+            "a sample. Units of the survey are assumed to be registered as often as others with "
+            "the same combination; if they are registered more often, the risk is understated. "
+            "How many units outside the survey are registered is estimated from single keys. "
+            "If registration is higher for a combination than for each of its values, the risk is "
+            "understated. Registry units outside the survey's population are counted wrongly."
         ),
     }
 
