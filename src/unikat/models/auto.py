@@ -37,8 +37,7 @@ class Auto(Specified):
         Work spent on the evidence, in seconds of a usual processor: counted, not timed, so that
         the choice does not depend on the machine; from 0.001 to 604,800, a week.
     held_out
-        Share of the records that are held out and predicted, from 0.01 to 0.99. The error of the
-        models was learned with one half.
+        Share of the records that are held out and predicted, from 0.01 to 0.99.
     calibrate
         Include the error of the selected model in the estimates; without it the model is only
         selected.

@@ -3,7 +3,7 @@
 Half of the records are left out (`Auto.held_out`), every candidate is fitted to the others and to
 all. Of the models whose error is known, the one that gives the records left out the best log score
 is chosen, unless the first of them is as good up to chance. Its error is drawn from what is known
-of it beforehand and from how often kept records are matched by those left out (`risk.calibrate`).
+of it beforehand and from how often rare cells of the sample are seen again (`studies.calibrate`).
 How many uniques samples of the fitted models have is shown; it predicts the error no better.
 """
 
