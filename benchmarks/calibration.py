@@ -342,7 +342,8 @@ class Cases:
             return alone
         log_k, width = np.log(OVERDISPERSION), np.gradient(SHIFTS)
         centre = of.centre + of.slope * self.log_keys
-        shift = of.shift + of.households * self.households + of.size * self.log_records
+        shift = of.shift + of.households * self.households
+        shift += (of.size + of.household_size * self.households) * self.log_records
         e = (log_k - centre[:, None]) / of.deviation
         f = (SHIFTS - shift[:, None]) / of.shift_deviation
         squares = e[:, :, None] ** 2 + f[:, None, :] ** 2
@@ -361,30 +362,33 @@ class Cases:
         """Minus the log-likelihood of the truth, with weak priors of the parameters."""
         weights = self.weights(experience(values))
         logs = np.log(np.maximum((weights * np.exp(self.truth)).sum(axis=(1, 2)), 1e-60))
-        off = (values - START) / LOOSE
+        off = (values - MIDDLES) / LOOSE
         return float(-(self.weight * logs).sum() + 0.5 * (off**2).sum())
 
 
-NAMES = ("centre", "slope", "deviation", "shift", "households", "size", "shift_deviation",
-         "lag_k", "lag_d", "spread_k", "spread_d", "power")  # fmt: skip
+START = {
+    "centre": (-1.0, 2.0), "slope": (1.0, 1.0), "deviation": (math.log(0.6), 1.0),
+    "shift": (0.0, 0.3), "households": (0.0, 0.3), "size": (0.0, 0.1), "household_size": (0.0, 0.1),
+    "shift_deviation": (math.log(0.08), 1.0), "lag_k": (0.4, 0.7), "lag_d": (0.05, 0.1),
+    "spread_k": (math.log(0.5), 0.7), "spread_d": (math.log(0.06), 0.7),
+    "power": (math.log(0.7), 0.7),
+}  # fmt: skip
+"""Middle and deviation of the weak prior of each parameter, of its logarithm if `POSITIVE`."""
 POSITIVE = ("deviation", "shift_deviation", "spread_k", "spread_d", "power")
-START = np.array([-1.0, 1.0, np.log(0.6), 0.0, 0.0, 0.0, np.log(0.08), 0.4, 0.05, np.log(0.5),
-                  np.log(0.06), np.log(0.7)])  # fmt: skip
-LOOSE = np.array([2.0, 1.0, 1.0, 0.3, 0.3, 0.1, 1.0, 0.7, 0.1, 0.7, 0.7, 0.7])
-"""Standard deviations of the weak priors around `START`."""
+MIDDLES, LOOSE = np.array(list(START.values())).T
 
 
 def experience(values: np.ndarray) -> Any:
     """Make an `Experience` of free parameters."""
     from unikat.studies.calibrate import Experience
 
-    named = dict(zip(NAMES, values.tolist(), strict=True))
+    named = dict(zip(START, values.tolist(), strict=True))
     return Experience(**{n: math.exp(v) if n in POSITIVE else v for n, v in named.items()})
 
 
 def learn(cases: list[dict[str, Any]], start: np.ndarray | None = None) -> np.ndarray:
     """Find the parameters under which the truth is likely given what the samples tell."""
-    begin = START if start is None else start
+    begin = MIDDLES if start is None else start
     options = {"maxiter": 80 if start is None else 20, "ftol": 1e-7}
     found: np.ndarray = minimize(Cases(cases).loss, begin, method="L-BFGS-B", options=options).x
     return found
@@ -428,7 +432,7 @@ def tables(cases: list[dict[str, Any]]) -> None:
         n = len(real) if name == "all" else sum(survey(case) == name for case in cases)
         label = name if name == "all" else f"without {name}"
         rows.append([label, n, *(f"{x:.3f}" for x in asdict(experience(values)).values())])
-    print_table(["surveys", "cases", *NAMES], rows)
+    print_table(["surveys", "cases", *START], rows)
     print()
     kinds = ("model alone", "prior", "rare cells")
     found: dict[str, list[tuple[dict[str, Any], list[float]]]] = {kind: [] for kind in kinds}
@@ -467,6 +471,7 @@ def tables(cases: list[dict[str, Any]]) -> None:
                     f"{score.mean():.2f}",
                 ]  # fmt: skip
             rows.append(line)
+    situations(found["rare cells"])
     columns = ["bias", "abs. error", "contained", "width", "score"]
     heads = [f"{tau} {name}" for tau in ("τ1", "τ2") for name in columns]
     print_table(["survey left out", "cases", "evidence", *heads], rows)
@@ -476,6 +481,41 @@ def tables(cases: list[dict[str, Any]]) -> None:
         if c["true1"] >= 20
     ]
     print(f"\nMean absolute error of τ1 by chance alone: {100 * np.mean(chance):.1f}%")
+
+
+def situations(found: list[tuple[dict[str, Any], list[float]]]) -> None:
+    """Print error and coverage by design, number of records, number of keys, and levels."""
+    real = [(case, row) for case, row in found if case["source"] != SIMULATED]
+    sizes = {"200 to 400": (0, 400), "400 to 1,000": (400, 1000), "1,000 to 4,000": (1000, 4000),
+             "4,000 to 15,000": (4000, math.inf)}  # fmt: skip
+    groups: dict[tuple[str, str], Any] = {}
+    for name, by in (("persons", False), ("households", True)):
+        for size, (low, high) in sizes.items():
+            groups[name, size] = lambda c, by=by, low=low, high=high: (
+                bool(c["by_hh"]) == by and low <= c["n"] < high
+            )
+    groups["both", "all"] = lambda c: True
+    for size, (low, high) in sizes.items():
+        groups["both", size] = lambda c, low=low, high=high: low <= c["n"] < high
+    for low, high in ((4, 6), (7, 9), (10, 10)):
+        groups["both", f"{low} to {high} keys"] = lambda c, low=low, high=high: (
+            low <= c["n_keys"] <= high
+        )
+    for levels in ("sample", "population"):
+        groups["both", f"levels of the {levels}"] = lambda c, levels=levels: c["levels"] == levels
+    groups["both", "τ1 of 60 or more"] = lambda c: c["true1"] >= 60
+    rows: list[list[object]] = []
+    for (name, what), member in groups.items():
+        part = np.array([row for case, row in real if member(case)])
+        line: list[object] = [name, what, len(part)]
+        for first in (0, 4):
+            error, contained = part[:, first], part[:, first + 1]
+            line += [f"{100 * error.mean():+.1f}%", f"{100 * np.abs(error).mean():.1f}%",
+                     f"{int(contained.sum())}/{len(part)}"]  # fmt: skip
+        rows.append(line)
+    columns = ["bias", "abs. error", "contained"]
+    print_table(["sample", "records", "samples", *columns, "τ2", *columns[1:]], rows)
+    print()
 
 
 def _is(name: str, by_household: bool, case: dict[str, Any]) -> bool:

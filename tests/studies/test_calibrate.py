@@ -42,9 +42,16 @@ def test_the_prior_is_a_distribution(n_keys):
 
 
 NARROW = replace(
-    EXPERIENCE, centre=-2.0, slope=1.3, deviation=0.25, shift=0.07, households=-0.1, size=0.05,
+    EXPERIENCE,
+    centre=-2.0,
+    slope=1.3,
+    deviation=0.25,
+    shift=0.07,
+    households=-0.1,
+    size=0.05,
+    household_size=0.03,
     shift_deviation=0.05,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("n_keys", [3, 8, 12])
@@ -55,8 +62,8 @@ def test_the_prior_has_the_middle_of_experience(n_keys, n_records, households):
     weights = prior(table(n_keys, n_records, households), NARROW)
     # Numbers beyond those that were learned from count as the nearest.
     centre = -2.0 + 1.3 * math.log(min(max(n_keys, 4), 10) / 8.0)
-    shift = 0.07 + 0.05 * math.log(min(max(n_records, 200), 20_000) / 1800.0)
-    shift -= 0.1 * households
+    size = 0.05 + 0.03 * households
+    shift = 0.07 - 0.1 * households + size * math.log(min(max(n_records, 200), 20_000) / 1800.0)
     mean, deviation = moments(weights.sum(axis=1), LOG_K)
     assert mean == pytest.approx(centre, abs=0.03)
     assert deviation == pytest.approx(0.25 * math.sqrt(TAILS / (TAILS - 2.0)), rel=0.1)

@@ -5,7 +5,7 @@ many populations whose truth is known (`benchmarks/calibration.py`). In each, th
 of the sample uniques tell the overdispersion k of the cells around the model and the error d of
 its level (`models.calibrated`). Over populations
 
-    log k ~ t5(a + b log(J / 8), s),    d ~ t5(m + h H + z log(n / 1800), t),
+    log k ~ t5(a + b log(J / 8), s),    d ~ t5(m + h H + (z + y H) log(n / 1800), t),
 
 J being the number of keys, n that of records, and H = 1 where whole households were sampled: the
 more keys, the more of what they have to do with each other is left out by a model; and a model
@@ -48,6 +48,8 @@ class Experience:
     """h: added to d where whole households were sampled."""
     size: float
     """z: change of d with the log of the number of records."""
+    household_size: float
+    """y: added to z where whole households were sampled."""
     shift_deviation: float
     """t: scale of d between populations."""
     lag_k: float
@@ -61,18 +63,19 @@ class Experience:
 
 
 EXPERIENCE = Experience(
-    centre=-0.787,
-    slope=1.562,
-    deviation=0.546,
-    shift=-0.023,
-    households=-0.076,
-    size=0.032,
-    shift_deviation=0.043,
-    lag_k=0.782,
-    lag_d=0.107,
-    spread_k=0.355,
+    centre=-0.784,
+    slope=1.617,
+    deviation=0.515,
+    shift=-0.024,
+    households=-0.095,
+    size=0.019,
+    household_size=0.044,
+    shift_deviation=0.039,
+    lag_k=0.826,
+    lag_d=0.118,
+    spread_k=0.389,
     spread_d=0.138,
-    power=1.400,
+    power=1.529,
 )
 """Fitted by `benchmarks/calibration.py`."""
 FEWEST_KEYS, MOST_KEYS = 4, 10
@@ -99,9 +102,11 @@ def prior(table: CellTable, experience: Experience = EXPERIENCE) -> Float64:
     keys = min(max(table.n_keys, FEWEST_KEYS), MOST_KEYS)
     records = min(max(table.n_records, FEWEST_RECORDS), MOST_RECORDS)
     centre = experience.centre + experience.slope * math.log(keys / 8.0)
-    shift = experience.shift + experience.size * math.log(records / 1800.0)
+    shift, size = experience.shift, experience.size
     if table.households is not None:
         shift += experience.households
+        size += experience.household_size
+    shift += size * math.log(records / 1800.0)
     e = (np.log(OVERDISPERSION) - centre) / experience.deviation
     f = (SHIFTS - shift) / experience.shift_deviation
     density = (1.0 + (e[:, None] ** 2 + f**2) / TAILS) ** (-0.5 * (TAILS + 2.0))
