@@ -305,5 +305,9 @@ def test_missing_codes_are_no_household_and_a_key_is_not_sensitive(survey, capsy
     np.testing.assert_allclose(alone["household_risk"], alone["individual_risk"], rtol=1e-12)
     said = result("out")["sentences"]["classics.household risk"]
     assert "records in households with a re-identified member" in said
+    homes = result("out")["sample"]["n_households"]
+    said = f"Whole households were sampled: {homes:,} households with {len(table):,} records."
+    assert result("out")["sentences"]["sample.n_households"] == said
+    assert homes == len(frame.loc[::4]) + frame["HID"].drop(frame.index[::4]).nunique()
     assert main([*arguments, "--sensitive", "ILL,AGE", "--overwrite"]) == 1
     assert "'AGE' is a key" in capsys.readouterr().err

@@ -104,14 +104,13 @@ def show(result: Result, folder: Path) -> None:
     lines += _wrapped(" ".join((state + sentences.verdict(result), sentences.chain_means(result))))
     lines += _wrapped(selection.brief(result))
     lines += _wrapped(fitted.brief(result))
-    if result.design is not None:
-        lines += _wrapped(f"Design: {result.sentences['design']}")
+    if drawn := _said(result, "design", "sample.n_households"):
+        lines += _wrapped(f"Design: {drawn}")
     if result.registry is not None:
         lines += _wrapped(f"Registry: {result.sentences['registry']}")
     if result.zeros is not None:
-        paths = ("zeros", "zeros.impossible_mass", "zeros.n_conflicts")
-        said = (result.sentences[path] for path in paths if path in result.sentences)
-        lines += _wrapped(f"Impossible combinations: {' '.join(said)}")
+        said = _said(result, "zeros", "zeros.impossible_mass", "zeros.n_conflicts")
+        lines += _wrapped(f"Impossible combinations: {said}")
     if table := classics.brief(result.classics):
         lines += ["", "The classic measures", *table, ""]
         lines += _wrapped(result.sentences["classics.model"])
@@ -219,6 +218,10 @@ def _cells(summary: object) -> tuple[str, str, str]:
     assert isinstance(summary, Summary)
     rhat = "–" if summary.rhat is None else f"{summary.rhat:.3f}"
     return numbers.number(summary.median), numbers.interval(summary), rhat
+
+
+def _said(result: Result, *paths: str) -> str:
+    return " ".join(result.sentences[path] for path in paths if path in result.sentences)
 
 
 def _wrapped(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from unikat import HDP, CellTable, IndividualRisk, Key, Superpopulation1, Superpopulation2
 from unikat.data.design import Sampling
 from unikat.report.facts.design import design_result
+from unikat.report.facts.result import sample_facts
 from unikat.report.text import limits
 from unikat.spec.tables import DesignSpec
 
@@ -41,8 +43,7 @@ def vars_of(made: CellTable) -> dict[str, Any]:
 
 def result(made: CellTable, model: Any, spec: DesignSpec | None = None) -> Any:
     found = design_result(made, spec or DesignSpec(strata="S", weights="W"), model)
-    sample = SimpleNamespace(n_records=made.n_records, population_size=made.population_size)
-    return SimpleNamespace(sample=sample, design=found)
+    return SimpleNamespace(sample=sample_facts(made), design=found, model=model.name)
 
 
 def test_no_design_is_a_simple_random_sample():
@@ -88,6 +89,26 @@ def test_what_is_assumed_is_what_the_model_does(model, used, says):
     assert "2 classes of about the same weight" in text
     assert "10%" in text
     assert "50%" in text
+
+
+@pytest.mark.parametrize("designed", [False, True])
+def test_whole_households_are_told(designed):
+    made = replace(table(key=True), households=np.array([0, 0, 1, 2, 2], np.int32))
+    if not designed:
+        made = replace(made, sampling=None)
+    found = result(made, HDP())
+    assert found.sample.n_households == 3
+    said = "Whole households were sampled: 3 households with 5 records."
+    assert limits.design_sentences(found)["sample.n_households"] == said
+    title, text = limits.design_limit(found)
+    assert said in text
+    assert "are not used" not in text
+    assert "may be too narrow and too low" in text
+    assert title.startswith("Units outside the file" if designed else "The households are a simple")
+    found.model = "auto"
+    text = limits.design_limit(found)[1]
+    assert "households that they had not seen" in text
+    assert "too narrow" not in text
 
 
 def test_one_class_leaves_nothing_to_be_used():

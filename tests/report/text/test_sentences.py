@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from report.estimates import estimate, provenance, spec, summary, table
+from report.text.test_selection import traces
 from unikat.cli._output import show
 from unikat.data import CellTable, Key
 from unikat.models.mixtures import new_record
 from unikat.report.facts.result import Result
+from unikat.report.pages.assessment import render
 from unikat.report.text import limits, sentences
 from unikat.report.text.summary import summarise
 from unikat.report.text.track_record import track_record
@@ -141,6 +143,21 @@ def test_the_terminal_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
     told = " ".join(capsys.readouterr().out.split())
     assert told.startswith("Provisional, not converged: about ")
     assert f". {sentences.CONDITION} That is " in told
+
+
+def test_the_terminal_and_the_report_say_that_households_were_sampled(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = estimate()
+    homes = (np.arange(found.table.n_records) // 3).astype(np.int32)
+    found = replace(found, table=replace(found.table, households=homes))
+    made = summarise(found, spec(), provenance())
+    said = "Whole households were sampled: 1,000 households with 3,000 records."
+    show(made, Path("out"))
+    assert f"Design: {said}" in " ".join(capsys.readouterr().out.split())
+    html = " ".join(render(made, traces()).split())
+    assert said in html
+    assert "The households are a simple random sample of those in the population." in html
 
 
 def test_the_r_hat_that_counts_is_that_of_the_counts() -> None:

@@ -63,6 +63,9 @@ class SampleFacts:
     n_combinations: float | None = None
     """Combinations of levels that there are, impossible ones included; None in results of before it
     was kept."""
+    n_households: int | None = None
+    """Households of the records, if whole households were sampled; None if records were drawn one
+    by one."""
 
     @property
     def n_possible(self) -> int:
@@ -320,6 +323,7 @@ def sample_facts(table: CellTable) -> SampleFacts:
         n_incomplete=int(table.counts[table.incomplete].sum()),
         missing=table.missing,
         n_combinations=math.prod(float(n) for n in table.n_levels),
+        n_households=None if table.households is None else len(np.unique(table.households)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from unikat.report.facts.design import DesignResult
 from unikat.report.text import track_record
+from unikat.report.text.numbers import counted
 from unikat.report.text.sentences import incomplete, kind
 
 if TYPE_CHECKING:
@@ -81,16 +82,44 @@ def _impossible(result: Result) -> tuple[str, str]:
 
 
 def design_sentences(result: Result) -> Mapping[str, str]:
-    """Return a sentence for the design, if there is one."""
-    if result.design is None:
-        return {}
-    return {
-        "design": _drawn(result.design),
-        "design.design_effect": (
+    """Return a sentence for the design, and one for households, if there are any."""
+    said = {}
+    if result.design is not None:
+        said["design"] = _drawn(result.design)
+        said["design.design_effect"] = (
             "Design effect of the weights: 1 + their squared coefficient of variation (Kish). For "
             "estimates of shares, the file is worth this many times fewer records."
-        ),
-    }
+        )
+    if result.sample.n_households is not None:
+        said["sample.n_households"] = _whole_households(result)
+    return said
+
+
+def _whole_households(result: Result) -> str:
+    """Say how many households were sampled."""
+    sample = result.sample
+    assert sample.n_households is not None
+    homes = counted(sample.n_households, "household")
+    return f"Whole households were sampled: {homes} with {counted(sample.n_records, 'record')}."
+
+
+def _clusters(result: Result) -> str:
+    """Say what is made of households; begins with a blank."""
+    if result.sample.n_households is None:
+        return (
+            " Households and other clusters are not used: records are assumed to be drawn "
+            "independently."
+        )
+    said = f" {_whole_households(result)} The model takes persons as drawn one by one. "
+    if result.model == "auto":
+        return said + (
+            "Models were compared on households that they had not seen, and the model uncertainty "
+            "is that of samples of households."
+        )
+    return said + (
+        "Its interval does too, and may be too narrow and too low. The default model allows for "
+        "households."
+    )
 
 
 def _drawn(design: DesignResult) -> str:
@@ -112,10 +141,14 @@ def _drawn(design: DesignResult) -> str:
 def design_limit(result: Result) -> tuple[str, str]:
     """Return what the numbers assume about the drawing of the sample: a title and a text."""
     sample, design = result.sample, result.design
-    clusters = (
-        " Households and other clusters are not used: records are assumed to be drawn "
-        "independently."
-    )
+    clusters = _clusters(result)
+    if design is None and sample.n_households is not None:
+        return (
+            "The households are a simple random sample",
+            "All households of the population are assumed to have had equal sampling "
+            "probabilities. If some groups were sampled more densely, their risk is not as shown: "
+            "give the weights or the strata." + clusters,
+        )
     if design is None:
         return (
             "The file is a simple random sample",

@@ -197,8 +197,10 @@ def rests_on(result: Result) -> tuple[str, ...]:
     found = []
     if result.known_exactly:
         found.append("The numbers follow from the file itself; nothing was estimated.")
-    elif design is None:
+    elif design is None and sample.n_households is None:
         found.append("The records are a simple random sample of the population.")
+    elif design is None:
+        found.append("The households are a simple random sample of those in the population.")
     elif design.used == "none":
         found.append("The sampling design was not used.")
     else:
