@@ -18,7 +18,7 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.progress import Outlook, ProgressEvent, seconds_left
 from unikat.inference.segments import Segment, run_segment
-from unikat.models.base import Stream
+from unikat.models.base import Start, Stream
 from unikat.models.preparing import report
 
 HERE = Workers(n_workers=1)
@@ -116,6 +116,41 @@ def test_executor_of_the_user_is_used_and_left_open(reference):
     with ThreadPoolExecutor(3) as executor:
         same(draw(workers=Workers(executor=executor)), reference)
         assert executor.submit(lambda: 5).result() == 5
+
+
+@pytest.mark.parametrize("made", [60, 99, 351])
+def test_chains_that_go_on_are_those_of_one_long_run(reference, made):
+    """Same draws, and the same discarded: those of the earlier run first."""
+    start = Start(draw(plan=Plan(thin=1, stop=StopRule(max_sweeps=made))).states, made)
+    plan = Plan(thin=3, stop=StopRule(max_sweeps=699 - made))
+    later = draw(plan=plan, start=start)
+    assert later.n_sweeps == 699 - made
+    assert later.n_discarded == max(reference.n_discarded - made // 3, 0)
+    for name, values in later.scalars.items():
+        np.testing.assert_array_equal(values, reference.scalars[name][:, made // 3 :])
+    assert later.totals.count == later.retained("first").size
+    if later.n_discarded:
+        np.testing.assert_array_equal(later.totals.sums, reference.totals.sums)
+    same(draw(plan=plan, start=start, workers=Workers(n_workers=2)), later)
+
+
+def test_chains_that_go_on_are_resumed(tmp_path):
+    start = Start(draw(plan=Plan(thin=3, stop=StopRule(max_sweeps=99))).states, 99)
+    whole = draw(plan=Plan(thin=3, stop=StopRule(max_sweeps=600)), start=start)
+    short = Plan(thin=3, stop=StopRule(max_sweeps=150))
+    draw(plan=short, start=start, checkpoint=Checkpoint(folder=tmp_path))
+    again = Checkpoint(folder=tmp_path, resume=True)
+    plan = Plan(thin=3, stop=StopRule(max_sweeps=600))
+    same(draw(plan=plan, start=start, checkpoint=again), whole)
+    for other in (None, start._replace(n_sweeps=102)):
+        with pytest.raises(OutputError, match="another run"):
+            draw(plan=plan, start=other, checkpoint=again)
+
+
+def test_chains_go_on_all_or_none():
+    start = Start(draw().states[:3], 699)
+    with pytest.raises(SpecError, match="3 states for 4 chains"):
+        draw(start=start)
 
 
 @pytest.mark.parametrize("length", [3, 12, 999])

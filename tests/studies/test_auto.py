@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -7,13 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from inference import checkpoint_files
 from risk.toy_model import Toy
 from studies.test_compare import HERE, KEYS, some_table
 from studies.test_designs import people
 from unikat.data.checks import table_warnings
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.errors import SpecError
+from unikat.errors import OutputError, SpecError
+from unikat.inference import checkpoint
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.progress import Watcher
@@ -25,13 +28,14 @@ from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures
-from unikat.risk.observe import observer_for
+from unikat.risk.observe import observe, observer_for
 from unikat.studies import auto as module
 from unikat.studies import compare as comparing
 from unikat.studies.auto import Execution, decided
 from unikat.studies.calibrate import posterior, prior
 from unikat.studies.compare import Candidate, ComparisonSettings, compare
 from unikat.studies.evaluate import Job, run_job
+from unikat.studies.fit import fit
 from unikat.studies.held_out import HeldOutScore
 from unikat.studies.rare_cells import RareCells
 from unikat.studies.scores import Fit
@@ -69,9 +73,12 @@ def auto(*candidates: str, **options: Any) -> Auto:
     return Auto(candidates=candidates, **{"evidence_seconds": 0.4 * len(candidates)} | options)
 
 
-def chosen(model: Any, table: Any = None, seed: int = 1, **execution: Any) -> Any:
+def chosen(
+    model: Any, table: Any = None, seed: int = 1, n_chains: int = 4, **execution: Any
+) -> Any:
     table = some_table() if table is None else table
-    return decided(model, table, seed=seed, execution=Execution(**{"workers": HERE} | execution))
+    execution = {"workers": HERE} | execution
+    return decided(model, table, seed=seed, n_chains=n_chains, execution=Execution(**execution))
 
 
 def same(one: Any, other: Any) -> None:
@@ -178,6 +185,7 @@ def test_the_error_is_what_the_rare_cells_tell_of_the_chosen_model():
         seed=1,
         plan=Plan(n_chains=2, stop=StopRule(rhat=1.02, ess=400.0)),
         held_out=0.5,
+        risk_chains=4,
         evidence=True,
     )
     part = compare([Candidate(label="x", model=Toy(prior=0.3))], table, settings, workers=HERE)
@@ -195,6 +203,37 @@ def test_the_error_is_what_the_rare_cells_tell_of_the_chosen_model():
     assert (spread["what"], level["what"]) == ("overdispersion", "level")
     assert spread["lower"] <= spread["median"] <= spread["upper"]
     assert np.exp(SHIFTS[0]) <= level["lower"] <= level["median"] <= level["upper"]
+
+
+def test_the_last_fit_goes_on_from_the_evidence():
+    """Of the chosen model, whichever place it has; the others have fewer chains and sweeps."""
+    table = some_table()
+    for candidates in ((WRONG, RIGHT), (RIGHT, WRONG)):
+        found = chosen(auto(*candidates), n_chains=3)
+        fitted, observer = observe(found, table, RiskMeasures.of)
+        assert len(found.start.states) == 3
+        plan = Plan(n_chains=3, stop=StopRule(max_sweeps=200))
+        on = sample(found, fitted, observer, seed=1, plan=plan, start=found.start, workers=HERE)
+        last = fit(found.asked, table, plan=plan, execution=Execution(workers=HERE)).draws
+        np.testing.assert_array_equal(last.scalars["tau1"], on.scalars["tau1"])
+        anew = sample(found, fitted, observer, seed=1, plan=plan, workers=HERE)
+        assert not np.array_equal(on.scalars["tau1"], anew.scalars["tau1"])
+
+
+def test_states_of_a_file_are_checked(tmp_path):
+    """A kernel reads them without looking."""
+    asked = auto("latent-class", evidence_seconds=1e-3)
+    found = chosen(asked, folder=tmp_path)
+    (path,) = tmp_path.glob("*-risk/finished.fit")
+    header = json.loads(checkpoint_files.parts(path.read_bytes())[0])
+    assert found.start.n_sweeps == 200
+    content = checkpoint.load(path, header["run"])
+    state = content["fit"]["states"][0]
+    for wrong in (state._replace(z=state.z[:-1]), state._replace(z=state.z + 30_000)):
+        content["fit"]["states"] = (wrong, *content["fit"]["states"][1:])
+        checkpoint.save(path, header["run"], content)
+        with pytest.raises(OutputError, match="cannot be understood"):
+            chosen(asked, folder=tmp_path, resume=True)
 
 
 def test_candidates_that_refuse_the_table_are_listed():

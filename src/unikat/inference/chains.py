@@ -35,7 +35,7 @@ from unikat.inference.progress import (
 )
 from unikat.inference.restored import check_chains
 from unikat.inference.segments import Job, Segment, SegmentResult, add_totals
-from unikat.models.base import CHAINS, AnyModel
+from unikat.models.base import CHAINS, AnyModel, Start
 from unikat.models.options import check_memory
 from unikat.models.preparing import report, reporting_to
 from unikat.rng import check_seed
@@ -138,13 +138,14 @@ def sample(
     *,
     seed: int,
     plan: Plan | None = None,
+    start: Start | None = None,
     workers: Workers | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Draws:
     """Draw from the posterior of a model until the monitored scalars have converged.
 
-    The draws depend on `model`, `table`, `observer`, `seed` and `plan`. They do not depend on
+    The draws depend on `model`, `table`, `observer`, `seed`, `plan` and `start`, not on
     `workers`, nor on whether the run was interrupted and resumed.
 
     Parameters
@@ -157,6 +158,9 @@ def sample(
         Not negative.
     plan
         Number of chains, thinning, and when to stop.
+    start
+        Where the chains go on; by default each starts anew. Its sweeps count as the first of those
+        of which a part is discarded, and nowhere else.
     workers
         Where the chains run: by default local processes, at most one per core.
     checkpoint
@@ -192,6 +196,8 @@ def sample(
     with reporting_to(_of_preparing(progress, started, plan.stop)):
         report(f"fitting {model.name}")
         data = model.prepare(table)
+    if start is not None and len(start.states) != plan.n_chains:
+        raise SpecError(f"There are {len(start.states)} states for {plan.n_chains} chains.")
     job = Job(model=model, data=data, observer=observer)
     check_memory(
         plan.n_chains * model.state_bytes(data),
@@ -208,7 +214,8 @@ def sample(
         plan=plan,
         thin=thin,
         shortest=schedule.shortest_round(sweep_cost, observe_cost, thin),
-        saving=_Saving(checkpoint, run_identity(job, table, seed, plan.n_chains, thin))
+        start=start,
+        saving=_Saving(checkpoint, run_identity(job, table, seed, plan.n_chains, thin, start))
         if checkpoint
         else None,
         progress=progress,
@@ -269,6 +276,7 @@ class _Run:
     plan: Plan
     thin: int
     shortest: int
+    start: Start | None
     saving: _Saving | None
     progress: Progress | None
     started: float
@@ -282,6 +290,22 @@ class _Run:
     @property
     def max_sweeps(self) -> int:
         return self.plan.stop.max_sweeps // self.thin * self.thin
+
+    @property
+    def before(self) -> int:
+        """Sweeps before the first of this run, by whose numbers it is cut, kept and discarded."""
+        made = 0 if self.start is None else self.start.n_sweeps
+        return -(-made // self.thin) * self.thin
+
+    def n_discarded(self, n_sweeps: int) -> int:
+        """Sweeps of this run that are not used."""
+        all_sweeps = n_sweeps + self.before
+        return max(schedule.n_discarded_sweeps(all_sweeps, self.thin) - self.before, 0)
+
+    def next_cut(self, n_sweeps: int) -> int:
+        """End of the round that starts after so many sweeps of this run."""
+        cut = schedule.next_cut(n_sweeps + self.before, self.thin, self.shortest)
+        return cut - self.before
 
     def resumed(self) -> _Chains:
         """Chains to start from: those of the checkpoint, or new ones."""
@@ -334,7 +358,7 @@ class _Run:
             limit = "time limit"
         # A limit may have cut a round short. Whether such a place is looked at must not change
         # where the same run stops without that limit.
-        place = schedule.next_cut(chains.n_sweeps - 1, self.thin, self.shortest)
+        place = self.next_cut(chains.n_sweeps - 1)
         regular = chains.n_sweeps == place and chains.n_sweeps >= chains.next_check
         if not self._long_enough(chains) or not (regular or limit):
             return chains, limit
@@ -349,7 +373,7 @@ class _Run:
         return chains, limit
 
     def _diagnose(self, chains: _Chains) -> None:
-        first = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin) // self.thin
+        first = self.n_discarded(chains.n_sweeps) // self.thin
         self.checked = {
             name: convergence.diagnose(chains.scalars[name][:, first:])
             for name in self.job.observer.monitored
@@ -357,8 +381,9 @@ class _Run:
         self.checked_at = chains.n_sweeps
 
     def _long_enough(self, chains: _Chains) -> bool:
-        discarded = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin)
-        return discarded > 0 and (chains.n_sweeps - discarded) // self.thin >= MIN_RETAINED
+        discarded = self.n_discarded(chains.n_sweeps)
+        enough = (chains.n_sweeps - discarded) // self.thin >= MIN_RETAINED
+        return enough and discarded + self.before > 0
 
     def _converged(self, chains: _Chains) -> bool:
         # Draws that do not depend on each other have nothing to converge, only to be enough.
@@ -383,7 +408,7 @@ class _Run:
 
     def _end_of_round(self, chains: _Chains) -> int:
         end = min(
-            schedule.next_cut(chains.n_sweeps, self.thin, self.shortest),
+            self.next_cut(chains.n_sweeps),
             self.max_sweeps,
         )
         if self.plan.stop.max_seconds is not None and not self._enough(chains):
@@ -398,20 +423,22 @@ class _Run:
         """Advance all chains to sweep `end`."""
         begin = time.monotonic()
         first = chains.n_sweeps + 1
-        same_epoch = chains.n_sweeps > 0 and schedule.epoch(first, self.thin) == schedule.epoch(
-            chains.n_sweeps, self.thin
+        number = self.before + first
+        same_epoch = chains.n_sweeps > 0 and schedule.epoch(number, self.thin) == schedule.epoch(
+            number - 1, self.thin
         )
+        states = chains.states or (None if self.start is None else self.start.states)
         futures = [
             backend.submit(
                 Segment(
                     job=None,
                     chain=chain,
                     seed=self.seed,
-                    first_sweep=first,
+                    first_sweep=number,
                     n_sweeps=end - chains.n_sweeps,
                     thin=self.thin,
                     n_threads=backend.n_threads,
-                    state=chains.states[chain] if chains.states else None,
+                    state=states[chain] if states else None,
                     totals=chains.current[chain] if same_epoch else None,
                 )
             )
@@ -442,7 +469,7 @@ class _Run:
         """Call the progress callback."""
         if self.progress is None:
             return
-        first = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin) // self.thin
+        first = self.n_discarded(chains.n_sweeps) // self.thin
         rhat, ess = convergence.worst_rhat(self.checked), convergence.worst_ess(self.checked)
         limit = self.plan.stop.max_seconds
         outlook = Outlook(
@@ -489,7 +516,7 @@ class _Run:
                 add_totals(before, now)
                 for before, now in zip(chains.previous, chains.current, strict=True)
             ]
-        discarded = schedule.n_discarded_sweeps(chains.n_sweeps, self.thin)
+        discarded = self.n_discarded(chains.n_sweeps)
         return Draws(
             scalars=chains.scalars,
             n_discarded=discarded // self.thin,
@@ -505,6 +532,7 @@ class _Run:
             model=self.job.model,
             observer=self.job.observer,
             facts=self.job.model.facts(self.job.data),
+            states=tuple(chains.states),
         )
 
 

@@ -96,6 +96,8 @@ class Draws:
     observer: Observer = field(repr=False)
     facts: Facts = field(default=NO_FACTS, repr=False)
     """What the model says of its fit."""
+    states: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+    """The last state of every chain."""
 
     def retained(self, name: str) -> Float64:
         """Draws of a scalar that are used, (n_chains, n_retained)."""

@@ -14,10 +14,12 @@ from unikat._version import __version__
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.segments import Job
-from unikat.models.base import AnyModel
+from unikat.models.base import AnyModel, Start
 
 
-def run_identity(job: Job, table: CellTable, seed: int, n_chains: int, thin: int) -> dict[str, str]:
+def run_identity(
+    job: Job, table: CellTable, seed: int, n_chains: int, thin: int, start: Start | None = None
+) -> dict[str, str]:
     """Everything on which the draws depend, as readable names and short strings."""
     return {
         "table": table.fingerprint[:16],
@@ -26,6 +28,7 @@ def run_identity(job: Job, table: CellTable, seed: int, n_chains: int, thin: int
         "seed": str(seed),
         "chains": str(n_chains),
         "thin": str(thin),
+        "start": "new" if start is None else f"#{digest(start)}",
         "unikat version": __version__,
     }
 

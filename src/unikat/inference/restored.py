@@ -7,13 +7,13 @@ shape, or with an index beyond an array, would end the process.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from unikat.inference.segments import Job
-from unikat.models.base import Stream
+from unikat.models.base import AnyModel, Stream
 
 
 def check_chains(
@@ -48,12 +48,19 @@ def check_chains(
             continue
         _require(isinstance(totals, list) and len(totals) == n_chains)
         _require(all(_alike(one, empty, shapes=True) for one in totals))
-    states = content["states"]
-    _require(isinstance(states, list) and len(states) == n_chains)
-    first = job.model.init(Stream(seed, 0, 0), job.data)
+    _require(isinstance(content["states"], list))
+    check_states(content["states"], job.model, job.data, seed=seed, n_chains=n_chains)
+
+
+def check_states(
+    states: Sequence[Any], model: AnyModel, data: Any, *, seed: int, n_chains: int
+) -> None:
+    """Refuse states of a file from which this model cannot go on; raises as `check_chains`."""
+    _require(len(states) == n_chains)
+    first = model.init(Stream(seed, 0, 0), data)
     for state in states:
         _require(_alike(state, first, shapes=False))
-        _require(job.model.state_fits(state, job.data, first))
+        _require(model.state_fits(state, data, first))
 
 
 def _require(holds: bool) -> None:

@@ -193,7 +193,12 @@ def _resolved(
         watcher=execution.watcher.within(one.label),
     )
     model = decided(
-        one.model, table, seed=spec.sampling.seed, level=spec.level, execution=execution
+        one.model,
+        table,
+        seed=spec.sampling.seed,
+        n_chains=spec.sampling.chains,
+        level=spec.level,
+        execution=execution,
     )
     return replace(one, model=model)
 

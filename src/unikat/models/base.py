@@ -77,6 +77,15 @@ class Stream(NamedTuple):
     sweep: int
 
 
+class Start(NamedTuple):
+    """Where the chains of an earlier run of the same sampler on the same table ended."""
+
+    states: tuple[Any, ...]
+    """One for each chain."""
+    n_sweeps: int
+    """That led there, of each chain."""
+
+
 class Info(NamedTuple):
     """Scalars of one sweep, stored with the draws under these names."""
 

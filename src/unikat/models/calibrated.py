@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ from unikat.models.base import (
     Model,
     PopulationLaw,
     Specified,
+    Start,
     Stream,
     Uncertainty,
 )
@@ -154,6 +155,9 @@ class Calibrated(Model[Any, CalibratedData]):
         The model that the user named; its options are recorded with the run.
     told
         Facts of the selection, added to the facts of the wrapped model's fit.
+    start
+        Where the wrapped model's chains stood after its fit to all records for the evidence; a fit
+        to the same records goes on from there.
     """
 
     name: ClassVar[str] = "auto"
@@ -161,6 +165,7 @@ class Calibrated(Model[Any, CalibratedData]):
     weights: tuple[float, ...]
     asked: Specified
     told: SelectionFacts | None = None
+    start: Start | None = field(default=None, repr=False, compare=False)
 
     @property
     def uncertainty(self) -> Uncertainty:

@@ -38,12 +38,24 @@ from unikat.models.calibrated import (
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.exposure import views
 from unikat.studies.calibrate import posterior, prior, quantiles
-from unikat.studies.compare import Candidate, ComparedModel, ComparisonSettings, compare
+from unikat.studies.compare import (
+    Candidate,
+    ComparedModel,
+    ComparisonSettings,
+    ScoreFit,
+    compare,
+    held_out_fit,
+)
 from unikat.studies.held_out import HeldOutScore, best_score, differences
 from unikat.studies.store import HELD_OUT, RISK, FitStore
 
 CHAINS = 2
-"""Of every fit for the evidence."""
+"""Of a fit that no other goes on from."""
+STOP = StopRule(rhat=1.02, ess=400.0)
+STOP_SHOWN = StopRule(rhat=1.02, ess=100.0)
+"""Of candidates that cannot be selected: their τ1 to a tenth of its standard deviation."""
+SHARE_SHOWN = 0.3
+"""Part of its sweeps for the fit to all records of a candidate that was not selected."""
 SHARE_OF_RISK = 0.55
 """Part of a candidate's work that its fit to all records may take."""
 LEAST_SWEEPS, MOST_SWEEPS = 200, 20_000
@@ -71,6 +83,7 @@ def decided(
     table: CellTable,
     *,
     seed: int,
+    n_chains: int = Plan.n_chains,
     level: float = 0.95,
     execution: Execution | None = None,
 ) -> Any:
@@ -84,6 +97,9 @@ def decided(
         The sample; its risk must not be known exactly.
     seed
         Of the fits for the evidence.
+    n_chains
+        Chains of the fit to come: the candidates have as many in their fits to all records, where
+        those of the selected model then go on.
     level
         Probability of the intervals that are told.
     execution
@@ -104,7 +120,7 @@ def decided(
     if not isinstance(model, Auto):
         return model
     execution = execution or Execution()
-    found, refused = _evidence(model, table, seed, level, execution)
+    found, refused = _evidence(model, table, seed, n_chains, level, execution)
     chosen = _choose(found, refused)
     weights = None
     if model.calibrate:
@@ -115,11 +131,17 @@ def decided(
         weights=() if weights is None else tuple(weights.ravel().tolist()),
         asked=model,
         told=_told(found, chosen, refused, weights),
+        start=chosen.risk.start if model.calibrate else None,
     )
 
 
 def _evidence(
-    auto: Auto, table: CellTable, seed: int, level: float, execution: Execution
+    auto: Auto,
+    table: CellTable,
+    seed: int,
+    n_chains: int,
+    level: float,
+    execution: Execution,
 ) -> tuple[tuple[ComparedModel, ...], dict[str, str]]:
     """Fit the candidates one after the other; those that refuse the table are left out."""
     if table.n_records < 2:
@@ -136,24 +158,41 @@ def _evidence(
     found: list[ComparedModel] = []
     refused: dict[str, str] = {}
     for number, (label, model) in enumerate(models.items(), start=1):
-        settings = ComparisonSettings(
-            seed=seed,
-            plan=Plan(n_chains=CHAINS, stop=StopRule(rhat=1.02, ess=400.0)),
-            held_out=auto.held_out,
-            evidence=True,
-            level=level,
-        )
+        candidate = Candidate(label=label, model=model)
+        choosable = model.name in CHOOSABLE
+        fits: dict[str, Any] = {
+            "workers": execution.workers,
+            "store": store,
+            "watcher": execution.watcher.within(f"Candidate {number} of {len(models)}"),
+        }
         try:
             limits = _limits(model, views(model, table)[0], budget, auto.held_out)
+            settings = ComparisonSettings(
+                seed=seed,
+                plan=Plan(n_chains=CHAINS, stop=STOP if choosable else STOP_SHOWN),
+                held_out=auto.held_out,
+                evidence=True,
+                level=level,
+                limits={label: limits},
+            )
+            scores: dict[str, ScoreFit] = {}
+            first = next((one for one in found if one.model.name in CHOOSABLE), None)
+            if first is not None and choosable:
+                scores[label] = held_out_fit(candidate, table, settings, **fits)
+            if choosable and (first is None or _better(scores[label].score, _score(first))):
+                # A fit that the last one goes on from: no sweep of it is made twice.
+                settings = replace(settings, risk_chains=n_chains)
+            elif limits:
+                shown = int(max(SHARE_SHOWN * limits[RISK], LEAST_SWEEPS))
+                settings = replace(settings, limits={label: {**limits, RISK: shown}})
             part = compare(
-                [Candidate(label=label, model=model)],
+                [candidate],
                 table,
-                replace(settings, limits={label: limits}),
-                workers=execution.workers,
-                store=store,
-                watcher=execution.watcher.within(f"Candidate {number} of {len(models)}"),
+                settings,
                 # The first that can be fitted.
                 estimated=None if found else execution.preliminary,
+                scores=scores,
+                **fits,
             )
         except SpecError as error:
             refused[label] = str(error)
@@ -208,13 +247,18 @@ def _choose(found: tuple[ComparedModel, ...], refused: dict[str, str]) -> Compar
         )
     first = chosen = eligible[0]
     for other in eligible[1:]:
-        here, there = _score(first), _score(other)
-        fewer_zeros = there.n_zero < here.n_zero
-        gain = _gain(other, first)
-        better = fewer_zeros or (there.n_zero == here.n_zero and gain[0] > CERTAIN * gain[1])
-        if better and (chosen is first or best_score([_score(chosen), there]) == 1):
+        better = _better(_score(other), _score(first))
+        if better and (chosen is first or best_score([_score(chosen), _score(other)]) == 1):
             chosen = other
     return chosen
+
+
+def _better(one: HeldOutScore, first: HeldOutScore) -> bool:
+    """Whether a model predicts so much better than the first that it may be chosen instead."""
+    if one.n_zero != first.n_zero:
+        return one.n_zero < first.n_zero
+    mean, error = _gain(one, first)
+    return mean > CERTAIN * error
 
 
 def _score(one: ComparedModel) -> HeldOutScore:
@@ -222,9 +266,9 @@ def _score(one: ComparedModel) -> HeldOutScore:
     return one.held_out.score
 
 
-def _gain(one: ComparedModel, other: ComparedModel) -> tuple[float, float]:
+def _gain(one: HeldOutScore, other: HeldOutScore) -> tuple[float, float]:
     """Mean gain in log score of one model over another, and its standard error."""
-    pair = differences([_score(one), _score(other)])
+    pair = differences([one, other])
     # One of the two is the best, whose own difference and error are 0.
     return pair[0].mean - pair[1].mean, max(pair[0].standard_error, pair[1].standard_error)
 

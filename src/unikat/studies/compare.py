@@ -21,9 +21,10 @@ from unikat.inference.chains import Plan, sample
 from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import SILENT, Watcher
+from unikat.inference.restored import check_states
 from unikat.models.auto import Auto
-from unikat.models.base import CHAINS, AnyModel
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+from unikat.models.base import CHAINS, AnyModel, Start
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.risk.estimate import RiskEstimate, Summary, assess, known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.observe import observe
@@ -70,6 +71,8 @@ class ComparisonSettings:
     """Look also for evidence of each model's error."""
     level: float = 0.95
     """Probability of the intervals."""
+    risk_chains: int | None = None
+    """Chains of the fits to all records; None for as many as the plan says."""
     limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Sweeps at which a fit ends whatever the clock says, by label and fit ('risk', 'held-out'):
     how a fit that ended by time is repeated to the last digit."""
@@ -86,11 +89,13 @@ class ComparisonSettings:
 
     def plan_of(self, label: str, kind: str) -> Plan:
         """Return the plan of one fit."""
+        plan = self.plan
+        if kind == RISK and self.risk_chains is not None:
+            plan = replace(plan, n_chains=self.risk_chains)
         limit = self.limits.get(label, {}).get(kind)
         if limit is None:
-            return self.plan
-        stop = replace(self.plan.stop, max_sweeps=limit, max_seconds=None)
-        return replace(self.plan, stop=stop)
+            return plan
+        return replace(plan, stop=replace(plan.stop, max_sweeps=limit, max_seconds=None))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +150,13 @@ class RiskFit:
     evidence: tuple[float, ...] = ()
     """Log-likelihood of each pair of overdispersion and shift by the rare cells, in the order of
     `Calibrated.weights`; empty if it was not asked for."""
+    states: tuple[Any, ...] = field(default=(), compare=False)
+    """The last state of every chain, where there is evidence."""
+
+    @property
+    def start(self) -> Start | None:
+        """Where another fit to all records may go on."""
+        return Start(self.states, self.sampling.n_sweeps) if self.states else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +215,7 @@ def compare(
     store: FitStore | None = None,
     watcher: Watcher = SILENT,
     estimated: Callable[[RiskEstimate], None] | None = None,
+    scores: Mapping[str, ScoreFit] | None = None,
 ) -> Comparison:
     """Fit several models to one sample, one after the other, and compare them.
 
@@ -226,6 +239,8 @@ def compare(
         Told which fit begins, and how each goes.
     estimated
         Given the estimate of each model as soon as its fit to all records is done by this call.
+    scores
+        Fits to the records kept that are there already, by label (`held_out_fit`).
 
     Returns
     -------
@@ -254,11 +269,42 @@ def compare(
     try:
         for position, candidate in enumerate(candidates):
             risk = runner.risk(candidate, position)
-            score = runner.score(candidate, position) if settings.held_out else None
+            score = (scores or {}).get(candidate.label)
+            if score is None and settings.held_out:
+                score = runner.score(candidate, position)
             done.append((candidate, risk, score))
     except KeyboardInterrupt:
         interrupted = True
     return Comparison(models=_side_by_side(done), interrupted=interrupted)
+
+
+def held_out_fit(
+    candidate: Candidate,
+    table: CellTable,
+    settings: ComparisonSettings,
+    *,
+    workers: Workers | None = None,
+    store: FitStore | None = None,
+    watcher: Watcher = SILENT,
+) -> ScoreFit:
+    """Fit one model to the records kept, as `compare` does, and score those left out.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C; what was sampled is in the store.
+    """
+    _check([candidate], table)
+    runner = _Runner(
+        table=table,
+        settings=settings,
+        workers=workers,
+        store=store,
+        watcher=watcher,
+        estimated=None,
+        n_models=1,
+    )
+    return runner.score(candidate, 0)
 
 
 def _check(candidates: Sequence[Candidate], table: CellTable) -> None:
@@ -324,7 +370,16 @@ class _Runner:
         fitted, observer = observe(
             candidate.model, self.table, partial(CheckedMeasures.of, rare_cells=rare)
         )
-        kept = self._kept(candidate, RISK, observer, _risk_fit)
+
+        def read(content: Mapping[str, Any]) -> RiskFit:
+            fit = _risk_fit(content)
+            if rare is not None:
+                n_chains = self.settings.plan_of(candidate.label, RISK).n_chains
+                data = model.prepare(fitted)
+                check_states(fit.states, model, data, seed=self.settings.seed, n_chains=n_chains)
+            return fit
+
+        kept = self._kept(candidate, RISK, observer, read)
         if kept is not None:
             return kept
         draws = self._draws(candidate, RISK, fitted, observer)
@@ -346,6 +401,7 @@ class _Runner:
             evidence=()
             if rare is None
             else tuple(rare.log_likelihood(draws.totals.rare_cells).ravel().tolist()),
+            states=() if rare is None else draws.states,
         )
         self._keep(candidate, RISK, observer, asdict(fit))
         if self.estimated is not None:
@@ -374,12 +430,14 @@ class _Runner:
     def _draws(
         self, candidate: Candidate, kind: str, table: CellTable, observer: Observer
     ) -> Draws:
+        model = candidate.model
         draws = sample(
-            candidate.model,
+            model,
             table,
             observer,
             seed=self.settings.seed,
             plan=self.settings.plan_of(candidate.label, kind),
+            start=model.start if kind == RISK and isinstance(model, Calibrated) else None,
             workers=self.workers,
             checkpoint=self.store.checkpoint(_place(candidate, kind)) if self.store else None,
             progress=self.watcher.progress,
@@ -389,8 +447,8 @@ class _Runner:
             raise KeyboardInterrupt
         return draws
 
-    def _identity(self, candidate: Candidate, observer: Observer) -> dict[str, str]:
-        plan = self.settings.plan
+    def _identity(self, candidate: Candidate, kind: str, observer: Observer) -> dict[str, str]:
+        plan = self.settings.plan_of(candidate.label, kind)
         return {
             "table": self.table.fingerprint[:16],
             "model": f"{candidate.model!r} #{digest(candidate.model)}",
@@ -428,7 +486,7 @@ class _Runner:
 
         if self.store is None:
             return None
-        identity = self._identity(candidate, observer)
+        identity = self._identity(candidate, kind, observer)
         return self.store.load(_place(candidate, kind), identity, enough)
 
     def _keep(
@@ -438,7 +496,7 @@ class _Runner:
             return
         place = _place(candidate, kind)
         content = {"fit": fit, "targets": self._targets(candidate, kind)}
-        self.store.save(place, self._identity(candidate, observer), content)
+        self.store.save(place, self._identity(candidate, kind, observer), content)
         if fit["sampling"]["converged"]:
             self.store.checkpoint(place).remove()
 

@@ -118,7 +118,10 @@ def fit(
     if registry is None and known_exactly(table):
         return Fit(table=table, model=model, draws=None)
     execution = execution or Execution()
-    model = decided(model, table, seed=seed, level=level, execution=execution)
+    plan = plan or Plan()
+    model = decided(
+        model, table, seed=seed, n_chains=plan.n_chains, level=level, execution=execution
+    )
     execution.watcher.stage(_stage(model))
 
     def measures(at_risk: CellTable) -> Observer:
@@ -132,6 +135,7 @@ def fit(
         observer,
         seed=seed,
         plan=plan,
+        start=model.start if isinstance(model, Calibrated) else None,
         workers=execution.workers,
         checkpoint=checkpoint,
         progress=execution.watcher.progress,
