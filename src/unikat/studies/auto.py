@@ -54,7 +54,7 @@ CHAINS = 2
 STOP = StopRule(rhat=1.02, ess=400.0)
 STOP_SHOWN = StopRule(rhat=1.02, ess=100.0)
 """Of candidates that cannot be selected: their τ1 to a tenth of its standard deviation."""
-SHARE_SHOWN = 0.3
+SHARE_SHOWN = 0.5
 """Part of its sweeps for the fit to all records of a candidate that was not selected."""
 SHARE_OF_RISK = 0.55
 """Part of a candidate's work that its fit to all records may take."""
