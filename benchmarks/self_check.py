@@ -126,8 +126,8 @@ def population(name: str, folder: Path) -> Any:
     return Population.of(table)
 
 
-def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any]:
-    """Assess one sample and set it beside the truth."""
+def calibrated_fit(table: Any, experience: tuple[float, ...], seed: int) -> Any:
+    """Fit latent classes to a sample with the error that its rare cells and experience tell."""
     from unikat import LatentClass
     from unikat.inference.backends import Workers
     from unikat.inference.chains import Plan, StopRule, sample
@@ -135,18 +135,11 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
     from unikat.models.calibrated import Calibrated
     from unikat.studies.auto import Execution
     from unikat.studies.calibrate import Experience, posterior, prior
-    from unikat.studies.designs import chain_seed, draw_sample
     from unikat.studies.fit import fit
     from unikat.studies.predictive import CheckedMeasures
     from unikat.studies.rare_cells import RareCells
 
-    begin = time.monotonic()
-    experience = Experience(
-        **dict(zip(Experience.__dataclass_fields__, WITHOUT[name.split("-")[0]], strict=True))
-    )
-    how = "households" if name in HOUSEHOLDS else "simple"
-    drawn = draw_sample(population(name, folder), n, repeat, seed=1, design=how, levels="sample")
-    table, seed = drawn.table, chain_seed(1, n, repeat)
+    learned = Experience(**dict(zip(Experience.__dataclass_fields__, experience, strict=True)))
     workers = Workers(n_workers=1, n_threads=1)
 
     def plan(kind: str) -> Plan:
@@ -157,11 +150,22 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
     found = sample(LatentClass(), table, observer, seed=seed, plan=plan("evidence"),
                    workers=workers)  # fmt: skip
     evidence = rare.log_likelihood(found.totals.rare_cells)
-    weights = posterior(prior(table, experience), evidence, experience)
+    weights = posterior(prior(table, learned), evidence, learned)
     model = Calibrated(wrapped=LatentClass(), weights=tuple(weights.ravel().tolist()), asked=Auto())
-    fitted = fit(
+    return fit(
         model, table, seed=seed, plan=plan("calibrated"), execution=Execution(workers=workers)
     )
+
+
+def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any]:
+    """Assess one sample and set it beside the truth."""
+    from unikat.studies.designs import chain_seed, draw_sample
+
+    begin = time.monotonic()
+    how = "households" if name in HOUSEHOLDS else "simple"
+    drawn = draw_sample(population(name, folder), n, repeat, seed=1, design=how, levels="sample")
+    table = drawn.table
+    fitted = calibrated_fit(table, WITHOUT[name.split("-")[0]], chain_seed(1, n, repeat))
     draws, estimate = fitted.draws, fitted.estimate()
     unique = table.unique
     r1, counts = estimate.records.r1[unique], drawn.population_counts[unique]

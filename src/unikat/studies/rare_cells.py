@@ -12,6 +12,10 @@ sampling for leaving out, Gelfand, Dey and Chang 1992). Weights are cut off at s
 mean over S draws, which bounds their variance (Ionides 2008, JCGS 17, 295-311). Draws are kept as
 counts by bins of log(N p_c), so that memory does not grow with them. Where units had unequal
 chances, N p_c is the number of population units expected in the cell.
+
+Where keys are missing only complete records are counted, and n is their number. So a cell's records
+are taken to be complete with the same chance everywhere; where rare cells have more missing values,
+they look rarer than they are (docs/design/missing-keys.md).
 """
 
 from __future__ import annotations
