@@ -22,9 +22,10 @@ fewer), however small the sample."""
 
 
 def table_warnings(table: CellTable) -> tuple[str, ...]:
-    """Warn of keys with which no model can be trusted: known before anything is sampled.
+    """Warn of what no model can be trusted with: known before anything is sampled.
 
-    A sentence or two for each key, with what to do.
+    A sentence or two for each, with what to do: what columns that are no keys tell
+    (`CellTable.clues`), and keys with which no model can be trusted.
 
     These are keys that have about as many levels as records (identifiers), numbers that were not
     grouped (an income), and keys of which the file cannot have all levels, since many of them
@@ -62,7 +63,7 @@ def table_warnings(table: CellTable) -> tuple[str, ...]:
                 f"{grouped(key.name, 'quantile(10)')}; if the numbers are codes, use coarser ones."
             )
         warnings += _rare_levels(table, j)
-    return tuple(warnings)
+    return (*warnings, *table.clues)
 
 
 def _or_group(key: Key) -> str:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _BATCH = 1 << 16
 """Rows taken from SQLite at a time."""
+_HINTS = (" NOT INDEXED", "")
+"""What lets the rows of a table, and of a view, come in their order."""
 
 
 class SqliteSource(LoadedSource):
@@ -53,12 +55,12 @@ class SqliteSource(LoadedSource):
         self._is_view = kinds[chosen] == "view"
         self.columns = check_columns([column[0] for column in rows.description], self.name)
 
-    def load(self, names: Sequence[str]) -> pa.Table:
-        """Read the named columns from the file."""
+    def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
+        """Read the named columns from the file; with `n_rows` these first rows alone."""
         import pyarrow as pa
 
         with self._opened() as connection:
-            types = [self._types(connection, name) for name in names]
+            types = [self._types(connection, name, n_rows) for name in names]
             schema = pa.schema(
                 [(name, _arrow_type(found)) for name, found in zip(names, types, strict=True)]
             )
@@ -72,29 +74,35 @@ class SqliteSource(LoadedSource):
                     ],
                     schema=schema,
                 )
-                for rows in self._rows(connection, names)
+                for rows in self._rows(connection, names, n_rows)
             ]
         return pa.Table.from_batches(batches, schema=schema)
 
-    def _types(self, connection: sqlite3.Connection, name: str) -> set[str]:
+    def _types(
+        self, connection: sqlite3.Connection, name: str, n_rows: int | None = None
+    ) -> set[str]:
+        table, column = identifier(self._table), identifier(name)
+        if n_rows is not None:
+            table = f"(SELECT {column} FROM {table}{_HINTS[self._is_view]} LIMIT {n_rows})"
         rows = connection.execute(
-            f"SELECT DISTINCT typeof({identifier(name)}) FROM {identifier(self._table)} "
-            f"WHERE {identifier(name)} <> ''"
+            f"SELECT DISTINCT typeof({column}) FROM {table} WHERE {column} <> ''"
         )
         return {row[0] for row in rows}
 
     def _rows(
-        self, connection: sqlite3.Connection, names: Sequence[str]
+        self, connection: sqlite3.Connection, names: Sequence[str], n_rows: int | None = None
     ) -> Iterator[list[tuple[Any, ...]]]:
         # An index that holds some columns could give its rows in another order, and so could a
         # view of which only some columns are asked for.
         if self._is_view:
-            listed, hint = "*", ""
+            listed = "*"
             places = [self.columns.index(name) for name in names]
         else:
-            listed, hint = ", ".join(map(identifier, names)), "NOT INDEXED"
+            listed = ", ".join(map(identifier, names))
             places = list(range(len(names)))
-        query = f"SELECT {listed} FROM {identifier(self._table)} {hint}"
+        query = f"SELECT {listed} FROM {identifier(self._table)}{_HINTS[self._is_view]}"
+        if n_rows is not None:
+            query += f" LIMIT {n_rows}"
         rows = (tuple(row[place] for place in places) for row in connection.execute(query))
         while batch := list(islice(rows, _BATCH)):
             yield batch

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.data.clues import MOST_COLUMNS, MOST_ROWS, clues, codes_of_column, joined
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, quoted, session
 from unikat.data.keys import Key
@@ -131,6 +132,40 @@ class Microdata:
         if table.n_missing != self.n_missing or int(counts.sum()) != self.n_records:
             raise DataError(f"{self.name} has changed since it was read; read it again.")
         return few_classes(table)
+
+    @interruptible
+    def clues(self) -> tuple[str, ...]:
+        """Say what columns tell that are no keys: that whole households were sampled, or copied.
+
+        The first 20,000 rows of at most 500 columns are looked at. Columns may be named, values
+        never are. What cannot be read tells nothing.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from unikat.data import Design, read
+        >>> frame = pd.DataFrame({"SEX": [1, 2, 2], "AGE": [30, 41, 41]})
+        >>> read(frame, ["SEX", "AGE"], Design(population_size=100)).clues()
+        ()
+        """
+        used = columns_of([key.name for key in self.keys], self.design)
+        names = list(dict.fromkeys([*used, *self._source.columns]))[:MOST_COLUMNS]
+        try:
+            self._source.check_unchanged()
+            with session(
+                self._source.files, name=self.name, memory_limit=self._memory_limit
+            ) as connection:
+                rows = self._source.first(connection, names, MOST_ROWS)
+        except DataError:
+            return ()
+        columns = {
+            name: codes
+            for name in rows.column_names
+            if (codes := codes_of_column(rows[name])) is not None
+        }
+        together = [columns.pop(name) for name in self.design.household if name in columns]
+        unused = [name for name in columns if name not in used]
+        return tuple(clues(columns, unused, joined(together) if self.design.household else None))
 
     def to_frame(self) -> Any:
         """Give the rows with all their columns, as the kind of frame that was read.

@@ -12,6 +12,7 @@ from unikat.data.sources import FileSource, FrameSource, LoadedSource
 from unikat.errors import DataError, SpecError
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 
@@ -49,6 +50,12 @@ class RSource(LoadedSource):
         self._frame = FrameSource(frame, kind="eager", name=self.name)
         self.columns = self._frame.columns
 
-    def load(self, names: Sequence[str]) -> pa.Table:
-        """Read the named columns from the file."""
-        return self._frame.columns_of(names)
+    def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
+        """Read the named columns from the file; with `n_rows` these first rows alone."""
+        return self._frame.columns_of(names).slice(0, n_rows)
+
+    def first(
+        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
+    ) -> pa.Table:
+        """Give the first rows of the named columns; those that cannot be read are left out."""
+        return self._frame.first(connection, names, n_rows)

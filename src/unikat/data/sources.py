@@ -7,6 +7,7 @@ differ in case only do not clash.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +53,14 @@ class Source(ABC):
     @abstractmethod
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
         """Make the view ``source`` of the named columns, renamed c0, c1, ..."""
+
+    def first(
+        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
+    ) -> pa.Table:
+        """Give the first rows of the named columns; those that cannot be read are left out."""
+        self.attach(connection, names)
+        found = connection.sql(f"SELECT * FROM source LIMIT {n_rows}").to_arrow_table()
+        return found.rename_columns(list(names))
 
     @abstractmethod
     def native(self) -> Any:
@@ -231,6 +240,15 @@ class CsvSource(FileSource):
             f"CREATE TEMP VIEW source AS SELECT * FROM read_parquet({quoted(pattern(self._aside))})"
         )
 
+    def first(
+        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
+    ) -> pa.Table:
+        """Give the first rows of the named columns, which are not put aside."""
+        self._need_text()
+        listed = ", ".join(f"f{self.columns.index(name)}" for name in names)
+        query = f"SELECT {listed} FROM {self._relation} LIMIT {n_rows}"
+        return connection.sql(query).to_arrow_table().rename_columns(list(names))
+
     def native(self) -> Any:
         """Give the rows with all columns."""
         self.check_unchanged()
@@ -262,6 +280,12 @@ class ArrowSource(Source):
         """Make the view ``source`` of the named columns."""
         table = self.columns_of(names).rename_columns([f"c{j}" for j in range(len(names))])
         connection.register("source", table)
+
+    def first(
+        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
+    ) -> pa.Table:
+        """Give the first rows of the named columns; those that cannot be read are left out."""
+        return self.columns_of(names).slice(0, n_rows)
 
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
@@ -301,6 +325,20 @@ class FrameSource(ArrowSource):
                     f"{self.name}, column {name!r}: its values are of several types. Convert the "
                     "column to one type, for example to strings."
                 ) from None
+        return pa.table(taken)
+
+    def first(
+        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
+    ) -> pa.Table:
+        """Give the first rows of the named columns; those that cannot be read are left out."""
+        import pyarrow as pa
+
+        head = FrameSource(self._frame.head(n_rows), kind="eager", name=self.name)
+        taken = {}
+        for name in names:
+            # A column of several types matters only if it is used.
+            with contextlib.suppress(DataError):
+                taken[name] = head.columns_of([name]).column(0)
         return pa.table(taken)
 
     def declared(self, name: str) -> Declared:
@@ -372,8 +410,14 @@ class LoadedSource(ArrowSource, FileSource):
     _cache: tuple[tuple[str, ...], pa.Table] | None = None
 
     @abstractmethod
-    def load(self, names: Sequence[str]) -> pa.Table:
-        """Read the named columns from the file."""
+    def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
+        """Read the named columns from the file; with `n_rows` these first rows alone."""
+
+    def first(
+        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
+    ) -> pa.Table:
+        """Give the first rows of the named columns; the keys that were read are kept."""
+        return self.load(names, n_rows)
 
     def columns_of(self, names: Sequence[str]) -> pa.Table:
         """Give the named columns."""

@@ -103,8 +103,8 @@ class SpreadsheetSource(LoadedSource):
                 )
         return super().columns_of(names)
 
-    def load(self, names: Sequence[str]) -> pa.Table:
-        """Read the named columns from the file."""
+    def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
+        """Read the named columns from the file; with `n_rows` these first rows alone."""
         import pyarrow as pa
 
         columns: list[list[object]] = [[] for _ in names]
@@ -113,6 +113,8 @@ class SpreadsheetSource(LoadedSource):
         for number, row in enumerate(self._sheet.iter_rows()):
             if number <= self._start:
                 continue
+            if n_rows is not None and number > self._start + n_rows:
+                break
             for column, place in zip(columns, places, strict=True):
                 column.append(row[place])
             if any(cell != "" for cell in row):

@@ -67,11 +67,12 @@ class StatisticalSource(LoadedSource):
             missing_ranges=tuple(ranges),
         )
 
-    def load(self, names: Sequence[str]) -> pa.Table:
-        """Read the named columns from the file."""
+    def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
+        """Read the named columns from the file; with `n_rows` these first rows alone."""
         import pyarrow as pa
 
-        columns, meta = self._read(usecols=list(names), output_format="dict")
+        limit = {} if n_rows is None else {"row_limit": n_rows}
+        columns, meta = self._read(usecols=list(names), output_format="dict", **limit)
         arrays = {}
         for name in names:
             values = columns[name]

@@ -55,6 +55,8 @@ class CellTable:
     households
         (n_records,) number of the household each record was drawn with, 0 to H-1; None if records
         were drawn one by one.
+    clues
+        What columns that are no keys tell, in sentences (see `Microdata.clues`).
 
     Examples
     --------
@@ -73,6 +75,7 @@ class CellTable:
     zeros: Diagram | None = None
     sampling: Sampling | None = None
     households: Int32 | None = None
+    clues: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         names = ", ".join(key.name for key in self.keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from unikat.data import CellTable, Design, Key, read
@@ -64,7 +65,10 @@ def read_table(
     """
     watcher.stage("Reading")
     microdata = open_data(spec.data, spec.keys, design, source)
+    clues = microdata.clues()
     table = microdata.tabulate()
+    if table.n_records < table.n_units:
+        table = replace(table, clues=clues)
     handled = None
     if spec.zeros is not None:
         handled = without_conflicts(table, spec.zeros, spec.data)
