@@ -279,7 +279,8 @@ def test_what_is_said_of_the_choice_comes_with_what_the_model_says():
 
 def test_every_member_of_the_contract_is_delegated():
     """But for what a model that sees keys does not have."""
-    without = {"integrated_risk", "empty_rest", "refit"}
+    # The law of the rates of cells is a matter of models that see the weights of cells alone.
+    without = {"integrated_risk", "empty_rest", "refit", "has_cell_rates"}
     members = {
         name
         for kind in (Specified, Model)
