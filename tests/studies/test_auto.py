@@ -236,6 +236,19 @@ def test_states_of_a_file_are_checked(tmp_path):
             chosen(asked, folder=tmp_path, resume=True)
 
 
+def test_evidence_and_states_are_those_of_the_model_selected():
+    """Not of the first candidate: the same as where it is the only one."""
+    table = replace(some_table(), population_size=170)
+    both = chosen(auto(WRONG, RIGHT), table)
+    alone, other = chosen(auto(RIGHT), table), chosen(auto(WRONG), table)
+    assert both.told.values["chosen"] == RIGHT
+    assert both.weights == alone.weights != other.weights
+    assert both.start.n_sweeps == alone.start.n_sweeps
+    np.testing.assert_equal(both.start.states, alone.start.states)
+    with pytest.raises(AssertionError):
+        np.testing.assert_equal(other.start.states, alone.start.states)
+
+
 def test_candidates_that_refuse_the_table_are_listed():
     found = chosen(auto("refusing", RIGHT))
     assert found.told.values["chosen"] == RIGHT

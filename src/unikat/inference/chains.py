@@ -159,8 +159,8 @@ def sample(
     plan
         Number of chains, thinning, and when to stop.
     start
-        Where the chains go on; by default each starts anew. Its sweeps count as the first of those
-        of which a part is discarded, and nowhere else.
+        States from which the chains continue; by default all start from the model's `init`. Their
+        sweeps count when the discarded part is determined, and nowhere else.
     workers
         Where the chains run: by default local processes, at most one per core.
     checkpoint

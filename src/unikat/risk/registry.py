@@ -385,7 +385,7 @@ class RegistryMeasures(Observer):
 
 
 class _GivenOverlap(NamedTuple):
-    """Cells of which it is known how many records of both files are the same units."""
+    """Cells with the number of units that are in both files, where that number is known."""
 
     chances: Any
     """Of units that neither file shows."""

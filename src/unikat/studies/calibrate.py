@@ -7,10 +7,10 @@ its level (`models.calibrated`). Over populations
 
     log k ~ t5(a + b log(J / 8), s),    d ~ t5(m + h H + (z + y H) log(n / 1800), t),
 
-J being the number of keys, n that of records, and H = 1 where whole households were sampled: the
-more keys, the more of what they have to do with each other is left out by a model; and a model
-learns too much from households of which it has seen all members. The tails of Student's t with
-five degrees of freedom are for surveys unlike those that were learned from. This is the prior of a
+J being the number of keys, n that of records, and H = 1 where whole households were sampled. With
+more keys, a model leaves out more of their dependence. A model fitted to whole households overfits
+them. Student's t with five degrees of freedom leaves room for surveys unlike those that were
+learned from. This is the prior of a
 new file. Its own rare cells add to it (`studies.rare_cells`): what they tell of log k and d is that
 of the population plus `lag_k` and `lag_d`, give or take `spread_k` and `spread_d`, and counts with
 a power, since cells are not independent of each other as the likelihood takes them to be. All
@@ -81,7 +81,7 @@ EXPERIENCE = Experience(
 FEWEST_KEYS, MOST_KEYS = 4, 10
 """Keys of the samples that were learned from; fewer or more count as so many."""
 FEWEST_RECORDS, MOST_RECORDS = 200, 20_000
-"""Records of these samples, likewise."""
+"""Records, likewise; the samples that were learned from have 200 to 15,000."""
 
 
 def prior(table: CellTable, experience: Experience = EXPERIENCE) -> Float64:

@@ -79,9 +79,9 @@ class ProfilePrior:
 
         counts (n_rows, n_components): known tokens; occupied (n_components,); theta: the profiles
         before, with as many components or fewer, or None if the tokens' components were just drawn
-        with the profiles integrated out: then all profiles are drawn anew, given the prior as it
-        is. Every fourth sweep, the first one included, draws the prior, with all profiles
-        integrated out. In the others empty components keep their profiles, which are draws from
+        with the profiles integrated out: then all profiles are drawn from their conditional, given
+        the current prior. Every fourth sweep, the first one included, draws the prior, with all
+        profiles integrated out. In the others empty components keep their profiles, which are draws from
         that prior already: they are many, and a draw of theirs costs as much as one of an occupied
         component.
 
