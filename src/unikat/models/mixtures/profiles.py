@@ -81,9 +81,9 @@ class ProfilePrior:
         before, with as many components or fewer, or None if the tokens' components were just drawn
         with the profiles integrated out: then all profiles are drawn from their conditional, given
         the current prior. Every fourth sweep, the first one included, draws the prior, with all
-        profiles integrated out. In the others empty components keep their profiles, which are draws from
-        that prior already: they are many, and a draw of theirs costs as much as one of an occupied
-        component.
+        profiles integrated out. In the others empty components keep their profiles, which are draws
+        from that prior already: they are many, and a draw of theirs costs as much as one of an
+        occupied component.
 
         When the prior is drawn must not depend on whether a move was accepted: acceptance depends
         on the prior, so the states after an accepted move do not have its conditional.
