@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from unikat.data import Design, read
 from unikat.data.split import split
 from unikat.errors import DataError, SpecError
+from unikat.spec.assessment import AssessmentSpec
 
 FRAME = pd.DataFrame(
     {
@@ -73,8 +76,27 @@ def test_households_stay_together_in_a_split() -> None:
 
 
 def test_one_household_cannot_be_split() -> None:
-    table = read(
-        FRAME.assign(HH=1), "SEX,AGE", Design(population_size=90, household=("HH",))
-    ).tabulate()
+    design = Design(population_size=90, household=("HH",))
+    with pytest.raises(DataError, match="'HH': all 6 records would be one household"):
+        read(FRAME.assign(HH=1), "SEX,AGE", design).tabulate()
+    # A part of a file may have one household left.
+    table = read(FRAME, "SEX,AGE", design).tabulate()
     with pytest.raises(SpecError, match="one household"):
-        split(table, 0.5, seed=1)
+        split(replace(table, households=np.zeros(6, np.int32)), 0.5, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("table", "values", "says"),
+    [
+        ("design", {"household": ""}, "no column is named"),
+        ("design", {"household": " , "}, "no column is named"),
+        ("design", {"household": "HH,HH"}, "more than once"),
+        ("classics", {"household": "HH"}, r"write it under \[design\]"),
+    ],
+)
+def test_what_a_specification_says_of_households(
+    table: str, values: dict[str, str], says: str
+) -> None:
+    with pytest.raises(SpecError, match=says):
+        AssessmentSpec.parse({"keys": "A,B", "population_size": 9, table: values})
+    assert AssessmentSpec.parse({"keys": "A,B", "design": {"household": []}}).design.household == ()

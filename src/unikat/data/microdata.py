@@ -114,7 +114,9 @@ class Microdata:
             sampling, population_size = make_sampling(
                 connection, self.design, places, self.name, self._source.decimal
             )
-            households = make_households(connection, self.design, places, self._missing_values)
+            households = make_households(
+                connection, self.design, places, self._missing_values, self.name
+            )
             self._pack(connection, words)
             cells_packed, counts = _group(connection, len(words))
             record_cell = self._match(connection, cells_packed)

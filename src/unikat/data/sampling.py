@@ -75,6 +75,7 @@ def make_households(
     design: Design,
     columns: Mapping[str, str],
     missing_values: Mapping[str, tuple[object, ...]],
+    name: str,
 ) -> Int32 | None:
     """Number the households of a design, (n_records,); None if records were drawn one by one.
 
@@ -83,10 +84,15 @@ def make_households(
 
     Parameters
     ----------
-    connection, design, columns
+    connection, design, columns, name
         As for `make_sampling`.
     missing_values
         Values that mean missing, by column.
+
+    Raises
+    ------
+    DataError
+        If all records would be of one household.
     """
     if not design.household:
         return None
@@ -98,7 +104,14 @@ def make_households(
         alone = alone | missing[codes]
         together = np.unique(together * len(values) + codes, return_inverse=True)[1]
     together[alone] = together.max() + 1 + np.arange(np.count_nonzero(alone))
-    return np.unique(together, return_inverse=True)[1].astype(np.int32)
+    households = np.unique(together, return_inverse=True)[1].astype(np.int32)
+    if len(households) > 1 and not households.any():
+        raise DataError(
+            f"{name}, {option('household')} {', '.join(map(repr, design.household))}: all "
+            f"{len(households):,} records would be one household. Name the column that tells the "
+            "households apart, or leave the option out."
+        )
+    return households
 
 
 def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32, list[str]]:

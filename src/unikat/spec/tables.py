@@ -176,6 +176,21 @@ class DesignSpec(Table):
     household: Names = ()
     """Columns that together identify the household: the sample consists of whole households."""
 
+    @field_validator("household", mode="before")
+    @classmethod
+    def _some_household(cls, value: object) -> object:
+        # An empty text is a variable of a script that was not set; an empty list is the default.
+        if isinstance(value, str) and not split_keys(value):
+            raise ValueError("no column is named; name the household's column, or leave it out")
+        return value
+
+    @field_validator("household")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) < len(names):
+            raise ValueError("a column is named more than once; name each once")
+        return names
+
     @field_validator("weights", "inclusion", "strata", mode="before")
     @classmethod
     def _named(cls, value: object, info: ValidationInfo) -> object:
@@ -198,6 +213,13 @@ class ClassicsSpec(Table):
     """Most keys of a minimal sample unique that SUDA2 looks for; None: as many as can be done."""
     dis_fraction: float = Field(default=0.01, gt=0, lt=1)
     """Share of the population in the sample that DIS assumes, as in its original publication."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _moved(cls, values: object) -> object:
+        if isinstance(values, Mapping) and "household" in values:
+            raise ValueError("household has moved; write it under [design]")
+        return values
 
 
 class RegistrySpec(FileSpec):

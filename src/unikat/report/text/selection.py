@@ -390,8 +390,8 @@ def _error(selection: ModelSelection) -> tuple[str, str]:
         factor = (
             f"On average, the cells of sample uniques are {_rarer(found.middle)} than the model "
             f"says ({_rarer(found.lower)} to {_rarer(found.upper)}). Both numbers were calibrated "
-            "on samples from populations with known risk, and on this file, by how often held-out "
-            "records match the others."
+            "on samples from populations with known risk, and on this file, by how often its rare "
+            "combinations occur more than once."
         )
     return spread, factor
 
