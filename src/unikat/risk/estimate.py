@@ -180,7 +180,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
             else f"stopped at the {draws.stop_reason}"
         )
         found = "R-hat not known" if np.isnan(worst) else f"largest R-hat {worst:.3f}"
-        lacking = f"it converged ({found})" if chains else "there were draws enough"
+        lacking = f"it converged ({found})" if chains else "there were enough draws"
         warnings.append(
             f"Sampling {how} before {lacking}: the numbers are preliminary; do not decide on them."
         )

@@ -75,7 +75,7 @@ class EvaluationSpec(Spec):
             raise ValueError("the stratified design needs the column of the strata (--strata)")
         if self.design != "stratified" and self.strata is not None:
             raise ValueError(
-                f"strata are given, but the design is {self.design}; add --design stratified, or "
+                f"strata are given, but the design is {self.design}; take --design stratified, or "
                 "leave the strata out"
             )
         if self.design != "stratified" and self.allocation != "proportional":

@@ -267,12 +267,13 @@ def more_time(result: Result) -> str:
             "stays above 1.1, group the keys into fewer levels, leave a key out, or try another "
             "model."
         )
-    left = range_of(result.seconds * (factor - 1.0))
+    left = str(range_of(result.seconds * (factor - 1.0)))
     limit = f"--max-sweeps {_round_up(1.5 * factor * sampling.n_sweeps)}"
     if result.stop_reason == "time limit":
         # A limit of time is one of each call.
         limit = f"--max-seconds {_round_up(1.5 * (factor - 1.0) * result.seconds)}"
-    return f"It needs about {left} more on this machine: continue with {limit} or more."
+    about = "" if left.startswith("less than") else "about "
+    return f"It needs {about}{left} more on this machine: continue with {limit} or more."
 
 
 def _round_up(value: float) -> int:
