@@ -247,6 +247,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--populations", nargs="+", default=NAMES)
+    parser.add_argument("--largest", type=int, default=100_000, help="samples of at most so many")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
     options = parser.parse_args()
@@ -257,7 +258,7 @@ def main() -> None:
     if not options.table:
         done = {(one["population"], one["n"], one["repeat"]) for one in found}
         todo = [task for task in tasks(options.folder, options.repeats, options.populations)
-                if task not in done]  # fmt: skip
+                if task not in done and task[1] <= options.largest]  # fmt: skip
         with (
             ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool,
             kept.open("a") as file,

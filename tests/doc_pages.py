@@ -97,6 +97,10 @@ def write_supplies(folder: Path) -> None:
     register[["age", "sex", "education", "region"]].to_csv(folder / "patients.csv", index=False)
     sizes = people["REGION"].value_counts() * 200
     sizes.rename_axis("REGION").rename("units").to_csv(folder / "sizes.csv")
+    counts = people.groupby(["sex", "education"]).size().rename("people") * 200
+    counts.iloc[0] += 712_174 - counts.sum()
+    counts.to_csv(folder / "census-table.csv")
+    simulate_homes(generator, 150).to_csv(folder / "homes.csv", index=False)
     firms = pd.DataFrame(
         {
             "branch": generator.choice(list("ABCDEF"), 2_000),
@@ -106,6 +110,23 @@ def write_supplies(folder: Path) -> None:
         }
     )
     firms.to_parquet(folder / "firms.parquet")
+
+
+def simulate_homes(generator: np.random.Generator, n: int) -> pd.DataFrame:
+    """Simulate households with a head, often a spouse, and children."""
+    lines = []
+    for home in range(n):
+        age = int(generator.integers(20, 80))
+        people = [("head", age)]
+        if generator.random() < 0.6:
+            people.append(("spouse", int(np.clip(age + generator.integers(-6, 7), 18, 90))))
+        children = generator.integers(0, 4) if age < 60 else 0
+        people += [("child", int(generator.integers(0, max(age - 18, 1)))) for _ in range(children)]
+        tenure, region = generator.choice(["owner", "tenant"]), generator.choice(["north", "south"])
+        for relation, years in people:
+            sex = generator.choice(["f", "m"])
+            lines.append((home, relation, years, sex, tenure, region))
+    return pd.DataFrame(lines, columns=["hid", "relation", "age", "sex", "tenure", "region"])
 
 
 def demo_sample() -> Any:

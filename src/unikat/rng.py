@@ -23,12 +23,15 @@ def check_seed(seed: int) -> int:
     return int(seed)
 
 
-def chain_key(seed: int, chain: int) -> UInt32:
-    """Key of a chain's counter-based generator, (2,) uint32."""
-    return _chain_key(seed, chain).copy()
+def chain_key(seed: int, chain: int, *part: int) -> UInt32:
+    """Key of a chain's counter-based generator, (2,) uint32.
+
+    A `part` of the model that uses the same kernels as another has a key of its own.
+    """
+    return _chain_key(seed, chain, *part).copy()
 
 
 @lru_cache(maxsize=1024)
-def _chain_key(seed: int, chain: int) -> UInt32:
+def _chain_key(seed: int, *spawned: int) -> UInt32:
     """Kept, since every sweep asks for it."""
-    return np.random.SeedSequence(seed, spawn_key=(chain,)).generate_state(2).astype(np.uint32)
+    return np.random.SeedSequence(seed, spawn_key=spawned).generate_state(2).astype(np.uint32)

@@ -18,6 +18,7 @@ from unikat.data.checks import table_warnings
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import read_table
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.from_options import Inputs
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 SAYS = "looks like the number of a household"
@@ -251,7 +252,7 @@ def test_a_run_tells_the_watcher_and_the_warnings() -> None:
     notes: list[str] = []
     told = Watcher(note=notes.append)
     spec = AssessmentSpec.parse({"keys": ["AGE", "SEX"], "population_size": 10**6})
-    _, table, _ = read_table(spec, Design(population_size=10**6), frame, told)
+    _, table, _ = read_table(spec, Design(population_size=10**6), Inputs(data=frame), told)
     assert any(note.startswith(f"Warning: HID {SAYS}") for note in notes)
     assert any(SAYS in warning for warning in table_warnings(table))
     assert (
@@ -259,5 +260,5 @@ def test_a_run_tells_the_watcher_and_the_warnings() -> None:
         == read(frame, "AGE,SEX", Design(population_size=10**6)).tabulate().fingerprint
     )
     # A file that is the population is known exactly.
-    _, table, _ = read_table(spec, Design(population_size=len(frame)), frame, told)
+    _, table, _ = read_table(spec, Design(population_size=len(frame)), Inputs(data=frame), told)
     assert not any(SAYS in warning for warning in table_warnings(table))

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from unikat.data import Design, read
+from unikat.data.checks import table_warnings
 from unikat.data.split import split
 from unikat.errors import DataError, SpecError
 from unikat.spec.assessment import AssessmentSpec
@@ -100,3 +101,23 @@ def test_what_a_specification_says_of_households(
     with pytest.raises(SpecError, match=says):
         AssessmentSpec.parse({"keys": "A,B", "population_size": 9, table: values})
     assert AssessmentSpec.parse({"keys": "A,B", "design": {"household": []}}).design.household == ()
+
+
+@pytest.mark.parametrize("name", ["weights", "strata", "inclusion"])
+def test_a_column_of_the_design_is_no_household(name: str) -> None:
+    columns: dict[str, str] = {name: "HH"}
+    with pytest.raises(SpecError, match="'HH' is named twice"):
+        Design(without_population=True, household=("HH",), **columns)  # type: ignore[arg-type]  # as users do
+
+
+def test_households_that_can_hardly_be_any_are_warned_of() -> None:
+    design = Design(population_size=9000, household=("HH",))
+
+    def warned(size: int) -> tuple[str, ...]:
+        frame = pd.DataFrame({"SEX": [1, 2] * 90, "AGE": [3, 4, 5] * 60})
+        frame["HH"] = np.arange(180) // size
+        return table_warnings(read(frame, "SEX,AGE", design).tabulate())
+
+    assert warned(3) == ()
+    assert "household of its own" in warned(1)[0]
+    assert "18 households have 10 records" in warned(10)[0]

@@ -127,15 +127,15 @@ def test_pickled_arrays_are_refused(tmp_path):
 
 def test_a_later_format_is_named(tmp_path):
     path = write(tmp_path)
-    forge(path, lambda header: header.update(schema=3))
-    with pytest.raises(OutputError, match="has format 3; this version of unikat reads format 2"):
+    forge(path, lambda header: header.update(schema=4))
+    with pytest.raises(OutputError, match="has format 4; this version of unikat reads format 3"):
         load(path, RUN)
 
 
 def test_the_first_format_is_named(tmp_path):
     path = write(tmp_path)
     path.write_bytes(b"UNIKATC\n" + path.read_bytes()[8:])
-    with pytest.raises(OutputError, match=r"has format 1; .* reads format 2\. Resume with the ver"):
+    with pytest.raises(OutputError, match=r"has format 1; .* reads format 3\. Resume with the ver"):
         load(path, RUN)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,12 +14,38 @@ from unikat.errors import OutputError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.diagnostics import diagnose
+from unikat.models.base import Start, Stream
 
 
 @pytest.fixture(scope="module")
 def draws():
     plan = Plan(n_chains=3, thin=2, stop=StopRule(max_sweeps=500))
     return sample(Toy(), ToyTable(), Watch(), seed=1, plan=plan, workers=Workers(n_workers=1))
+
+
+class Numbers(Watch):
+    """Says in which sweep it was asked."""
+
+    def observe(
+        self, stream: Stream, model: Any, state: Any, data: Any, totals: Any
+    ) -> Mapping[str, float]:
+        """Return the number of the sweep besides the scalars."""
+        found = super().observe(stream, model, state, data, totals)
+        return {**found, "sweep": float(stream.sweep)}
+
+
+@pytest.mark.parametrize("made", [0, 60, 62, 401])
+def test_the_sweeps_of_the_draws_are_known(made):
+    plan = Plan(n_chains=3, thin=3, stop=StopRule(max_sweeps=300))
+    start = None
+    if made:
+        before = Plan(n_chains=3, thin=1, stop=StopRule(max_sweeps=made))
+        start = Start(sample(Toy(), ToyTable(), Watch(), seed=1, plan=before).states, made)
+    found = sample(Toy(), ToyTable(), Numbers(), seed=1, plan=plan, start=start)
+    sweeps = found.retained("sweep")
+    assert sweeps.shape == (3, len(found.retained_sweeps()))
+    assert (sweeps == np.array(found.retained_sweeps())).all()
+    assert sweeps.size == found.totals.count
 
 
 def test_datatree_has_retained_and_discarded_draws(draws):

@@ -135,7 +135,7 @@ def saved(array: Any) -> bytes:
     return out.getvalue()
 
 
-HEADER = json.dumps({"schema": 2, "run": RUN, "content": {"dict": {"x": {"array": None}}}}).encode()
+HEADER = json.dumps({"schema": 3, "run": RUN, "content": {"dict": {"x": {"array": None}}}}).encode()
 BAD = {
     "no archive": sealed(b""),
     "an array alone": sealed(saved(np.arange(3.0))),
@@ -146,7 +146,7 @@ BAD = {
     "deep content": joined(HEADER.replace(b'{"array": null}', b'{"list":[' * 200_000)),
     "digits": joined(b"9" * 5000),
     "a list": joined(b"[1]"),
-    "no run": joined(b'{"schema": 2}'),
+    "no run": joined(b'{"schema": 3}'),
     "no content": joined(HEADER.replace(b"content", b"contents")),
     "content is a number": joined(HEADER.replace(b'{"dict": {"x": {"array": null}}}', b"1")),
     "array is missing": joined(HEADER),

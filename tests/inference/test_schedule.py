@@ -15,6 +15,12 @@ def test_observing_costs_at_most_half_of_sweeping(sweep, observe, thin):
     assert schedule.default_thin(sweep, observe) == thin
 
 
+def test_chains_that_go_on_are_observed_half_as_often():
+    assert schedule.default_thin(1.0, 0.2, goes_on=True) == 1
+    assert schedule.default_thin(1.0, 10.0, goes_on=True) == 40
+    assert schedule.default_thin(1.0, 1e9, goes_on=True) == schedule.MAX_THIN
+
+
 def cuts(thin, shortest, until):
     """List the ends of all rounds up to a sweep."""
     ends = [0]

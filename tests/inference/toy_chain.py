@@ -17,11 +17,11 @@ from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 
 @dataclass(frozen=True)
 class ToyTable:
-    """Stands for a CellTable: inference reads its fingerprint, zeros and weights."""
+    """Stands for a CellTable: inference reads its fingerprint, weights and whether it has rules."""
 
     size: int = 3
     fingerprint: str = "f00d" * 16
-    zeros: None = None
+    has_impossible: bool = False
     sampling: None = None
 
 

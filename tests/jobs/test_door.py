@@ -279,7 +279,7 @@ def test_records_keep_the_index(answer: unikat.Assessment, tmp_path: Path) -> No
 
 def test_saved_is_loaded(answer: unikat.Assessment, tmp_path: Path) -> None:
     folder = answer.save(tmp_path / "saved")
-    files = {*results.FILES, ".unikat"} - {"registry.parquet"}
+    files = {*results.FILES, ".unikat"} - {"registry.parquet", "households.parquet"}
     assert {path.name for path in folder.iterdir()} == files
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
     back = unikat.load(folder)
@@ -524,3 +524,22 @@ def test_a_registry_may_be_a_frame(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(back.registry_records, found.registry_records)
     with pytest.raises(unikat.DataError, match=r"under \[registry\]|under \[data\]"):
         unikat.assess(folder / "assessment.toml")
+
+
+def test_missing_keys_have_a_risk_of_what_is_published(tmp_path: Path) -> None:
+    """From the answer, its records and the folder; none where nothing is missing."""
+    frame = people().astype(float)
+    frame.iloc[::8, 2] = np.nan
+    found = unikat.assess(frame, keys=KEYS, population_size=1000, model="latent-class", **SHORT)
+    assert found.tau1_shown is not None
+    assert found.tau2_shown is not None
+    assert found.tau1_shown.mean <= found.tau2_shown.mean
+    records = found.records
+    assert (records["r1_shown"] <= records["r1"]).sum() == records["r1"].notna().sum()
+    loaded = unikat.load(found.save(tmp_path / "out"))
+    assert (loaded.tau1_shown, loaded.tau2_shown) == (found.tau1_shown, found.tau2_shown)
+    level = unikat.assess(
+        frame, keys=KEYS, population_size=1000, model="latent-class", missing="level", **SHORT
+    )
+    assert level.tau1_shown is level.tau2_shown is None
+    assert "r1_shown" not in level.records

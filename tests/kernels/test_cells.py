@@ -108,6 +108,29 @@ def test_probabilities_are_means_over_weights(n_levels):
         assert abs(draws.mean() - value) < stats.norm.isf(1e-6 / 12) * error
 
 
+@pytest.mark.parametrize("alpha", [1e-6, 0.3, 50.0])
+@pytest.mark.parametrize("n_keys", [1, 2, 5, 9])
+def test_rare_cells_among_many(n_keys, alpha):
+    """The kernel itself: levels of probability 1e-9, more beginnings than it takes at a time."""
+    rng = np.random.default_rng(n_keys)
+    theta = [rng.dirichlet(np.ones(3), 7).T for _ in range(n_keys)]
+    for profile in theta[1:]:
+        profile[2] *= 1e-9
+    theta = [profile.astype(np.float32) for profile in theta]
+    weights = rng.dirichlet(np.ones(7))
+    cells = np.unique(rng.integers(-1, 3, (60, n_keys)), axis=0)
+    offsets = 3 * np.arange(n_keys)
+    rows = np.where(cells >= 0, cells + offsets, -1).astype(np.int32)
+    out = np.empty(len(rows))
+    kernels.partition_probabilities(
+        rows, np.concatenate(theta), weights, np.array([alpha]), np.ones(1), out
+    )
+    assert len(rows) == len(np.unique(rows, axis=0))
+    for c in rng.choice(len(cells), min(len(cells), 3 if n_keys == 9 else 20), replace=False):
+        expected = naive.cell_probability(theta, weights, alpha, cells[c].tolist())
+        np.testing.assert_allclose(out[c], expected, rtol=3e-6)
+
+
 def test_no_cells_and_no_known_keys():
     model, data, state, _ = random_state((2, 3), 5, shared=False)
     assert model.cell_probabilities(Stream(0, 0, 0), state, data, np.empty((0, 2), np.int32)).shape

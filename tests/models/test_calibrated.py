@@ -161,6 +161,18 @@ def test_both_calls_of_a_state_have_the_same_error():
     assert sum(a == b for a, b in zip(first, other, strict=True)) < 10
 
 
+def test_the_pairs_of_draws_are_known_afterwards():
+    model = spread()
+    data = model.prepare(random_table())
+    sweeps = range(3, 30, 3)
+    found = [
+        [found_pair(model, data, Stream(7, chain, sweep), 2) for sweep in sweeps]
+        for chain in range(2)
+    ]
+    pairs = np.stack(np.divmod(model.pairs(7, 2, sweeps), len(SHIFTS)), axis=-1)
+    np.testing.assert_array_equal(pairs, found)
+
+
 @pytest.mark.statistical
 def test_errors_are_drawn_by_their_weights():
     """Chi-square of three pairs over 3,000 sweeps, in the order k by k; false alarm 1e-6."""

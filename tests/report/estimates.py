@@ -15,6 +15,7 @@ from unikat.report.facts.result import Result
 from unikat.report.folders import assessment as folders
 from unikat.report.folders.findings import Findings
 from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
+from unikat.risk.measures import RiskMeasures
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.provenance import Provenance
 
@@ -102,10 +103,11 @@ def estimate(
     }
     draws = None
     if not known:
+        observer = RiskMeasures.of(cells)
         draws = Draws(
             scalars=scalars,
             n_discarded=133,
-            totals=None,
+            totals=observer.start(),
             thin=2,
             n_sweeps=800,
             n_chains=4,
@@ -117,7 +119,7 @@ def estimate(
                 name: Diagnostics(rhat=1.003, ess_bulk=812.0, ess_tail=655.0) for name in scalars
             },
             model=StandInModel(),  # type: ignore[arg-type]
-            observer=None,  # type: ignore[arg-type]
+            observer=observer,
         )
     found = {
         name: summary([float(cells.n_uniques)], None) if known else summary(scalars[name][:, 133:])

@@ -27,7 +27,7 @@ from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.risk.bootstrap import Bootstrapped
 from unikat.risk.exposure import (
-    ByClass,
+    BySampling,
     EqualChances,
     class_left_open,
     exposure_of,
@@ -143,7 +143,7 @@ def test_the_key_that_tells_the_class_is_the_one_with_the_fewest_levels():
     assert telling_key(turned.sampling, turned) == 3
     finer = sampled(codes[:, 1:], (3, 2, 6), strata, [50, 30])
     assert telling_key(finer.sampling, finer) == 2
-    exposure = ByClass.of(finer.sampling, finer)
+    exposure = BySampling.of(finer.sampling, finer)
     assert exposure.class_of.tolist() == [0, 0, 0, 1, 1, 0]
     # Classes of weights are no strata of other units, even if a key happens to tell them.
     weights = sampled(codes, (*LEVELS, 6), strata, [50, 30], from_weights=True)
@@ -515,7 +515,7 @@ def test_the_models_error_is_that_of_cells_of_so_many_units(telling, monkeypatch
 
     right = z()
     assert max(map(abs, right.values())) < 4.42, right
-    monkeypatch.setattr(ByClass, "population", lambda *_: None)
+    monkeypatch.setattr(BySampling, "population", lambda *_: None)
     assert max(map(abs, z().values())) > 6.0, z()
 
 
@@ -534,7 +534,7 @@ def test_the_models_error_is_that_of_cells_of_so_many_units(telling, monkeypatch
 )
 def test_r2_of_a_sum_of_two_binomials(parts, count):
     """Off by less than the largest chance as a share of itself; exact where the chances agree."""
-    exposure = ByClass(
+    exposure = BySampling(
         unobserved=np.array([m for m, _ in parts], float), sizes=np.ones(2),
         share=np.full(2, 0.5), column=1, n_columns=2, appended=True, class_of=np.arange(2),
     )  # fmt: skip
@@ -548,7 +548,7 @@ def test_r2_of_a_sum_of_two_binomials(parts, count):
 
 
 def one_cell(parts: list[tuple[float, float]]) -> Any:
-    from unikat.risk.exposure import ClassChances
+    from unikat.risk.by_class import ClassChances
 
     p = np.array([[p for _, p in parts]])
     return ClassChances(np.array([0.1]), p, np.arange(len(parts))[None, :])
@@ -562,10 +562,10 @@ def test_drawn_populations_have_the_law_of_the_classes(poisson):
     A class whose units all fall in the cells leaves none of them elsewhere: with one cell certain
     the number of its others is known.
     """
-    from unikat.risk.exposure import ClassChances
+    from unikat.risk.by_class import ClassChances
 
     unobserved = np.array([3.0, 6.0])
-    exposure = ByClass(
+    exposure = BySampling(
         unobserved=unobserved, sizes=unobserved + 1.0, share=np.full(2, 0.5), column=1,
         n_columns=2, appended=True, class_of=np.arange(2),
     )  # fmt: skip
@@ -831,7 +831,7 @@ def test_blocks_of_cells_change_nothing(monkeypatch):
     strata = rng.integers(0, 3, 60)
     table = sampled(codes, (3, 4), strata, [200.0, 300.0, 400.0], from_weights=True)
     exposure = exposure_of(table)
-    assert isinstance(exposure, ByClass)
+    assert isinstance(exposure, BySampling)
     assert exposure.appended
     state = ToyState(rng.dirichlet(np.ones(36)).reshape(3, 4, 3))
     whole = exposure.chances(STREAM, Toy(), state, None, table.cells)

@@ -177,8 +177,8 @@ BUGS = {
 }  # fmt: skip
 
 
-LENGTHS = {"tokens of the base": (250, 144)}
-"""Runs and sweeps of a bug in what is drawn every fourth sweep."""
+LENGTHS = {"tokens of the base": (400, 144, 3000)}
+"""Runs, sweeps and draws of the prior for a bug in what is drawn every fourth sweep."""
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -186,8 +186,9 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     """A wrong number handed to a kernel."""
     prior, module, kernel, plant = BUGS[name]
     monkeypatch.setattr(module, kernel, plant(getattr(module, kernel)))
-    n_runs, n_steps = LENGTHS.get(name, (100, 36))
-    p = joint.joint_test(prior, joint.ModelUnderTest(prior), seed=4, n_runs=n_runs, n_steps=n_steps)
+    n_runs, n_steps, n_prior = LENGTHS.get(name, (100, 36, 600))
+    model = joint.ModelUnderTest(prior)
+    p = joint.joint_test(prior, model, seed=4, n_runs=n_runs, n_steps=n_steps, n_prior=n_prior)
     assert not passes(p, 0.01), p
 
 

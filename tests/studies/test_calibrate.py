@@ -72,6 +72,12 @@ def test_the_prior_has_the_middle_of_experience(n_keys, n_records, households):
     assert deviation == pytest.approx(0.05 * math.sqrt(TAILS / (TAILS - 2.0)), rel=0.15)
 
 
+@pytest.mark.parametrize("households", [False, True])
+def test_the_prior_of_the_other_kind_of_sample(households):
+    found = prior(table(households=not households), households=households)
+    np.testing.assert_array_equal(found, prior(table(households=households)))
+
+
 def test_the_prior_has_the_tails_of_students_t():
     """Each pair against SciPy's bivariate t, by the width that a shift stands for."""
     law = stats.multivariate_t([-2.0, 0.07], np.diag([0.25, 0.05]) ** 2, df=TAILS)

@@ -78,7 +78,7 @@ def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
     from unikat.report.folders.outputs import REPORT
     from unikat.report.pages import fitted
-    from unikat.report.text import classics, selection, sentences, track_record
+    from unikat.report.text import classics, households, selection, sentences, track_record
     from unikat.report.text.numbers import columns
 
     lines = ["", *_wrapped(sentences.headline(result))]
@@ -98,14 +98,21 @@ def show(result: Result, folder: Path) -> None:
     if track_record.of_result(result).unreliable:
         # Its interval is in the report, with what is known of it.
         rows = [(*row[:2], *row[3:]) for row in rows]
+    if result.households is not None:
+        lines = list(map(households.of_households, lines))
     lines += ["", *columns(rows)]
     lines.append("")
+    if result.households is not None:
+        lines += _wrapped(_said(result, "households", "households.rules"))
+        lines += _wrapped(_said(result, "households.tau1_independent"))
     state = "" if result.converged else f"{sentences.state(result).upper()} "
     lines += _wrapped(" ".join((state + sentences.verdict(result), sentences.chain_means(result))))
     lines += _wrapped(selection.brief(result))
     lines += _wrapped(fitted.brief(result))
     if drawn := _said(result, "design", "sample.n_households"):
         lines += _wrapped(f"Design: {drawn}")
+    if result.margins:
+        lines += _wrapped(f"Margins: {result.sentences['margins']}")
     if result.registry is not None:
         lines += _wrapped(f"Registry: {result.sentences['registry']}")
     if result.zeros is not None:

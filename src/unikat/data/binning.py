@@ -43,13 +43,15 @@ class KeySpec:
     rule: Rule | None = None
 
 
-def parse_keys(keys: str | Sequence[str], columns: Sequence[str], source: str) -> list[KeySpec]:
+def parse_keys(
+    keys: str | Sequence[str], columns: Sequence[str], source: str, fewest: int = 2
+) -> list[KeySpec]:
     """Parse key specifications and check them against the columns of the data.
 
     Raises
     ------
     SpecError
-        For no keys, a single key, a key listed twice, a malformed or unknown binning rule.
+        For no keys, fewer than `fewest`, a key listed twice, a malformed or unknown binning rule.
     DataError
         If a key is not a column.
     """
@@ -79,7 +81,7 @@ def parse_keys(keys: str | Sequence[str], columns: Sequence[str], source: str) -
             f"A key may not be called {CLASS!r}, which is what models call the class of records "
             "that were drawn with equal chances; rename the column."
         )
-    if len(specs) == 1:
+    if len(specs) < fewest:
         raise SpecError(
             f"Only one key ({brief(names[0])!r}) is given. The risk comes from combinations of "
             "keys; give at least two key variables."

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from unikat.data.binning import grouped
+from unikat.data.clues import MOST_MEAN
 from unikat.data.keys import Key
 from unikat.data.numbers import number_meant
 from unikat.data.table import CellTable
-from unikat.errors import brief, visible
+from unikat.errors import brief, option, visible
 
 MOST_UNSEEN = 0.05
 """Share of the records above which levels that occur once are warned of."""
@@ -63,7 +64,26 @@ def table_warnings(table: CellTable) -> tuple[str, ...]:
                 f"{grouped(key.name, 'quantile(10)')}; if the numbers are codes, use coarser ones."
             )
         warnings += _rare_levels(table, j)
+    if table.households is not None:
+        warnings += _odd_households(table.n_records, int(table.households.max()) + 1)
     return (*warnings, *table.clues)
+
+
+def _odd_households(n_records: int, n_households: int) -> list[str]:
+    """Warn of households that can hardly be any: of one record each, or very large."""
+    if n_households == n_records:
+        return [
+            f"Each of the {n_records:,} records is a household of its own, so that records count "
+            "as drawn one by one. If whole households were sampled, name the column that tells "
+            f"them apart: {option('household', 'COLUMN')}."
+        ]
+    if n_records > MOST_MEAN * n_households:
+        return [
+            f"The {n_households:,} households have {n_records / n_households:,.0f} records each on "
+            "average. Is the column a household's number? A region or another group is none, "
+            "unless all its members were drawn together."
+        ]
+    return []
 
 
 def _or_group(key: Key) -> str:

@@ -131,6 +131,13 @@ class Design:
             check_column_name(name, getattr(self, name))
         for column in self.household:
             check_column_name("household", column)
+            for name in ("weights", "inclusion", "strata"):
+                if getattr(self, name) == column and len(self.household) == 1:
+                    raise SpecError(
+                        f"The column {brief(column)!r} is named twice, as {name} and as what tells "
+                        "households apart. A household has a number of its own; name the column "
+                        f"that holds it: {option('household', 'COLUMN')}."
+                    )
         if self.weights is not None and self.inclusion is not None:
             raise SpecError(
                 "Weights and inclusion probabilities are both named; a weight is the inverse of a "
@@ -171,6 +178,15 @@ class Design:
         """Columns that the design names."""
         named = (self.weights, self.inclusion, self.strata, *self.household)
         return tuple(name for name in named if name is not None)
+
+    def use_of(self, column: str) -> str:
+        """Say what the design reads a column for."""
+        uses = {
+            self.weights: "weights",
+            self.inclusion: "inclusion probabilities",
+            self.strata: "strata",
+        }
+        return uses.get(column, "households")
 
     def check(self, n_records: int) -> None:
         """Refuse a population smaller than the sample of `n_records` records (SpecError)."""

@@ -10,6 +10,7 @@ codes are (n, n_keys) arrays, and `n_levels` has the number of levels of each ke
 | which rows of two lists are equal? | `numbered`, `meeting`, `is_in` |
 | how much do the rows equal to each one add up to? | `sum_equal` |
 | which cells agree with each pattern? | `agreeing` |
+| how much do the cells that agree with each pattern add up to? | `agreeing_sums` |
 | how much do the patterns that agree with each one add up to? | `match_sums`, `meetings` |
 | which patterns know the same keys? | `by_known_keys` |
 | which cells does a pattern stand for? | `listed_completions` |
@@ -242,11 +243,39 @@ def agreeing(patterns: Int32, cells: Int32, n_levels: Sequence[int]) -> Iterator
     >>> met.asking, met.answering[met.offered == met.wanted[0]]
     (array([0]), array([0, 1]))
     """
+    asking, parts = _parts_of_ids(patterns, n_levels), _parts_of_ids(cells, n_levels)
+    wanted, whole, everyone = asking.sum(axis=0), parts.sum(axis=0), np.arange(len(cells))
     for rows, mask in zip(*by_known_keys(patterns), strict=True):
+        if len(parts):
+            # The identifier of the whole less that of the other keys, of which most are few.
+            offered = whole.copy()
+            for j in np.flatnonzero(~mask):
+                offered -= parts[j]
+            yield _met(wanted[rows], offered, rows, everyone)
+            continue
         keys = np.flatnonzero(mask)
         levels = [n_levels[j] for j in keys.tolist()]
         met = meeting(patterns[np.ix_(rows, keys)], cells[:, keys], levels)
         yield met._replace(asking=rows[met.asking])
+
+
+def agreeing_sums(
+    patterns: Int32, cells: Int32, values: Float64, n_levels: Sequence[int]
+) -> Float64:
+    """Sum values (n_cells, n_values) over the cells that agree with each pattern, (n, n_values).
+
+    Examples
+    --------
+    >>> cells = np.array([[0, 1], [1, 1], [1, 0]])
+    >>> agreeing_sums(np.array([[-1, 1], [0, -1]]), cells, np.eye(3), (2, 2)).tolist()
+    [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    sums = np.zeros((len(patterns), values.shape[1]))
+    for met in agreeing(patterns, cells, n_levels):
+        for j, column in enumerate(values.T):
+            totals = np.bincount(met.offered, column[met.answering], minlength=met.n_numbers)
+            sums[met.asking, j] = totals[met.wanted]
+    return sums
 
 
 def match_sums(cells: Int32, values: Sums, n_levels: Sequence[int]) -> Sums:

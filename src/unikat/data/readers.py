@@ -70,6 +70,7 @@ def read(
     table: str | None = None,
     memory_limit: str = DEFAULT_MEMORY,
     constant_keys: bool = False,
+    fewest_keys: int = 2,
 ) -> Microdata:
     """Read microdata and find the levels of their keys.
 
@@ -130,6 +131,8 @@ def read(
     constant_keys
         Whether a key may have the same level in every row, as in a register of one sex; in a
         sample it carries no information and is refused.
+    fewest_keys
+        Keys that are needed: 1 where they are put together with others, as those of households.
 
     Returns
     -------
@@ -157,11 +160,11 @@ def read(
     if decimal not in (None, ".", ","):
         raise SpecError(f"{option('decimal', brief(str(decimal)))} must be a point or a comma.")
     entries = load_codebook(codebook)
-    opened = _open(
+    opened = open_source(
         source, delimiter=delimiter, encoding=encoding, format=format, sheet=sheet, table=table
     )
     opened.decimal = decimal
-    specs = parse_keys(keys, opened.columns, opened.name)
+    specs = parse_keys(keys, opened.columns, opened.name, fewest_keys)
     names = [spec.name for spec in specs]
     _check_design(design, opened)
     codes = _missing_values(missing_values, [*names, *design.household], opened)
@@ -196,8 +199,8 @@ def _check_design(design: Design, source: Source) -> None:
     for name in design.columns:
         if name not in source.columns:
             raise DataError(
-                f"{source.name} has no column {brief(name)!r}, which the design names."
-                + column_hint(name, source.columns)
+                f"{source.name} has no column {brief(name)!r}, which is named for the "
+                f"{design.use_of(name)}." + column_hint(name, source.columns)
             )
 
 
@@ -224,15 +227,16 @@ def _missing_values(
     return result
 
 
-def _open(
+def open_source(
     source: Any,
     *,
-    delimiter: str | None,
-    encoding: str | None,
-    format: str | None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    format: str | None = None,
     sheet: str | None = None,
     table: str | None = None,
 ) -> Source:
+    """Open a path or a frame; parameters as of `read`."""
     if not isinstance(source, (str, PathLike)):
         return _open_frame(source)
     path, kind = Path(source), named_format(format)

@@ -53,18 +53,51 @@ def make_sampling(
     labels: list[str] = []
     if design.strata is not None:
         strata, labels = codes_of(connection, columns[design.strata])
-        _refuse_missing(strata < 0, design.strata, name, "stratum")
+        refuse_missing(strata < 0, design.strata, name, "stratum")
+    column = design.weights if design.weights is not None else design.inclusion
+    numbers = None
+    if column is not None and design.stratum_sizes is None:
+        numbers = numbers_of(connection, columns[column], column, name, decimal)
+    return sampling_from(design, strata, labels, numbers, name)
+
+
+def sampling_from(
+    design: Design,
+    strata: Int32 | None,
+    labels: list[str],
+    numbers: Float64 | None,
+    name: str,
+) -> tuple[Sampling | None, int | None]:
+    """Make the sampling of units from the columns of a design, and N, as `make_sampling` does.
+
+    Parameters
+    ----------
+    design
+        The design.
+    strata, labels
+        Code of each unit's stratum, and what the strata are called.
+    numbers
+        Weight or inclusion probability of each unit.
+    name
+        What messages call the data.
+
+    Raises
+    ------
+    DataError
+        As `make_sampling`.
+    """
     if design.stratum_sizes is not None:
         assert strata is not None
         assert design.strata is not None
         sizes = _sizes(design.stratum_sizes, labels, design.strata, name)
         return _stratified(strata, sizes, labels, design, name)
-    column = design.weights if design.weights is not None else design.inclusion
-    if column is None:
+    if numbers is None:
         return None, design.population_size
-    weights = numbers_of(connection, columns[column], column, name, decimal)
+    column = design.weights if design.weights is not None else design.inclusion
+    assert column is not None
+    weights = numbers
     if design.inclusion is not None:
-        _refuse(weights > 1.0, column, name, "are above 1", "Inclusion probabilities are at most 1")
+        refuse(weights > 1.0, column, name, "are above 1", "Inclusion probabilities are at most 1")
         with np.errstate(over="ignore"):
             weights = 1.0 / weights
     return _weighted(weights, strata, design, column, name)
@@ -169,11 +202,11 @@ def numbers_of(
     hint = decimal_hint(connection, text, wrong, used) if broken.any() else ""
     values = np.asarray(rows.column(0), dtype=np.float64)
     rule = hint.rstrip(".") or "It must hold numbers"
-    _refuse(broken, called, name, "are no numbers", rule)
-    _refuse_missing(np.isnan(values), called, name, "number")
-    _refuse(np.isinf(values), called, name, "are infinite", "It must hold finite numbers")
-    _refuse(values < 0.0, called, name, "are negative", "It must hold numbers above 0")
-    _refuse(
+    refuse(broken, called, name, "are no numbers", rule)
+    refuse_missing(np.isnan(values), called, name, "number")
+    refuse(np.isinf(values), called, name, "are infinite", "It must hold finite numbers")
+    refuse(values < 0.0, called, name, "are negative", "It must hold numbers above 0")
+    refuse(
         values == 0.0,
         called,
         name,
@@ -183,8 +216,9 @@ def numbers_of(
     return values
 
 
-def _refuse_missing(wrong: Bool, column: str, name: str, what: str) -> None:
-    _refuse(
+def refuse_missing(wrong: Bool, column: str, name: str, what: str) -> None:
+    """Refuse a column with missing values (DataError): how many, and where the first ones are."""
+    refuse(
         wrong,
         column,
         name,
@@ -193,7 +227,7 @@ def _refuse_missing(wrong: Bool, column: str, name: str, what: str) -> None:
     )
 
 
-def _refuse(wrong: Bool, column: str, name: str, what: str, rule: str) -> None:
+def refuse(wrong: Bool, column: str, name: str, what: str, rule: str) -> None:
     """Refuse a column with wrong values: how many, and where the first ones are."""
     count = int(np.count_nonzero(wrong))
     if count:

@@ -69,6 +69,7 @@ def _part(table: CellTable, records: Int64) -> CellTable:
         table.n_units,
         table.missing,
         zeros=table.zeros,
+        layout=table.layout,
     )
     return replace(
         found,

@@ -19,10 +19,33 @@ from unikat.data.patterns import distinct, match_sums
 from unikat.errors import DataError, SpecError, brief, option, suggest
 
 if TYPE_CHECKING:
+    from unikat.data.households import HouseholdLayout
     from unikat.kernels.zeros import Diagram
 
 Missing: TypeAlias = Literal["integrate", "level", "wildcard"]
 """What a missing key is: unknown and integrated over, a level of its own, or matching any."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Margin:
+    """Known counts of the population over some keys; made by `unikat.data.margins.read_margin`."""
+
+    name: str
+    """What the file is called in messages."""
+    keys: tuple[int, ...]
+    """Places of its keys among those of the table."""
+    counts: Int64
+    """(n_margin_cells,): units of each combination of their levels, the last key's the fastest; 0
+    where the file has none."""
+    outside: int = 0
+    """Units at levels that the keys do not have."""
+    absent: tuple[Bool, ...] = ()
+    """(n_levels,) of each key: levels that the file does not have."""
+
+    @property
+    def total(self) -> int:
+        """N, the units of the population."""
+        return int(self.counts.sum()) + self.outside
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,8 +78,12 @@ class CellTable:
     households
         (n_records,) number of the household each record was drawn with, 0 to H-1; None if records
         were drawn one by one.
+    margins
+        Known counts of the population over some keys; they sum to N.
     clues
         What columns that are no keys tell, in sentences (see `Microdata.clues`).
+    layout
+        What the columns are where a record is a household; None where it is a person.
 
     Examples
     --------
@@ -75,7 +102,9 @@ class CellTable:
     zeros: Diagram | None = None
     sampling: Sampling | None = None
     households: Int32 | None = None
+    margins: tuple[Margin, ...] = ()
     clues: tuple[str, ...] = ()
+    layout: HouseholdLayout | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(key.name for key in self.keys)
@@ -94,6 +123,7 @@ class CellTable:
         missing: Missing = "integrate",
         *,
         zeros: Diagram | None = None,
+        layout: HouseholdLayout | None = None,
     ) -> CellTable:
         """Tabulate records that are already coded.
 
@@ -109,6 +139,8 @@ class CellTable:
             What -1 means.
         zeros
             The possible cells, if not all are.
+        layout
+            What the columns are where a record is a household.
 
         Raises
         ------
@@ -131,6 +163,7 @@ class CellTable:
             population_size=design.population_size,
             missing=missing,
             zeros=zeros,
+            layout=layout,
         )
 
     @property
@@ -170,6 +203,12 @@ class CellTable:
         return len(self.cells)
 
     @property
+    def has_impossible(self) -> bool:
+        """Whether some cells are impossible, by structural zeros or household rules."""
+        ruled = self.layout is not None and self.layout.rules is not None
+        return ruled or self.zeros is not None
+
+    @property
     def n_keys(self) -> int:
         """Number of key variables."""
         return len(self.keys)
@@ -179,6 +218,15 @@ class CellTable:
         """Number of levels of each key."""
         return tuple(key.n_levels for key in self.keys)
 
+    @property
+    def variables(self) -> tuple[Key, ...]:
+        """The key variables as somebody would name them: `keys`, or those of the `layout`."""
+        return self.keys if self.layout is None else self.layout.variables
+
+    def without(self, cells: Int32, variable: int) -> Int32:
+        """Patterns (n, n_keys) with one of `variables` left out (-1), by its position."""
+        return without(cells, variable, self.layout)
+
     @cached_property
     def incomplete(self) -> Bool:
         """Patterns with a missing key, (n_cells,)."""
@@ -187,7 +235,13 @@ class CellTable:
 
     @cached_property
     def n_missing(self) -> tuple[int, ...]:
-        """Number of records with each key missing, also where missing is a level of its own."""
+        """Number of records with each of `variables` missing, also where missing is a level.
+
+        Of a household: with the key missing in a member at least.
+        """
+        if self.layout is not None:
+            missing = self.layout.missing(self.cells)
+            return tuple((self.counts @ missing).tolist())
         counts = []
         for column, key in zip(self.cells.T, self.keys, strict=True):
             code = MISSING if key.missing_level is None else key.missing_level
@@ -233,7 +287,8 @@ class CellTable:
     def fingerprint(self) -> str:
         """SHA-256 (hex) of names and numbers of levels, patterns, counts and population size.
 
-        Also of the possible cells, where not all are, and of the sampling, where it was not simple.
+        Also of the possible cells, where not all are, of the sampling, where it was not simple, and
+        of known margins of the population.
         """
         head = {
             "keys": [key.name for key in self.keys],
@@ -258,6 +313,14 @@ class CellTable:
             digest.update(b"households")
             digest.update(np.ascontiguousarray(self.record_cell, dtype="<i4").data)
             digest.update(np.ascontiguousarray(self.households, dtype="<i4").data)
+        for margin in self.margins:
+            digest.update(f"margin {margin.keys} {margin.outside}".encode())
+            digest.update(np.ascontiguousarray(margin.counts, dtype="<i8").data)
+        if self.layout is not None:
+            shape = [len(self.layout.household_keys), self.layout.n_slots, self.layout.head_apart]
+            digest.update(b"layout" + json.dumps(shape).encode())
+            for rules in self.layout.rules or ():
+                digest.update(np.asarray(rules, "<f8").tobytes())
         return digest.hexdigest()
 
 
@@ -294,3 +357,12 @@ def _checked_codes(codes: ArrayLike, keys: Sequence[Key], missing: Missing) -> A
                 "not a level."
             )
     return array.astype(np.int32, copy=False)
+
+
+def without(cells: Int32, variable: int, layout: HouseholdLayout | None) -> Int32:
+    """Patterns with a key variable left out; those of households in canonical form."""
+    if layout is not None:
+        return layout.without(cells, variable)
+    left = cells.copy()
+    left[:, variable] = MISSING
+    return left

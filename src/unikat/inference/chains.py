@@ -95,7 +95,8 @@ class Plan:
 
     n_chains: int = 4
     thin: int | None = None
-    """Sweeps per kept draw; by default so that observing costs about a quarter of sweeping."""
+    """Sweeps per kept draw; by default so that observing costs half of sweeping, a quarter where
+    chains go on from a `start`."""
     stop: StopRule = StopRule()
 
     def __post_init__(self) -> None:
@@ -206,7 +207,8 @@ def sample(
     )
     sweep_cost = model.cost(job.data)[0]
     observe_cost = observer.cost(model, job.data)
-    thin = plan.thin or schedule.default_thin(sweep_cost, observe_cost)
+    goes_on = start is not None
+    thin = plan.thin or schedule.default_thin(sweep_cost, observe_cost, goes_on=goes_on)
     thin = min(thin, plan.stop.max_sweeps // MIN_KEPT)
     run = _Run(
         job=job,
@@ -226,7 +228,7 @@ def sample(
         run.tell(chains)
         # Before the workers meet them: they then read compiled kernels from the cache, and do not
         # all write it at once.
-        model.compile(table.zeros is not None)
+        model.compile(table.has_impossible)
         observer.compile()
         # Not earlier: it would slow the compiling, for which the workers wait.
         convergence.start_import()
@@ -533,6 +535,7 @@ class _Run:
             observer=self.job.observer,
             facts=self.job.model.facts(self.job.data),
             states=tuple(chains.states),
+            n_before=self.before,
         )
 
 

@@ -29,7 +29,7 @@ from unikat.files.json import parse_json
 from unikat.files.writing import replacing
 
 FILE_NAME = "sampling.checkpoint"
-SCHEMA = 2
+SCHEMA = 3
 _MAGIC = b"UNIKATZ\n"
 _MAGIC_1 = b"UNIKATC\n"
 """Of format 1, which had no archive."""

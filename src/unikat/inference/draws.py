@@ -98,10 +98,17 @@ class Draws:
     """What the model says of its fit."""
     states: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     """The last state of every chain."""
+    n_before: int = 0
+    """Sweeps of each chain before the first of these, in a run that this one went on from."""
 
     def retained(self, name: str) -> Float64:
         """Draws of a scalar that are used, (n_chains, n_retained)."""
         return self.scalars[name][:, self.n_discarded :]
+
+    def retained_sweeps(self) -> range:
+        """Numbers of the sweeps, the same of every chain, after which the used draws were made."""
+        first = self.n_before + self.thin * (self.n_discarded + 1)
+        return range(first, self.n_before + self.n_sweeps + 1, self.thin)
 
     def to_datatree(self) -> DataTree:
         """Return the draws as an ArviZ data tree.
@@ -130,7 +137,7 @@ class Draws:
             attributes |= {
                 "inference_library": "unikat",
                 "inference_library_version": __version__,
-                "model": self.model.name,
+                "model": self.model.as_specified.name,
                 "seed": self.seed,
                 "thin": self.thin,
                 "n_sweeps": self.n_sweeps,

@@ -22,7 +22,7 @@ MAX_FIRST_ROUND = 16
 """Kept draws in the shortest rounds, however cheap they are."""
 
 
-def default_thin(sweep_cost: float, observe_cost: float) -> int:
+def default_thin(sweep_cost: float, observe_cost: float, *, goes_on: bool = False) -> int:
     """Sweeps per kept draw, so that observing costs at most half of what sweeping costs.
 
     Neighbouring sweeps share parameters, but most of the variance of tau is the drawn population's,
@@ -32,10 +32,14 @@ def default_thin(sweep_cost: float, observe_cost: float) -> int:
     ----------
     sweep_cost, observe_cost
         Counted work of one sweep and of observing one kept state, in the same unit.
+    goes_on
+        The chains have run before and are long: they lack agreement, not draws. Observing then
+        costs at most a quarter.
     """
     if sweep_cost <= 0.0:
         return 1
-    return min(max(math.ceil(2.0 * observe_cost / sweep_cost), 1), MAX_THIN)
+    times = 4.0 if goes_on else 2.0
+    return min(max(math.ceil(times * observe_cost / sweep_cost), 1), MAX_THIN)
 
 
 def shortest_round(sweep_cost: float, observe_cost: float, thin: int) -> int:

@@ -14,6 +14,7 @@ from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
+from unikat.jobs.households import read_households
 from unikat.jobs.inputs import design_of, read_registry, read_table
 from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
@@ -24,7 +25,7 @@ from unikat.report.folders.findings import Findings
 from unikat.report.folders.outputs import RESULT
 from unikat.report.text import sentences
 from unikat.risk.estimate import RiskEstimate
-from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.options import AssessOptions
 from unikat.spec.provenance import Provenance
@@ -108,9 +109,13 @@ def run(
     model = build_model(spec.model.name, spec.model.options)
     if spec.registry is not None:
         check_registry(model)
-    design = design_of(spec.design, spec.population_size)
     plan = plan_of(spec.sampling)
-    microdata, table, handled = read_table(spec, design, inputs.data, watcher)
+    households, handled = None, None
+    if spec.model.name == HOUSEHOLDS:
+        households = read_households(spec, inputs.data, watcher)
+        table = households.table
+    else:
+        microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
     model.check_keys([key.name for key in table.keys])
     classics = None
     if spec.classics is not None:
@@ -134,7 +139,7 @@ def run(
 
     def preliminary(estimate: RiskEstimate) -> None:
         """Show the preliminary answer, and write it unless the folder holds complete results."""
-        supplements = Supplements(classics=classics, columns=columns)
+        supplements = Supplements(classics=classics, columns=columns, households=households)
         first.append(findings(estimate, supplements, "preliminary"))
         watcher.note(sentences.preliminary(first[0].result))
         if folder is not None and not (folder / results.MANIFEST).exists():
@@ -173,7 +178,10 @@ def run(
         raise
     try:
         supplements = Supplements(
-            registry=fitted.registry_risk(spec.report.level), classics=classics, columns=columns
+            registry=fitted.registry_risk(spec.report.level),
+            classics=classics,
+            columns=columns,
+            households=households,
         )
         found = findings(fitted.estimate(spec.report.level), supplements, "final")
         if folder is not None:

@@ -25,7 +25,7 @@ from unikat.report.folders.outputs import DRAWS, RECORDS
 from unikat.report.folders.records import record_tables, records_schema
 from unikat.report.pages.assessment import render
 from unikat.report.pages.plots import Figure, figure
-from unikat.report.text import sentences, track_record
+from unikat.report.text import households, sentences, track_record
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
 
@@ -111,6 +111,19 @@ class Assessment:
     def tau2_expected(self) -> Summary:
         """Expected τ2 given the model's parameters, the papers' τ2*."""
         return self.result.tau2_expected
+
+    @property
+    def tau1_shown(self) -> Summary | None:
+        """τ1 of the published file, which shows the known keys of incomplete records alone.
+
+        None, as `tau2_shown`, unless missing keys are integrated over, and of a bootstrap.
+        """
+        return self.result.tau1_shown
+
+    @property
+    def tau2_shown(self) -> Summary | None:
+        """τ2 of the published file."""
+        return self.result.tau2_shown
 
     @property
     def converged(self) -> bool:
@@ -221,7 +234,7 @@ class Assessment:
         state = "converged" if result.converged else f"NOT CONVERGED ({result.stop_reason})"
         if result.stage == "preliminary":
             state = "PRELIMINARY, other models were not compared yet"
-        return "\n".join(
+        said = "\n".join(
             [
                 f"Assessment of {result.data or 'a data frame'}: {sample.n_records:,} records, "
                 f"{sample.n_keys} keys, {sentences.at_risk(sample)}; population "
@@ -232,9 +245,12 @@ class Assessment:
                 ".tau1 .tau2 .records .draws .plot .warnings .save(folder)",
             ]
         )
+        return said if self.result.households is None else households.of_households(said)
 
     def _repr_html_(self) -> str:
         said = [sentences.headline(self.result), sentences.share(self.result), *self.warnings[:3]]
+        if self.result.households is not None:
+            said = list(map(households.of_households, said))
         words = "".join(f"<p>{escape(text)}</p>" for text in said if text)
         # The figure has an interval, which is no headline for every model.
         without = self.result.known_exactly or track_record.of_result(self.result).unreliable

@@ -140,9 +140,9 @@ def run(
     """
     started = datetime.now(UTC)
     named = compared_models(spec)
-    design = design_of(spec.design, spec.population_size)
+    design = design_of(spec)
     settings = _settings(spec)
-    _, table, handled = read_table(spec, design, inputs.data, watcher)
+    _, table, handled = read_table(spec, design, inputs, watcher)
     store = None if folder is None else FitStore(folder=folder / pages.FITS, resume=resume)
     if overwrite and store is not None:
         _clear(store)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from unikat.data import CellTable, Design, Key, read
 from unikat.data.checks import table_warnings
 from unikat.data.engine import DEFAULT_MEMORY
+from unikat.data.margins import read_margin, with_margins, with_unequal_chances
 from unikat.data.microdata import Microdata
+from unikat.data.relatives import Relative, with_relatives
+from unikat.data.table import Margin
 from unikat.errors import DataError, SpecError
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
@@ -17,23 +21,34 @@ from unikat.report.text.sentences import understood
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
-from unikat.spec.tables import DataSpec, DesignSpec, FileSpec, ZerosSpec
+from unikat.spec.from_options import Inputs
+from unikat.spec.households import RelativesSpec
+from unikat.spec.tables import DataSpec, FileSpec, ZerosSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
+from unikat.zeros.household_rules import HouseholdZeros
+from unikat.zeros.rules import names_in, parse
+from unikat.zeros.zeros import holds
 
 UNKNOWN = Design(without_population=True)
 """Where the population does not matter, or is not known before the rows are read."""
 
 
-def design_of(spec: DesignSpec, population_size: int | None) -> Design:
-    """Make the design that a specification names.
+def design_of(spec: AssessmentSpec | ComparisonSpec) -> Design:
+    """Make the design that a specification names; margins may tell the population's size.
 
     Raises
     ------
     SpecError
         If it lacks something, or contradicts itself.
     """
-    return Design(population_size=population_size, **spec.model_dump())
+    if spec.margins and (spec.design.weights or spec.design.inclusion or spec.design.strata):
+        raise with_unequal_chances()
+    return Design(
+        population_size=spec.population_size,
+        without_population=bool(spec.margins),
+        **spec.design.model_dump(),
+    )
 
 
 def tabulate(data: DataSpec, keys: Sequence[str], design: Design, source: Any = None) -> CellTable:
@@ -48,7 +63,7 @@ def tabulate(data: DataSpec, keys: Sequence[str], design: Design, source: Any = 
 
 
 def read_table(
-    spec: AssessmentSpec | ComparisonSpec, design: Design, source: Any, watcher: Watcher
+    spec: AssessmentSpec | ComparisonSpec, design: Design, inputs: Inputs, watcher: Watcher
 ) -> tuple[Microdata, CellTable, Handled | None]:
     """Read and tabulate the data of a specification, and tell the watcher what was found in them.
 
@@ -64,9 +79,16 @@ def read_table(
         If the data cannot be read as asked, or a record breaks a rule and that stops the run.
     """
     watcher.stage("Reading")
-    microdata = open_data(spec.data, spec.keys, design, source)
+    relatives = spec.relatives if isinstance(spec, AssessmentSpec) else None
+    asked = None if relatives is None else _Relatives.of(relatives, spec.keys)
+    further = () if asked is None else asked.columns
+    microdata = open_data(spec.data, [*spec.keys, *further], design, inputs.data)
     clues = microdata.clues()
     table = microdata.tabulate()
+    if asked is not None:
+        table = asked.added(table, len(spec.keys))
+    if spec.margins:
+        table = with_margins(table, _margins(spec.margins, table.keys, inputs.margins))
     if table.n_records < table.n_units:
         table = replace(table, clues=clues)
     handled = None
@@ -79,7 +101,43 @@ def read_table(
     return microdata, table, handled
 
 
-def open_data(data: DataSpec, keys: Sequence[str], design: Design, source: Any = None) -> Microdata:
+class _Relatives(NamedTuple):
+    """Keys of relatives to be read."""
+
+    asked: tuple[Relative, ...]
+    roles: Mapping[str, str]
+    columns: tuple[str, ...]
+    """What they need besides the keys."""
+
+    @classmethod
+    def of(cls, spec: RelativesSpec, keys: Sequence[str]) -> _Relatives:
+        """Read the names and the rules of the roles."""
+        asked = tuple(Relative.of(text, list(spec.roles)) for text in spec.keys)
+        needed = [relative.key for relative in asked]
+        for role in {relative.role: None for relative in asked}:
+            needed += names_in(parse(spec.roles[role], f"The rule of the {role}"))
+        known = {*keys, *(text.partition(":")[0].strip() for text in keys)}
+        return cls(asked, spec.roles, tuple(dict.fromkeys(n for n in needed if n not in known)))
+
+    def added(self, table: CellTable, n_keys: int) -> CellTable:
+        """Add them to a table."""
+        has_role = {
+            role: holds(self.roles[role], table.keys, table.cells, f"The rule of the {role}")[
+                table.record_cell
+            ]
+            for role in {relative.role: None for relative in self.asked}
+        }
+        return with_relatives(table, self.asked, has_role, n_keys)
+
+
+def open_data(
+    data: DataSpec,
+    keys: Sequence[str],
+    design: Design,
+    source: Any = None,
+    *,
+    fewest_keys: int = 2,
+) -> Microdata:
     """Read the file, or the frame `source`, and find the levels of its keys.
 
     Raises
@@ -101,11 +159,29 @@ def open_data(data: DataSpec, keys: Sequence[str], design: Design, source: Any =
         missing_values=data.missing_values,
         **_reading(data),
         memory_limit=data.memory_limit or DEFAULT_MEMORY,
+        fewest_keys=fewest_keys,
     )
 
 
 def _reading(file: FileSpec) -> dict[str, Any]:
     return {name: getattr(file, name) for name in FileSpec.model_fields if name != "path"}
+
+
+def _margins(specs: Sequence[FileSpec], keys: Sequence[Key], frames: Sequence[Any]) -> list[Margin]:
+    """Read the files of known counts; those without a path are frames, in their order."""
+    left = iter(frames)
+    found = []
+    for number, spec in enumerate(specs, start=1):
+        source = next(left, None) if spec.path is None else spec.path
+        if source is None:
+            raise DataError(
+                f"Margin {number} names no file, as in a run of a data frame. Write its path as "
+                "path under [[margins]] in the specification."
+            )
+        reading = _reading(spec)
+        del reading["decimal"]
+        found.append(read_margin(source, keys, **reading))
+    return found
 
 
 @interruptible
@@ -132,17 +208,71 @@ def make_zeros(spec: ZerosSpec, keys: Sequence[Key], data: DataSpec) -> Zeros:
     SpecError, DataError
         If a rule or a table of conditions is wrong.
     """
-    try:
+    hint = "\nRules that name roles are about whole households; this run is about persons."
+    with _named(spec, hint if spec.roles else ""):
         return Zeros.of(
             [(rule.name, rule.rule) for rule in spec.rules],
             keys,
             tables=spec.tables,
             encoding=data.encoding,
         )
+
+
+def make_household_zeros(
+    spec: ZerosSpec,
+    household_keys: Sequence[Key],
+    person_keys: Sequence[Key],
+    data: DataSpec,
+    *,
+    head: str | None = None,
+    head_apart: bool = False,
+) -> HouseholdZeros:
+    """Make the rules of a specification, for households.
+
+    Parameters
+    ----------
+    spec
+        The rules and roles.
+    household_keys, person_keys
+        Keys of households, and of their members.
+    data
+        How files are read.
+    head
+        Condition on one person: who is the head.
+    head_apart
+        Whether the head is not among the members (see :class:`HouseholdZeros`).
+
+    Raises
+    ------
+    SpecError, DataError
+        If a rule, a role or a table of conditions is wrong.
+    """
+    with _named(spec):
+        if head is not None and "head" in spec.roles:
+            raise SpecError(
+                "The role 'head' is declared twice: by --head (head=) and under [roles]; take one "
+                "of them out."
+            )
+        return HouseholdZeros.of(
+            [(rule.name, rule.rule) for rule in spec.rules],
+            spec.roles if head is None else {"head": head, **spec.roles},
+            household_keys,
+            person_keys,
+            head_apart=head_apart,
+            tables=spec.tables,
+            encoding=data.encoding,
+        )
+
+
+@contextmanager
+def _named(spec: ZerosSpec, hint: str = "") -> Iterator[None]:
+    """Name the file of the rules in errors, and add a hint."""
+    try:
+        yield
     except (SpecError, DataError) as error:
         # A table of conditions may be missing or not readable.
         said = str(error) if spec.source is None else f"{spec.source}: {error}"
-        raise type(error)(said) from None
+        raise type(error)(f"{said}{hint}") from None
 
 
 def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -> Registry:

@@ -15,8 +15,10 @@ tokens. F(S), the sum over partitions of a subset S, obeys F(S + j) = sum_{B sub
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.random import (
@@ -29,110 +31,259 @@ from unikat.kernels.random import (
     uniform,
 )
 
+_LANES = 8
+"""Beginnings of cells whose partitions are summed together: independent sums fill the processor."""
+
 
 @kernel
 def partition_probabilities(rows, theta, weights, alpha, alpha_weight, out):
     """Exact probability of each cell, into `out` (n,).
 
     rows (n, n_keys) int32 with -1 for a key left out, sorted lexicographically so that cells with
-    the same first keys are neighbours and share work; theta (n_rows, n_components) float64;
+    the same first keys are neighbours and share work; theta (n_rows, n_components) float32;
     weights (n_components,) = g0; alpha, alpha_weight (n_nodes,): values of the concentration and
     their probabilities (one value if it is shared).
 
-    The last key needs no recursion: the probability is linear in its blocks, so cells that differ
-    in the last key only cost one pass over the subsets of the others. Subsets are the inner index
-    of every loop: elementwise work vectorises, sums in a fixed order would not.
+    The last key needs no recursion: the probability is linear in it, sum_k theta_rk m_k, and cells
+    that differ in it only share m, see `component_masses`. Sums over components are in single
+    precision, as theta is: all terms are positive, and rows are scaled to a largest entry of 1.
+    Partitions are summed in double precision, for eight *beginnings* of cells at a time.
     """
     n, n_keys = rows.shape
     n_components = weights.shape[0]
     n_nodes = alpha.shape[0]
-    n_subsets = 1 << (n_keys - 1)
-    product = np.empty((n_components, n_subsets))
-    block = np.empty(n_subsets)
-    partial = np.empty((n_nodes, n_subsets))
-    final = np.empty(n_nodes)
-    rest = np.empty(n_subsets)
-    joined = np.empty(n_subsets)
+    # Products are kept for all keys but the last two.
+    n_first = max(n_keys - 2, 0)
+    n_subsets = 1 << max(n_keys - 1, 4)
+    scaled = np.empty(theta.shape, np.float32)
+    scale = np.empty(theta.shape[0])
+    for r in range(theta.shape[0]):
+        scale[r] = max(float(theta[r].max()), 1e-300)
+        for k in range(n_components):
+            scaled[r, k] = theta[r, k] / scale[r]
+    product = np.empty((n_components, 1 << n_first), np.float32)
+    for k in range(n_components):
+        product[k, 0] = weights[k]
+    # joint[s]: V of a subset s, a bit mask, of the present beginning's known keys.
+    joint = np.zeros(n_subsets, np.float32)
+    block = np.zeros((n_subsets, _LANES))
+    partial = np.empty((n_subsets, _LANES))
+    rest = np.zeros((_LANES, n_subsets))
+    single = np.empty((_LANES, n_subsets), np.float32)
+    whole = np.empty(_LANES)
+    known = np.zeros(_LANES, np.int64)
+    head = np.empty(_LANES + 1, np.int64)
+    room = MassRoom(
+        np.empty((16, n_components), np.float32),
+        np.empty((1 << max(n_keys - 5, 0), n_components), np.float32),
+        np.empty(n_components, np.float32),
+    )
+    mass = np.empty(n_components)
     factorial = np.ones(n_keys + 1)
     for s in range(1, n_keys + 1):
         factorial[s] = factorial[s - 1] * s
     size = np.zeros(n_subsets, np.int64)
     for s in range(1, n_subsets):
         size[s] = size[s >> 1] + (s & 1)
-    # tokens[d]: known keys among the first d; a subset of them is a bit mask.
-    tokens = np.zeros(n_keys + 1, np.int64)
+    tokens = np.zeros(n_first + 1, np.int64)
+    present = np.full(n_first, -2, np.int64)
+    first = 0
+    while first < n:
+        n_lanes = 0
+        end = first
+        while end < n:
+            if end == first or not begins_alike(rows, end):
+                if n_lanes == _LANES:
+                    break
+                head[n_lanes] = end
+                changed = False
+                for d in range(n_first):
+                    r = rows[end, d]
+                    changed = changed or present[d] != r
+                    if changed:
+                        present[d] = r
+                        tokens[d + 1] = tokens[d] + int(r >= 0)
+                        if r >= 0:
+                            bit = 1 << tokens[d]
+                            extend(product, scaled[r], bit)
+                            combine(product, scaled[r], bit, joint[bit:])
+                n_known = tokens[n_first]
+                if n_keys > 1 and rows[end, n_first] >= 0:
+                    bit = 1 << n_known
+                    combine(product, scaled[rows[end, n_first]], bit, joint[bit:])
+                    n_known += 1
+                for s in range(1, 1 << n_known):
+                    block[s, n_lanes] = joint[s] * factorial[size[s] - 1]
+                for s in range(1 << n_known, n_subsets):
+                    block[s, n_lanes] = 0.0
+                known[n_lanes] = n_known
+                n_lanes += 1
+            end += 1
+        head[n_lanes] = end
+        rest[:, :] = 0.0
+        whole[:] = 0.0
+        for p in range(n_nodes):
+            sum_partitions(block, known[:n_lanes].max(), alpha[p], partial)
+            for w in range(n_lanes):
+                full = (1 << known[w]) - 1
+                share = alpha_weight[p]
+                for l in range(known[w]):
+                    share /= alpha[p] + l
+                whole[w] += share * partial[full, w]
+                # One token more. Its block carries an alpha, which takes that of l = 0 away.
+                share = alpha_weight[p]
+                for l in range(1, known[w] + 1):
+                    share /= alpha[p] + l
+                for s in range(full + 1):
+                    rest[w, s] += share * partial[full - s, w] * factorial[size[s]]
+        single[:, :] = rest
+        for w in range(n_lanes):
+            size_of = 1.0
+            for d in range(n_keys - 1):
+                if rows[head[w], d] >= 0:
+                    size_of *= scale[rows[head[w], d]]
+            ready = False
+            for i in range(head[w], head[w + 1]):
+                r = rows[i, n_keys - 1]
+                if r < 0:
+                    out[i] = size_of * whole[w]
+                    continue
+                if not ready:
+                    ready = True
+                    component_masses(rows, i, scaled, weights, single[w], room, mass)
+                out[i] = size_of * dot(theta[r], mass)
+        first = end
+
+
+class MassRoom(NamedTuple):
+    """Scratch of `component_masses`."""
+
+    low: npt.NDArray[np.float32]
+    """(16, n_components): products over subsets of the first four tokens."""
+    high: npt.NDArray[np.float32]
+    """(n_high, n_components): weights times products over subsets of the others."""
+    inner: npt.NDArray[np.float32]
+    """(n_components,)"""
+
+
+@device
+def begins_alike(rows, i):
+    """Whether cell i differs from cell i - 1 in no key but the last."""
+    alike = True
+    for d in range(rows.shape[1] - 1):
+        alike = alike and rows[i, d] == rows[i - 1, d]
+    return alike
+
+
+@device
+def dot(profile, mass):
+    """sum_k profile[k] mass[k], in four sums side by side: one sum waits for every addition."""
+    n = mass.shape[0]
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for k in range(0, n - 3, 4):
+        a += profile[k] * mass[k]
+        b += profile[k + 1] * mass[k + 1]
+        c += profile[k + 2] * mass[k + 2]
+        d += profile[k + 3] * mass[k + 3]
+    for k in range(n // 4 * 4, n):
+        a += profile[k] * mass[k]
+    return (a + b) + (c + d)
+
+
+@device
+def extend(product, factor, bit):
+    """product[k, bit + s] = product[k, s] factor[k] for s < bit."""
+    for k in range(product.shape[0]):
+        value = factor[k]
+        for s in range(bit):
+            product[k, bit + s] = product[k, s] * value
+
+
+@device
+def combine(vectors, factor, length, out):
+    """out[s] = sum_k factor[k] vectors[k, s] for s < length, all float32.
+
+    Four at a time: with more, the compiler no longer sees that the arrays do not overlap.
+    """
+    n = vectors.shape[0]
+    for s in range(length):
+        out[s] = np.float32(0.0)
+    for k in range(0, n - 3, 4):
+        a, b, c, d = vectors[k], vectors[k + 1], vectors[k + 2], vectors[k + 3]
+        of_a, of_b, of_c, of_d = factor[k], factor[k + 1], factor[k + 2], factor[k + 3]
+        for s in range(length):
+            out[s] += (a[s] * of_a + b[s] * of_b) + (c[s] * of_c + d[s] * of_d)
+    for k in range(n // 4 * 4, n):
+        a, of_a = vectors[k], factor[k]
+        for s in range(length):
+            out[s] += a[s] * of_a
+
+
+@device
+def sum_partitions(block, known, alpha, partial):
+    """F of every subset of `known` tokens, into partial (n_subsets, 8); block: (|B| - 1)! V_B."""
+    for w in range(8):
+        partial[0, w] = 1.0
+    for t in range(known):
+        bit = 1 << t
+        for s in range(bit):
+            x = bit + s
+            t0, t1, t2, t3 = block[x, 0], block[x, 1], block[x, 2], block[x, 3]
+            t4, t5, t6, t7 = block[x, 4], block[x, 5], block[x, 6], block[x, 7]
+            b = s
+            while b > 0:
+                b = (b - 1) & s
+                x = bit + b
+                y = s - b
+                t0 += block[x, 0] * partial[y, 0]
+                t1 += block[x, 1] * partial[y, 1]
+                t2 += block[x, 2] * partial[y, 2]
+                t3 += block[x, 3] * partial[y, 3]
+                t4 += block[x, 4] * partial[y, 4]
+                t5 += block[x, 5] * partial[y, 5]
+                t6 += block[x, 6] * partial[y, 6]
+                t7 += block[x, 7] * partial[y, 7]
+            y = bit + s
+            partial[y, 0], partial[y, 1] = t0 * alpha, t1 * alpha
+            partial[y, 2], partial[y, 3] = t2 * alpha, t3 * alpha
+            partial[y, 4], partial[y, 5] = t4 * alpha, t5 * alpha
+            partial[y, 6], partial[y, 7] = t6 * alpha, t7 * alpha
+
+
+@device
+def component_masses(rows, i, theta, weights, rest, room, mass):
+    """mass[k] = g_k sum_s rest[s] prod_{j in s} theta[r_j, k], s subsets of all keys but the last.
+
+    rest (at least 16,), of cell i. A subset is one of the first four tokens and one of the others,
+    so that all products stay in the fastest memory.
+    """
+    low, high, inner = room
+    n_components = weights.shape[0]
     for k in range(n_components):
-        product[k, 0] = weights[k]
-    for p in range(n_nodes):
-        partial[p, 0] = 1.0
-    for i in range(n):
-        shared = 0
-        if i > 0:
-            while shared < n_keys - 1 and rows[i, shared] == rows[i - 1, shared]:
-                shared += 1
-        if i > 0 and shared == n_keys - 1 and rows[i, shared] == rows[i - 1, shared]:
-            out[i] = out[i - 1]
-            continue
-        for d in range(shared, n_keys - 1):
-            tokens[d + 1] = tokens[d]
-            r = rows[i, d]
-            if r < 0:
-                continue
-            bit = 1 << tokens[d]
-            tokens[d + 1] += 1
-            for s in range(bit):
-                block[bit + s] = 0.0
-            for k in range(n_components):
-                factor = theta[r, k]
-                for s in range(bit):
-                    value = product[k, s] * factor
-                    product[k, bit + s] = value
-                    block[bit + s] += value
-            for s in range(bit):
-                block[bit + s] *= factorial[size[s]]
-            for p in range(n_nodes):
-                for s in range(bit):
-                    total = block[bit + s]
-                    b = (s - 1) & s
-                    while b != s:
-                        total += block[bit + b] * partial[p, s - b]
-                        if b == 0:
-                            break
-                        b = (b - 1) & s
-                    partial[p, bit + s] = total * alpha[p]
-        known = tokens[n_keys - 1]
-        full = (1 << known) - 1
-        r = rows[i, n_keys - 1]
+        low[0, k] = 1.0
+        high[0, k] = weights[k]
+        mass[k] = 0.0
+    known = 0
+    for d in range(rows.shape[1] - 1):
+        r = rows[i, d]
         if r < 0:
-            total = 0.0
-            for p in range(n_nodes):
-                denominator = 1.0
-                for l in range(known):
-                    denominator *= alpha[p] + l
-                total += alpha_weight[p] * partial[p, full] / denominator
-            out[i] = total
             continue
-        if i == 0 or shared < n_keys - 1 or rows[i - 1, n_keys - 1] < 0:
-            for p in range(n_nodes):
-                denominator = 1.0
-                for l in range(1, known + 1):
-                    denominator *= alpha[p] + l
-                final[p] = alpha_weight[p] / denominator
-            for s in range(full + 1):
-                rest[s] = 0.0
-                for p in range(n_nodes):
-                    rest[s] += final[p] * partial[p, full - s]
-                rest[s] *= factorial[size[s]]
-        for s in range(full + 1):
-            joined[s] = 0.0
+        if known < 4:
+            bit = 1 << known
+            for s in range(bit):
+                for k in range(n_components):
+                    low[bit + s, k] = low[s, k] * theta[r, k]
+        else:
+            bit = 1 << (known - 4)
+            for s in range(bit):
+                for k in range(n_components):
+                    high[bit + s, k] = high[s, k] * theta[r, k]
+        known += 1
+    width = 1 << min(known, 4)
+    for s in range(1 << max(known - 4, 0)):
+        combine(low[:width], rest[16 * s :], n_components, inner)
         for k in range(n_components):
-            factor = theta[r, k]
-            for s in range(full + 1):
-                joined[s] += product[k, s] * factor
-        total = 0.0
-        for s in range(full + 1):
-            total += rest[s] * joined[s]
-        out[i] = total
+            mass[k] += high[s, k] * inner[k]
 
 
 @kernel

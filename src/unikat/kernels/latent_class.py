@@ -164,11 +164,19 @@ def probabilities(rows, theta, weights, out):
     rows (n, n_keys), -1 for a key left out, sorted so that neighbours share their first keys.
     """
     n, n_keys = rows.shape
-    product = np.empty((n_keys + 1, theta.shape[1]))
+    n_components = theta.shape[1]
+    product = np.empty((n_keys + 1, n_components))
     product[0] = weights
     for i in range(n):
         descend(rows, i, 0, theta, product)
-        total = 0.0
-        for s in range(theta.shape[1]):
-            total += product[n_keys, s]
-        out[i] = total
+        # Four sums side by side: one sum would wait for every addition.
+        last = product[n_keys]
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        for s in range(0, n_components - 3, 4):
+            a += last[s]
+            b += last[s + 1]
+            c += last[s + 2]
+            d += last[s + 3]
+        for s in range(n_components // 4 * 4, n_components):
+            a += last[s]
+        out[i] = (a + b) + (c + d)

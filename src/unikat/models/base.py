@@ -26,6 +26,7 @@ arrays and scalars; options of the model never stand in them.
 | weights of the records | `uses_weights`, `has_cell_rates`: does not see them |
 | risks in closed form | `integrates_risk`, `integrated_risk`, `empty_rest`: cannot |
 | a bootstrap | `refit`: cannot |
+| households as units | `independent_probabilities`: cannot |
 
 A long `prepare` reports its progress (`models/preparing.py`).
 """
@@ -162,7 +163,7 @@ class Specified(ABC):
         Parameters
         ----------
         zeros
-            The table will have structural zeros.
+            The table will have structural zeros, or household rules.
         """
 
 
@@ -361,6 +362,13 @@ class Model(Specified, Generic[State, Data]):
         Only models whose `uncertainty` can be 'bootstrap' have it.
         """
         raise NotImplementedError(f"{self.name} has no bootstrap.")
+
+    def independent_probabilities(self, state: State, data: Data, cells: Int32) -> Float64:
+        """Probabilities of households, (n,), if their members were independent of each other.
+
+        Only models of households have it; the size and the keys of the household keep their law.
+        """
+        raise NotImplementedError(f"{self.name} knows no households.")
 
 
 AnyModel: TypeAlias = Model[Any, Any]

@@ -1,4 +1,4 @@
-"""A model together with its own error: the model that `auto` selects and fits.
+"""A model together with its own error: the one that `auto` selects, or that of households.
 
 No model gives the cells their exact probabilities. Here the probability of cell c is
 
@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float64, Int32
+from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.kernels import overdispersion as kernels
 from unikat.models.base import (
@@ -120,8 +120,9 @@ class TauFacts:
 class SelectionFacts(Facts):
     """How `auto` selected a model; None is left out of `result.json`."""
 
-    chosen: str
-    candidates: tuple[CandidateFacts, ...]
+    chosen: str | None = None
+    """None, as the next, where the user named the model."""
+    candidates: tuple[CandidateFacts, ...] | None = None
     not_fitted: tuple[RefusedFacts, ...] | None = None
     model_error: tuple[ErrorFacts, ...] | None = None
     """None, as the next, if no model error was asked for."""
@@ -255,6 +256,16 @@ class Calibrated(Model[Any, CalibratedData]):
         )
         return out
 
+    def pairs(self, seed: int, n_chains: int, sweeps: Sequence[int]) -> Int64:
+        """Number of the pair (k, d) in `weights` that each draw had, (n_chains, n_sweeps)."""
+        cumulative = np.cumsum(self.weights)
+        found = np.empty((n_chains, len(sweeps)), np.int64)
+        for chain in range(n_chains):
+            key = chain_key(seed, chain)
+            for place, sweep in enumerate(sweeps):
+                found[chain, place] = kernels.draw_pair(key, sweep, cumulative)
+        return found
+
     def predictive_probabilities(
         self, stream: Stream, state: Any, data: CalibratedData, cells: Int32
     ) -> Float64:
@@ -268,6 +279,10 @@ class Calibrated(Model[Any, CalibratedData]):
     def simulate(self, stream: Stream, state: Any, data: CalibratedData, n_records: int) -> Int32:
         """Draw new individuals from the wrapped model."""
         return self.wrapped.simulate(stream, state, data.wrapped, n_records)
+
+    def independent_probabilities(self, state: Any, data: CalibratedData, cells: Int32) -> Float64:
+        """Those of the wrapped model, without its error."""
+        return self.wrapped.independent_probabilities(state, data.wrapped, cells)
 
     def cost(self, data: CalibratedData) -> tuple[float, float]:
         """Nanoseconds, roughly, of a sweep and of one cell probability with its error."""

@@ -9,6 +9,7 @@ from typing import Any
 from unikat.errors import SpecError, brief, suggest
 from unikat.models.cells.individual_risk import IndividualRisk
 from unikat.models.cells.superpopulation import Superpopulation1, Superpopulation2
+from unikat.models.households.nested import NestedHouseholds
 from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.loglinear.empirical_bayes import ElamirSkinner, SkinnerHolmes
 from unikat.models.loglinear.mixed_effects import MixedEffects
@@ -31,7 +32,9 @@ MODELS: dict[str, type[Any]] = {
         Superpopulation2,
     )
 }
-"""Filled from here alone."""
+"""Of persons. Filled from here alone."""
+OF_HOUSEHOLDS: dict[str, type[Any]] = {NestedHouseholds.name: NestedHouseholds}
+"""Of households."""
 
 
 def build(name: str, options: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:

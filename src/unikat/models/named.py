@@ -9,11 +9,11 @@ from typing import Any
 from unikat.errors import SpecError, suggest
 from unikat.models.auto import Auto
 from unikat.models.base import AnyModel
-from unikat.models.catalogue import MODELS, build
+from unikat.models.catalogue import MODELS, OF_HOUSEHOLDS, build
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.tables import ModelSpec
 
-ALL: dict[str, type[Any]] = {Auto.name: Auto, **MODELS}
+ALL: dict[str, type[Any]] = {Auto.name: Auto, **MODELS, **OF_HOUSEHOLDS}
 
 
 def build_model(name: str, options: Mapping[str, Any]) -> Any:
@@ -72,7 +72,7 @@ def compared_models(spec: ComparisonSpec) -> tuple[Named, ...]:
     options: list[str] = []
     for text in spec.models:
         asked = ModelSpec.of(text)
-        model = build_model(asked.name, asked.options)
+        model = _of_persons(asked)
         known = [field.name for field in fields(model)]
         options += known
         if path is None or path.option not in known:
@@ -126,5 +126,15 @@ def models_by_label(texts: Sequence[str]) -> dict[str, AnyModel]:
         named = ModelSpec.of(text)
         if named.label in models:
             raise SpecError(f"The model {named.label!r} is named more than once.")
-        models[named.label] = build_model(named.name, named.options)
+        models[named.label] = _of_persons(named)
     return models
+
+
+def _of_persons(asked: ModelSpec) -> Any:
+    """Make a model that can stand beside others, whose units are persons."""
+    if asked.name in OF_HOUSEHOLDS:
+        raise SpecError(
+            f"The model {asked.name!r} is one of households and not of persons, so it cannot "
+            "stand beside others; fit it with unikat assess."
+        )
+    return build_model(asked.name, asked.options)

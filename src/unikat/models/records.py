@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
@@ -43,6 +44,20 @@ class MixtureData(NamedTuple):
     def arrays(self) -> Records:
         """The records as kernels take them."""
         return Records(self.rows, self.record_cell, self.offsets)
+
+
+def sorted_places(rows: Int32) -> Int64:
+    """Places of rows (n, n_keys), from -1 on, in lexicographic order; equal ones as they stand.
+
+    Rows become whole numbers where these fit: sorting by every key in turn takes twice as long.
+    """
+    sizes = [int(n) + 2 for n in rows.max(axis=0, initial=-1)]
+    if math.prod(sizes) >= 2**63:
+        return np.lexsort(rows.T[::-1])
+    number = np.zeros(len(rows), np.int64)
+    for size, column in zip(sizes, rows.T, strict=True):
+        number = number * size + (column + 1)
+    return np.argsort(number, kind="stable")
 
 
 def lay_out(table: CellTable) -> MixtureData:

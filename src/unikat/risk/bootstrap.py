@@ -24,8 +24,10 @@ from unikat.data.keys import MISSING
 from unikat.data.table import CellTable
 from unikat.inference.draws import Observer
 from unikat.models.base import AnyModel, Stream
-from unikat.risk.exposure import ByClass, Exposure, exposure_of, fitted_table
+from unikat.risk.exposure import BySampling, Exposure, exposure_of, fitted_table
+from unikat.risk.margins import moved
 from unikat.risk.measures import TAUS, RiskMeasures
+from unikat.risk.shown import SHOWN
 
 _TAUS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 _REFIT_COST = 1e8
@@ -88,6 +90,9 @@ class Bootstrapped(Observer):
     ) -> Mapping[str, float]:
         """Observe the state; replace its tau's by bootstrap draws."""
         scalars = dict(self.measures.observe(stream, model, state, data, totals))
+        # They have no error of the fit, and without it their intervals would be too narrow.
+        for name in SHOWN:
+            scalars.pop(name, None)
         truth, estimate = self._error(stream, model, state, data)
         for name in _TAUS:
             expected = name if name.endswith("expected") else f"{name}_expected"
@@ -106,13 +111,18 @@ class Bootstrapped(Observer):
         table, n_keys = self.table, self.table.n_keys
         codes = np.array(model.simulate(elsewhere, state, data, table.n_records), np.int32)
         complete = CellTable.from_codes(
-            codes[:, :n_keys], table.keys, table.n_units, zeros=table.zeros
+            codes[:, :n_keys],
+            table.keys,
+            table.n_units,
+            zeros=table.zeros,
+            layout=table.layout,
         )
         # Simulated records are exchangeable, so it does not matter which of them are masked.
         n_masked = table.counts[table.incomplete]
         masks = np.repeat(self.masks, n_masked, axis=0)
         codes[: len(masks), :n_keys][masks] = MISSING
         sample = replace(self._tabulated(codes[:, :n_keys], table), sampling=self._sampling(codes))
+        sample = replace(sample, margins=moved(table, sample))
         # Where a missing key matches any level, so it does in the population: what is unique is a
         # pattern. Else the uniques are those of the complete records.
         uniques = sample if table.missing == "wildcard" else complete
@@ -137,12 +147,14 @@ class Bootstrapped(Observer):
 
     def _tabulated(self, codes: Int32, like: CellTable) -> CellTable:
         size = like.n_units
-        return CellTable.from_codes(codes, like.keys, size, like.missing, zeros=like.zeros)
+        return CellTable.from_codes(
+            codes, like.keys, size, like.missing, zeros=like.zeros, layout=like.layout
+        )
 
     def _sampling(self, codes: Int32) -> Sampling | None:
         """Sampling of a simulated sample."""
         exposure = self.exposure
-        if self.table.sampling is None or not isinstance(exposure, ByClass):
+        if self.table.sampling is None or not isinstance(exposure, BySampling):
             return None
         # A level without a record is in no class that is known.
         strata = np.maximum(exposure.class_of[codes[:, exposure.column]], 0).astype(np.int32)

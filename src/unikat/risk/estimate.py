@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,7 @@ from unikat.inference.draws import Diagnostics, Draws
 from unikat.models.base import CHAINS
 from unikat.risk.measures import RiskTotals
 from unikat.risk.population_counts import summarise_counts
+from unikat.risk.shown import SHOWN, ShownTotals
 
 EXPECTED_RHAT = 1.05
 """Above this R-hat of an expected measure the chains disagree, and a converged run says so."""
@@ -84,6 +86,20 @@ class RecordRisk:
     key_drop: Float64
     """(n_cells, n_keys): fall in r1 when the key is left out, from 0 to r1; NaN where not a sample
     unique."""
+    r1_shown: Float64 | None = None
+    """r1 by what the file shows of the record, its known keys (`risk.shown`); at most r1, and r1 of
+    a complete pattern. None, as the next, unless records are imputed."""
+    r1_shown_lower: Float64 | None = None
+    r1_shown_upper: Float64 | None = None
+    r2_shown: Float64 | None = None
+    """r2 likewise."""
+    r2_shown_lower: Float64 | None = None
+    r2_shown_upper: Float64 | None = None
+
+    @property
+    def r1_published(self) -> Float64:
+        """Risk of the record in the published file: `r1_shown`, or r1 if no record is imputed."""
+        return self.r1 if self.r1_shown is None else self.r1_shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +125,10 @@ class RiskEstimate:
     tau1_of_medians: float | None = None
     """Sum over the sample uniques of the posterior median of r1 (Manrique-Vallier and Reiter 2012,
     eq. 25): a point estimate of expected τ1. None where nothing is drawn."""
+    tau1_shown: Summary | None = None
+    """τ1 by what the file shows, its incomplete records by their known keys (`risk.shown`). None,
+    as the next, unless records are imputed, and of a bootstrap."""
+    tau2_shown: Summary | None = None
 
 
 def known_exactly(table: CellTable) -> bool:
@@ -207,7 +227,18 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         tau1_variance=_variance(draws, "tau1", totals) if split else None,
         tau2_variance=_variance(draws, "tau2", totals) if split else None,
         tau1_of_medians=_sum_of_medians(totals, table),
+        tau1_shown=_shown(draws, SHOWN[0], level),
+        tau2_shown=_shown(draws, SHOWN[1], level),
     )
+
+
+def _shown(draws: Draws, name: str, level: float) -> Summary | None:
+    """Summarise the draws that were looked at (`risk.shown`), the same in every chain."""
+    if name not in draws.scalars:
+        return None
+    found = draws.retained(name)
+    found = found[:, ~np.isnan(found).any(axis=0)]
+    return summary_of(found, level, diagnose(found)) if found.size else None
 
 
 def _variance(draws: Draws, name: str, totals: RiskTotals) -> VarianceParts:
@@ -253,11 +284,10 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
     )
     r1 = np.where(table.unique, 1.0, np.nan)
     r2 = 1.0 / table.matches if census else np.full(table.n_cells, np.nan)
-    drop = np.full(table.cells.shape, np.nan)
+    drop = np.full((table.n_cells, len(table.variables)), np.nan)
     if census:
-        for j in range(table.n_keys):
-            rest = np.delete(table.cells, j, axis=1)
-            _, where, _ = distinct(rest, np.delete(table.n_levels, j).tolist())
+        for j in range(len(table.variables)):
+            _, where, _ = distinct(table.without(table.cells, j), table.n_levels)
             alone = np.bincount(where, table.counts)[where] == 1
             drop[table.unique, j] = 1.0 - alone[table.unique]
     # All sample uniques have the same risk, and the same place.
@@ -338,8 +368,10 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
         float(table.n_units - table.n_records),
     )
     r1, r2 = totals.r1 / weight, totals.r2 / weight
+    r1_lower, r1_upper = np.minimum(r1_lower, r1), np.maximum(r1_upper, r1)
+    r2_lower, r2_upper = np.minimum(r2_lower, r2), np.maximum(r2_upper, r2)
     n_uniques = len(totals.key_whole)
-    key_drop = np.full(table.cells.shape, np.nan)
+    key_drop = np.full((table.n_cells, len(table.variables)), np.nan)
     key_drop[table.unique] = r1[table.unique][:, None] * (1.0 - _shares_that_remain(totals))
     place, place_lower, place_upper = (np.full(table.n_cells, np.nan) for _ in range(3))
     if n_uniques:
@@ -349,14 +381,18 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
         place_lower[table.unique], place_upper[table.unique] = (
             np.minimum(np.rint(end * n_uniques) + 1.0, n_uniques) for end in ends
         )
+    risks = {
+        "r1": np.where(possible, r1, np.nan),
+        "r1_lower": np.where(possible, r1_lower, np.nan),
+        "r1_upper": np.where(possible, r1_upper, np.nan),
+        "r2": r2,
+        "r2_lower": r2_lower,
+        "r2_upper": r2_upper,
+    }
     return RecordRisk(
         unique=table.unique,
-        r1=np.where(possible, r1, np.nan),
-        r1_lower=np.where(possible, np.minimum(r1_lower, r1), np.nan),
-        r1_upper=np.where(possible, np.maximum(r1_upper, r1), np.nan),
-        r2=r2,
-        r2_lower=np.minimum(r2_lower, r2),
-        r2_upper=np.maximum(r2_upper, r2),
+        **risks,
+        **_shown_risks(totals.shown, risks, table, tail),
         F_median=of_f.median,
         F_mode=of_f.mode,
         rank=place,
@@ -364,6 +400,27 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
         rank_upper=np.maximum(place_upper, place),
         key_drop=key_drop,
     )
+
+
+def _shown_risks(
+    totals: ShownTotals, risks: Mapping[str, Float64], table: CellTable, tail: float
+) -> dict[str, Float64]:
+    """Replace the risks of incomplete patterns by those of what is shown, and name them so."""
+    if not len(totals.r1):
+        return {}
+    found = {f"{name[:2]}_shown{name[2:]}": values.copy() for name, values in risks.items()}
+    n = max(int(totals.n_draws[0]), 1)
+    for name, sums, histogram in (
+        ("r1", totals.r1, totals.histogram_r1),
+        ("r2", totals.r2, totals.histogram_r2),
+    ):
+        # The whole risk is a mean over all draws, this one perhaps over some of them.
+        mean = np.minimum(sums / n, risks[name][table.incomplete])
+        lower, upper = histogram_quantiles(histogram, (tail, 1.0 - tail))
+        found[f"{name}_shown"][table.incomplete] = mean
+        found[f"{name}_shown_lower"][table.incomplete] = np.minimum(lower, mean)
+        found[f"{name}_shown_upper"][table.incomplete] = np.maximum(upper, mean)
+    return found
 
 
 def _shares_that_remain(totals: RiskTotals) -> Float64:

@@ -7,7 +7,8 @@ within a class unobserved units are like the records: of the M_h = N_h - n_h of 
     q(c | h) = q(c, h) / q(h)
 
 falls in cell c, with q the law of the keys *and the class*, which is what the model is fitted to
-(`fitted_table`). Where the law of the population is Poisson, q(h) = n_h / n: the weights are
+(`fitted_table`); where margins of the population are known, their cells are classes (`margins`).
+Where the law of the population is Poisson, q(h) = n_h / n: the weights are
 exposures. Where a key tells the class, every cell lies in one class.
 
 `EqualChances` and `ByClass` turn a model's probabilities into *chances* of cells, and these into
@@ -16,9 +17,8 @@ risks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,17 +27,40 @@ from unikat.data.design import CLASS, Sampling
 from unikat.data.keys import Key
 from unikat.data.sampling import telling_key
 from unikat.data.table import CellTable
+from unikat.errors import SpecError, option
 from unikat.kernels import cells as kernels
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
+from unikat.risk.by_class import ByClass, ClassChances, Error
+from unikat.risk.margins import ByMargins
 from unikat.rng import chain_key
 
 MOST_ROWS = 1 << 20
 """Cells with a class that a model is asked for at a time."""
 
-Error: TypeAlias = Callable[[Float64, Float64, Float64 | None], Float64]
-"""Puts a model's own error on the probabilities of cells with so many records, of such
-`Exposure.population`."""
+
+class Look(NamedTuple):
+    """One state of a model, to be looked at."""
+
+    stream: Stream
+    model: AnyModel
+    state: Any
+    data: Any
+
+    @property
+    def poisson(self) -> bool:
+        """The unobserved counts are independent."""
+        return self.model.population == "poisson"
+
+    def erring(self, p: Float64, counts: Float64, population: Float64 | None) -> Float64:
+        """Put the model's own error on probabilities; the very same array if it has none."""
+        return self.model.risk_probabilities(
+            self.stream, self.data, p, counts, population=population
+        )
+
+    def elsewhere(self, chain: int) -> Look:
+        """Return the same with random numbers of its own: of a chain beyond any run's."""
+        return self._replace(stream=self.stream._replace(chain=self.stream.chain + chain))
 
 
 class Exposure(Protocol):
@@ -95,6 +118,17 @@ class Exposure(Protocol):
         self, margin: Any, cell: Any, with_error: Any, error: Error, poisson: bool
     ) -> Float64:
         """As `alone`, of margins that hold a cell and others, with the model's error."""
+        ...
+
+    def within(self, p: Any, q: Any) -> Float64:
+        """What of cells with records `filled` wants summed within its margins, (n, n_sums).
+
+        p are their chances, q the same with the model's error.
+        """
+        ...
+
+    def filled(self, margin: Any, sums: Float64, error: Error) -> Any:
+        """Chances of margins with the model's error, some of whose cells have records."""
         ...
 
 
@@ -173,26 +207,21 @@ class EqualChances:
         joining = np.maximum(margin - cell, 0.0)
         return self.alone(with_error + error(joining, np.zeros(len(joining)), None), poisson)
 
+    def within(self, p: Float64, q: Float64) -> Float64:
+        """What of cells with records `filled` wants summed: their chances."""
+        return np.column_stack((p, q))
 
-class ClassChances(NamedTuple):
-    """Chances of cells by class."""
-
-    sample: Float64
-    """(n,): probability that a record of the sample falls in the cell."""
-    p: Float64
-    """(n, width): probability that a unit of the class `of` falls in it."""
-    of: Int64
-    """(n, width)"""
+    def filled(self, margin: Float64, sums: Float64, error: Error) -> Float64:
+        """Chances of margins with the model's error, some of whose cells have records."""
+        joining = np.maximum(margin - sums[:, 0], 0.0)
+        found: Float64 = sums[:, 1] + error(joining, np.zeros(len(joining)), None)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ByClass:
-    """Unobserved units are like the records of their class. Made by :meth:`of`."""
+class BySampling(ByClass):
+    """The classes are those of a design. Made by :meth:`of`."""
 
-    unobserved: Float64
-    """(n_classes,): M_h, whole numbers."""
-    sizes: Float64
-    """(n_classes,): N_h, the unobserved units and the records."""
     share: Float64
     """(n_classes,): n_h / n."""
     column: int
@@ -205,7 +234,7 @@ class ByClass:
     """(n_levels,): class of each level of that key, -1 where no record has it."""
 
     @classmethod
-    def of(cls, sampling: Sampling, table: CellTable) -> ByClass:
+    def of(cls, sampling: Sampling, table: CellTable) -> BySampling:
         """Prepare for a table of several classes."""
         column = telling_key(sampling, table)
         if column is None:
@@ -230,14 +259,6 @@ class ByClass:
     def width(self) -> int:
         """Combinations with a class that are looked at for each cell."""
         return len(self.class_of) if self.appended else 1
-
-    def compile(self) -> None:
-        """Compile the kernels (or load them from the cache)."""
-        one = np.ones(1)
-        kernels.cell_risk(one, 0.5 * one, one, False, np.empty(1), np.empty(1))
-        kernels.draw_population_by_class(
-            chain_key(0, 0), 0, one, np.full((1, 1), 0.5), np.zeros((1, 1), np.int64), False
-        )
 
     def chances(
         self, stream: Stream, model: AnyModel, state: Any, data: Any, cells: Int32
@@ -284,112 +305,15 @@ class ByClass:
         found = np.bincount(self.class_of[levels], q, minlength=len(self.share))
         return found.astype(np.float64, copy=False)
 
-    def probabilities(self, chances: ClassChances) -> Float64:
-        """Probability that a record of the sample falls in each cell, (n,)."""
-        return chances.sample
-
-    def scaled(self, chances: ClassChances, probabilities: Float64) -> ClassChances:
-        """Chances of cells that have these probabilities instead, in the same ratio by class."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            factor = np.where(chances.sample > 0.0, probabilities / chances.sample, 1.0)
-        return ClassChances(probabilities, np.minimum(chances.p * factor[:, None], 1.0), chances.of)
-
-    def taken(self, chances: ClassChances, which: Int64 | Bool) -> ClassChances:
-        """Chances of some cells."""
-        return ClassChances(chances.sample[which], chances.p[which], chances.of[which])
-
-    def means(self, chances: ClassChances) -> Float64:
-        """Expected unobserved units of each cell, (n,)."""
-        means: Float64 = (self.unobserved[chances.of] * chances.p).sum(axis=1)
-        return means
-
-    def population(self, chances: ClassChances) -> Float64:
-        """Units of the population expected in each cell, over its probability, (n,).
-
-        sum_h N_h q(c | h) / q(c): the sample's law q is not that of the population. A cell without
-        probability has any; it gets N.
-        """
-        return self._over(self._units(chances), chances.sample)
-
-    def _units(self, chances: ClassChances) -> Float64:
-        """Units of the population expected in each cell, (n,)."""
-        units: Float64 = (self.sizes[chances.of] * chances.p).sum(axis=1)
-        return units
-
-    def _over(self, units: Float64, probabilities: Float64) -> Float64:
-        over = np.full(len(units), float(self.sizes.sum()))
-        np.divide(units, probabilities, out=over, where=probabilities > 0.0)
-        return over
-
-    def risk(
-        self, chances: ClassChances, counts: Float64, poisson: bool
-    ) -> tuple[Float64, Float64]:
-        """r1 and r2 of cells with so many records.
-
-        The count of a cell is a sum of binomials; r2 takes the binomial with its mean and variance,
-        which is exact for one class and off by a share of order p elsewhere.
-        """
-        means = self.means(chances)
-        r1, r2 = np.empty(len(means)), np.empty(len(means))
-        if poisson:
-            kernels.cell_risk(np.ones(len(means)), means, counts, True, r1, r2)
-            return r1, r2
-        squares = (self.unobserved[chances.of] * chances.p**2).sum(axis=1)
-        with np.errstate(invalid="ignore"):
-            p = np.where(means > 0.0, squares / means, 0.0)
-            unobserved = np.where(p > 0.0, means / p, 0.0)
-        kernels.cell_risk(unobserved, p, counts, False, r1, r2)
-        return self.alone(chances, False), r2
-
-    def draw(self, stream: Stream, chances: ClassChances, poisson: bool) -> tuple[float, float]:
-        """Population uniques among the cells, and sum of 1/F, in a drawn population."""
-        used = np.bincount(chances.of.ravel(), chances.p.ravel())
-        free = poisson or float(used.max(initial=0.0)) > 1.0
-        found: tuple[float, float] = kernels.draw_population_by_class(
-            chain_key(stream.seed, stream.chain),
-            stream.sweep,
-            self.unobserved,
-            chances.p,
-            chances.of,
-            free,
-        )
-        return found
-
-    def alone(self, chances: ClassChances, poisson: bool) -> Float64:
-        """Probability that no unobserved unit is in each cell, (n,)."""
-        if poisson:
-            return np.exp(-self.means(chances))
-        logs = np.log1p(-np.minimum(chances.p, 1.0 - 1.2e-16))
-        alone: Float64 = np.exp((self.unobserved[chances.of] * logs).sum(axis=1))
-        return alone
-
-    def alone_joined(
-        self,
-        margin: ClassChances,
-        cell: ClassChances,
-        with_error: ClassChances,
-        error: Error,
-        poisson: bool,
-    ) -> Float64:
-        """As `alone`, of margins that hold a cell and others, with the model's error."""
-        joining = np.maximum(margin.sample - cell.sample, 0.0)
-        mean = np.maximum(self.means(margin) - self.means(cell), 0.0)
-        units = np.maximum(self._units(margin) - self._units(cell), 0.0)
-        erring = error(joining, np.zeros(len(joining)), self._over(units, joining))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            factor = np.where(joining > 0.0, erring / joining, 1.0)
-        # Those that join have a Poisson count: the error of its rate is much larger than what that
-        # leaves out. The cell itself has the law it has by itself.
-        alone: Float64 = self.alone(with_error, poisson) * np.exp(-factor * mean)
-        return alone
-
 
 def exposure_of(table: CellTable) -> Exposure:
     """Return how unobserved units relate to the records of a table."""
+    if table.margins:
+        return ByMargins.of(table)
     sampling = table.sampling
     if sampling is None or sampling.n_strata == 1:
         return EqualChances(unobserved=float(table.n_units - table.n_records))
-    return ByClass.of(sampling, table)
+    return BySampling.of(sampling, table)
 
 
 def views(model: Any, table: CellTable) -> tuple[CellTable, CellTable]:
@@ -408,6 +332,11 @@ def views(model: Any, table: CellTable) -> tuple[CellTable, CellTable]:
     >>> [key.name for key in fitted.keys], at_risk.n_keys
     (['SEX', 'AGE', 'sampling class'], 2)
     """
+    if table.margins and model.uses_weights:
+        raise SpecError(
+            f"The model {model.name} sees cells and not keys, so it cannot use margins; name "
+            f"another with model (--model), or leave {option('margins')} out."
+        )
     if table.sampling is None:
         return table, table
     if model.uses_weights:
@@ -420,7 +349,7 @@ def fitted_table(table: CellTable) -> CellTable:
     if table.sampling is None:
         return table
     exposure = exposure_of(table)
-    if not isinstance(exposure, ByClass) or not exposure.appended:
+    if not isinstance(exposure, BySampling) or not exposure.appended:
         return replace(table, sampling=None)
     codes = np.column_stack((table.cells[table.record_cell], table.sampling.strata))
     n_classes = table.sampling.n_strata
@@ -430,6 +359,7 @@ def fitted_table(table: CellTable) -> CellTable:
         table.n_units,
         table.missing,
         zeros=None if table.zeros is None else _with_free_key(table.zeros, n_classes),
+        layout=table.layout,
     )
     return replace(fitted, households=table.households)
 
@@ -439,7 +369,11 @@ def without_class(table: CellTable) -> CellTable:
     if table.keys[-1].name != CLASS:
         return table
     return CellTable.from_codes(
-        table.cells[table.record_cell, :-1], table.keys[:-1], table.n_units, table.missing
+        table.cells[table.record_cell, :-1],
+        table.keys[:-1],
+        table.n_units,
+        table.missing,
+        layout=table.layout,
     )
 
 

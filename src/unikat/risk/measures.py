@@ -37,14 +37,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.households import HouseholdLayout
 from unikat.data.patterns import distinct, match_sums, meeting
-from unikat.data.table import CellTable
+from unikat.data.table import CellTable, without
 from unikat.errors import SpecError
 from unikat.inference.draws import Observer
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
-from unikat.risk.exposure import EqualChances, Exposure, exposure_of
+from unikat.risk.exposure import EqualChances, Exposure, Look, exposure_of
 from unikat.risk.population_counts import add_to_histogram
+from unikat.risk.shown import NOT_SHOWN, Completed, Shown, ShownTotals
 from unikat.rng import chain_key
 
 TAUS = ("tau1", "tau2")
@@ -89,6 +91,27 @@ class RiskTotals(NamedTuple):
     """(n_uniques,): place of the sample unique, 1 being that of the rarest cell."""
     histogram_rank: Int32
     """(n_uniques, n_bins): over the square root of (place - 1) / n_uniques."""
+    shown_draws: Int64
+    """(1,): draws in which what is shown was looked at (`ShownTotals`, as what follows)."""
+    shown_r1: Float64
+    """(n_imputed_patterns,)"""
+    shown_r2: Float64
+    """(n_imputed_patterns,)"""
+    histogram_shown_r1: Int32
+    """(n_imputed_patterns, n_bins): over the square root of r1."""
+    histogram_shown_r2: Int32
+    """(n_imputed_patterns, n_bins)"""
+
+    @property
+    def shown(self) -> ShownTotals:
+        """What is shown of the patterns that are imputed."""
+        return ShownTotals(
+            self.shown_draws,
+            self.shown_r1,
+            self.shown_r2,
+            self.histogram_shown_r1,
+            self.histogram_shown_r2,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,7 +121,7 @@ class RiskMeasures(Observer):
     Unobserved counts follow the model's `population` law. Built from a table by :meth:`of`. Scalars
     per draw: ``tau1``, ``tau2`` (predictive), ``tau1_expected``, ``tau2_expected``; of a model that
     puts its own error on the probabilities also ``tau1_model``, ``tau2_model``, the predictive
-    measures without that error.
+    measures without that error; where records are imputed also `SHOWN` (`risk.shown`).
     """
 
     cells: Int32
@@ -112,6 +135,10 @@ class RiskMeasures(Observer):
     n_incomplete: Int64
     """Records of each of those patterns."""
     n_levels: tuple[int, ...]
+    n_variables: int
+    """Key variables, each of which is left out in turn."""
+    layout: HouseholdLayout | None
+    """What the columns of `cells` are where a record is a household."""
     exposure: Exposure
     """How the unobserved individuals relate to the records."""
     margins: Int32
@@ -121,6 +148,8 @@ class RiskMeasures(Observer):
     """(n_margins,): the sample unique, counted among the uniques."""
     margin_key: Int64
     """(n_margins,): the key left out."""
+    shown: Shown
+    """What the known keys of the imputed records show."""
     n_unobserved: float
     """M, units of the population that are not in the sample."""
     n_bins: int
@@ -147,6 +176,8 @@ class RiskMeasures(Observer):
         if not wildcard and table.incomplete.any():
             # In the order of the fitted table: its last key, the class, orders within a pattern.
             imputed, n_imputed = np.flatnonzero(table.incomplete), table.counts[table.incomplete]
+        # Coarser where there are many patterns, so that the totals stay near 100 MB.
+        n_bins = 64 if table.n_cells <= 100_000 else 16
         return cls(
             cells=table.cells,
             counts=(table.matches if wildcard else table.counts).astype(np.float64),
@@ -154,13 +185,15 @@ class RiskMeasures(Observer):
             incomplete=imputed,
             n_incomplete=n_imputed,
             n_levels=table.n_levels,
+            n_variables=len(table.variables),
+            layout=table.layout,
             exposure=exposure,
             margins=margins[0],
             margin_unique=margins[1],
             margin_key=margins[2],
+            shown=Shown.of(table, imputed, exposure),
             n_unobserved=float(table.n_units - table.n_records),
-            # Coarser where there are many patterns, so that the totals stay near 100 MB.
-            n_bins=64 if table.n_cells <= 100_000 else 16,
+            n_bins=n_bins,
         )
 
     def compile(self) -> None:
@@ -182,6 +215,7 @@ class RiskMeasures(Observer):
     def start(self) -> RiskTotals:
         """Empty totals."""
         n, n_uniques = len(self.cells), int(self.unique.sum())
+        n_imputed = len(self.incomplete) if self.layout is None else 0
         return RiskTotals(
             n_draws=np.zeros(1, np.int64),
             weight=np.zeros(n),
@@ -194,10 +228,15 @@ class RiskMeasures(Observer):
             histogram_r1=np.zeros((n, self.n_bins), np.int32),
             histogram_r2=np.zeros((n, self.n_bins), np.int32),
             key_whole=np.zeros(n_uniques),
-            key_rest=np.zeros((n_uniques, len(self.n_levels))),
+            key_rest=np.zeros((n_uniques, self.n_variables)),
             key_draws=np.zeros(_PARTS, np.int64),
             rank=np.zeros(n_uniques),
             histogram_rank=np.zeros((n_uniques, self.n_bins), np.int32),
+            shown_draws=np.zeros(1, np.int64),
+            shown_r1=np.zeros(n_imputed),
+            shown_r2=np.zeros(n_imputed),
+            histogram_shown_r1=np.zeros((n_imputed, self.n_bins), np.int32),
+            histogram_shown_r2=np.zeros((n_imputed, self.n_bins), np.int32),
         )
 
     def cost(self, model: AnyModel, data: Any) -> float:
@@ -217,7 +256,7 @@ class RiskMeasures(Observer):
                 "Take fitted, at_risk = views(model, table), and measure at_risk."
             )
         totals.n_draws[0] += 1
-        look = _Look(stream, model, state, data)
+        look = Look(stream, model, state, data)
         if len(self.incomplete):
             found, tau = self._observe_imputed(look, totals)
         else:
@@ -234,16 +273,16 @@ class RiskMeasures(Observer):
         self._add_margins(look, uniques, totals)
         return tau
 
-    def _chances(self, look: _Look, cells: Int32) -> Any:
+    def _chances(self, look: Look, cells: Int32) -> Any:
         return self.exposure.chances(look.stream, look.model, look.state, look.data, cells)
 
-    def _with_error(self, look: _Look, p: Any, counts: Float64) -> Any:
+    def _with_error(self, look: Look, p: Any, counts: Float64) -> Any:
         """Put the model's own error on chances; the very same object if it has none."""
         before = self.exposure.probabilities(p)
         after = look.erring(before, counts, self.exposure.population(p))
         return p if after is before else self.exposure.scaled(p, after)
 
-    def _risk(self, look: _Look, q: Any, cells: Int32, counts: Float64) -> tuple[Float64, Float64]:
+    def _risk(self, look: Look, q: Any, cells: Int32, counts: Float64) -> tuple[Float64, Float64]:
         """r1 and r2 of cells, with what the model can integrate out integrated out."""
         if not self._integrates(look.model):
             return self.exposure.risk(q, counts, look.poisson)
@@ -257,7 +296,7 @@ class RiskMeasures(Observer):
 
     def _add(
         self,
-        look: _Look,
+        look: Look,
         p: Any,
         q: Any,
         risk: tuple[Float64, Float64],
@@ -301,7 +340,7 @@ class RiskMeasures(Observer):
         return found
 
     def _observe_imputed(
-        self, look: _Look, totals: RiskTotals
+        self, look: Look, totals: RiskTotals
     ) -> tuple[_Found, Mapping[str, float]]:
         """Observe with the incomplete records imputed and all records counted again."""
         imputed = look.model.impute(look.stream, look.state, look.data)[:, : len(self.n_levels)]
@@ -329,7 +368,19 @@ class RiskMeasures(Observer):
         by_pattern = self.exposure.taken(p, place)
         with_error = by_pattern if q is p else self.exposure.taken(q, place)
         alone = np.where(count == 1.0, r1, 0.0)[place]
-        return _Found(by_pattern, with_error, alone, imputed), tau
+        if self.layout is not None:
+            # Who agrees with the known keys of a household is no matter of its columns.
+            return _Found(by_pattern, with_error, alone, imputed), tau
+        skipped = self.shown.skipped(look, len(count), self.cost(look.model, look.data))
+        if (int(totals.n_draws[0]) - 1) % skipped:
+            return _Found(by_pattern, with_error, alone, imputed), {**tau, **NOT_SHOWN}
+        first_record = len(complete) + np.cumsum(self.n_incomplete) - self.n_incomplete
+        own = r1 if self._integrates(look.model) else None
+        whole = Completed(everybody[first], count, p, q, where[first_record], own)
+        known = unique.copy()
+        known[len(complete) :] = False
+        shown = self.shown.observe(look, whole, self.exposure.taken(erring, known), totals.shown)
+        return _Found(by_pattern, with_error, alone, imputed), {**tau, **shown}
 
     def _add_ranks(self, q: Float64, totals: RiskTotals) -> None:
         """Add the places of the sample uniques: the rarer the cell, the higher the risk.
@@ -345,7 +396,7 @@ class RiskMeasures(Observer):
         bins = np.minimum(np.sqrt(place / max(n, 1)) * self.n_bins, self.n_bins - 1)
         totals.histogram_rank[np.arange(n), bins.astype(np.int64)] += 1
 
-    def _add_margins(self, look: _Look, uniques: _Found, totals: RiskTotals) -> None:
+    def _add_margins(self, look: Look, uniques: _Found, totals: RiskTotals) -> None:
         """Leave out each key in turn for a part of the sample uniques."""
         n_uniques = len(totals.key_whole)
         stream = look.stream
@@ -361,11 +412,11 @@ class RiskMeasures(Observer):
         margins, of_cell = self.margins[within], self.margin_unique[within]
         cell = uniques.taken(self.exposure, of_cell)
         rest = np.minimum(self._rest(look, margins, of_cell, cell), cell.r1)
-        rest[_joined(margins, self.margin_key[within], cell.imputed, self.n_levels)] = 0.0
+        rest[self._joined(margins, self.margin_key[within], cell.imputed)] = 0.0
         # Each (unique, key) occurs once, so fancy indexing does not lose anything.
         totals.key_rest[of_cell, self.margin_key[within]] += rest
 
-    def _rest(self, look: _Look, margins: Int32, of_cell: Int64, cell: _Found) -> Float64:
+    def _rest(self, look: Look, margins: Int32, of_cell: Int64, cell: _Found) -> Float64:
         """r1 of margins that hold a cell each and no other record, (n_margins,).
 
         At most that of the cell, but for rounding, and for models that estimate probabilities.
@@ -378,6 +429,19 @@ class RiskMeasures(Observer):
         if cell.q is cell.p:
             return self.exposure.alone(margin, look.poisson)
         return self.exposure.alone_joined(margin, cell.p, cell.q, look.erring, look.poisson)
+
+    def _joined(self, margins: Int32, key: Int64, imputed: Int32) -> Bool:
+        """Whether an imputed record falls in each margin, its key left out, (n_margins,)."""
+        joined = np.zeros(len(margins), bool)
+        if not len(imputed):
+            return joined
+        for j in range(self.n_variables):
+            asked = np.flatnonzero(key == j)
+            met = meeting(margins[asked], without(imputed, j, self.layout), self.n_levels)
+            hit = np.zeros(met.n_numbers, bool)
+            hit[met.offered] = True
+            joined[asked[met.asking]] = hit[met.wanted]
+        return joined
 
 
 class _Found(NamedTuple):
@@ -399,42 +463,6 @@ class _Found(NamedTuple):
         return _Found(p, q, self.r1[which], self.imputed)
 
 
-class _Look(NamedTuple):
-    """One state of a model, to be looked at."""
-
-    stream: Stream
-    model: AnyModel
-    state: Any
-    data: Any
-
-    @property
-    def poisson(self) -> bool:
-        """The unobserved counts are independent."""
-        return self.model.population == "poisson"
-
-    def erring(self, p: Float64, counts: Float64, population: Float64 | None) -> Float64:
-        """Put the model's own error on probabilities; the very same array if it has none."""
-        return self.model.risk_probabilities(
-            self.stream, self.data, p, counts, population=population
-        )
-
-
-def _joined(margins: Int32, key: Int64, imputed: Int32, n_levels: tuple[int, ...]) -> Bool:
-    """Whether an imputed record falls in each margin, its key left out, (n_margins,)."""
-    joined = np.zeros(len(margins), bool)
-    if not len(imputed):
-        return joined
-    for j in range(len(n_levels)):
-        asked = np.flatnonzero(key == j)
-        without = imputed.copy()
-        without[:, j] = -1
-        met = meeting(margins[asked], without, n_levels)
-        hit = np.zeros(met.n_numbers, bool)
-        hit[met.offered] = True
-        joined[asked[met.asking]] = hit[met.wanted]
-    return joined
-
-
 def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:
     """Sample uniques that stay sample unique when one key is left out.
 
@@ -444,19 +472,14 @@ def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:
     """
     uniques = np.flatnonzero(table.unique)
     cells, unique, keys = [], [], []
-    for j in range(table.n_keys):
-        rest = [k for k in range(table.n_keys) if k != j]
-        if not rest:
-            continue
-        levels = [table.n_levels[k] for k in rest]
-        first, where, _ = distinct(table.cells[:, rest], levels)
+    for j in range(len(table.variables) if table.n_keys > 1 else 0):
+        left = table.without(table.cells, j)
+        first, where, _ = distinct(left, table.n_levels)
         count = np.bincount(where, table.counts).astype(np.int64)
         if table.missing == "wildcard":
-            count = match_sums(table.cells[first][:, rest], count[:, None], levels)[:, 0]
+            count = match_sums(left[first], count[:, None], table.n_levels)[:, 0]
         stays = np.flatnonzero(count[where[uniques]] == 1)
-        margin = table.cells[uniques[stays]].copy()
-        margin[:, j] = -1
-        cells.append(margin)
+        cells.append(left[uniques[stays]])
         unique.append(stays)
         keys.append(np.full(len(stays), j))
     if not cells:

@@ -42,6 +42,12 @@ def add_to_histogram(histogram: Int32, means: Float64, unobserved: float) -> Non
     histogram[np.arange(len(bins)), bins] += 1
 
 
+def bin_means(n_bins: int, unobserved: float) -> Float64:
+    """Expected unobserved units that a bin of the histogram stands for, (n_bins,)."""
+    middles = (np.arange(n_bins) + 0.5) / n_bins
+    return np.expm1(middles * math.log1p(unobserved))
+
+
 def summarise_counts(histogram: Int32, counts: Float64, unobserved: float) -> CountSummary:
     """Return median and mode of F of cells with these records, NaN where there was no draw.
 

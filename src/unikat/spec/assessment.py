@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from unikat.spec.base import Spec
+from unikat.spec.households import HouseholdsSpec, RelativesSpec
 from unikat.spec.tables import (
     ClassicsSpec,
     DesignSpec,
+    Margins,
     ModelSpec,
     Names,
     RegistrySpec,
     ReportSpec,
     SamplingSpec,
     Whole,
+    located_margins,
     located_path,
 )
+
+HOUSEHOLDS = "households"
+"""Name of the model whose unit is the household."""
 
 
 class AssessmentSpec(Spec):
@@ -39,10 +45,16 @@ class AssessmentSpec(Spec):
     keys: Names = ()
     """Names of the key variables, each with its binning rule if any: `AGE:width(5)`."""
     design: DesignSpec = DesignSpec()
+    households: HouseholdsSpec | None = None
+    """What a household is, for the model of that name; None if the risk is one of persons."""
+    relatives: RelativesSpec | None = None
+    """What is known of a person's relatives; None if nothing is."""
     classics: ClassicsSpec | None = None
     """The classic measures; None if they are not asked for."""
     registry: RegistrySpec | None = None
     """A file of registered units, whose risk is found by the sample; None if there is none."""
+    margins: Margins = ()
+    """Files of known counts of the population over some of the keys."""
     model: ModelSpec = ModelSpec()
     """A table, or a text as `ModelSpec.of` reads it."""
     sampling: SamplingSpec = SamplingSpec()
@@ -50,14 +62,62 @@ class AssessmentSpec(Spec):
 
     def input_files(self) -> list[Path]:
         """Files that the run reads."""
-        registry = None if self.registry is None else self.registry.path
-        return [*super().input_files(), *([] if registry is None else [registry])]
+        tables = (self.registry, self.households, *self.margins)
+        further = [table.path for table in tables if table is not None]
+        return [*super().input_files(), *(path for path in further if path is not None)]
 
     def _located(self, base: Path) -> dict[str, object]:
-        if self.registry is None or self.registry.path is None:
-            return {}
-        path = located_path(self.registry.path, base, "the registry")
-        return {"registry": self.registry.model_copy(update={"path": path})}
+        found: dict[str, object] = {"margins": located_margins(self.margins, base)}
+        for name, what in (("registry", "the registry"), ("households", "the file of households")):
+            table = getattr(self, name)
+            if table is not None and table.path is not None:
+                path = located_path(table.path, base, what)
+                found[name] = table.model_copy(update={"path": path})
+        return found
+
+    @model_validator(mode="after")
+    def _of_relatives(self) -> Self:
+        if self.relatives is None:
+            return self
+        if not self.relatives.keys:
+            raise ValueError("roles are declared, but no key of a relative; add --relatives")
+        if not self.design.household:
+            raise ValueError(
+                "keys of relatives need to know who lives together; name the column that tells "
+                "households apart: --household COLUMN"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _of_households(self) -> Self:
+        if self.model.name != HOUSEHOLDS:
+            if self.households is not None:
+                raise ValueError(
+                    "households are described, but the model is "
+                    f"{self.model.name}; add --model {HOUSEHOLDS}, or leave --household-keys, "
+                    "--head, --head-keys, --population-households and --household-file out"
+                )
+            return self
+        if not self.design.household:
+            raise ValueError(
+                f"the model {HOUSEHOLDS} needs to know which persons live together; name the "
+                "column that tells households apart: --household COLUMN"
+            )
+        refused = {
+            "--classics": self.classics is not None,
+            "--registry": self.registry is not None,
+            "--relatives": self.relatives is not None,
+            "--by": bool(self.report.by),
+            "--margins": bool(self.margins),
+            "--missing wildcard": self.data.missing == "wildcard",
+        }
+        for option, given in refused.items():
+            if given:
+                raise ValueError(
+                    f"{option} is about persons, and the model {HOUSEHOLDS} about households; "
+                    "leave it out"
+                )
+        return self
 
     @field_validator("model", mode="before")
     @classmethod

@@ -105,8 +105,14 @@ class Spec(Table):
         # The tables of what was not asked for.
         if values.get("design") == {"relative_weights": False}:
             del values["design"]
-        if "path" in values.get("registry", {}):
-            values["registry"]["path"] = _relative(Path(values["registry"]["path"]), folder)
+        for table in ("registry", "households"):
+            if "path" in values.get(table, {}):
+                values[table]["path"] = _relative(Path(values[table]["path"]), folder)
+        if not values.get("margins"):
+            values.pop("margins", None)
+        for margin in values.get("margins", ()):
+            if "path" in margin:
+                margin["path"] = _relative(Path(margin["path"]), folder)
         for name in ("path", "codebook"):
             if isinstance(path := getattr(self.data, name), Path):
                 values["data"][name] = _relative(path, folder)
@@ -114,6 +120,8 @@ class Spec(Table):
             values["zeros"]["rules"] = [
                 rule["rule"] if len(rule) == 1 else rule for rule in values["zeros"]["rules"]
             ]
+            if not self.zeros.roles:
+                del values["zeros"]["roles"]
             values["zeros"]["tables"] = [_relative(path, folder) for path in self.zeros.tables]
         lines = [f"The run as run. To repeat it: unikat {self.command} --out NEW_FOLDER"]
         head = "".join(f"# {line}\n" for line in (*lines, note) if line)

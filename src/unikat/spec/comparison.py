@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -9,7 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from unikat.errors import SpecError
 from unikat.files.toml import toml_value
 from unikat.spec.base import Spec
-from unikat.spec.tables import DesignSpec, Names, SamplingSpec, Share, Whole
+from unikat.spec.tables import (
+    DesignSpec,
+    Margins,
+    Names,
+    SamplingSpec,
+    Share,
+    Whole,
+    located_margins,
+)
 
 
 class PathSpec(BaseModel):
@@ -71,6 +80,8 @@ class ComparisonSpec(Spec):
     keys: Names = ()
     """Names of the key variables, each with its binning rule if any."""
     design: DesignSpec = DesignSpec()
+    margins: Margins = ()
+    """Files of known counts of the population over some of the keys."""
     models: Names = ()
     """Models with their options: `hdp`, `gom:components=30`."""
     held_out: Share = Field(default=0.2, ge=0, lt=1)
@@ -82,6 +93,14 @@ class ComparisonSpec(Spec):
     """For every fit; `max_seconds` is the time of one fit."""
     limits: dict[str, dict[Literal["risk", "held-out"], int]] = Field(default_factory=dict)
     """Sweeps after which a fit ended by the clock, by model: it ends there when repeated."""
+
+    def input_files(self) -> list[Path]:
+        """Files that the run reads."""
+        named = (margin.path for margin in self.margins)
+        return [*super().input_files(), *(path for path in named if path is not None)]
+
+    def _located(self, base: Path) -> dict[str, object]:
+        return {"margins": located_margins(self.margins, base)}
 
     @field_validator("path", mode="before")
     @classmethod

@@ -99,8 +99,13 @@ class EvaluationSpec(Spec):
             raise ValueError("the design households needs the household's column (--household)")
         if self.design != "households" and self.household:
             raise ValueError(
-                f"households are given, but the design is {self.design}; add --design households, "
-                "or leave them out"
+                f"a column of households is given, but the design is {self.design}; add --design "
+                "households, or leave the column out"
+            )
+        if self.levels == "sample" and self.zeros is not None:
+            raise ValueError(
+                "rules of what is impossible are about all levels, so the samples' keys need the "
+                "levels of the population: leave out --levels sample, or the rules"
             )
         return self
 

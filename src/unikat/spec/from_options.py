@@ -14,7 +14,7 @@ from unikat.errors import SpecError, option, shown, suggest
 from unikat.files.toml import read_toml, toml_value
 from unikat.spec.base import Spec
 from unikat.spec.options import Defined, default_of, options_of
-from unikat.spec.tables import ModelSpec, ZerosSpec, read_stratum_sizes
+from unikat.spec.tables import ModelSpec, ZerosSpec, read_stratum_sizes, split_keys
 
 S = TypeVar("S", bound=Spec)
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -26,6 +26,8 @@ class Inputs(NamedTuple):
     data: Any = None
     """A frame; None where the specification names a file."""
     registry: Any = None
+    margins: tuple[Any, ...] = ()
+    """Frames of known counts, in the order of the margins that name no file."""
 
 
 def specify(
@@ -71,6 +73,9 @@ def specify(
         del given["registry"]
     else:
         registry = None
+    frames: tuple[Any, ...] = ()
+    if "margins" in given:
+        values["margins"], frames = _margins(given.pop("margins"))
     if isinstance(values.get("model"), (str,)):
         values["model"] = ModelSpec.of(values["model"]).model_dump()
     spoken = {}
@@ -85,7 +90,7 @@ def specify(
         folder=source.resolve().parent if source else None,
         spoken=spoken,
     )
-    return spec, Inputs(data=frame, registry=registry)
+    return spec, Inputs(data=frame, registry=registry, margins=frames)
 
 
 def _start(data: Any) -> tuple[dict[str, Any], Path | None, Any]:
@@ -100,6 +105,21 @@ def _start(data: Any) -> tuple[dict[str, Any], Path | None, Any]:
 
 def _is_path(value: Any) -> bool:
     return isinstance(value, (str, os.PathLike))
+
+
+def _margins(value: Any) -> tuple[list[dict[str, str]], tuple[Any, ...]]:
+    """Return the entries of the margins, and the frames of those that have no path."""
+    if isinstance(value, str):
+        # A file whose name has a comma is that file.
+        several: list[Any] = [value] if Path(value).expanduser().exists() else split_keys(value)
+    else:
+        several = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not several:
+        raise SpecError(f"{option('margins')} names no file; name one, or leave the option out.")
+    entries = [
+        {"path": str(Path(one).expanduser().absolute())} if _is_path(one) else {} for one in several
+    ]
+    return entries, tuple(one for one in several if not _is_path(one))
 
 
 def _place(
@@ -168,14 +188,27 @@ def _meant(name: str, value: Any) -> Any:
         if _is_path(value):
             return read_stratum_sizes(Path(value))
         return {str(stratum): size for stratum, size in _plain(value).items()}
-    if name in ("codebook", "registry") and _is_path(value):
+    if name in ("codebook", "registry", "household_file") and _is_path(value):
         return str(Path(value).expanduser().absolute())
     if name == "path" and isinstance(value, Mapping) and "option" not in value and len(value) == 1:
         ((varied, values),) = value.items()
         return {"option": varied, "values": _plain(values)}
     return (
         _plain(value)
-        if name in ("keys", "n", "codebook", "path", "sensitive", "by", "household")
+        if name
+        in (
+            "keys",
+            "n",
+            "codebook",
+            "path",
+            "sensitive",
+            "by",
+            "household",
+            "household_keys",
+            "head_keys",
+            "relatives",
+            "roles",
+        )
         else value
     )
 

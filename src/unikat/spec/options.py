@@ -58,7 +58,7 @@ class PopulationOptions(TypedDict, total=False):
         Option(
             "N",
             "Units in the population from which the sample was drawn. Can be left out where "
-            "weights or strata tell it.",
+            "weights, strata or margins tell it.",
         ),
     ]
 
@@ -207,6 +207,90 @@ class DesignOptions(TypedDict, total=False):
     ]
 
 
+class RelativeOptions(TypedDict, total=False):
+    """What is known of a person's relatives."""
+
+    relatives: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Keys of relatives in the household that an intruder may know too, such as "
+            "head.AGE,spouse.AGE (with --household and --roles).",
+            "relatives.keys",
+            default="none",
+        ),
+    ]
+    roles: Annotated[
+        str | Mapping[str, str],
+        Option(
+            "ROLES",
+            "Who is which relative: 'head: REL == 1; spouse: REL == 2'.",
+            "relatives.roles",
+            default="none",
+        ),
+    ]
+
+
+class HouseholdOptions(TypedDict, total=False):
+    """What a household is, for the model `households`."""
+
+    household_keys: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Keys that all members of a household share (with --model households).",
+            "households.keys",
+            default="none",
+        ),
+    ]
+    population_households: Annotated[
+        int | str,
+        Option(
+            "N",
+            "Households in the population. Can be left out where weights tell it.",
+            "households.population",
+        ),
+    ]
+    head: Annotated[
+        str, Option("RULE", "A rule that is true of the head alone: 'REL == 1'.", "households.head")
+    ]
+    head_keys: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Keys of which the head's value is taken as the household's.",
+            "households.head_keys",
+            default="none",
+        ),
+    ]
+    household_file: Annotated[
+        File,
+        Option(
+            "FILE",
+            "File with a row for each household, which has the keys of --household-keys.",
+            "households.path",
+        ),
+    ]
+    scattered: Annotated[
+        bool, Option("", "Members of a household are not neighbours.", "households.scattered")
+    ]
+
+
+class MarginOptions(TypedDict, total=False):
+    """Known counts of the population."""
+
+    margins: Annotated[
+        Any,
+        Option(
+            "FILE,FILE",
+            "Exact counts of the population over some of the keys, such as a census table by age "
+            "and sex: a column for each of these keys, and one of counts. Several files are "
+            "several margins. In Python also frames.",
+            default="none",
+        ),
+    ]
+
+
 class RuleOptions(TypedDict, total=False):
     """Rules of what is impossible."""
 
@@ -320,6 +404,9 @@ class AssessOptions(
     ModelOptions,
     ReadingOptions,
     DesignOptions,
+    RelativeOptions,
+    HouseholdOptions,
+    MarginOptions,
     ZerosOptions,
     ClassicsOptions,
     SamplingOptions,
@@ -389,6 +476,7 @@ class CompareOptions(
     _ComparedOptions,
     ReadingOptions,
     DesignOptions,
+    MarginOptions,
     ZerosOptions,
     SamplingOptions,
     LevelOptions,

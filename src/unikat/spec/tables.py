@@ -226,6 +226,21 @@ class RegistrySpec(FileSpec):
     """The `[registry]` table: a file of registered units that shares the keys; by path or frame."""
 
 
+class MarginSpec(FileSpec):
+    """An entry of `[[margins]]`: a file of known counts over some of the keys; by path or frame."""
+
+
+def _margin_files(value: object) -> object:
+    if isinstance(value, str):
+        value = split_keys(value)
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    return [{"path": one} if isinstance(one, str) else one for one in listed]
+
+
+Margins = Annotated[tuple[MarginSpec, ...], BeforeValidator(_margin_files)]
+"""Files of known counts; one text may name several, with commas between."""
+
+
 class NamedRule(Table):
     """A rule with a name, under which messages and reports speak of it."""
 
@@ -249,6 +264,8 @@ class ZerosSpec(Table):
     on_conflict: Literal["stop", "drop", "missing"] = "stop"
     """What is done with records that break a rule: nothing goes on, they are left out, or the keys
     of the rules they break are set missing."""
+    roles: dict[str, str] = Field(default_factory=dict)
+    """What members of a household the rules may name: a condition on one person by role."""
     _source: str | None = PrivateAttr(default=None)
 
     @field_validator("rules", mode="before")
@@ -267,6 +284,17 @@ class ZerosSpec(Table):
             if table:
                 _check_texts(rule, number)
         return [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
+
+    @field_validator("roles", mode="before")
+    @classmethod
+    def _conditions(cls, roles: object) -> object:
+        for role, condition in roles.items() if isinstance(roles, Mapping) else ():
+            if not isinstance(condition, str):
+                raise ValueError(
+                    f"the condition of {shown(role)} is {shown(condition)}; it must be a text such "
+                    "as 'RELATE == \"spouse\"'"
+                )
+        return roles
 
     @model_validator(mode="after")
     def _some(self) -> Self:
@@ -330,6 +358,16 @@ class ZerosSpec(Table):
         located = self.model_copy(update={"tables": tables})
         located._source = self._source or source
         return located
+
+
+def located_margins(margins: Sequence[MarginSpec], folder: Path) -> tuple[MarginSpec, ...]:
+    """Return files of known counts with absolute paths, relative ones counting from a folder."""
+    return tuple(
+        margin
+        if margin.path is None
+        else margin.model_copy(update={"path": located_path(margin.path, folder, "the margins")})
+        for margin in margins
+    )
 
 
 def located_path(path: Path, folder: Path, what: str) -> Path:

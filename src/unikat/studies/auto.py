@@ -5,6 +5,8 @@ all. Of the models whose error is known, the one that gives the records left out
 is chosen, unless the first of them is as good up to chance. Its error is drawn from what is known
 of it beforehand and from how often rare cells of the sample are seen again (`studies.calibrate`).
 How many uniques samples of the fitted models have is shown; it predicts the error no better.
+
+The model of households has no rivals. It is fitted once for the evidence, and then with its error.
 """
 
 from __future__ import annotations
@@ -35,13 +37,15 @@ from unikat.models.calibrated import (
     SelectionFacts,
     TauFacts,
 )
+from unikat.models.households.nested import NestedHouseholds
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.exposure import views
-from unikat.studies.calibrate import posterior, prior, quantiles
+from unikat.studies.calibrate import experience_of, posterior, prior, quantiles
 from unikat.studies.compare import (
     Candidate,
     ComparedModel,
     ComparisonSettings,
+    RiskFit,
     ScoreFit,
     compare,
     held_out_fit,
@@ -84,10 +88,11 @@ def decided(
     *,
     seed: int,
     n_chains: int = Plan.n_chains,
+    most_sweeps: int = MOST_SWEEPS,
     level: float = 0.95,
     execution: Execution | None = None,
 ) -> Any:
-    """Return the model itself, or what `auto` puts in its place.
+    """Return the model itself, or what is put in its place: of `auto`, or of a model with an error.
 
     Parameters
     ----------
@@ -100,6 +105,9 @@ def decided(
     n_chains
         Chains of the fit to come: the candidates have as many in their fits to all records, where
         those of the selected model then go on.
+    most_sweeps
+        Of the fit to come. The first fit of a model that was named makes no more; `auto` counts the
+        work of its fits alone.
     level
         Probability of the intervals that are told.
     execution
@@ -108,7 +116,8 @@ def decided(
     Returns
     -------
     Model
-        A `Calibrated` model in place of `Auto`; without weights if that asks not to calibrate.
+        A `Calibrated` model in place of `Auto`, without weights if that asks not to calibrate; and
+        in place of the model of households if that asks to.
 
     Raises
     ------
@@ -117,15 +126,14 @@ def decided(
     KeyboardInterrupt
         On Ctrl-C; finished fits are in the folder.
     """
+    execution = execution or Execution()
+    if isinstance(model, NestedHouseholds) and model.calibrate and model.composition == "none":
+        return _with_error(model, table, seed, n_chains, most_sweeps, level, execution)
     if not isinstance(model, Auto):
         return model
-    execution = execution or Execution()
     found, refused = _evidence(model, table, seed, n_chains, level, execution)
     chosen = _choose(found, refused)
-    weights = None
-    if model.calibrate:
-        shape = (len(OVERDISPERSION), len(SHIFTS))
-        weights = posterior(prior(table), np.reshape(chosen.risk.evidence, shape))
+    weights = _weights(table, chosen.risk) if model.calibrate else None
     return Calibrated(
         wrapped=chosen.model,
         weights=() if weights is None else tuple(weights.ravel().tolist()),
@@ -133,6 +141,60 @@ def decided(
         told=_told(found, chosen, refused, weights),
         start=chosen.risk.start if model.calibrate else None,
     )
+
+
+def _with_error(
+    model: NestedHouseholds,
+    table: CellTable,
+    seed: int,
+    n_chains: int,
+    most_sweeps: int,
+    level: float,
+    execution: Execution,
+) -> Calibrated:
+    """Fit a model that was named, for the evidence of its error, which is put on it."""
+    limits = _limits(model, views(model, table)[0], 1e9 * Auto.evidence_seconds, 0.0)
+    label = model.name
+    settings = ComparisonSettings(
+        seed=seed,
+        plan=Plan(n_chains=n_chains, stop=STOP),
+        held_out=0.0,
+        evidence=True,
+        level=level,
+        limits={label: {RISK: min(limits[RISK], most_sweeps)}},
+    )
+    part = compare(
+        [Candidate(label=label, model=model)],
+        table,
+        settings,
+        workers=execution.workers,
+        store=_store(execution),
+        watcher=execution.watcher.within("Evidence on the model error"),
+    )
+    if part.interrupted:
+        raise KeyboardInterrupt
+    (fitted,) = part.models
+    weights = _weights(table, fitted.risk)
+    return Calibrated(
+        wrapped=model,
+        weights=tuple(weights.ravel().tolist()),
+        asked=model,
+        told=_with_known_error(SelectionFacts(), fitted.risk, weights),
+        start=fitted.risk.start,
+    )
+
+
+def _weights(table: CellTable, risk: RiskFit) -> Float64:
+    """Distribution of the error: what is known beforehand, and what the rare cells tell."""
+    evidence = np.reshape(risk.evidence, (len(OVERDISPERSION), len(SHIFTS)))
+    return posterior(prior(table), evidence, experience_of(table))
+
+
+def _store(execution: Execution) -> FitStore | None:
+    """Where finished fits are kept, if they are."""
+    if execution.folder is None:
+        return None
+    return FitStore(folder=execution.folder, resume=execution.resume)
 
 
 def _evidence(
@@ -150,11 +212,7 @@ def _evidence(
         )
     models = auto.models()
     budget = 1e9 * auto.evidence_seconds / len(models)
-    store = (
-        None
-        if execution.folder is None
-        else FitStore(folder=execution.folder, resume=execution.resume)
-    )
+    store = _store(execution)
     found: list[ComparedModel] = []
     refused: dict[str, str] = {}
     for number, (label, model) in enumerate(models.items(), start=1):
@@ -307,9 +365,12 @@ def _told(
     told = SelectionFacts(
         chosen=chosen.label, candidates=tuple(rows), not_fitted=not_fitted or None
     )
-    if weights is None:
-        return told
-    tau1 = chosen.risk.tau1
+    return told if weights is None else _with_known_error(told, chosen.risk, weights)
+
+
+def _with_known_error(told: SelectionFacts, risk: RiskFit, weights: Float64) -> SelectionFacts:
+    """Add the error, and the answer without it."""
+    tau1 = risk.tau1
     return replace(
         told,
         model_error=(

@@ -172,7 +172,7 @@ def evaluate(
     tracker = _Tracker(done=len(found), total=len(fits), progress=watcher.progress)
     tracker.tell()
     if rest:
-        _compile(models.values(), zeros=population.table.zeros is not None)
+        _compile(models.values(), zeros=population.table.has_impossible)
     n_workers = min(workers.n_workers or available_cores(), max(len(rest), 1))
     jobs = _jobs(rest, population, models, study, workers.n_threads or 1)
     complete = True

@@ -13,6 +13,7 @@ from unikat.inference.draws import Draws, Observer
 from unikat.models.base import AnyModel
 from unikat.models.calibrated import Calibrated
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
+from unikat.risk.households import HouseholdMeasures
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.observe import observe
 from unikat.risk.registry import Registry, RegistryMeasures, RegistryRisk, registry_risk
@@ -72,7 +73,8 @@ def fit(
     Parameters
     ----------
     model
-        Any model of the catalogue, or `Auto`, which selects one.
+        Any model of the catalogue, or `Auto`, which selects one. The model of households is
+        fitted twice, the second time with its error.
     table
         The sample, with its design and structural zeros if it has any.
     seed
@@ -120,12 +122,18 @@ def fit(
     execution = execution or Execution()
     plan = plan or Plan()
     model = decided(
-        model, table, seed=seed, n_chains=plan.n_chains, level=level, execution=execution
+        model,
+        table,
+        seed=seed,
+        n_chains=plan.n_chains,
+        most_sweeps=plan.stop.max_sweeps,
+        level=level,
+        execution=execution,
     )
     execution.watcher.stage(_stage(model))
 
     def measures(at_risk: CellTable) -> Observer:
-        found = RiskMeasures.of(at_risk)
+        found = (HouseholdMeasures if at_risk.layout else RiskMeasures).of(at_risk)
         return found if registry is None else RegistryMeasures(measures=found, registry=registry)
 
     fitted, observer = observe(model, table, measures)
@@ -158,4 +166,6 @@ def _stage(model: Any) -> str:
     if not isinstance(model, Calibrated) or model.told is None:
         return "Fitting"
     error = ", together with its error" if model.weights else ""
+    if model.told.chosen is None:
+        return f"Fitting{error}"
     return f"Fitting the selected model, {model.told.chosen}{error}"

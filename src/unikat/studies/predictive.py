@@ -83,6 +83,8 @@ class CheckedMeasures(Observer):
     """The possible cells; None if all are."""
     rare_cells: RareCells | None = None
     """Evidence of the model's error; None if it is not asked for."""
+    simulates: bool = True
+    """Not where records are households: of those, nothing asks for the checks."""
 
     @property
     def monitored(self) -> tuple[str, ...]:
@@ -101,6 +103,7 @@ class CheckedMeasures(Observer):
             n_masked=table.counts[table.incomplete],
             zeros=table.zeros,
             rare_cells=rare_cells,
+            simulates=table.layout is None,
         )
 
     def compile(self) -> None:
@@ -135,7 +138,7 @@ class CheckedMeasures(Observer):
         if self.rare_cells is not None:
             self.rare_cells.observe(stream, model, state, data, totals.rare_cells)
         # Counted from the start of an epoch: the totals know, and nothing but the draws decides.
-        if (int(totals.risk.n_draws[0]) - 1) % self.skipped(model, data):
+        if not self.simulates or (int(totals.risk.n_draws[0]) - 1) % self.skipped(model, data):
             return scalars | dict.fromkeys(NAMES, math.nan)
         sizes = counts_of_counts(self.simulated(stream, model, state, data))
         return scalars | dict(zip(NAMES, sizes.astype(np.float64).tolist(), strict=True))

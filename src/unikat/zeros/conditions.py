@@ -181,6 +181,7 @@ class _Expander:
             return self.missingness(expression, negated != expression.negated)
         if isinstance(expression, Membership):
             return self.membership(expression, negated != expression.negated)
+        assert isinstance(expression, Comparison)
         return self.comparison(expression, negated)
 
     def product(self, parts: list[list[int]], position: int) -> list[int]:

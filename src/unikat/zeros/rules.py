@@ -41,7 +41,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_OPERATORS = {"==", "!=", "<=", ">=", "<", ">"}
+OPERATORS = frozenset(("==", "!=", "<=", ">=", "<", ">"))
 WORDS = frozenset(("and", "or", "not", "in", "is", "missing"))
 """What a key can be called only in backquotes."""
 _INSTEAD = {
@@ -57,7 +57,7 @@ _INSTEAD = {
     "`": "this backquote is not closed; put another at the end of the name.",
     "#": "'#' is not understood; a rule holds no comment.",
 }
-_OPERAND = "a key, a number or a text in quotes"
+OPERAND = "a key, a number or a text in quotes"
 _EXAMPLE = 'AGE < 14 and MARST in ("married", "widowed")'
 
 
@@ -133,7 +133,44 @@ class Either:
     position: int
 
 
-Expression: TypeAlias = Comparison | Membership | Missingness | Not | Both | Either
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """Number of persons of a household; only in the rules of households, as what follows."""
+
+    position: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """Number of persons who meet a condition."""
+
+    condition: Expression
+    position: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extreme:
+    """Least (``min``) or largest (``max``) value of a key among the persons."""
+
+    which: str
+    key: KeyRef
+    position: int
+
+
+Part: TypeAlias = KeyRef | Literal | Size | Count | Extreme
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumComparison:
+    """Two sums, of parts with sign 1 or -1, and an operator."""
+
+    left: tuple[tuple[int, Part], ...]
+    operator: str
+    right: tuple[tuple[int, Part], ...]
+    position: int
+
+
+Expression: TypeAlias = Comparison | SumComparison | Membership | Missingness | Not | Both | Either
 
 
 def refuse(text: str, position: int, message: str, where: str = "The rule") -> NoReturn:
@@ -176,11 +213,11 @@ class _Token:
         return "this text" if self.kind == "text" else f"{brief(self.value)!r}"
 
 
-def _tokens(text: str, where: str) -> list[_Token]:
+def _tokens(text: str, where: str, pattern: re.Pattern[str]) -> list[_Token]:
     tokens: list[_Token] = []
     position = 0
     while position < len(text):
-        match = _TOKEN.match(text, position)
+        match = pattern.match(text, position)
         if match is None:
             char = text[position]
             refuse(text, position, _INSTEAD.get(char, f"{char!r} is not understood."), where)
@@ -188,7 +225,7 @@ def _tokens(text: str, where: str) -> list[_Token]:
         if kind == "text":
             tokens.append(_Token(kind=kind, value=value[1:-1], position=position))
         elif kind == "quoted":
-            tokens.append(_Token(kind="key", value=value[1:-1], position=position))
+            tokens.append(_Token(kind="key", value=value.replace("`", ""), position=position))
         elif kind == "name" and value.lower() in WORDS:
             tokens.append(_Token(kind=value.lower(), value=value, position=position))
         elif kind == "name":
@@ -236,9 +273,11 @@ def parse(text: str, where: str | None = None) -> Expression:
 class _Parser:
     """Recursive descent over the tokens of one rule."""
 
+    pattern = _TOKEN
+
     def __init__(self, text: str, where: str) -> None:
         self.text, self.where = text, where
-        self.tokens = _tokens(text, where)
+        self.tokens = _tokens(text, where, self.pattern)
         self.place = 0
         self.depth = 0
 
@@ -290,12 +329,7 @@ class _Parser:
         if self.token.kind not in ("not", "("):
             return self.comparison()
         opening = self.take()
-        self.depth += 1
-        if self.depth > DEEPEST:
-            self.refuse(
-                opening.position,
-                f"the rule is nested more than {DEEPEST} deep; write it as several rules.",
-            )
+        self.deeper(opening.position)
         if opening.kind == "not":
             inner: Expression = Not(part=self.one(), position=opening.position)
         else:
@@ -306,17 +340,21 @@ class _Parser:
         self.depth -= 1
         return inner
 
+    def deeper(self, position: int) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self.refuse(
+                position,
+                f"the rule is nested more than {DEEPEST} deep; write it as several rules.",
+            )
+
     def comparison(self) -> Expression:
         first = self.operand("a comparison is expected here, such as AGE < 14")
         if isinstance(first, KeyRef) and self.token.kind in ("not", "in"):
             return self.membership(first)
         if isinstance(first, KeyRef) and self.token.kind == "is":
-            start = self.take().position
-            negated = self.token.kind == "not" and bool(self.take())
-            remedy = "missing is expected after is; compare with == or !=."
-            self.expect("missing", remedy)
-            return Missingness(key=first, negated=negated, position=start)
-        if self.token.kind not in _OPERATORS:
+            return self.missingness(first)
+        if self.token.kind not in OPERATORS:
             if self.token.kind == "in":
                 self.refuse(first.position, "a key stands before in, not a level.")
             self.refuse(
@@ -325,9 +363,9 @@ class _Parser:
             )
         parts: list[Comparison] = []
         left = first
-        while self.token.kind in _OPERATORS:
+        while self.token.kind in OPERATORS:
             sign = self.take()
-            right = self.operand(f"{_OPERAND} is expected here")
+            right = self.operand(f"{OPERAND} is expected here")
             if isinstance(left, Literal) and isinstance(right, Literal):
                 self.refuse(
                     left.position,
@@ -341,6 +379,12 @@ class _Parser:
         if len(parts) == 1:
             return parts[0]
         return Both(parts=tuple(parts), position=first.position)
+
+    def missingness(self, key: KeyRef) -> Expression:
+        start = self.take().position
+        negated = self.token.kind == "not" and bool(self.take())
+        self.expect("missing", "missing is expected after is; compare with == or !=.")
+        return Missingness(key=key, negated=negated, position=start)
 
     def membership(self, key: KeyRef) -> Expression:
         start = self.token.position
@@ -371,3 +415,24 @@ class _Parser:
         number = float(token.value)
         plain = token.value.lstrip("+-").isdigit()
         return Literal(value=int(token.value) if plain else number, position=token.position)
+
+
+def names_in(expression: Expression) -> tuple[str, ...]:
+    """Names of the keys that an expression is about, each once.
+
+    Examples
+    --------
+    >>> names_in(parse("AGE < 14 and (SEX == 1 or AGE > 90)"))
+    ('AGE', 'SEX')
+    """
+    match expression:
+        case Not():
+            return names_in(expression.part)
+        case Both() | Either():
+            found = [name for part in expression.parts for name in names_in(part)]
+        case Comparison():
+            sides = (expression.left, expression.right)
+            found = [side.name for side in sides if isinstance(side, KeyRef)]
+        case Membership() | Missingness():
+            found = [expression.key.name]
+    return tuple(dict.fromkeys(found))

@@ -14,7 +14,7 @@ from unikat.data.engine import session
 from unikat.data.keys import Key
 from unikat.data.names import is_name
 from unikat.data.numbers import number_meant
-from unikat.data.readers import _open as open_source
+from unikat.data.readers import open_source
 from unikat.errors import DataError, SpecError, brief, listed, suggest
 from unikat.zeros.conditions import MOST_CONDITIONS, Layout, simplified
 from unikat.zeros.levels import Levels, is_number

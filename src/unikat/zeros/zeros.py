@@ -304,6 +304,46 @@ def _read(text: str, context: Context, where: str, name: str | None) -> Rule:
     return rule
 
 
+def holds(text: str, keys: Sequence[Key], cells: AnyArray, where: str) -> Bool:
+    """Tell of which patterns a condition on one person is true, (n,); not if a key is missing.
+
+    Parameters
+    ----------
+    text
+        The condition, written as a rule.
+    keys
+        The keys of the patterns.
+    cells
+        (n, n_keys) codes, -1 where missing.
+    where
+        What messages call it.
+
+    Raises
+    ------
+    SpecError
+        If it is no rule, or does not fit the keys.
+
+    Examples
+    --------
+    >>> keys = [Key.of_size("AGE", 90), Key.of_size("SEX", 2)]
+    >>> holds("AGE < 14 or SEX == 1", keys, [[13, -1], [14, 1], [14, -1]], "The rule").tolist()
+    [True, True, False]
+    """
+    context = Context(keys)
+    layout = context.layout
+    conditions = layout.to_array(context.conditions(parse(text, where), text, where))
+    codes, offsets = np.asarray(cells), layout.offsets
+    found = np.zeros(len(codes), bool)
+    for condition in conditions:
+        true = np.ones(len(codes), bool)
+        for j in range(len(keys)):
+            levels = condition[offsets[j] : offsets[j + 1]]
+            if not levels.all():
+                true &= np.where(codes[:, j] >= 0, levels[codes[:, j]], False)
+        found |= true
+    return found
+
+
 def _rule(
     conditions: Bool, layout: Layout, keys: Iterable[Key], text: str, name: str | None
 ) -> Rule:

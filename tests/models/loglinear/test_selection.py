@@ -22,7 +22,9 @@ from unikat.data.design import CLASS
 from unikat.data.keys import Key
 from unikat.data.split import split
 from unikat.data.table import CellTable
+from unikat.errors import SpecError
 from unikat.models.loglinear import selection
+from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.loglinear.maximum_likelihood import fit
 from unikat.models.loglinear.selection import evidence, select
 from unikat.models.loglinear.terms import all_interactions
@@ -278,3 +280,8 @@ def test_a_selection_keeps_the_interactions_of_a_sampling_class():
     assert path[0].generators == ((0, 2), (1, 2))
     for step in path:
         assert all(any({j, 2} <= set(one) for one in step.generators) for j in (0, 1))
+
+
+def test_a_score_that_selects_no_terms_is_refused() -> None:
+    with pytest.raises(SpecError, match="no terms are selected; add terms=select"):
+        LogLinear(terms="two-way", criterion="held-out")

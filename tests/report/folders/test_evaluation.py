@@ -504,3 +504,10 @@ def test_commas_that_may_stand_between_thousands_are_refused(text: str, number: 
 )
 def test_commas_separate_sizes(text: object, sizes: tuple[int, ...]) -> None:
     assert EvaluationSpec.parse({"n": text}).sample_sizes(10_000) == sizes
+
+
+def test_rules_and_the_levels_of_samples_exclude_each_other():
+    with pytest.raises(SpecError, match="leave out --levels sample, or the rules"):
+        EvaluationSpec.parse(
+            {"n": "5%", "keys": "A,B", "levels": "sample", "zeros": {"rules": ["A < 3"]}}
+        )

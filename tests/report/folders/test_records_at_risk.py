@@ -7,6 +7,7 @@ import io
 import stat
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ import pytest
 
 from report.estimates import NAMES, estimate, provenance, spec, table, write
 from unikat.report.folders.assessment import load
-from unikat.report.folders.records_at_risk import COLUMNS, FILE, REASONS, safe
+from unikat.report.folders.records_at_risk import COLUMNS, FILE, REASONS, SHOWN, safe
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import apply_zeros
 
@@ -77,3 +78,50 @@ def test_a_file_without_records_at_risk_has_a_header(tmp_path: Path) -> None:
     none = type(table()).from_codes(codes, table().keys, 20)
     write(estimate(none, known=True), tmp_path, None, provenance())
     assert (tmp_path / FILE).read_text().splitlines() == [",".join((*COLUMNS, *REASONS))]
+
+
+def test_published_risks_order_the_file_where_records_are_imputed(tmp_path: Path) -> None:
+    """By hand: hidden values take risk from the records that lack them."""
+    cells = table()
+    gaps = cells.cells[cells.record_cell].copy()
+    gaps[::7, 1] = -1
+    found = estimate(type(cells).from_codes(gaps, cells.keys, cells.n_units))
+    risks, incomplete = found.records, found.table.incomplete
+    shown: dict[str, Any] = {
+        f"{measure}_shown{end}": np.where(
+            incomplete, 0.1 * getattr(risks, measure + end), getattr(risks, measure + end)
+        )
+        for measure in ("r1", "r2")
+        for end in ("", "_lower", "_upper")
+    }
+    found = replace(
+        found, records=replace(risks, **shown), tau1_shown=found.tau1, tau2_shown=found.tau2
+    )
+    write(found, tmp_path, spec(), provenance())
+    listed = pd.read_csv(tmp_path / FILE)
+    assert tuple(listed.columns) == (*COLUMNS, *SHOWN, *REASONS)
+    assert listed["r1_shown"].is_monotonic_decreasing
+    assert not listed["r1"].is_monotonic_decreasing
+    every = pd.read_parquet(tmp_path / "records.parquet")
+    same = every.set_index("row").loc[listed["row"]]
+    for name in SHOWN:
+        np.testing.assert_allclose(listed[name], same[name], rtol=1e-5)
+    assert (every["r1_shown"] <= every["r1"]).sum() == every["r1"].notna().sum()
+    assert {"r2_shown_lower", "r2_shown_upper"} <= set(every)
+    result = load(tmp_path).result
+    assert result.tau1_shown == found.tau1
+    assert all(one.r1_shown is not None for one in result.records.top)
+    page = (tmp_path / "report.html").read_text()
+    assert page.count(result.sentences["tau1_shown"]) == 2
+    assert result.sentences["tau2_shown"] in page
+    assert "r1, published" in page
+    assert "τ1, published file" in page
+
+
+def test_files_without_imputed_records_say_nothing_of_it(tmp_path: Path) -> None:
+    write(estimate(), tmp_path, spec(), provenance())
+    result = load(tmp_path).result
+    assert result.tau1_shown is result.tau2_shown is None
+    assert not {"tau1_shown", "r1_shown"} & set(result.sentences)
+    assert "published" not in (tmp_path / "report.html").read_text()
+    assert not [name for name in pd.read_parquet(tmp_path / "records.parquet") if "shown" in name]

@@ -32,6 +32,7 @@ from unikat.report.pages.canvas import (
 from unikat.report.pages.template import template
 from unikat.report.text.numbers import number
 from unikat.report.text.selection import Answer, Range
+from unikat.report.text.sensitivity import Group
 from unikat.report.text.summary import summarise
 from unikat.studies.scores import FitScore, RecordScores, summarise_fits
 
@@ -77,6 +78,7 @@ def of_a_report(scale: float) -> list[Drawing]:
     words = "τ1, unique records that are population unique"
     middle = Range(middle=scale, lower=0.9 * scale, upper=1.1 * scale)
     answers = [Answer(label=f"{name}, again", tau1=middle, final=name == "hdp") for name in LABELS]
+    short = Answer(label="Cells 10% rarer", tau1=middle)
     histogram = [round(scale / (i + 1)) for i in range(20)]
     terms = ["independence", *(f"KEY_{i}:KEY_{i + 1}" for i in range(14))]
     values = np.linspace(2 * scale, scale, 15).tolist()
@@ -89,7 +91,8 @@ def of_a_report(scale: float) -> list[Drawing]:
         figures.record_risks([round(3 * scale), *histogram[1:]][:19]),
         figures.key_drops(keys(scale), scale),
         figures.key_drops(keys(scale)[2:3], scale),
-        figures.answers(answers, "τ1", words),
+        figures.sensitivity([Group(title="Model error", rows=tuple(answers))], "τ1", words),
+        figures.sensitivity([Group(title="", rows=(short,))] * 2, "τ1", words),
         figures.term_selection(terms, values, values, "B2/√ν", 1.645),
     ]
 

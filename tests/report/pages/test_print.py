@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from report.browser import run
 from report.estimates import estimate, provenance, spec
 from report.text.test_selection import result as selected
 from report.text.test_selection import traces
+from report.text.test_sensitivity import ROWS
 from unikat.report.pages.assessment import render
 from unikat.report.text.summary import summarise
 
@@ -25,7 +27,8 @@ def pages(html: str, folder: Path) -> int:
 
 def test_the_report_prints_to_a_few_pages_with_all_sections(tmp_path: Path) -> None:
     asked = spec(Path("/data/people.csv"), threshold="tau1 <= 50")
-    for found in (summarise(estimate(), asked, provenance()), selected()):
+    everything = replace(selected(), sensitivity=ROWS)
+    for found in (summarise(estimate(), asked, provenance()), selected(), everything):
         html = render(found, traces())
         n_pages = pages(html, tmp_path)
         assert 3 <= n_pages <= MOST_PAGES

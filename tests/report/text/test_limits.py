@@ -11,7 +11,9 @@ import pytest
 
 from unikat import HDP, CellTable, IndividualRisk, Key, Superpopulation1, Superpopulation2
 from unikat.data.design import Sampling
+from unikat.data.table import Margin
 from unikat.report.facts.design import design_result
+from unikat.report.facts.margins import margin_results
 from unikat.report.facts.result import sample_facts
 from unikat.report.text import limits
 from unikat.spec.tables import DesignSpec
@@ -43,7 +45,13 @@ def vars_of(made: CellTable) -> dict[str, Any]:
 
 def result(made: CellTable, model: Any, spec: DesignSpec | None = None) -> Any:
     found = design_result(made, spec or DesignSpec(strata="S", weights="W"), model)
-    return SimpleNamespace(sample=sample_facts(made), design=found, model=model.name)
+    return SimpleNamespace(
+        sample=sample_facts(made),
+        design=found,
+        margins=margin_results(made),
+        households=None,
+        model=model.name,
+    )
 
 
 def test_no_design_is_a_simple_random_sample():
@@ -121,3 +129,32 @@ def test_one_class_leaves_nothing_to_be_used():
     found = result(made, HDP())
     assert found.design.used == "none"
     assert "about the same weight" in limits.design_limit(found)[1]
+
+
+def test_known_margins_are_said_with_what_they_add():
+    codes = np.array([[0, 0], [0, 1], [1, 2], [1, 2], [1, 0], [1, 1], [1, -1]])
+    made = CellTable.from_codes(codes, [Key.of_size("A", 2), Key.of_size("B", 3)], 100)
+    margins = (
+        Margin(name="a.csv", keys=(0,), counts=np.array([40, 50]), outside=10),
+        Margin(name="b.csv", keys=(1,), counts=np.array([10, 50, 40])),
+    )
+    known = result(CellTable(**{**vars_of(made), "margins": margins}), HDP())
+    first, second = known.margins
+    assert (first.file, first.keys, first.n_cells, first.n_outside) == ("a.csv", ("A",), 2, 10)
+    # Of the four sample uniques two are at each level: 2 and 5 of 7 records, 40 and 50 of 100.
+    errors = [((1 - 7 / 100) * (1 - share) / (7 * share)) ** 0.5 for share in (0.4, 0.5)]
+    assert first.standard_error == pytest.approx(np.mean(errors))
+    assert first.off == pytest.approx(np.mean([1 - 2 / 7 / 0.4, 5 / 7 / 0.5 - 1]))
+    assert second.n_cells == 3
+    said = limits.design_sentences(known)["margins"]
+    assert "by A (2 cells), B (3 cells) are held at their known values." in said
+    assert "From the sample alone" in said
+    assert "the number in the B cell of a typical" in said
+    title, text = limits.design_limit(known)
+    assert title == "Within known margins the file is a simple random sample"
+    assert "that the margins do not tell apart" in text
+    nobody = np.array([[0, 0], [0, 0], [1, -1]])
+    made = CellTable.from_codes(nobody, [Key.of_size("A", 2), Key.of_size("B", 3)], 100)
+    without = result(CellTable(**{**vars_of(made), "margins": margins[:1]}), HDP())
+    assert without.margins[0].standard_error is None
+    assert "From the sample alone" not in limits.design_sentences(without)["margins"]

@@ -20,7 +20,7 @@ from unikat.report.facts.result import Result
 from unikat.report.folders.assessment import load, write_report
 from unikat.report.pages import fitted
 from unikat.report.pages.assessment import render
-from unikat.report.text import selection, sentences
+from unikat.report.text import selection, sensitivity, sentences
 from unikat.report.text.limits import limits
 from unikat.report.text.summary import summarise
 from unikat.report.text.uncertainty import KINDS
@@ -221,7 +221,7 @@ def test_the_figure_tells_all_answers() -> None:
     from unikat.report.pages import figures
 
     found = result()
-    drawing = figures.answers(selection.answers(found), "τ1", "τ1")
+    drawing = figures.sensitivity(sensitivity.groups(found), "τ1", "τ1")
     for svg in (drawing.wide, drawing.narrow):
         ElementTree.fromstring(svg)
         assert 'role="img"' in svg
@@ -230,7 +230,8 @@ def test_the_figure_tells_all_answers() -> None:
         # In trials its interval missed the truth: it is in the table, without an interval.
         assert "loglinear" not in svg
     zero = selection.Range(middle=0.0, lower=0.0, upper=0.0)
-    drawing = figures.answers([selection.Answer(label="<a>", tau1=zero)], "τ1", "τ1")
+    one = sensitivity.Group(title="", rows=(selection.Answer(label="<a>", tau1=zero),))
+    drawing = figures.sensitivity([one], "τ1", "τ1")
     ElementTree.fromstring(drawing.wide)
 
 

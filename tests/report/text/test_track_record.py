@@ -112,11 +112,21 @@ def unequal(name: str) -> Numbers:
     return samples, covered, mean(errors), min(errors), max(errors)
 
 
+def of_households(calibrated: str) -> Numbers:
+    """All samples, and the surveys' errors."""
+    rows = [row for row in tables("## Households")[0] if row["calibrated"] == [calibrated]]
+    errors = [percent(row["bias"][0]) for row in rows]
+    covered, samples = rows[0]["contained"][0].split("/")
+    return int(samples), int(covered), errors[0], min(errors[1:]), max(errors[1:])
+
+
 LOG_LINEAR, COMBINATIONS = "## Log-linear models", "## Models of combinations"
 _PRIORS, _PAPER = "with the fixed priors of the papers", "with the hyperparameters of the paper"
 _DEFAULT = "with the default options"
 SOURCES: dict[tuple[str, str, bool], Callable[[], Numbers]] = {
     ("auto", _DEFAULT, False): of_auto,
+    ("households", _DEFAULT, False): lambda: of_households("yes"),
+    ("households", "with calibrate=false", False): lambda: of_households("no"),
     **{
         (name, label, False): lambda name=name, kind=kind: learned(f"{name}, {kind}")  # type: ignore[misc]
         for name in ("latent-class", "hdp", "gom")

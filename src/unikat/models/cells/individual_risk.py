@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
-from unikat.data.patterns import agreeing, distinct
+from unikat.data.patterns import agreeing, agreeing_sums, distinct
 from unikat.data.table import CellTable
 from unikat.kernels import individual as kernels
 from unikat.kernels.zeros import Diagram
@@ -167,7 +167,10 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
         """
         occupied = self._occupied(stream, data)
         rates = self._rates(stream, occupied)
-        return _summed(cells, occupied.cells, rates[:, None], data.n_levels)[:, 0] / data.unobserved
+        return (
+            agreeing_sums(cells, occupied.cells, rates[:, None], data.n_levels)[:, 0]
+            / data.unobserved
+        )
 
     def predictive_probabilities(
         self, stream: Stream, state: IndividualRiskState, data: IndividualRiskData, cells: Int32
@@ -176,7 +179,7 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
         occupied = self._occupied(stream, data)
         expected = occupied.sizes - occupied.counts
         expected = expected if expected.any() else occupied.sizes
-        sums = _summed(cells, occupied.cells, expected[:, None], data.n_levels)[:, 0]
+        sums = agreeing_sums(cells, occupied.cells, expected[:, None], data.n_levels)[:, 0]
         shares: Float64 = sums / expected.sum()
         return shares
 
@@ -195,7 +198,7 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
         """
         occupied = self._occupied(stream, data)
         both = np.stack((occupied.counts, occupied.sizes), axis=1)
-        f, size = _summed(cells, occupied.cells, both, data.n_levels).T
+        f, size = agreeing_sums(cells, occupied.cells, both, data.n_levels).T
         p = np.where(f > 0.0, f / np.where(f > 0.0, size, 1.0), 1.0)
         r2 = np.empty(len(cells))
         kernels.exact_risk(np.asarray(counts, np.float64), p, r2)
@@ -310,16 +313,6 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
             key, stream.sweep, rows, together, data.diagram, data.offsets, data.shares, free
         )
         return chosen, (free - data.offsets[:-1]).astype(np.int32)
-
-
-def _summed(cells: Int32, occupied: Int32, values: Float64, n_levels: tuple[int, ...]) -> Float64:
-    """Sum values (n_occupied, n_values) over the occupied cells that complete each pattern."""
-    sums = np.zeros((len(cells), values.shape[1]))
-    for met in agreeing(cells, occupied, n_levels):
-        for j, column in enumerate(values.T):
-            totals = np.bincount(met.offered, column[met.answering], minlength=met.n_numbers)
-            sums[met.asking, j] = totals[met.wanted]
-    return sums
 
 
 def _candidates(

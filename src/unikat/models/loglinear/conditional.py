@@ -161,6 +161,11 @@ class LogLinear(Model[LogLinearState, LogLinearData]):
                 "three-way, select, or terms such as 'A + B:C'."
             )
         check_choice("criterion", self.criterion, CRITERIA)
+        if self.criterion == "held-out" and self.terms != "select":
+            raise SpecError(
+                "model option criterion is 'held-out', but no terms are selected; add "
+                "terms=select, or leave the criterion out."
+            )
         check_choice("interval", self.interval, INTERVALS)
         check_numbers(
             self, {"underfitting": (1e-6, 1e6), "tolerance": TOLERANCE, "smoothing": (0.0, 1e9)}

@@ -13,7 +13,7 @@ from unikat.models.records import START_CLASSES
 
 FIRST_COMPONENTS = 32
 _MOST = 16_384
-_SPARE = 12
+_SPARE = 8
 
 
 class Components(NamedTuple):
@@ -51,8 +51,8 @@ def compacted(components: Components, top: float) -> Components:
     occupied = np.flatnonzero(components.stacks[0])
     n = int(components.stacks[0].sum())
     sticks = top * math.log(max(top / (top + n) / stick_tolerance(n), 1.0))
-    keep = max(FIRST_COMPONENTS, _in_eights(len(occupied) + _SPARE + 1.3 * sticks))
-    if n_components < 1.3 * keep:
+    keep = max(FIRST_COMPONENTS, _in_eights(len(occupied) + _SPARE + 1.15 * sticks))
+    if n_components < 1.15 * keep:
         return components
     kept = np.concatenate((occupied, np.setdiff1d(np.arange(n_components), occupied)))[:keep]
     place = np.full(n_components + 1, -1, np.int16)
@@ -84,7 +84,7 @@ def draw_sticks(
         if remainder < stick_tolerance(int(tables.sum())) or len(tables) >= _MOST:
             return weights, drawn, occupied
         # The same draw again, with more empty components.
-        tables = padded(tables, _in_eights(1.25 * len(tables)))
+        tables = padded(tables, _in_eights(1.1 * len(tables)))
 
 
 def padded(array: Int64, n_components: int) -> Int64:

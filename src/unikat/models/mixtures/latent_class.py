@@ -43,6 +43,7 @@ from unikat.models.records import (
     compile_on_toy_table,
     in_parts,
     lay_out,
+    sorted_places,
     start_classes,
 )
 from unikat.models.state_checks import mixture_fits, positive
@@ -424,5 +425,5 @@ def _walk(rows: Int32, offsets: Int64) -> tuple[Int32, Int64]:
     """Rows with the keys of fewest levels first, sorted; and where each row came from."""
     order = np.argsort(np.diff(offsets), kind="stable")
     rows = rows[:, order]
-    sorting = np.lexsort(rows.T[::-1])
+    sorting = sorted_places(rows)
     return np.ascontiguousarray(rows[sorting]), sorting

@@ -485,7 +485,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         # Drawing the profiles: all levels of all keys, for about as many components as at first.
         sweep += 60.0 * float(data.offsets[-1]) * FIRST_COMPONENTS
         if n_keys <= EXACT_KEYS:
-            return sweep, 7.0 * 2.0**n_keys + 3.0 ** (n_keys - 2)
+            return sweep, 2.3 * 2.0**n_keys + 0.4 * 3.0 ** (n_keys - 2)
         return sweep, 200.0 * n_keys**2
 
     def _alpha_law(self, state: MembershipState) -> tuple[float, float]:

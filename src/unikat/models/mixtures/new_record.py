@@ -11,7 +11,7 @@ from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.kernels import cells as cell_kernels
 from unikat.kernels import zeros as zero_kernels
 from unikat.models.mixtures import truncation
-from unikat.models.records import MixtureData
+from unikat.models.records import MixtureData, sorted_places
 
 EXACT_KEYS = 11
 """Up to so many keys, probabilities of cells are exact."""
@@ -47,15 +47,16 @@ def row_probabilities(
     """
     # The last key costs one dot product a cell, so it is the one with most levels.
     rows = rows[:, np.argsort(np.diff(offsets), kind="stable")]
-    sorting = np.lexsort(rows.T[::-1])
+    sorting = sorted_places(rows)
     components = _components_that_matter(record)
-    theta = np.ascontiguousarray(record.theta[:, components], np.float64)
+    theta = np.ascontiguousarray(record.theta[:, components], np.float32)
     alpha, alpha_weight = record.alpha, record.alpha_weight
     rows, weights = np.ascontiguousarray(rows[sorting]), record.weights[components]
     out = np.empty(len(rows))
     if rows.shape[1] <= EXACT_KEYS:
         cell_kernels.partition_probabilities(rows, theta, weights, alpha, alpha_weight, out)
     else:
+        theta = theta.astype(np.float64)
         # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
         spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
         cell_kernels.sequential_probabilities(
@@ -78,8 +79,36 @@ def row_probabilities(
 def possible_mass(key: Any, sweep: int, record: NewRecord, data: MixtureData) -> float:
     """Probability that a record is possible.
 
-    Exact for the records all of whose keys come from one component; the others are drawn.
+    Exact for the records all of whose keys come from one component; the others are drawn. The last
+    answer is remembered: every state is asked about its cells and about their margins.
     """
+    return _possible_mass(_State(key, sweep, record, data))
+
+
+class _State:
+    """What the probability depends on. Arrays of a state never change: the same ones are equal."""
+
+    def __init__(self, key: Any, sweep: int, record: NewRecord, data: MixtureData) -> None:
+        self.key, self.sweep, self.record, self.data = key, sweep, record, data
+
+    def __hash__(self) -> int:
+        return hash((*self.key.tolist(), self.sweep))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _State)
+            and self.sweep == other.sweep
+            and self.data is other.data
+            and self.record.theta is other.record.theta
+            and self.record.weights is other.record.weights
+            and np.array_equal(self.key, other.key)
+            and np.array_equal(self.record.alpha, other.record.alpha)
+        )
+
+
+@lru_cache(maxsize=1)
+def _possible_mass(state: _State) -> float:
+    key, sweep, record, data = state.key, state.sweep, state.record, state.data
     assert data.zeros is not None
     chance = truncation.chances(data.zeros, data, record.theta)[0]
     together = np.zeros(len(record.weights))

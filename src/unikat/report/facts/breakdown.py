@@ -69,7 +69,7 @@ def breakdowns(
         _breakdown(
             key.name, True, table.cells[:, j], key.labels, (counts, table.unique, r1), show_all
         )
-        for j, key in enumerate(table.keys)
+        for j, key in enumerate(table.layout.household_keys if table.layout else table.keys)
     ]
     of_record, ones = table.record_cell, np.ones(table.n_records, np.int64)
     keys = {key.name for key in table.keys}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from unikat.data.table import CellTable
-from unikat.risk.exposure import ByClass, exposure_of
+from unikat.risk.exposure import BySampling, exposure_of
 from unikat.spec.tables import DesignSpec
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def design_result(
         return None
     exposure = exposure_of(table)
     key = None
-    if isinstance(exposure, ByClass) and not exposure.appended:
+    if isinstance(exposure, BySampling) and not exposure.appended:
         key = table.keys[exposure.column].name
     fractions = sampling.n_sampled / np.maximum(sampling.sizes, 1e-300)
     weights = sampling.weights

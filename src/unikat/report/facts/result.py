@@ -13,13 +13,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from unikat._typing import Float64, Int64
+from unikat.data.households import ABSENT_LABEL
 from unikat.data.table import CellTable
 from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
 from unikat.report.facts.breakdown import Breakdown, breakdowns
 from unikat.report.facts.classics import ClassicsResult
 from unikat.report.facts.design import DesignResult, design_result
+from unikat.report.facts.households import HouseholdsResult, households_result
+from unikat.report.facts.margins import MarginResult, margin_results
 from unikat.report.facts.registry import THRESHOLDS, RegistryResult
+from unikat.report.facts.sensitivity import SensitivityFacts, sensitivity
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.facts.threshold import ThresholdResult, threshold_result
 from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
@@ -120,6 +124,8 @@ class TopRecord:
     """Whether `reasons` were computed; if not, none are given."""
     values: dict[str, str] | None = None
     """Label of every key; only if small cells were asked for."""
+    r1_shown: float | None = None
+    """r1 by what the file shows of the record; None unless missing keys are integrated over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +220,8 @@ class Result:
     """What the model says of its fit; empty where it says nothing."""
     design: DesignResult | None = None
     """How the sample was drawn; None for equal chances."""
+    margins: tuple[MarginResult, ...] = ()
+    """Known counts of the population; empty without them."""
     registry: RegistryResult | None = None
     """Risk of a registry's records; None if there is no registry."""
     classics: ClassicsResult | None = None
@@ -229,6 +237,15 @@ class Result:
     tau2_variance: VarianceParts | None = None
     tau1_of_medians: float | None = None
     """Sum over the sample uniques of the posterior median of r1; None where nothing is drawn."""
+    sensitivity: tuple[SensitivityFacts, ...] = ()
+    """τ1 under other assumptions; empty in older results."""
+    households: HouseholdsResult | None = None
+    """Household risk, of the model `households`: all other numbers are then of households too; None
+    where the units are persons."""
+    tau1_shown: Summary | None = None
+    """τ1 of the published file, which shows the known keys of incomplete records alone; None, as
+    the next, unless missing keys are integrated over, and of a bootstrap."""
+    tau2_shown: Summary | None = None
 
     @property
     def fitted_model(self) -> str:
@@ -293,6 +310,7 @@ def assessment_facts(
         uncertainty=None if draws is None else draws.model.uncertainty,
         fit={} if draws is None else draws.facts.values,
         design=design_result(table, spec.design, None if draws is None else draws.model),
+        margins=margin_results(table),
         registry=supplements.registry_result(spec),
         classics=supplements.classics_result(table),
         stage=stage,
@@ -305,6 +323,10 @@ def assessment_facts(
         tau1_variance=estimate.tau1_variance,
         tau2_variance=estimate.tau2_variance,
         tau1_of_medians=estimate.tau1_of_medians,
+        sensitivity=sensitivity(estimate),
+        households=households_result(estimate, supplements.households),
+        tau1_shown=estimate.tau1_shown,
+        tau2_shown=estimate.tau2_shown,
     )
 
 
@@ -316,13 +338,13 @@ def sample_facts(table: CellTable) -> SampleFacts:
     """Size of the problem that a table poses."""
     return SampleFacts(
         n_records=table.n_records,
-        n_keys=table.n_keys,
+        n_keys=len(table.variables),
         n_cells=table.n_cells,
         n_uniques=table.n_uniques,
         population_size=table.n_units,
         n_incomplete=int(table.counts[table.incomplete].sum()),
         missing=table.missing,
-        n_combinations=math.prod(float(n) for n in table.n_levels),
+        n_combinations=(None if table.layout else math.prod(float(n) for n in table.n_levels)),
         n_households=None if table.households is None else len(np.unique(table.households)),
     )
 
@@ -385,7 +407,7 @@ def _key_facts(estimate: RiskEstimate) -> tuple[KeyFacts, ...]:
             tau1_without=None if parts is None else float((1.0 - parts[j]) * tau1),
             drop=None if parts is None else float(parts[j] * tau1),
         )
-        for j, (key, n_missing) in enumerate(zip(table.keys, table.n_missing, strict=True))
+        for j, (key, n_missing) in enumerate(zip(table.variables, table.n_missing, strict=True))
     )
 
 
@@ -448,18 +470,20 @@ def _top(
             values = {
                 key.name: "missing" if code < 0 else key.labels[code]
                 for key, code in zip(table.keys, table.cells[cell], strict=True)
+                if table.layout is None or key.labels[code] != ABSENT_LABEL
             }
         found.append(
             TopRecord(
                 row=int(row) + 1,
                 **{name: float(getattr(records, name)[cell]) for name in _RISKS},
                 reasons=tuple(
-                    Reason(key=table.keys[j].name, drop=float(fall))
+                    Reason(key=table.variables[j].name, drop=float(fall))
                     for j, fall in zip(keys, falls, strict=True)
                     if j >= 0
                 ),
                 reasons_computed=not bool(np.isnan(records.key_drop[cell]).any()),
                 values=values,
+                r1_shown=None if records.r1_shown is None else float(records.r1_shown[cell]),
             )
         )
     return tuple(found)

@@ -8,6 +8,7 @@ import numpy as np
 
 from unikat._typing import Float64, Int32
 from unikat.classics.table import Classics, classics
+from unikat.data.grouping import HouseholdSample
 from unikat.data.microdata import Microdata
 from unikat.data.sampling import one_way
 from unikat.data.table import CellTable
@@ -28,6 +29,8 @@ class Supplements:
 
     registry: RegistryRisk | None = None
     classics: Classics | None = None
+    households: HouseholdSample | None = None
+    """The households of the file, where they are the units."""
     columns: tuple[Column, ...] = ()
     """Columns by which the risk is broken down, besides the keys."""
 

@@ -4,7 +4,8 @@
 |---|---|
 | `result.json` | summaries, diagnostics, warnings, and a sentence for every number |
 | `records.parquet` | one row per record in the order of the input |
-| `records-at-risk.csv` | the records at risk, highest r1 first, for a spreadsheet |
+| `households.parquet` | one row per household in order of appearance, if they are the units |
+| `records-at-risk.csv` | the records at risk, highest risk first, for a spreadsheet |
 | `registry.parquet` | one row per record of a registry, if one was given |
 | `draws.nc` | the draws, for ArviZ; absent where the risk is known exactly |
 | `assessment.toml` | the run as run |

@@ -22,6 +22,7 @@ from unikat.report.folders.records_at_risk import write_records_at_risk
 from unikat.report.pages.assessment import render
 
 RESULT, RECORDS, DRAWS = "result.json", "records.parquet", "draws.nc"
+HOUSEHOLDS = "households.parquet"
 SPEC, REPORT = "assessment.toml", "report.html"
 
 
@@ -72,7 +73,16 @@ OUTPUTS = (
         write=lambda found, path, _: write_text(path, json_text(asdict(found.result))),
     ),
     Output(name=RECORDS, write=lambda found, path, _: write_records(found, path)),
-    Output(name=RECORDS_AT_RISK, write=_write_at_risk),
+    Output(
+        name=HOUSEHOLDS,
+        write=lambda found, path, _: write_records(found, path, by_household=True),
+        wanted=lambda found: found.result.households is not None,
+    ),
+    Output(
+        name=RECORDS_AT_RISK,
+        write=_write_at_risk,
+        wanted=lambda found: found.result.households is None,
+    ),
     Output(
         name=REGISTRY,
         write=_write_registry,

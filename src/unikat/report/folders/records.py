@@ -1,4 +1,7 @@
-"""`records.parquet`: one row per record, in the order of the input."""
+"""`records.parquet`: one row per record, in the order of the input; `households.parquet` likewise.
+
+Where the units are households, every record has the risk of its household.
+"""
 
 from __future__ import annotations
 
@@ -16,39 +19,50 @@ from unikat.files.writing import create, finish
 from unikat.report.facts.result import N_REASONS, reasons
 from unikat.report.folders.findings import Findings
 from unikat.report.folders.parquet import labelled
+from unikat.risk.estimate import RecordRisk
 from unikat.zeros.conflicts import Handled
 
-_SCHEMA = "unikat.records/1"
+_SCHEMA, _OF_HOUSEHOLDS = "unikat.records/1", "unikat.households/1"
+_UNIT = [("row", pa.int64())]
 _CHUNK = 1 << 18
 _CONFLICTS = {"drop": "left out", "missing": "keys set missing", "stop": ""}
 """What the table says of a record that breaks a rule."""
 _RISKS = ("r1", "r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper")
 _NUMBERS = (*_RISKS, "F_median", "F_mode", "rank", "rank_lower", "rank_upper")
 """Columns that are attributes of `RecordRisk`."""
+_SHOWN = tuple(f"{name[:2]}_shown{name[2:]}" for name in _RISKS)
+"""Further ones, where missing keys are integrated over."""
 
 
-def write_records(findings: Findings, path: Path) -> None:
-    """Write the file, a chunk of records at a time."""
-    schema = records_schema(findings)
+def write_records(findings: Findings, path: Path, *, by_household: bool = False) -> None:
+    """Write the file, a chunk of records (or households) at a time."""
+    schema = records_schema(findings, by_household=by_household)
     with create(path) as file:
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            for part in record_tables(findings):
+            for part in record_tables(findings, by_household=by_household):
                 writer.write_table(part)
         finish(file)
 
 
-def record_tables(findings: Findings) -> Iterator[pa.Table]:
-    """Yield the rows of `records.parquet`, one per record, a chunk of records at a time."""
+def record_tables(findings: Findings, *, by_household: bool = False) -> Iterator[pa.Table]:
+    """Yield the rows of `records.parquet`, one per record, a chunk of records at a time.
+
+    `by_household` yields those of `households.parquet`, one per household.
+    """
     estimate, handled = findings.estimate, findings.handled
     table, records = estimate.table, estimate.records
+    sample = findings.supplements.households
     row_cell, conflict = _rows(table, handled)
+    if sample is not None and not by_household:
+        # The cell of the household; -1 of one that was left out.
+        row_cell = np.append(table.record_cell, np.int32(-1))[sample.of_record]
     # Of the records that were assessed, whose rows of the file these are.
     further = findings.supplements.record_columns(table)
     rows = np.flatnonzero(row_cell >= 0)
-    names = pa.array([key.name for key in table.keys], pa.string())
+    names = pa.array([key.name for key in table.variables], pa.string())
     frequency = table.matches if table.missing == "wildcard" else table.counts
     what = pa.array([_CONFLICTS["drop" if handled is None else handled.on_conflict]])
-    schema = records_schema(findings)
+    schema = records_schema(findings, by_household=by_household)
     for start in range(0, len(row_cell), _CHUNK):
         cells = row_cell[start : start + _CHUNK].astype(np.int64)
         out = cells < 0
@@ -58,12 +72,17 @@ def record_tables(findings: Findings) -> Iterator[pa.Table]:
             "f": pa.array(frequency[cells], mask=out),
             "sample_unique": pa.array(table.unique[cells], mask=out),
         }
+        if by_household:
+            columns |= {"household": columns["row"] - 1, "size": table.cells[cells, 0] + 1}
+        elif sample is not None:
+            of_record = sample.of_record[start : start + len(cells)]
+            columns["household"] = pa.array(of_record, mask=out)
         if conflict is not None:
             found = conflict[start : start + _CHUNK]
             columns["conflict"] = pa.DictionaryArray.from_arrays(
                 pa.array(np.zeros(len(found), np.int8), mask=~found), what
             )
-        for name in _NUMBERS:
+        for name in _numbers(records):
             values = getattr(records, name)[cells]
             columns[name] = pa.array(values, mask=np.isnan(values) | out)
         here = slice(*np.searchsorted(rows, (start, start + len(cells))))
@@ -85,10 +104,13 @@ def record_tables(findings: Findings) -> Iterator[pa.Table]:
         yield pa.Table.from_arrays(arrays, schema=schema)
 
 
-def records_schema(findings: Findings) -> pa.Schema:
-    """Columns of `records.parquet`, and what run they are of."""
-    risks = [(name, pa.float64()) for name in _NUMBERS]
-    fields = [("row", pa.int64()), ("f", pa.int64()), ("sample_unique", pa.bool_()), *risks]
+def records_schema(findings: Findings, *, by_household: bool = False) -> pa.Schema:
+    """Columns of `records.parquet` or `households.parquet`, and what run they are of."""
+    risks = [(name, pa.float64()) for name in _numbers(findings.estimate.records)]
+    unit = [("household", pa.int64()), ("size", pa.int64())] if by_household else _UNIT
+    if findings.supplements.households is not None and not by_household:
+        unit = [*_UNIT, ("household", pa.int64())]
+    fields = [*unit, ("f", pa.int64()), ("sample_unique", pa.bool_()), *risks]
     for rank in range(1, N_REASONS + 1):
         fields += [
             (f"key_{rank}", pa.dictionary(pa.int16(), pa.string())),
@@ -99,9 +121,14 @@ def records_schema(findings: Findings) -> pa.Schema:
     if findings.handled is not None:
         fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))
     result = findings.result
+    name = _OF_HOUSEHOLDS if by_household else _SCHEMA
     return labelled(
-        pa.schema(fields), _SCHEMA, result.provenance, state="converged", value=result.converged
+        pa.schema(fields), name, result.provenance, state="converged", value=result.converged
     )
+
+
+def _numbers(records: RecordRisk) -> tuple[str, ...]:
+    return _NUMBERS if records.r1_shown is None else (*_NUMBERS, *_SHOWN)
 
 
 def _rows(table: CellTable, handled: Handled | None) -> tuple[Int32, Bool | None]:

@@ -1,5 +1,8 @@
 """`records-at-risk.csv`: the records at risk for people with a spreadsheet, highest r1 first.
 
+Where missing keys are integrated over, it is r1 by what the file shows of a record (`risk.shown`),
+since that is its risk once the file is published.
+
 Texts that a spreadsheet would run as a formula begin with an apostrophe. Values of records are in
 it only if small cells are shown.
 """
@@ -21,6 +24,8 @@ from unikat.zeros.conflicts import Handled
 
 FILE = "records-at-risk.csv"
 COLUMNS = ("row", "r1", "r1_lower", "r1_upper", "r2", "rank")
+SHOWN = ("r1_shown", "r1_shown_lower", "r1_shown_upper", "r2_shown")
+"""Further columns, where missing keys are integrated over."""
 REASONS = tuple(f"key_{i}" for i in range(1, N_REASONS + 1))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """A text that begins with one of these may be run by a spreadsheet."""
@@ -51,8 +56,9 @@ def safe(text: str) -> str:
 def _chunks(estimate: RiskEstimate, handled: Handled | None, show_values: bool) -> Iterator[bytes]:
     table, records = estimate.table, estimate.records
     names = [safe(key.name) for key in table.keys]
-    yield _written([[*COLUMNS, *REASONS, *(names if show_values else ())]])
-    r1 = records.r1[table.record_cell]
+    columns = COLUMNS if records.r1_shown is None else (*COLUMNS, *SHOWN)
+    yield _written([[*columns, *REASONS, *(names if show_values else ())]])
+    r1 = records.r1_published[table.record_cell]
     at_risk = np.flatnonzero(~np.isnan(r1))
     ordered = at_risk[np.argsort(-r1[at_risk], kind="stable")]
     # Records that were left out have a row in the file too.
@@ -61,7 +67,7 @@ def _chunks(estimate: RiskEstimate, handled: Handled | None, show_values: bool) 
     for start in range(0, len(ordered), _CHUNK):
         rows = ordered[start : start + _CHUNK]
         cells = table.record_cell[rows].astype(np.int64)
-        numbers = [getattr(records, name)[cells] for name in COLUMNS[1:]]
+        numbers = [getattr(records, name)[cells] for name in columns[1:]]
         keys, _ = reasons(records, cells)
         lines: list[list[Any]] = []
         for i, (row, cell) in enumerate(zip(in_file[rows].tolist(), cells, strict=True)):

@@ -16,9 +16,19 @@ from unikat.report.pages import figures, fitted
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import FittedPage
 from unikat.report.pages.template import fill
-from unikat.report.text import breakdown, classics, limits, selection, sentences, track_record
+from unikat.report.text import (
+    breakdown,
+    classics,
+    households,
+    limits,
+    selection,
+    sensitivity,
+    sentences,
+    track_record,
+)
 from unikat.report.text.overview import Overview, groups, overview
 from unikat.report.text.selection import SelectionPage
+from unikat.report.text.sensitivity import SensitivityPage
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.provenance import Provenance
 
@@ -47,6 +57,9 @@ class ReportPage:
     """Variables of the table of risk by level, with their rows."""
     fitted: FittedPage | None
     selection: SelectionPage | None
+    error: tuple[str, ...]
+    """Model uncertainty of a model that was named."""
+    sensitivity: SensitivityPage | None
     classics: Sequence[classics.Row]
     zeros: ZerosResult | None
     limits: Sequence[tuple[str, str]]
@@ -62,21 +75,26 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
     `traces` are the draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones
     included; empty where nothing was sampled.
     """
-    return fill("report.html.j2", context(result, traces))
+    page = fill("report.html.j2", context(result, traces))
+    return page if result.households is None else households.page_of_households(page)
 
 
 def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
     """Gather what the report shows; parameters as for `render`."""
     drawn, found = drawings(result, traces), breakdown.tables(result.breakdowns)
     fit, selected = fitted.on_page(result), selection.on_page(result)
+    error, compared = selection.error_on_page(result), sensitivity.on_page(result)
     measures = classics.rows(result.classics)
     independent = sentences.kind(result).independent
     present = {
         "measures": ("Risk measures", True),
         "file": ("File and key variables", True),
+        "households": ("Households and their members", result.households is not None),
         "levels": ("Risk by level", bool(found)),
         "records": ("Records at risk", "records" in drawn),
         "selection": ("Model selection", selected is not None),
+        "error": ("Model uncertainty", bool(error)),
+        "sensitivity": ("Sensitivity to assumptions", compared is not None),
         "fitted": ("Fitted model", fit is not None),
         "convergence": ("Draws" if independent else "Convergence", result.sampling is not None),
         "zeros": ("Structural zeros (impossible combinations)", result.zeros is not None),
@@ -96,6 +114,8 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
         breakdowns=found,
         fitted=fit,
         selection=selected,
+        error=error,
+        sensitivity=compared,
         classics=measures,
         zeros=result.zeros,
         limits=limits.limits(result),
@@ -119,8 +139,8 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
             drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
         if track_record.of_result(result).unreliable:
             drawn["tau1_unreliable"] = drawn.pop("tau1")
-    if tried := selection.answers(result):
-        drawn["selection"] = figures.answers(tried, "τ1", TAU1)
+    if assumptions := sensitivity.groups(result):
+        drawn["sensitivity"] = figures.sensitivity(assumptions, "τ1", TAU1)
     if not result.known_exactly and result.records.n_judged:
         drawn["records"] = figures.record_risks(result.records.histogram)
     if any(key.drop is not None for key in result.keys):

@@ -26,10 +26,12 @@ from unikat.report.pages.canvas import (
 )
 from unikat.report.text.numbers import counted, number
 from unikat.report.text.overview import Group
-from unikat.report.text.selection import Answer
+from unikat.report.text.sensitivity import Group as Assumptions
 from unikat.risk.estimate import Summary
 
 _MOST_BINS = 44
+_GAP = 14.0
+_ROW = ("name", "label")
 _Bar: TypeAlias = tuple[str, float, str]
 """Name on the left of a bar, its share of the whole width, and words on its right."""
 
@@ -201,25 +203,47 @@ def _bars(canvas: Canvas, bars: Sequence[_Bar], title: str, caption: str) -> Non
 
 
 @drawing
-def answers(canvas: Canvas, found: Sequence[Answer], name: str, caption: str) -> None:
-    """Draw the estimates of several models with their intervals; the final one in full colour."""
-    said = "; ".join(f"{one.label}: {one.tau1.words}" for one in found)
-    canvas.describe(f"{name} with its interval", [f"{said}."])
-    canvas.inset()
-    canvas.begin_rows(0.0, max(1.04 * max(one.tau1.upper for one in found), 1.0))
-    for one in found:
-        words = one.tau1.words
-        canvas.row(one.label, words, ("strong", "strong") if one.final else ("name", "label"))
-        y = canvas.cursor + 11
-        values = (one.tau1.lower, one.tau1.middle, one.tau1.upper)
-        tip = f"{one.label}: {name} {words}"
-        if one.final:
-            low, middle, high = map(canvas.x, values)
-            canvas.rect((low, y - 5, max(high - low, 1.0), 10), "bar", tip)
-            canvas.line((middle, y - 8), (middle, y + 8), "mark")
-        else:
-            canvas.interval(values, y, tip, ("bar-faint" if one.narrow else "bar-mid", "bar"))
-        canvas.cursor = y + 14
+def sensitivity(canvas: Canvas, found: Sequence[Assumptions], name: str, caption: str) -> None:
+    """Draw a measure under several assumptions, in groups; the final answer in full colour.
+
+    On a page names and numbers stand beside the intervals, on a phone above them.
+    """
+    rows = [row for group in found for row in group.rows]
+    said = "; ".join(f"{row.label}: {row.tau1.words}" for row in rows)
+    canvas.describe(f"{name} with its interval, under other assumptions", [f"{said}."])
+    others = [row for row in rows if not row.final] or rows
+    names = max(text_width(row.label, "name") for row in others) + _GAP
+    room = canvas.width - names - max(text_width(row.tau1.words) for row in others) - _GAP
+    if beside := room >= 0.4 * canvas.width:
+        canvas.left, canvas.right = names, names + room
+    else:
+        canvas.inset()
+    canvas.begin_rows(0.0, max(1.04 * max(row.tau1.upper for row in rows), 1.0))
+    ends = [end for row in rows if row.final for end in (row.tau1.lower, row.tau1.upper)]
+    for group in found:
+        if group.title:
+            canvas.cursor += 4
+            canvas.name(group.title, kind="tiny")
+        for row in group.rows:
+            words = row.tau1.words
+            if beside and not row.final:
+                y = canvas.cursor + 9
+                canvas.text(2.0, y + 4, row.label, "start", "name")
+                canvas.text(canvas.width - 2.0, y + 4, words, "end")
+            else:
+                canvas.row(row.label, words, ("strong", "strong") if row.final else _ROW)
+                y = canvas.cursor + 10
+            for end in ends:
+                canvas.line((canvas.x(end), y - 6), (canvas.x(end), y + 6), "mark-thin", below=True)
+            values = (row.tau1.lower, row.tau1.middle, row.tau1.upper)
+            tip = f"{row.label}: {name} {words}"
+            if row.final:
+                low, middle, high = map(canvas.x, values)
+                canvas.rect((low, y - 5, max(high - low, 1.0), 10), "bar", tip)
+                canvas.line((middle, y - 8), (middle, y + 8), "mark")
+            else:
+                canvas.interval(values, y, tip, ("bar-faint" if row.narrow else "bar-mid", "bar"))
+            canvas.cursor = y + 10
     canvas.end_rows(caption)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from unikat.errors import listed
 from unikat.report.facts.design import DesignResult
 from unikat.report.text import track_record
-from unikat.report.text.numbers import counted
+from unikat.report.text.numbers import counted, percent
 from unikat.report.text.sentences import incomplete, kind
 
 if TYPE_CHECKING:
@@ -67,6 +68,12 @@ def _model_error(result: Result) -> str:
 
 
 def _impossible(result: Result) -> tuple[str, str]:
+    if result.households is not None and result.households.rules:
+        return (
+            "Impossible households are as declared",
+            "A rule that forbids households that do occur makes other households seem more "
+            "frequent, and so safer, than they are.",
+        )
     if result.zeros is None:
         return (
             "Impossible combinations are not declared",
@@ -82,7 +89,7 @@ def _impossible(result: Result) -> tuple[str, str]:
 
 
 def design_sentences(result: Result) -> Mapping[str, str]:
-    """Return a sentence for the design, and one for households, if there are any."""
+    """Return sentences for the design, for known margins and for households, if there are any."""
     said = {}
     if result.design is not None:
         said["design"] = _drawn(result.design)
@@ -90,9 +97,27 @@ def design_sentences(result: Result) -> Mapping[str, str]:
             "Design effect of the weights: 1 + their squared coefficient of variation (Kish). For "
             "estimates of shares, the file is worth this many times fewer records."
         )
+    if result.margins:
+        said["margins"] = _known_counts(result)
     if result.sample.n_households is not None:
         said["sample.n_households"] = _whole_households(result)
     return said
+
+
+def _known_counts(result: Result) -> str:
+    """Say which margins were used, and what they add to the sample."""
+    tables = listed(
+        [f"{' × '.join(one.keys)} ({counted(one.n_cells, 'cell')})" for one in result.margins], 5
+    )
+    finest = max(result.margins, key=lambda one: one.n_cells)
+    said = f"The numbers of people in the population by {tables} are held at their known values."
+    if finest.standard_error is None or finest.off is None:
+        return said
+    return (
+        f"{said} From the sample alone, the number in the {' × '.join(finest.keys)} cell of a "
+        "typical sample unique would have a standard error of "
+        f"{percent(finest.standard_error)} and is off by {percent(finest.off)}."
+    )
 
 
 def _whole_households(result: Result) -> str:
@@ -105,6 +130,8 @@ def _whole_households(result: Result) -> str:
 
 def _clusters(result: Result) -> str:
     """Say what is made of households; begins with a blank."""
+    if result.households is not None:
+        return ""
     if result.sample.n_households is None:
         return (
             " Households and other clusters are not used: records are assumed to be drawn "
@@ -142,6 +169,14 @@ def design_limit(result: Result) -> tuple[str, str]:
     """Return what the numbers assume about the drawing of the sample: a title and a text."""
     sample, design = result.sample, result.design
     clusters = _clusters(result)
+    if result.margins:
+        return (
+            "Within known margins the file is a simple random sample",
+            "The known numbers of people are assumed to be exact and of the population that was "
+            "sampled. Among people with the same keys of the margins, all are assumed to have had "
+            "equal sampling probabilities. If some groups were sampled more densely that the "
+            "margins do not tell apart, their risk is not as shown." + clusters,
+        )
     if design is None and sample.n_households is not None:
         return (
             "The households are a simple random sample",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unikat.report.facts.breakdown import LevelFacts
+from unikat.report.text import households
 from unikat.report.text.numbers import counted, number, percent
 from unikat.report.text.sentences import level
 
@@ -80,6 +81,8 @@ def assessed(result: Result) -> str:
         f"{file} holds {counted(sample.n_records, 'record')} from a population of "
         f"{sample.population_size:,} ({percent(sample.n_records / sample.population_size)})."
     )
+    if result.households is not None:
+        return f"{said} {households.assessed(result.households)}"
     if result.zeros is not None and result.zeros.n_dropped:
         said += f" {counted(result.zeros.n_dropped, 'further record')} broke a rule and " + (
             "was left out." if result.zeros.n_dropped == 1 else "were left out."
@@ -197,6 +200,11 @@ def rests_on(result: Result) -> tuple[str, ...]:
     found = []
     if result.known_exactly:
         found.append("The numbers follow from the file itself; nothing was estimated.")
+    elif result.margins:
+        found.append(
+            "Among people with the same keys of the margins, the records are a simple random "
+            "sample."
+        )
     elif design is None and sample.n_households is None:
         found.append("The records are a simple random sample of the population.")
     elif design is None:

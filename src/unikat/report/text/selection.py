@@ -1,6 +1,7 @@
 """Model selection in words: candidate models, held-out log scores, and model uncertainty.
 
-The facts are those of `auto`, under `fit` in `result.json`.
+The facts are those of `auto`, under `fit` in `result.json`, and of the model of households, which
+has model uncertainty alone.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before")
 """Facts of the selection, which the section on the fitted model leaves out."""
 _FACTS = TypeAdapter(SelectionFacts)
 """Reads them from `result.json`."""
+SURVEYS = "three surveys and censuses"
+"""That the error of the model of households was calibrated on."""
 _KINDS = {
     "latent-class": "classes of people; keys are independent within a class",
     "hdp": "mixed membership in profiles, whose number follows from the file",
@@ -95,18 +98,26 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelError:
+    """Model uncertainty of the fitted model; None is not known."""
+
+    model: str
+    overdispersion: Range | None
+    """Coefficient of variation of the cell probabilities around the model's."""
+    factor: Range | None
+    """Factor on the model's probabilities of the cells of sample uniques."""
+    before: Range | None
+    """τ1 of the model without model uncertainty."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelSelection:
     """Candidates, selected model and model uncertainty."""
 
     candidates: tuple[Candidate, ...]
     not_fitted: tuple[tuple[str, str], ...]
     """Candidates that could not be fitted, with the reason."""
-    overdispersion: Range | None
-    """Coefficient of variation of the cell probabilities around the model's."""
-    factor: Range | None
-    """Factor on the model's probabilities of the cells of sample uniques."""
-    before: Range | None
-    """τ1 of the selected model without model uncertainty."""
+    error: ModelError
 
     @property
     def selected(self) -> Candidate:
@@ -138,8 +149,6 @@ class SelectionPage:
     """Title and meaning of each column."""
     note: str
     """About the fits of the table."""
-    faint: bool
-    """Some of the figure's intervals leave out some of the uncertainty."""
     correction: tuple[str, ...]
     """Model uncertainty and its effect on the answer."""
     not_fitted: tuple[tuple[str, str], ...]
@@ -160,15 +169,31 @@ def of(result: Result) -> ModelSelection | None:
     """Read the selection by `auto`; None if the model was named."""
     if "candidates" not in result.fit or "chosen" not in result.fit:
         return None
-    fit = _FACTS.validate_python({name: result.fit[name] for name in NAMES if name in result.fit})
+    fit = _facts(result)
+    rows = fit.candidates or ()
+    return ModelSelection(
+        candidates=tuple(_candidate(one, _prediction(one, rows), result.sample) for one in rows),
+        not_fitted=tuple((one.model, one.reason) for one in fit.not_fitted or ()),
+        error=_model_error(fit, str(fit.chosen)),
+    )
+
+
+def _facts(result: Result) -> SelectionFacts:
+    return _FACTS.validate_python({name: result.fit[name] for name in NAMES if name in result.fit})
+
+
+def error_of(result: Result) -> ModelError | None:
+    """Read the model uncertainty of a model that was named; None if it has none."""
+    if "candidates" in result.fit or "model_error" not in result.fit:
+        return None
+    return _model_error(_facts(result), result.model)
+
+
+def _model_error(fit: SelectionFacts, model: str) -> ModelError:
     errors = {error.what: error for error in fit.model_error or ()}
     overdispersion, factor, before = errors.get("overdispersion"), errors.get("level"), fit.before
-    return ModelSelection(
-        candidates=tuple(
-            _candidate(one, _prediction(one, fit.candidates), result.sample)
-            for one in fit.candidates
-        ),
-        not_fitted=tuple((one.model, one.reason) for one in fit.not_fitted or ()),
+    return ModelError(
+        model=model,
         # The variance of a factor of mean 1; its root is a coefficient of variation.
         overdispersion=None if overdispersion is None else _range(overdispersion, root=True),
         factor=None if factor is None else _range(factor),
@@ -215,20 +240,30 @@ def _range(found: ErrorFacts | TauFacts, *, root: bool = False) -> Range:
     return Range(middle=middle, lower=lower, upper=upper)
 
 
-def answers(result: Result) -> tuple[Answer, ...]:
-    """Return the estimates of the candidates, and last the final one.
+def candidates(result: Result) -> tuple[Answer, ...]:
+    """Return the estimates of the candidates.
 
     Candidates whose intervals mostly missed the true value in trials are in the table alone.
     """
     selection = of(result)
-    if selection is None:
-        return ()
-    tried = [
-        Answer(label=one.label, tau1=one.tau1, narrow=bool(one.narrow))
-        for one in selection.candidates
-        if not one.bias
-    ]
-    return (*tried, Answer(label=_final(selection), tau1=_now(result), final=True))
+    return (
+        ()
+        if selection is None
+        else tuple(
+            Answer(label=one.label, tau1=one.tau1, narrow=bool(one.narrow))
+            for one in selection.candidates
+            if not one.bias
+        )
+    )
+
+
+def answer(result: Result) -> Answer:
+    """Return the final answer."""
+    selection, error = of(result), error_of(result)
+    label = f"Answer: {result.model}" if selection is None else _final(selection.error)
+    if error is not None:
+        label = _final(error)
+    return Answer(label=label, tau1=_now(result), final=True)
 
 
 def on_page(result: Result) -> SelectionPage | None:
@@ -240,30 +275,41 @@ def on_page(result: Result) -> SelectionPage | None:
         opening=_opening(selection, result),
         reason=_reason(selection),
         candidates=selection.candidates,
-        answer=_final(selection),
+        answer=_final(selection.error),
         columns=_columns(selection, result),
         note=_note(selection),
-        faint=any(one.narrow and not one.bias for one in selection.candidates),
-        correction=tuple(filter(None, (*_error(selection), _change(selection, result)))),
+        correction=tuple(
+            filter(None, (*_error(selection.error), _change(selection.error, result)))
+        ),
         not_fitted=selection.not_fitted,
     )
 
 
+def error_on_page(result: Result) -> tuple[str, ...]:
+    """Say the model uncertainty of a model that was named, for the report; empty without."""
+    error = error_of(result)
+    if error is None:
+        return ()
+    return (*_error(error, result.households is not None), _change(error, result))
+
+
 def brief(result: Result) -> str:
-    """Say the selection in some lines for the terminal; nothing if the model was named."""
+    """Say the selection and model uncertainty in some lines for the terminal, if there are any."""
     selection = of(result)
     if selection is None:
-        return ""
+        error = error_of(result)
+        return "" if error is None else _change(error, result)
     tried = ", ".join(f"{one.label} {one.answered}" for one in selection.candidates)
     several = f" τ1 by candidate: {tried}." if len(selection.candidates) > 1 else ""
-    return f"{_reason(selection)}{several} {_change(selection, result)}"
+    return f"{_reason(selection)}{several} {_change(selection.error, result)}"
 
 
 def sentences(result: Result) -> dict[str, str]:
     """Return what the facts of the selection mean, by their path in `result.json`."""
     selection = of(result)
     if selection is None:
-        return {}
+        *error, change = error_on_page(result) or ("",)
+        return {"fit.model_error": " ".join(error), "fit.before": change} if error else {}
     said = {
         "model": f"{_opening(selection, result)} {_reason(selection)}",
         "fit.chosen": _reason(selection),
@@ -274,9 +320,9 @@ def sentences(result: Result) -> dict[str, str]:
     if selection.not_fitted:
         names = ", ".join(name for name, _ in selection.not_fitted)
         said["fit.not_fitted"] = f"Candidates that could not be fitted to this file: {names}."
-    if selection.overdispersion is not None:
-        said["fit.model_error"] = " ".join(_error(selection))
-    said["fit.before"] = _change(selection, result)
+    if selection.error.overdispersion is not None:
+        said["fit.model_error"] = " ".join(_error(selection.error))
+    said["fit.before"] = _change(selection.error, result)
     return said
 
 
@@ -376,32 +422,36 @@ def _note(selection: ModelSelection) -> str:
     return said
 
 
-def _error(selection: ModelSelection) -> tuple[str, str]:
+def _error(error: ModelError, of_households: bool = False) -> tuple[str, str]:
     """Say how large model uncertainty is: deviations of cells, and a factor; empty if unknown."""
     spread = factor = ""
-    if (found := selection.overdispersion) is not None:
+    unit = "household" if of_households else "person"
+    populations = "populations with known risk"
+    if of_households:
+        populations = f"the households of {SURVEYS} (so few that this is preliminary)"
+    if (found := error.overdispersion) is not None:
         spread = (
             f"Cell probabilities deviate from the model by {found.middle:.0%} ({found.lower:.0%} "
-            f"to {found.upper:.0%}; coefficient of variation at one expected person). A record of "
+            f"to {found.upper:.0%}; coefficient of variation at one expected {unit}). A record of "
             "the file is more likely in a cell that is more frequent than the model says. Larger "
             "deviations therefore mean fewer population uniques."
         )
-    if (found := selection.factor) is not None:
+    if (found := error.factor) is not None:
         factor = (
-            f"On average, the cells of sample uniques are {_rarer(found.middle)} than the model "
-            f"says ({_rarer(found.lower)} to {_rarer(found.upper)}). Both numbers were calibrated "
-            "on samples from populations with known risk, and on this file, by how often its rare "
+            f"On average, the cells of sample uniques are {rarer(found.middle)} than the model "
+            f"says ({rarer(found.lower)} to {rarer(found.upper)}). Both numbers were calibrated "
+            f"on samples from {populations}, and on this file, by how often its rare "
             "combinations occur more than once."
         )
     return spread, factor
 
 
-def _change(selection: ModelSelection, result: Result) -> str:
+def _change(error: ModelError, result: Result) -> str:
     """Say how model uncertainty changes the answer."""
-    before, now = selection.before, _now(result)
+    before, now = error.before, _now(result)
     if before is None:
         return (
-            f"Model uncertainty of {selection.selected.label} was not added (calibrate=false). The "
+            f"Model uncertainty of {error.model} was not added (calibrate=false). The "
             "interval is too narrow unless the model is right."
         )
     change = now.middle - before.middle
@@ -411,7 +461,7 @@ def _change(selection: ModelSelection, result: Result) -> str:
         share = f" ({abs(change) / before.middle:.0%})"
         moved = f"{'higher' if change > 0 else 'lower'} by {number(abs(change))} records{share}"
     said = (
-        f"{selection.selected.label} alone estimates τ1 at {before.words}. With model uncertainty "
+        f"{error.model} alone estimates τ1 at {before.words}. With model uncertainty "
         f"the estimate is {now.words}: {moved}"
     )
     width = before.upper - before.lower
@@ -427,17 +477,17 @@ def _now(result: Result) -> Range:
     return Range(middle=tau1.median, lower=tau1.lower, upper=tau1.upper)
 
 
-def _final(selection: ModelSelection) -> str:
-    error = " with model uncertainty" if selection.before is not None else ""
-    return f"Answer: {selection.selected.label}{error}"
+def _final(error: ModelError) -> str:
+    added = " with model uncertainty" if error.before is not None else ""
+    return f"Answer: {error.model}{added}"
 
 
-def _rarer(factor: float) -> str:
+def rarer(factor: float) -> str:
     """Write a factor on probabilities in words.
 
     Examples
     --------
-    >>> _rarer(0.9), _rarer(1.2), _rarer(1.0)
+    >>> rarer(0.9), rarer(1.2), rarer(1.0)
     ('10% rarer', '20% more frequent', 'no rarer')
     """
     change = f"{abs(factor - 1.0):.0%}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from math import isnan
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,18 @@ def understood(table: CellTable) -> str:
         f"{counted(table.n_records, 'record')}, {counted(table.n_keys, 'key')}, "
         f"{counted(table.n_uniques, 'sample unique')}; population {table.n_units:,} "
         f"(sampling fraction {percent(share)})"
+    )
+
+
+def understood_households(table: CellTable, n_persons: int) -> str:
+    """Say what was read, of a table of households."""
+    assert table.layout is not None
+    known = table.population_size
+    population = "" if known is None else f"; population {counted(known, 'household')}"
+    return (
+        f"{counted(table.n_records, 'household')} of {counted(n_persons, 'person')}, "
+        f"{counted(len(table.variables), 'key')}, {table.n_uniques:,} of them unique in the sample"
+        f"{population}"
     )
 
 
@@ -146,7 +159,10 @@ def _times(value: float) -> str:
 
 def kind(result: Result) -> Kind:
     """Return the words for the kind of uncertainty that the draws have."""
-    return POSTERIOR if result.uncertainty is None else KINDS[result.uncertainty]
+    found = POSTERIOR if result.uncertainty is None else KINDS[result.uncertainty]
+    if result.households is not None and found.covers_households:
+        return replace(found, covers=found.covers_households)
+    return found
 
 
 def proviso(result: Result) -> str:
@@ -200,6 +216,39 @@ def matches(result: Result) -> str:
         f"among several, would be correct about {_times(tau2.median)} "
         f"({interval_name(result)} {interval(tau2)})."
     )
+
+
+def published(result: Result) -> str:
+    """Say τ1 by the values that the file shows; nothing where it is that of all records."""
+    tau1 = result.tau1_shown
+    if tau1 is None:
+        return ""
+    found = number(tau1.median)
+    records = "record that is" if found == "1" else "records that are"
+    return (
+        f"Published as it is, the file has about {found} {records} unique in the file and in the "
+        f"population by the values that it shows{_ends(result, tau1)}. An intruder cannot use "
+        f"missing values, which {counted(result.sample.n_incomplete, 'record')} "
+        f"{'has' if result.sample.n_incomplete == 1 else 'have'}."
+    )
+
+
+def published_matches(result: Result) -> str:
+    """Say τ2 by the values that the file shows; nothing where it is that of all records."""
+    tau2 = result.tau2_shown
+    if tau2 is None:
+        return ""
+    return (
+        "An intruder who matches its records by these values would be correct about "
+        f"{_times(tau2.median)}{_ends(result, tau2)}."
+    )
+
+
+def _ends(result: Result, summary: Summary) -> str:
+    """Write an interval in brackets; none where trials showed that it is not reliable."""
+    if track_record.of_result(result).unreliable:
+        return ""
+    return f" ({level(summary)} interval {interval(summary)})"
 
 
 def verdict(result: Result) -> str:
@@ -388,6 +437,13 @@ def sentences(result: Result) -> dict[str, str]:
     }
     if result.chains:
         said["chains"] = chains(result)
+    if result.tau1_shown is not None:
+        said |= {"tau1_shown": published(result), "tau2_shown": published_matches(result)}
+    if sample.n_possible:
+        said["r1_shown"] = (
+            "Probability that no other record or unit has the values that the file shows of the "
+            "record: the r1 to use for the release of a file with missing values."
+        )
     return said
 
 
@@ -404,6 +460,8 @@ def _sample_uniques(sample: SampleFacts) -> str:
 
 def population_source(result: Result) -> str:
     """Say where the size of the population comes from."""
+    if result.margins:
+        return "the sum of the known counts"
     if result.design is None:
         return "as stated by the user"
     weighted = result.design.weights is not None

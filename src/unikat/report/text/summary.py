@@ -16,10 +16,12 @@ from unikat.report.text import (
     classics,
     comparison,
     evaluation,
+    households,
     limits,
     overview,
     registry,
     selection,
+    sensitivity,
     sentences,
     track_record,
     zeros,
@@ -36,6 +38,7 @@ def _explained(result: Result) -> Result:
     said = {
         **sentences.sentences(result),
         **selection.sentences(result),
+        **sensitivity.sentences(result),
         **limits.design_sentences(result),
         **zeros.sentences(result.zeros),
         **registry.sentences(result.registry),
@@ -43,6 +46,11 @@ def _explained(result: Result) -> Result:
         "breakdowns": breakdown.sentence(result.breakdowns),
         "threshold": overview.threshold_sentence(result),
     }
+    if result.households is not None:
+        said = {name: households.of_households(text) for name, text in said.items()}
+        said |= households.sentences(result)
+        warnings = tuple(map(households.of_households, result.warnings))
+        result = replace(result, warnings=warnings)
     return replace(result, sentences=said)
 
 

@@ -29,6 +29,8 @@ class Kind:
     """What the interval covers and leaves out."""
     covers: str
     """The same, where the limits of the numbers are listed."""
+    covers_households: str = ""
+    """The same where the units are households, if it is not the same."""
     centre: str
     """What mean and median are."""
     ends: str

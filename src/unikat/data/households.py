@@ -1,0 +1,207 @@
+"""Households as rows of codes: what the columns are, and the order of the members.
+
+    size, household keys, keys of member 1, keys of member 2, ... up to the largest household
+
+A member that a household does not have has the code `n_levels` of each key, *absent*; -1 is a key
+left out or missing. Members have no order: they are sorted by their codes, the absent ones last, so
+that households that cannot be told apart are the same row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unikat._typing import Bool, Int32, Int64
+from unikat.data.keys import MISSING, Key
+from unikat.errors import SpecError
+
+if TYPE_CHECKING:
+    from unikat.kernels.household_rules import HouseholdRules
+
+ABSENT_LABEL = "absent"
+"""Label of the level of a member's key that says that there is no such member."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HouseholdLayout:
+    """What the columns of a table of households are.
+
+    Parameters
+    ----------
+    household_keys
+        Keys of the household, the size first; its code c is the size c + 1.
+    person_keys
+        Keys of each member, at least one.
+    n_slots
+        Members of the largest household, the head not counted if it is apart.
+    head_apart
+        The head's keys are household keys, and the head is not among the members.
+    rules
+        What households are impossible; None if all are possible.
+    role
+        Position of the key of persons that says what each is in the household; -1 if none does.
+
+    Raises
+    ------
+    SpecError
+        If there is no size or no key of persons, or the slots do not go with the sizes.
+
+    Examples
+    --------
+    >>> layout = HouseholdLayout(
+    ...     household_keys=(Key.of_size("size", 2),),
+    ...     person_keys=(Key.of_size("AGE", 3), Key.of_size("SEX", 2)),
+    ...     n_slots=2,
+    ... )
+    >>> [key.name for key in layout.columns]
+    ['size', '1.AGE', '1.SEX', '2.AGE', '2.SEX']
+    >>> layout.pack(np.array([[1], [0]]), np.array([[2, 0], [1, 1], [0, 0]])).tolist()
+    [[1, 1, 1, 2, 0], [0, 0, 0, 3, 2]]
+    """
+
+    household_keys: tuple[Key, ...]
+    person_keys: tuple[Key, ...]
+    n_slots: int
+    head_apart: bool = False
+    rules: HouseholdRules | None = None
+    role: int = -1
+
+    def __post_init__(self) -> None:
+        if not self.household_keys or not self.person_keys:
+            raise SpecError("A household needs its size and at least one key of its members.")
+        most = self.household_keys[0].n_levels - int(self.head_apart)
+        if self.n_slots != most or most < 1:
+            raise SpecError(
+                f"Households have up to {most} members but {self.n_slots} slots; give one slot per "
+                "member of the largest household, and at least one."
+            )
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of a row."""
+        return len(self.household_keys) + self.n_slots * len(self.person_keys)
+
+    @property
+    def columns(self) -> tuple[Key, ...]:
+        """A key for each column; those of members have a level more, absent."""
+        slots = range(1, self.n_slots + 1)
+        return self.household_keys + tuple(
+            _with_absent(key, slot) for slot in slots for key in self.person_keys
+        )
+
+    @property
+    def variables(self) -> tuple[Key, ...]:
+        """The keys that can be left out: those of the household but its size, then of persons."""
+        return (*self.household_keys[1:], *self.person_keys)
+
+    def without(self, rows: Int32, variable: int) -> Int32:
+        """Rows in canonical form with one of `variables` left out, by its position."""
+        households, members = (part.copy() for part in self.parts(rows))
+        further = rows[:, self.n_columns :]
+        n_household = len(self.household_keys) - 1
+        if variable < n_household:
+            households[:, 1 + variable] = MISSING
+        else:
+            k = variable - n_household
+            there = members[:, :, k] != self.person_keys[k].n_levels
+            members[:, :, k] = np.where(there, MISSING, members[:, :, k])
+            members = sorted_slots(members)
+        slots = members.reshape(len(rows), -1)
+        return np.concatenate((households, slots, further), axis=1).astype(np.int32)
+
+    def missing(self, rows: Int32) -> Bool:
+        """Which of `variables` are missing in each row, in a member at least, (n, n_variables)."""
+        households, members = self.parts(rows)
+        of_members = [
+            (members[:, :, k] == (MISSING if key.missing_level is None else key.missing_level))
+            for k, key in enumerate(self.person_keys)
+        ]
+        of_households = [
+            households[:, k] == (MISSING if key.missing_level is None else key.missing_level)
+            for k, key in enumerate(self.household_keys)
+        ][1:]
+        found: Bool = np.stack([*of_households, *(one.any(axis=1) for one in of_members)], axis=1)
+        return found
+
+    @property
+    def absent(self) -> Int32:
+        """Codes of a member that is not there, (n_person_keys,)."""
+        return np.array([key.n_levels for key in self.person_keys], np.int32)
+
+    def n_members(self, sizes: Int32) -> Int64:
+        """Members of households of these codes of the size, (n,); -1 where it is missing."""
+        members = np.asarray(sizes, np.int64) + int(not self.head_apart)
+        return np.where(np.asarray(sizes) < 0, -1, members)
+
+    def parts(self, rows: Int32) -> tuple[Int32, Int32]:
+        """Household codes (n, n_household_keys), members' (n, n_slots, n_person_keys) of rows."""
+        n_household = len(self.household_keys)
+        members = rows[:, n_household : self.n_columns]
+        shape = len(rows), self.n_slots, len(self.person_keys)
+        return rows[:, :n_household], members.reshape(shape)
+
+    def present(self, rows: Int32) -> Bool:
+        """Which slots hold a member, (n, n_slots); rows with known sizes."""
+        slots = np.arange(self.n_slots)
+        there: Bool = slots < self.n_members(rows[:, 0])[:, None]
+        return there
+
+    def joined(self, households: Int32, members: Int32) -> Int32:
+        """Rows in canonical form of households (n, n_household_keys) and slots (n, n_slots, ...).
+
+        Slots beyond the members of a household, in its order of slots, become absent.
+        """
+        households = np.asarray(households, np.int32)
+        there = np.arange(self.n_slots) < self.n_members(households[:, 0])[:, None]
+        slots = np.where(there[:, :, None], members, self.absent)
+        return np.concatenate(
+            (households, sorted_slots(slots).reshape(len(households), -1)), axis=1
+        ).astype(np.int32)
+
+    def canonical(self, rows: Int32) -> Int32:
+        """Rows with the members sorted; columns after those of the households are kept."""
+        households, members = self.parts(rows)
+        slots = sorted_slots(members).reshape(len(rows), -1)
+        return np.concatenate((households, slots, rows[:, self.n_columns :]), axis=1)
+
+    def pack(self, households: Int32, persons: Int32) -> Int32:
+        """Rows in canonical form of households and their members.
+
+        Parameters
+        ----------
+        households
+            (n, n_household_keys) codes, the size first and known.
+        persons
+            (n_persons, n_person_keys) codes, household by household; as many as the sizes say.
+        """
+        households = np.asarray(households, np.int32)
+        there = np.arange(self.n_slots) < self.n_members(households[:, 0])[:, None]
+        members = np.empty((len(households), self.n_slots, len(self.person_keys)), np.int32)
+        members[:] = self.absent
+        members[there] = persons
+        return self.joined(households, members)
+
+
+def sorted_slots(members: Int32) -> Int32:
+    """Members sorted lexicographically within each household, (n, n_slots, n_person_keys).
+
+    Absent members have the largest codes, so they come last.
+    """
+    n, n_slots, n_keys = members.shape
+    keys = tuple(members[:, :, k] for k in range(n_keys - 1, -1, -1))
+    order = np.lexsort(keys, axis=1) if n else np.zeros((n, n_slots), np.int64)
+    return np.take_along_axis(members, order[:, :, None], axis=1)
+
+
+def _with_absent(key: Key, slot: int) -> Key:
+    """A member's key: the key's levels, and one for no such member."""
+    return Key(
+        name=f"{slot}.{key.name}",
+        levels=(*key.levels, ABSENT_LABEL),
+        labels=(*key.labels, ABSENT_LABEL),
+        binning=key.binning,
+        private=key.private,
+    )

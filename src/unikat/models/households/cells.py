@@ -1,0 +1,186 @@
+"""Cells of households given the parameters: their probabilities, and draws of what is missing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float64, Int32, Int64
+from unikat.kernels import nested as kernels
+from unikat.kernels import nested_roles as roles_kernels
+from unikat.kernels.nested import Weights
+from unikat.models.base import Stream
+from unikat.models.households.classes import wide
+from unikat.models.households.composition import levels_of, means, members_by_role
+from unikat.models.households.records import (
+    Columns,
+    lay_out_households,
+    lay_out_open,
+    log_factorials,
+)
+from unikat.models.records import in_parts
+from unikat.rng import chain_key
+
+
+def person_table(households: kernels.Households, weights: Weights, n_threads: int = 1) -> Float64:
+    """Probability of each distinct person in each household class, (n_persons, n_classes)."""
+    return _table(households.persons, weights, n_threads)
+
+
+def _table(persons: Int32, weights: Weights, n_threads: int = 1) -> Float64:
+    """The same of persons by their rows of phi."""
+    table = np.empty((len(persons), len(weights.omega)))
+    turned, profiles = wide(weights.omega, weights.phi)
+
+    def fill(_: int, first: int, last: int) -> None:
+        kernels.person_table(first, last, persons, turned, profiles, table)
+
+    in_parts(fill, len(table), n_threads)
+    return table
+
+
+def probabilities(columns: Columns, weights: Weights, cells: Int32) -> Float64:
+    """Probability of each cell without rules, -1 leaving a key out; sizes are known."""
+    cells = np.ascontiguousarray(cells)
+    open_roles = columns.lack_roles(cells)
+    p = np.empty(len(cells))
+    p[open_roles] = _over_roles(columns, weights, cells[open_roles])[0]
+    known = np.ascontiguousarray(cells[~open_roles])
+    households, log_orders, _ = lay_out_households(columns, known, np.ones(len(known), np.int64))
+    table = person_table(households, weights)
+    found = np.empty(len(known))
+    kernels.probabilities(households, weights.pi, weights.lam, table, found)
+    p[~open_roles] = found * np.exp(log_orders)
+    return p
+
+
+def _over_roles(
+    columns: Columns,
+    weights: Weights,
+    cells: Int32,
+    stream: Stream | None = None,
+    which: Int64 | None = None,
+    attempt: int = 0,
+) -> tuple[Float64, Int64]:
+    """Probabilities of cells of which roles are missing, and their roles; drawn if asked for."""
+    opened = lay_out_open(columns, cells)
+    n_roles = columns.roles.members.shape[1]
+    table = _table(opened.persons, weights).reshape(-1, n_roles, len(weights.pi))
+    p = np.zeros(len(cells))
+    roles_kernels.over_roles(
+        chain_key(0, 0) if stream is None else chain_key(stream.seed, stream.chain),
+        0 if stream is None else stream.sweep,
+        attempt,
+        np.zeros(len(cells), np.int64) if which is None else which,
+        stream is not None,
+        columns.roles,
+        columns.states,
+        weights.pi,
+        weights.lam,
+        opened.rows,
+        opened.person,
+        opened.role_of,
+        table,
+        p,
+    )
+    return p * np.exp(opened.log_orders), opened.role_of
+
+
+def independent(columns: Columns, weights: Weights, cells: Int32) -> Float64:
+    """Probability of each cell if members were independent of each other; sizes are known.
+
+    Each member then has the law of a person, whatever household it lives in. Impossible households
+    are none to somebody who thinks so. Roles are known.
+    """
+    cells = np.ascontiguousarray(cells)
+    laid = lay_out_households(columns, cells, np.ones(len(cells), np.int64))
+    households = laid.households
+    n_first = int(columns.offsets[1])
+    mean = means(columns.roles)
+    persons = weights.pi * (mean.members @ weights.lam[:n_first])
+    law = (person_table(households, weights) * persons[laid.role]).sum(axis=1) / persons.sum()
+    # The size in place of the composition: members are in any order, whatever their roles.
+    codes, _ = columns.parts(cells)
+    n_sizes = len(columns.roles.sizes)
+    rows = households.rows + np.int32(n_sizes - n_first) * (households.rows >= 0)
+    rows[:, 0] = codes[:, 0]
+    lam = np.concatenate((mean.sizes @ weights.lam[:n_first], weights.lam[n_first:]))
+    p = np.empty(len(cells))
+    table = np.repeat(law[:, None], len(weights.pi), axis=1)
+    kernels.probabilities(
+        households._replace(rows=rows), weights.pi, lam.astype(np.float32), table, p
+    )
+    orders = log_factorials(columns)
+    owner = np.repeat(np.arange(len(cells)), np.diff(households.member_starts))
+    log_orders = orders[columns.n_members(codes[:, 0])]
+    log_orders[np.isneginf(laid.log_orders)] = -np.inf
+    log_orders -= np.bincount(owner, orders[households.times], minlength=len(cells))
+    p *= np.exp(log_orders)
+    return p
+
+
+class Completed(NamedTuple):
+    """Households with what was missing drawn."""
+
+    cells: Int32
+    """In canonical form."""
+    rows: Int32
+    members: Int32
+    g: Int64
+    m: Int64
+
+
+def completed(
+    stream: Stream,
+    purpose: int,
+    columns: Columns,
+    weights: Weights,
+    cells: Int32,
+    which: Int64,
+    attempt: int,
+) -> Completed:
+    """Draw what is missing of cells, by the numbers of household `which` and `attempt`."""
+    codes, members = columns.parts(cells)
+    roles = columns.roles
+    role_of = columns.role_codes(members).astype(np.int64)
+    n_members = np.where(codes[:, 0] < 0, -1, columns.n_members(codes[:, 0]))
+    lacking = np.flatnonzero(columns.lack_roles(cells) & (n_members >= 0))
+    if len(lacking):
+        # First the roles given all else that is known, then all else that is missing given them.
+        found = _over_roles(columns, weights, cells[lacking], stream, which[lacking], attempt)
+        role_of[lacking] = found[1]
+    there = np.arange(columns.n_slots) < n_members[:, None]
+    n_each = members_by_role(np.where(there, role_of, -1).astype(np.int32), roles.members.shape[1])
+    rows = np.where(codes >= 0, codes + columns.offsets[:-1], -1).astype(np.int32)
+    rows[:, 0] = np.where(n_members < 0, -1, levels_of(roles, n_each)[0])
+    real = there[:, :, None] & (members >= 0) & (members < columns.absent)
+    real &= np.arange(members.shape[2]) != roles.key
+    keys = np.arange(members.shape[2])
+    first_rows = columns.first_rows[keys, np.maximum(role_of, 0)[:, :, None]]
+    slots = np.where(real, members + first_rows, -1).astype(np.int32)
+    g, m = np.empty(len(rows), np.int64), np.full(slots.shape[:2], -1, np.int64)
+    kernels.complete(
+        chain_key(stream.seed, stream.chain),
+        stream.sweep,
+        purpose,
+        attempt,
+        which,
+        roles,
+        weights,
+        columns.offsets,
+        columns.first_rows,
+        columns.absent,
+        n_members,
+        rows,
+        role_of,
+        slots,
+        g,
+        m,
+    )
+    house = rows - columns.offsets[:-1].astype(np.int32)
+    house[:, 0] = n_members - roles.least
+    persons = slots - columns.first_rows[keys, np.maximum(role_of, 0)[:, :, None]]
+    if roles.key >= 0:
+        persons[:, :, roles.key] = role_of
+    return Completed(columns.joined(house, persons.astype(np.int32)), rows, slots, g, m)

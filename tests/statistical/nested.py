@@ -1,0 +1,427 @@
+"""The nested mixture of households once more: its prior, its sweep, and tests of the joint law.
+
+All from the equations of the design note, in loops. Everything starts as one exact draw from the
+prior, data included; see `joint`. Under rules households are drawn until a possible one comes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from unikat.data.households import HouseholdLayout
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.models.base import Stream
+from unikat.models.households.composition import n_levels
+from unikat.models.households.nested import NestedHouseholds, NestedState
+from unikat.models.households.records import prepare
+
+Array = Any
+Possible = Callable[[Array, Array], bool]
+"""Whether a household is possible: its codes, and those of its members."""
+
+
+class Prior(NamedTuple):
+    """The fixed numbers: levels (the size first), households, gamma priors, sticks.
+
+    profile: c_j / n_j, or None where it is learned with the gamma prior `law`; role: the person key
+    that holds the role, -1 if none, and roles: the compositions that are listed, if there is one.
+    """
+
+    levels: tuple[int, ...]
+    member_levels: tuple[int, ...]
+    n: int
+    alpha: tuple[float, float] = (2.0, 2.0)
+    beta: tuple[float, float] = (2.0, 2.0)
+    profile: float | None = 0.6
+    law: tuple[float, float] = (3.0, 2.0)
+    by_class: bool = False
+    base: str = "uniform"
+    head_apart: bool = False
+    rules: Any = None
+    possible: Possible | None = None
+    role: int = -1
+    roles: Any = None
+    n_classes: int = 24
+    n_kinds: int = 24
+
+    @property
+    def layout(self) -> HouseholdLayout:
+        """The columns."""
+        return HouseholdLayout(
+            household_keys=tuple(Key.of_size(f"H{k}", n) for k, n in enumerate(self.levels)),
+            person_keys=tuple(Key.of_size(f"P{k}", n) for k, n in enumerate(self.member_levels)),
+            n_slots=self.levels[0] - int(self.head_apart),
+            head_apart=self.head_apart,
+            rules=self.rules,
+            role=self.role,
+        )
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Levels of the household keys, the composition first."""
+        return self.levels if self.role < 0 else (n_levels(self.roles), *self.levels[1:])
+
+    @property
+    def member_blocks(self) -> tuple[int, ...]:
+        """Levels of the members' keys, once for each role, which is no such key."""
+        n_roles = 1 if self.role < 0 else self.member_levels[self.role]
+        own = [n for k, n in enumerate(self.member_levels) if k != self.role]
+        return tuple(n for n in own for _ in range(n_roles))
+
+    def block(self, k: int, role: int) -> int:
+        """Place of a person key's profile among `member_blocks`."""
+        n_roles = 1 if self.role < 0 else self.member_levels[self.role]
+        return (k - int(0 <= self.role < k)) * n_roles + role
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed(NestedHouseholds):
+    """With given compositions, whatever those of the sample."""
+
+    roles: Any = None
+
+    def prepare(self, table: CellTable) -> Any:
+        """Lay the households out."""
+        return prepare(table, self.roles)
+
+
+def model_of(prior: Prior) -> NestedHouseholds:
+    """The model under test with these priors."""
+    more: dict[str, Any] = {"zeros_tempering": 0.0} if prior.rules is not None else {}
+    return Listed(
+        roles=prior.roles,
+        alpha_shape=prior.alpha[0],
+        alpha_rate=prior.alpha[1],
+        beta_shape=prior.beta[0],
+        beta_rate=prior.beta[1],
+        beta="by-class" if prior.by_class else "common",
+        profile_concentration=prior.profile or "learned",
+        profile_base=prior.base,  # type: ignore[arg-type]
+        profile_shape=prior.law[0],
+        profile_rate=prior.law[1],
+        **more,
+    )
+
+
+def sticks(rng: np.random.Generator, concentration: float, n: int) -> Array:
+    """First weights of GEM; the last of them takes what is left."""
+    broken = rng.beta(1.0, concentration, n)
+    broken[-1] = 1.0
+    return broken * np.concatenate(([1.0], np.cumprod(1.0 - broken[:-1])))
+
+
+def draw_profile(rng: np.random.Generator, prior: Prior, levels: tuple[int, ...]) -> Array:
+    """Dirichlet parameters of all keys."""
+    parts = []
+    for n in levels:
+        total = n * prior.profile if prior.profile else rng.gamma(prior.law[0], n / prior.law[1])
+        base = rng.dirichlet(np.ones(n)) if prior.base == "learned" else np.full(n, 1.0 / n)
+        parts.append(total * base)
+    return np.concatenate(parts)
+
+
+def draw_profiles(
+    rng: np.random.Generator, profile: Array, levels: tuple[int, ...], n: int, counts: Any = 0
+) -> Array:
+    """Profiles (n_rows, n) given counts."""
+    shape = np.broadcast_to(profile[:, None] + counts, (len(profile), n))
+    offsets = np.concatenate(([0], np.cumsum(levels)))
+    out = np.empty(shape.shape)
+    for c in range(n):
+        for a, b in itertools.pairwise(offsets):
+            out[a:b, c] = rng.dirichlet(shape[a:b, c])
+    return np.nan_to_num(out, nan=1.0 / shape.shape[0])
+
+
+def draw_state(rng: np.random.Generator, prior: Prior) -> NestedState:
+    """Parameters from the prior."""
+    n, s = prior.n_classes, prior.n_kinds
+    alpha = rng.gamma(prior.alpha[0], 1.0 / prior.alpha[1], 1)
+    beta = rng.gamma(prior.beta[0], 1.0 / prior.beta[1], n if prior.by_class else 1)
+    profile = draw_profile(rng, prior, prior.blocks)
+    member_profile = draw_profile(rng, prior, prior.member_blocks)
+    lam = draw_profiles(rng, profile, prior.blocks, n)
+    phi = draw_profiles(rng, member_profile, prior.member_blocks, n * s)
+    each = np.broadcast_to(beta, n)
+    return NestedState(
+        sticks(rng, float(alpha[0]), n),
+        np.array([sticks(rng, float(b), s) for b in each]),
+        lam.astype(np.float32),
+        phi.astype(np.float32),
+        alpha,
+        beta,
+        profile,
+        member_profile,
+        np.zeros(lam.shape, np.int32),
+        np.zeros(phi.shape, np.int32),
+    )
+
+
+def draw_rows(rng: np.random.Generator, prior: Prior, state: NestedState) -> Array:
+    """Canonical rows of new, possible, households given the state."""
+    rows = []
+    n_kinds = state.omega.shape[1]
+    offsets = np.concatenate(([0], np.cumsum(prior.blocks)))
+    member_offsets = np.concatenate(([0], np.cumsum(prior.member_blocks)))
+
+    def level(profile: Array) -> int:
+        mark = rng.random() * profile.sum()
+        return min(int(np.searchsorted(np.cumsum(profile), mark)), len(profile) - 1)
+
+    tries = 0
+    while len(rows) < prior.n:
+        tries += 1
+        assert tries < 200_000
+        g = level(state.pi)
+        codes = [level(state.lam[a:b, g]) for a, b in itertools.pairwise(offsets)]
+        members = []
+        roles = draw_roles(rng, prior, codes[0])
+        codes[0] = len(roles) - 1 + int(prior.head_apart)
+        for role in roles:
+            c = g * n_kinds + level(state.omega[g])
+            member = []
+            for k in range(len(prior.member_levels)):
+                a, b = member_offsets[prior.block(k, role) :][:2] if k != prior.role else (0, 0)
+                member.append(role if k == prior.role else level(state.phi[a:b, c]))
+            members.append(member)
+        if prior.possible is None or prior.possible(np.array(codes), np.array(members)):
+            shaped = np.array(members, np.int32).reshape(len(members), len(prior.member_levels))
+            rows.append(prior.layout.pack(np.array([codes], np.int32), shaped)[0])
+    return np.array(rows, np.int32)
+
+
+def draw_roles(rng: np.random.Generator, prior: Prior, level: int) -> list[int]:
+    """Roles of the members of a household with this level of the composition."""
+    if prior.role < 0:
+        return [0] * (level + 1 - int(prior.head_apart))
+    roles = prior.roles
+    listed = roles.members.tolist()
+    if level < len(listed):
+        return [r for r, n in enumerate(listed[level]) for _ in range(n)]
+    while True:
+        n = int(rng.choice(len(roles.sizes), p=roles.sizes)) + 1 - int(prior.head_apart)
+        drawn = rng.choice(len(roles.shares), n, p=roles.shares).tolist()
+        if [drawn.count(r) for r in range(len(roles.shares))] not in listed:
+            return drawn
+
+
+def composition(prior: Prior, members: list[tuple[int, ...]]) -> tuple[int, float, int]:
+    """Level of the members' composition, its probability within it, and orders of the roles."""
+    if prior.role < 0:
+        return len(members) - 1 + int(prior.head_apart), 1.0, math.factorial(len(members))
+    roles = prior.roles
+    listed = roles.members.tolist()
+    held = [member[prior.role] for member in members]
+    n_each = [held.count(r) for r in range(len(roles.shares))]
+    orders = math.prod(math.factorial(n) for n in n_each)
+    if n_each in listed:
+        return listed.index(n_each), 1.0, orders
+
+    def chance(counts: list[int]) -> float:
+        n = sum(counts)
+        ways = math.factorial(n) // math.prod(math.factorial(s) for s in counts)
+        held_by = math.prod(w**s for w, s in zip(roles.shares, counts, strict=True))
+        return float(roles.sizes[n - 1 + int(prior.head_apart)] * ways * held_by)
+
+    return len(listed), chance(n_each) / (1.0 - sum(map(chance, listed))), orders
+
+
+def probability(prior: Prior, state: NestedState, row: Array) -> float:
+    """Probability of a cell, by the formula; rules are not looked at."""
+    layout = prior.layout
+    codes, members = (part[0].copy() for part in layout.parts(np.asarray(row)[None, :]))
+    offsets = np.concatenate(([0], np.cumsum(prior.blocks)))
+    member_offsets = np.concatenate(([0], np.cumsum(prior.member_blocks)))
+    n_kinds = state.omega.shape[1]
+    there = [tuple(members[j]) for j in range(codes[0] + 1 - int(prior.head_apart))]
+    codes[0], within, orders = composition(prior, there)
+    for member in set(there):
+        orders //= math.factorial(there.count(member))
+    p = state.pi.copy()
+    for k, x in enumerate(codes):
+        if x >= 0:
+            p = p * state.lam[offsets[k] + x]
+    for member in there:
+        product = state.omega.copy()
+        for k, x in enumerate(member):
+            if x >= 0 and k != prior.role:
+                role = member[prior.role] if prior.role >= 0 else 0
+                first = member_offsets[prior.block(k, role)]
+                product = product * state.phi[first + x].reshape(-1, n_kinds)
+        p = p * product.sum(axis=1)
+    return float(p.sum() * orders * within)
+
+
+def all_cells(prior: Prior) -> Array:
+    """Every canonical household, possible or not."""
+    layout = prior.layout
+    persons = list(itertools.product(*map(range, prior.member_levels)))
+    found = []
+    for codes in itertools.product(*map(range, prior.levels)):
+        n = codes[0] + 1 - int(prior.head_apart)
+        for members in itertools.combinations_with_replacement(persons, n):
+            shaped = np.array(members, np.int32).reshape(n, len(prior.member_levels))
+            found.append(layout.pack(np.array([codes], np.int32), shaped)[0])
+    return np.array(found, np.int32)
+
+
+def is_possible(prior: Prior, rows: Array) -> Array:
+    """Which rows are possible."""
+    if prior.possible is None:
+        return np.ones(len(rows), bool)
+    codes, members = prior.layout.parts(rows)
+    n_members = codes[:, 0] + 1 - int(prior.head_apart)
+    return np.array(
+        [prior.possible(c, m[:n]) for c, m, n in zip(codes, members, n_members, strict=True)]
+    )
+
+
+def tabulate(prior: Prior, rows: Array, hidden: Array | None = None) -> CellTable:
+    """Tabulate the households, hidden keys missing."""
+    if hidden is not None:
+        rows = np.where(hidden, -1, rows)
+    layout = prior.layout
+    return CellTable.from_codes(rows, layout.columns, 10 * len(rows), layout=layout)
+
+
+def functions(prior: Prior, state: NestedState, rows: Array) -> dict[str, float]:
+    """Functions of the state that do not depend on how classes are labelled."""
+    alpha, beta = float(state.alpha[0]), float(state.beta[0])
+    n_kinds = state.omega.shape[1]
+    size = float(state.pi @ state.lam[0])
+    within = (state.omega**2).sum(axis=1)
+    first = state.phi[0].reshape(-1, n_kinds)
+    person = float(state.pi @ (state.omega * first).sum(axis=1))
+    fits = np.array([probability(prior, state, row) for row in rows])
+    found = {
+        "alpha": alpha,
+        "log alpha": math.log(alpha),
+        "sum pi^2": float((state.pi**2).sum()),
+        "alpha * sum pi^2": alpha * float((state.pi**2).sum()),
+        "sum omega^2": float(state.pi @ within),
+        "size": size,
+        "size^2": float(state.pi @ state.lam[0] ** 2),
+        "person": person,
+        "person^2": float(state.pi @ (state.omega * first**2).sum(axis=1)),
+        "class person": float(state.pi @ (state.omega * first).sum(axis=1) ** 2),
+        "fit": float(fits.mean()),
+        "log fit": float(np.log(np.maximum(fits, 1e-9)).mean()),
+        "sizes": float(rows[:, 0].mean()),
+        "first household": float(rows[:, min(1, len(prior.levels) - 1)].mean()),
+        "first person": float((rows[:, len(prior.levels) + 1] == 0).mean()),
+        "equal": float((rows[1:] == rows[:-1]).all(axis=1).mean()),
+    }
+    if not prior.by_class:
+        found |= {
+            "beta": beta,
+            "log beta": math.log(beta),
+            "beta * sum omega^2": beta * float(state.pi @ within),
+        }
+    else:
+        found["mean beta"] = float(state.pi @ state.beta)
+    if prior.profile is None:
+        for name, profile, levels in (
+            ("household", state.profile, prior.blocks),
+            ("person", state.member_profile, prior.member_blocks),
+        ):
+            total = float(profile[: levels[0]].sum())
+            found |= {f"{name} concentration": total, f"log {name}": math.log(total)}
+            if prior.base == "learned":
+                found[f"{name} base"] = float((profile[: levels[0]] ** 2).sum()) / total**2
+    return found
+
+
+def joint_test(
+    prior: Prior,
+    *,
+    seed: int,
+    n_runs: int,
+    n_steps: int,
+    n_prior: int = 600,
+    model: NestedHouseholds | None = None,
+    hidden: float = 0.0,
+) -> dict[str, float]:
+    """P-values of the means under the sampler against the prior's, by function."""
+    rng = np.random.default_rng(seed)
+    model = model or model_of(prior)
+
+    def draw() -> tuple[NestedState, Array]:
+        state = draw_state(rng, prior)
+        return state, draw_rows(rng, prior, state)
+
+    expected = np.array([list(functions(prior, *draw()).values()) for _ in range(n_prior)])
+    means = []
+    names: dict[str, float] = {}
+    for run in range(n_runs):
+        state, rows = draw()
+        seen = []
+        for time in range(1, n_steps + 1):
+            table = tabulate(prior, rows, masks(rng, prior, rows, hidden))
+            state, _ = model.step(
+                Stream(seed * 1000 + run, 0, time), state, model.prepare(table), 1
+            )
+            if 3 * time > n_steps and time % 3 == 0:
+                names = functions(prior, state, rows)
+                seen.append(list(names.values()))
+            rows = draw_rows(rng, prior, state)
+        means.append(np.mean(seen, axis=0))
+    p = stats.ttest_ind(np.array(means), expected, equal_var=False).pvalue
+    return dict(zip(names, p.tolist(), strict=True))
+
+
+def masks(rng: np.random.Generator, prior: Prior, rows: Array, share: float) -> Array | None:
+    """Keys that are not shown: never the size, nor one of a member that is not there."""
+    if share == 0.0:
+        return None
+    hidden = rng.random(rows.shape) < share
+    hidden[:, 0] = False
+    if prior.role >= 0:
+        hidden[:, len(prior.levels) + prior.role :: len(prior.member_levels)] = False
+    n_levels = len(prior.levels)
+    there = prior.layout.present(rows).repeat(len(prior.member_levels), axis=1)
+    hidden[:, n_levels:] &= there
+    return hidden
+
+
+def rank_test(
+    prior: Prior, *, seed: int, n_sets: int, n_draws: int = 7, thin: int = 12, warmup: int = 24
+) -> list[float]:
+    """Simulation-based calibration, chains started by the model itself; see `joint.rank_test`."""
+    model = model_of(prior)
+    rng = np.random.default_rng(seed)
+    cells = all_cells(prior)
+    cells = cells[is_possible(prior, cells)]
+    cells = cells[np.linspace(0, len(cells) - 1, 5).astype(int)]
+    ranks = []
+    for data_set in range(n_sets):
+        truth = draw_state(rng, prior)
+        data = model.prepare(tabulate(prior, draw_rows(rng, prior, truth)))
+
+        def numbers(state: NestedState) -> Array:
+            # Those of any household: those of a possible one would be estimated.
+            p = [probability(prior, state, row) for row in cells]
+            beta = float(state.pi @ np.broadcast_to(state.beta, len(state.pi)))
+            return np.array([*p, (state.pi**2).sum(), state.alpha[0], beta])
+
+        true = numbers(truth)
+        below = np.zeros(len(true))
+        chain = data_set % 4
+        state = model.init(Stream(data_set, chain, 0), data)
+        for time in range(1, warmup + n_draws * thin + 1):
+            state, _ = model.step(Stream(data_set, chain, time), state, data, 1)
+            if time > warmup and (time - warmup) % thin == 0:
+                seen = numbers(state)
+                below += (seen < true) + (seen == true) * (rng.random(len(true)) < 0.5)
+        ranks.append(below)
+    return [
+        float(stats.chisquare(np.bincount(column.astype(int), minlength=n_draws + 1)).pvalue)
+        for column in np.array(ranks).T
+    ]
