@@ -31,7 +31,7 @@ demo: $(if $(wildcard $(DEV)),$(DEV),$(CORE))
 	@$(BIN)/unikat demo --overwrite $(ARGS)
 
 test: $(DEV)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 $(ARGS)
 
 check: lint types
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist load $$($(BIN)/python tests/changed.py) $(ARGS)

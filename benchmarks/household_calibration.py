@@ -1,14 +1,17 @@
 """What is known of the error of the model of households before a file is seen: its prior.
 
     python benchmarks/household_calibration.py FOLDER --cases 420
-    python benchmarks/household_calibration.py FOLDER --table
+    python benchmarks/household_calibration.py FOLDER --cases 300 --composition
+    python benchmarks/household_calibration.py FOLDER --table [--composition]
 
 As calibration.py does for persons, with households in their place. Every case is a population of
 real households (all of a file of the shared data, or a part of them), three to seven key variables
 of households and persons with ages in groups, in some of the cases with the head's keys apart, and
 a sample of 200 to 3,000 households, at most 12% of them. The size is always known. Sets of keys by
 which more than nine in ten sampled households are unique are drawn again: hardly any such household
-has a twin, whatever the model says. Parameters have weak priors around those of persons. How far
+has a twin, whatever the model says. With --composition the relation to the head is one of the keys
+in every case, and the model takes the composition by role in place of the size; surveys that do not
+tell the relation are left out. Parameters have weak priors around those of persons. How far
 what rare cells tell differs from the truth (`spread_k`, `spread_d`, `power`) is taken from persons:
 learned from three surveys, these have several optima.
 """
@@ -53,6 +56,8 @@ class Source(NamedTuple):
     age: str
     head: tuple[str, int]
     """Column that tells the head, and the head's value."""
+    relation: str = ""
+    """Column that tells the relation to the head."""
     rows: str = ""
     """Rows that are taken."""
     homes: str = ""
@@ -61,12 +66,13 @@ class Source(NamedTuple):
 
 ACS = Source(
     "acs2024_persons_northeast", ["HH"], "ST TEN BLD HHL MULTG",
-    "AGEP SEX RAC1P HISP MAR SCHL ESR CIT DIS", "AGEP", ("SPORDER", 1), "GQ != 1",
-    "acs2024_households_northeast",
+    "AGEP SEX RAC1P HISP MAR SCHL ESR CIT DIS", "AGEP", ("SPORDER", 1),
+    rows="GQ != 1", homes="acs2024_households_northeast",
 )  # fmt: skip
 EPH = Source(
     "eph_argentina_4_quarters", ["YQ", "HH"], "REGION",
     "CH03 CH04 CH06 CH07 NIVEL_ED ESTADO CAT_OCUP", "CH06", ("CH03", 1),
+    "CH03",
 )  # fmt: skip
 SOURCES = {
     "eph": EPH,
@@ -75,6 +81,7 @@ SOURCES = {
         "chile_census2024_sample25k", ["id_vivienda", "id_hogar"], "region area",
         "parentesco sexo edad p23_est_civil p28_autoid_pueblo p31_religion discapacidad "
         "p33_edu_asiste cine11 sit_fuerza_trabajo", "edad", ("parentesco", 1),
+        "parentesco",
     ),
     "eph-quarter": EPH._replace(rows="YQ == YQ.min()"),
     "acs-west": ACS._replace(
@@ -82,9 +89,10 @@ SOURCES = {
     ),
     "acs-seattle": Source(
         "acs2016_seattle_relp", ["HH"], "PUMA", "RELP AGEP SEX ESR RAC1P HISP", "AGEP", ("RELP", 0),
-        "RELP < 16",
+        "RELP", "RELP < 16",
     ),
 }  # fmt: skip
+WITH_RELATION = [name for name, source in SOURCES.items() if source.relation]
 LARGEST = 12
 """Persons of a household; larger ones are left out of the population."""
 WARM_UP, SWEEPS = 200, 600
@@ -134,10 +142,12 @@ class Drawn(NamedTuple):
     note: dict[str, Any]
 
 
-def drawn(case: int) -> Drawn:
+def drawn(case: int, composition: bool) -> Drawn:
     """Draw the population, the keys and the sample of a case, until not all are unique."""
-    rng = np.random.default_rng([23, case])
-    source = list(SOURCES)[case % len(SOURCES)]
+    rng = np.random.default_rng([24 if composition else 23, case])
+    names = WITH_RELATION if composition else list(SOURCES)
+    source = names[case % len(names)]
+    relation = SOURCES[source].relation if composition else ""
     found = homes_of(source)
     every = int(found.household[-1]) + 1
     size = int(np.exp(rng.uniform(np.log(min(every, 8_000)), np.log(every))))
@@ -149,12 +159,16 @@ def drawn(case: int) -> Drawn:
     while True:
         n_shared = int(rng.integers(0, min(len(found.shared), 2) + 1))
         n_own = int(rng.integers(3, 8)) - n_shared
+        own = list(rng.choice(found.own, min(max(n_own, 2), len(found.own)), replace=False))
+        if composition and relation not in own:
+            own[0] = relation
         chosen = _Keys(
             shared=list(rng.choice(found.shared, n_shared, replace=False)),
-            own=list(rng.choice(found.own, min(max(n_own, 2), len(found.own)), replace=False)),
+            own=own,
             age=SOURCES[source].age,
             width=int(rng.choice([5, 10, 20])),
             head=SOURCES[source].head[0] if rng.random() < APART else "",
+            relation=relation,
         )
         table, counts = _tabulated(found, part, sampled, chosen, levels == "sample")
         if table.n_uniques <= SO_UNIQUE * n:
@@ -170,6 +184,8 @@ class _Keys(NamedTuple):
     """Years of a group of ages."""
     head: str
     """Column that tells the head, if the head's keys are the household's."""
+    relation: str
+    """Key of persons that says who lives in a household; empty if none is to say it."""
 
 
 def _tabulated(
@@ -219,6 +235,7 @@ def _tabulated(
         person_keys=tuple(Key.of_size(f"own{j}", size) for j, (_, size) in enumerate(members)),
         n_slots=largest - int(bool(of_head)),
         head_apart=bool(of_head),
+        role=chosen.own.index(chosen.relation) if chosen.relation else -1,
     )
     codes = np.stack([sizes - 1, *(code for code, _ in houses)], axis=1).astype(np.int32)
     # Larger households than the sample's are in none of its cells.
@@ -237,16 +254,22 @@ def _tabulated(
     return table, population
 
 
-def run_case(case: int, folder: Path) -> str:
+def run_composition(case: int, folder: Path) -> str:
+    """As `run_case`, with the composition by role."""
+    return run_case(case, folder, composition=True)
+
+
+def run_case(case: int, folder: Path, composition: bool = False) -> str:
     """Fit a case, and keep what is learned from it."""
     from unikat.models.households.nested import NestedHouseholds
 
     begin = time.monotonic()
-    table, counts, note = drawn(case)
+    table, counts, note = drawn(case, composition)
     if table.n_uniques < 5:
         return f"{case}: too few sample uniques"
     path = folder / f"case-{case}.npz"
-    fit_case(NestedHouseholds(), table, counts, path, note, (WARM_UP, SWEEPS))
+    model = NestedHouseholds(composition="auto" if composition else "none")
+    fit_case(model, table, counts, path, note, (WARM_UP, SWEEPS))
     took = time.monotonic() - begin
     return (
         f"{case} {note['source']}: n {table.n_records} of {table.n_units}, "
@@ -300,7 +323,7 @@ def tables(cases: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run and print."""
-    command(__doc__, run_case, 420, tables)
+    command(__doc__, run_case, 420, tables, composition=run_composition)
 
 
 if __name__ == "__main__":

@@ -402,11 +402,18 @@ def command(
     run: Callable[[int, Path], str],
     n_cases: int,
     show: Callable[[list[dict[str, Any]]], None],
+    **variants: Callable[[int, Path], str],
 ) -> None:
-    """Run the cases of a study that are not there yet, each kept at once, and show all."""
+    """Run the cases of a study that are not there yet, each kept at once, and show all.
+
+    variants: what runs instead if the option of that name is given.
+    """
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--cases", type=int, default=n_cases)
+    parser.set_defaults(run=run)
+    for name in variants:
+        parser.add_argument(f"--{name}", dest="run", action="store_const", const=variants[name])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--table", action="store_true", help="print what is there, fit nothing")
     options = parser.parse_args()
@@ -415,7 +422,7 @@ def command(
         todo = [number for number in range(options.cases)
                 if not (options.folder / f"case-{number}.npz").exists()]  # fmt: skip
         with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-            for line in pool.map(run, todo, [options.folder] * len(todo)):
+            for line in pool.map(options.run, todo, [options.folder] * len(todo)):
                 print(line, flush=True)
     print(machine(), end="\n\n")
     paths = sorted(options.folder.glob("case-*.npz"), key=lambda path: int(path.stem[5:]))

@@ -12,6 +12,9 @@ import digests
 
 KNOWN: dict[str, Any] = json.loads(digests.REFERENCE.read_text(encoding="utf-8"))
 SAME_MACHINE = KNOWN["machine"] == digests.machine()
+OF_RANKS = 5e-3
+"""R-hat ranks distances from the median. Those of the two middle draws are equal, and rounding says
+which is the larger: with 48 draws that moves R-hat by up to 0.003."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,8 @@ def test_no_number_has_moved(inputs: Path, tmp_path: Path, label: str) -> None:
         moved = [
             at
             for at, value in found.items()
-            if value[0] != known[at][0] or value[2:] != pytest.approx(known[at][2:], 1e-6, 1e-9)
+            if value[0] != known[at][0]
+            or value[2:] != pytest.approx(known[at][2:], 1e-6, OF_RANKS if "rhat" in at else 1e-9)
         ]
     assert moved == []
 
