@@ -162,7 +162,7 @@ def drawn(case: int, composition: bool) -> Drawn:
         own = list(rng.choice(found.own, min(max(n_own, 2), len(found.own)), replace=False))
         if composition and relation not in own:
             own[0] = relation
-        chosen = _Keys(
+        chosen = Wanted(
             shared=list(rng.choice(found.shared, n_shared, replace=False)),
             own=own,
             age=SOURCES[source].age,
@@ -170,13 +170,15 @@ def drawn(case: int, composition: bool) -> Drawn:
             head=SOURCES[source].head[0] if rng.random() < APART else "",
             relation=relation,
         )
-        table, counts = _tabulated(found, part, sampled, chosen, levels == "sample")
+        table, counts = tabulated(found, part, sampled, chosen, levels == "sample")
         if table.n_uniques <= SO_UNIQUE * n:
             note = {"source": source, "by_hh": False, "studied": False, "levels": levels}
             return Drawn(table, counts, note)
 
 
-class _Keys(NamedTuple):
+class Wanted(NamedTuple):
+    """Keys of a case."""
+
     shared: list[str]
     own: list[str]
     age: str
@@ -188,8 +190,8 @@ class _Keys(NamedTuple):
     """Key of persons that says who lives in a household; empty if none is to say it."""
 
 
-def _tabulated(
-    homes: Homes, part: np.ndarray, sampled: np.ndarray, chosen: _Keys, levels_of_sample: bool
+def tabulated(
+    homes: Homes, part: np.ndarray, sampled: np.ndarray, chosen: Wanted, levels_of_sample: bool
 ) -> tuple[Any, np.ndarray]:
     """Count a sample of a part of the households, and their cells in that part."""
     from unikat.data.households import HouseholdLayout

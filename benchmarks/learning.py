@@ -37,10 +37,11 @@ def fit_case(
     path: Path,
     note: dict[str, Any],
     sweeps: tuple[int, int] = (WARM_UP, SWEEPS),
-) -> None:
+) -> tuple[Any, Any]:
     """Fit a model and keep the probabilities of the cells seen once, twice and three times.
 
-    population_counts (n_cells,); sweeps: those left out at the start, and all.
+    population_counts (n_cells,); sweeps: those left out at the start, and all. Returns the last
+    state, and what the model made of the table.
     """
     from unikat.models.base import Stream
 
@@ -66,6 +67,7 @@ def fit_case(
         F1=population_counts[groups[0]],
         **{f"p{times}": np.array(p, np.float32) for times, p in zip((1, 2, 3), kept, strict=True)},
     )
+    return state, data
 
 
 @numba.njit(cache=True)
