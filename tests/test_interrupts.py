@@ -93,3 +93,17 @@ def test_what_stops_a_step_is_forgotten_after_it() -> None:
         assert interrupts._stoppers
         connection.execute("SELECT 1")
     assert not interrupts._stoppers
+
+
+def test_a_thread_that_is_just_ending_is_not_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The main thread goes on when the step has ended, which is before its thread has."""
+    end, work = threading.Event(), threading.Thread.run
+
+    def slowly_ending(thread: threading.Thread) -> None:
+        work(thread)
+        end.wait(60)
+
+    monkeypatch.setattr(threading.Thread, "run", slowly_ending)
+    assert interruptible(lambda: 7)() == 7
+    assert not left_behind()
+    end.set()

@@ -18,8 +18,6 @@ from typing import ParamSpec, TypeVar
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-NAME = "unikat-work"
-"""Beginning of the names of threads that need not be waited for."""
 _POLL = 0.2
 """Seconds of one piece of waiting: Windows delivers Ctrl-C only between them."""
 _PATIENCE = 1.0
@@ -27,6 +25,8 @@ _PATIENCE = 1.0
 
 _stoppers: dict[int, list[Callable[[], object]]] = {}
 """By thread: what makes the step stop that it is in."""
+_left: list[Callable[[], bool]] = []
+"""Whether each step still runs that was not waited for."""
 
 
 def interruptible(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -55,7 +55,7 @@ def interruptible(function: Callable[Parameters, Result]) -> Callable[Parameters
             finally:
                 ended.set()
 
-        thread = threading.Thread(target=work, name=NAME, daemon=True)
+        thread = threading.Thread(target=work, name="unikat-work", daemon=True)
         try:
             thread.start()
             while not ended.wait(_POLL):
@@ -84,9 +84,15 @@ def stopped_by(stop: Callable[[], object]) -> Iterator[None]:
             del _stoppers[threading.get_ident()]
 
 
+def leave(runs: Callable[[], bool]) -> None:
+    """Leave a step behind; `runs` tells whether it still runs."""
+    _left[:] = [other for other in _left if other()]
+    _left.append(runs)
+
+
 def left_behind() -> bool:
-    """Whether a step still runs that was interrupted."""
-    return any(thread.name.startswith(NAME) for thread in threading.enumerate())
+    """Whether a step still runs that was left behind; a thread that is just ending is none."""
+    return any(runs() for runs in _left)
 
 
 def _stop(thread: threading.Thread, ended: threading.Event) -> None:
@@ -95,3 +101,5 @@ def _stop(thread: threading.Thread, ended: threading.Event) -> None:
         # Each ends the query that runs now; the thread may begin another.
         for stop in tuple(_stoppers.get(thread.ident or 0, ())):
             stop()
+    if not ended.is_set():
+        leave(lambda: not ended.is_set())

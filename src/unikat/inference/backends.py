@@ -25,7 +25,7 @@ from typing import Protocol
 from unikat.errors import SpecError, UnikatError, shown
 from unikat.inference.processes import WorkerPool, available_cores
 from unikat.inference.segments import Job, Segment, SegmentResult, run_segment
-from unikat.interrupts import NAME
+from unikat.interrupts import leave
 
 PATIENCE = 1.0
 """Seconds for which sweeps that still run are waited for, once their results are not wanted."""
@@ -132,7 +132,7 @@ class _InProcess:
     def __init__(self, job: Job, n_threads: int) -> None:
         self._job = job
         self._stop = threading.Event()
-        self._executor: Executor = ThreadPoolExecutor(1, thread_name_prefix=f"{NAME}-chains")
+        self._executor: Executor = ThreadPoolExecutor(1, thread_name_prefix="unikat-chains")
         self._last: Future[SegmentResult] | None = None
         self.n_threads = n_threads
 
@@ -147,8 +147,9 @@ class _InProcess:
     def close(self) -> None:
         """End the thread; one that is in a long sweep ends after it."""
         self._executor.shutdown(wait=False, cancel_futures=True)
-        if self._last is not None:
-            wait_futures([self._last], timeout=PATIENCE)
+        last = self._last
+        if last is not None and wait_futures([last], timeout=PATIENCE).not_done:
+            leave(lambda: not last.done())
 
     def kill(self) -> None:
         """Do nothing: a thread ends with its sweep."""
