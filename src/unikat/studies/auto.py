@@ -127,13 +127,13 @@ def decided(
         On Ctrl-C; finished fits are in the folder.
     """
     execution = execution or Execution()
-    if isinstance(model, NestedHouseholds) and model.calibrate and model.composition == "none":
+    if isinstance(model, NestedHouseholds) and model.calibrate:
         return _with_error(model, table, seed, n_chains, most_sweeps, level, execution)
     if not isinstance(model, Auto):
         return model
     found, refused = _evidence(model, table, seed, n_chains, level, execution)
     chosen = _choose(found, refused)
-    weights = _weights(table, chosen.risk) if model.calibrate else None
+    weights = _weights(table, chosen.model, chosen.risk) if model.calibrate else None
     return Calibrated(
         wrapped=chosen.model,
         weights=() if weights is None else tuple(weights.ravel().tolist()),
@@ -174,7 +174,7 @@ def _with_error(
     if part.interrupted:
         raise KeyboardInterrupt
     (fitted,) = part.models
-    weights = _weights(table, fitted.risk)
+    weights = _weights(table, model, fitted.risk)
     return Calibrated(
         wrapped=model,
         weights=tuple(weights.ravel().tolist()),
@@ -184,10 +184,11 @@ def _with_error(
     )
 
 
-def _weights(table: CellTable, risk: RiskFit) -> Float64:
+def _weights(table: CellTable, model: AnyModel, risk: RiskFit) -> Float64:
     """Distribution of the error: what is known beforehand, and what the rare cells tell."""
     evidence = np.reshape(risk.evidence, (len(OVERDISPERSION), len(SHIFTS)))
-    return posterior(prior(table), evidence, experience_of(table))
+    experience = experience_of(table, model)
+    return posterior(prior(table, experience), evidence, experience)
 
 
 def _store(execution: Execution) -> FitStore | None:

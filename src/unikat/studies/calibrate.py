@@ -29,7 +29,10 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.data.table import CellTable
+from unikat.models.base import AnyModel
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+from unikat.models.households.composition import role_of
+from unikat.models.households.nested import NestedHouseholds
 
 TAILS = 5.0
 """Degrees of freedom of the prior."""
@@ -110,9 +113,33 @@ Preliminary: these come from three surveys, `spread_k`, `spread_d` and `power` a
 and log k lies beyond the largest of `OVERDISPERSION`, towards which the prior leans."""
 
 
-def experience_of(table: CellTable) -> Experience:
-    """Return what is known of the error of a model of the units of a table."""
-    return EXPERIENCE if table.layout is None else HOUSEHOLD_EXPERIENCE
+COMPOSITION_EXPERIENCE = Experience(
+    centre=2.766,
+    slope=-0.551,
+    deviation=0.196,
+    shift=0.303,
+    households=0.0,
+    size=-0.080,
+    household_size=0.0,
+    shift_deviation=0.081,
+    lag_k=-0.028,
+    lag_d=-0.031,
+    spread_k=0.389,
+    spread_d=0.138,
+    power=1.529,
+    keys=(3, 12),
+    records=(200, 3_000),
+)
+"""Of that model with the composition by role."""
+
+
+def experience_of(table: CellTable, model: AnyModel | None = None) -> Experience:
+    """Return what is known of the error of a model of the units of a table; None: the default."""
+    if table.layout is None:
+        return EXPERIENCE
+    of = model if isinstance(model, NestedHouseholds) else NestedHouseholds()
+    by_role = role_of(table, of.composition) >= 0
+    return COMPOSITION_EXPERIENCE if by_role else HOUSEHOLD_EXPERIENCE
 
 
 def prior(
@@ -125,7 +152,7 @@ def prior(
     table
         The sample: its numbers of keys and records, and whether whole households were drawn.
     experience
-        From populations of known truth; None: of the units of the table.
+        From populations of known truth; None: of the default model of the units of the table.
     households
         Whether whole households were drawn; None: as the table says.
 

@@ -148,9 +148,10 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         impossible households; only with a common beta.
     composition
         Key of persons whose levels are the members' roles: how many members a household has of each
-        takes the place of its size. `"auto"`: that which tells the head; `"none"`: the size.
+        takes the place of its size. `"auto"`: that which tells the head, if it is known of all
+        members; `"none"`: the size.
     calibrate
-        Include the model's error (`studies.auto.decided`); it is left out where there are roles.
+        Include the model's error (`studies.auto.decided`).
 
     See Also
     --------
@@ -167,7 +168,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
     beta_shape: float = 0.25
     beta_rate: float = 0.25
     split_merge: bool = True
-    composition: str = "none"
+    composition: str = "auto"
     calibrate: bool = True
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from unikat.inference.draws import Draws
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.misreporting import correct_shares
-from unikat.studies.calibrate import prior
+from unikat.studies.calibrate import experience_of, prior
 
 Assumption: TypeAlias = Literal[
     "overdispersion", "level", "rare_cells", "households", "misreported_keys"
@@ -78,19 +78,20 @@ def _of_model_error(estimate: RiskEstimate, draws: Draws) -> list[SensitivityFac
             weights = _part(places, len(values), first)
             value = _quantiles(values[places], weights, (0.5,))[0]
             found.append(_weighted(assumption, value, tau1, weights, level))
-    for other, value, grid in _other_distributions(estimate.table, model.weights):
+    for other, value, grid in _other_distributions(estimate.table, model):
         found.append(_weighted(other, value, tau1, grid[pairs], level))
     return [one for one in found if one is not None]
 
 
 def _other_distributions(
-    table: CellTable, weights: tuple[float, ...]
+    table: CellTable, model: Calibrated
 ) -> Iterator[tuple[Assumption, float, Float64]]:
     """Yield other distributions of k and d, each over the one that was drawn from, by pair.
 
     The latter is proportional to the prior times what the rare cells of the file tell.
     """
-    drawn, before = np.array(weights), prior(table).ravel()
+    drawn = np.array(model.weights)
+    before = prior(table, experience_of(table, model.wrapped)).ravel()
     evidence = np.divide(drawn, before, out=np.zeros_like(drawn), where=before > 0.0)
     less = np.power(evidence, EVIDENCE - 1.0, out=np.zeros_like(drawn), where=evidence > 0.0)
     # Its size does not matter, and may be beyond all numbers.
