@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import minimize
+from scipy.special import softmax
 
 from models.contract import arrays, assert_same, leaves
 from statistical import nested
@@ -344,16 +346,33 @@ def test_the_composition_is_that_of_the_head_or_of_a_key_that_is_named():
             role(composition, gaps)
 
 
-def test_compositions_of_the_sample_are_levels_and_the_others_one():
+def test_compositions_seen_twice_are_levels_and_the_others_one():
     layout = replace(SMALL.layout, role=0)
-    rows = np.array([[0, 0, 1, 1, 2, 3], [1, 0, 0, 1, 1, 0], [1, 0, 0, 1, 1, 2]], np.int32)
-    table = CellTable.from_codes(rows, layout.columns, 9, layout=layout)
+    each = [[0, 0, 1, 1, 2, 3], [1, 0, 0, 1, 1, 0], [1, 0, 0, 1, 1, 2], [1, 0, 0, 0, 0, 1]]
+    rows = np.repeat(np.array(each, np.int32), [3, 1, 1, 1], axis=0)
+    table = CellTable.from_codes(rows, layout.columns, 99, layout=layout)
     columns = NestedHouseholds(composition="auto").prepare(table).columns
-    assert columns.roles.members.tolist() == [[0, 1], [1, 1]]
+    roles = columns.roles
+    assert roles.members.tolist() == [[0, 1], [1, 1]]
     assert columns.offsets.tolist() == [0, 3, 5]
-    # Sizes 1 and 2 have 1.5 and 2.5 of 4 households; roles 2.5 and 3.5 of 6 members.
-    expected = [1.5 / 4.0 * 3.5 / 6.0, 2.5 / 4.0 * 2.0 * 2.5 * 3.5 / 36.0]
-    np.testing.assert_allclose(columns.roles.listed, expected)
+    assert roles.sizes.sum() == pytest.approx(1.0)
+
+    def minus_log_likelihood(logits):
+        """Of the one household with two members in role 0, and half a household like the sample."""
+        sizes, shares = softmax(logits[:2]), softmax(logits[2:])
+        listed = sizes[0] * shares[1] + sizes[1] * 2.0 * shares[0] * shares[1]
+        seen = np.log(sizes[1] * shares[0] ** 2 / (1.0 - listed))
+        like_all = np.array([3.5, 3.5]) / 7.0, np.array([4.5, 5.5]) / 10.0
+        return -seen - 0.5 * sum(
+            p @ np.log(q) for p, q in zip(like_all, (sizes, shares), strict=True)
+        )
+
+    best = minimize(minus_log_likelihood, np.zeros(4), tol=1e-12).x
+    np.testing.assert_allclose(roles.sizes, softmax(best[:2]), atol=1e-3)
+    np.testing.assert_allclose(roles.shares, softmax(best[2:]), atol=1e-3)
+    sizes, shares = roles.sizes, roles.shares
+    expected = [sizes[0] * shares[1], sizes[1] * 2.0 * shares[0] * shares[1]]
+    np.testing.assert_allclose(roles.listed, expected)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Who lives in a household: the first of its keys, by role.
 
 With a role (the relation to the head) the composition of a household, how many of its members have
-each level of it, takes the place of the size. The compositions of the sample are levels of their
-own; a level more holds all others, of which the size and the members' roles have the laws that they
-have in the sample.
+each level of it, takes the place of the size. The compositions that the sample has twice or more
+are levels of their own; a level more holds all others. Their size and their members' roles are
+independent, by the law that makes those that were seen once most likely.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float64, Int32, Int64
+from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.households import HouseholdLayout
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, suggest
 from unikat.kernels.nested_roles import Roles, States
 
+_LEAST_SEEN = 2
+"""Households of the sample from which on their composition is listed. Compositions have a heavy
+tail: what is seen once in n is in the population much more rarely than once in n."""
+_STEPS = 50
+"""Of expectation and maximisation."""
 _LEAST_REST = 1e-6
 """Probability of all others below which there are none."""
 
@@ -77,18 +82,41 @@ def roles_of(table: CellTable, role: int) -> Roles:
     """The compositions of a table of households; their roles are known."""
     layout = table.layout
     assert layout is not None
-    codes, members = layout.parts(table.cells)
+    members = layout.parts(table.cells)[1]
     n_each = members_by_role(members[:, :, role], layout.person_keys[role].n_levels)
+    compositions, which = np.unique(n_each, axis=0, return_inverse=True)
+    seen = np.bincount(which.ravel(), table.counts, minlength=len(compositions))
+    listed = seen >= min(_LEAST_SEEN, int(seen.max()))
+    least = int(not layout.head_apart)
     n_sizes = layout.household_keys[0].n_levels
-    sizes = np.bincount(np.maximum(codes[:, 0], 0), table.counts, minlength=n_sizes) + 0.5
-    shares = table.counts @ n_each + 0.5
-    return listing(
-        role,
-        np.unique(n_each, axis=0),
-        sizes / sizes.sum(),
-        shares / shares.sum(),
-        int(not layout.head_apart),
-    )
+    sizes, shares = _law_of_others(compositions, seen, listed, n_sizes, least)
+    return listing(role, compositions[listed], sizes, shares, least)
+
+
+def _law_of_others(
+    compositions: Int64, seen: Int64, listed: Bool, n_sizes: int, least: int
+) -> tuple[Float64, Float64]:
+    """Law of the size and of the roles of households whose composition is not listed.
+
+    seen (n,): households of each composition. The most likely law given that none of the listed
+    ones came out, by expectation and maximisation, with half a household that is like the sample's.
+    """
+    n = compositions.sum(axis=1)
+    sizes = np.bincount(n - least, seen, minlength=n_sizes) + 0.5
+    shares = seen @ compositions + 0.5
+    like_all = sizes, shares = sizes / sizes.sum(), shares / shares.sum()
+    weights = np.where(listed, 0.0, seen)
+    n_others = weights.sum()
+    for _ in range(_STEPS):
+        of = listing(-1, compositions[listed], sizes, shares, least)
+        if of.rest == 0.0:
+            break
+        # How many listed ones would have come out beside the others.
+        weights[listed] = n_others * of.listed / of.rest
+        sizes = np.bincount(n - least, weights, minlength=n_sizes) + 0.5 * like_all[0]
+        shares = weights @ compositions + 0.5 * like_all[1]
+        sizes, shares = sizes / sizes.sum(), shares / shares.sum()
+    return sizes, shares
 
 
 def listing(role: int, members: Int64, sizes: Float64, shares: Float64, least: int) -> Roles:
