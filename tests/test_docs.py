@@ -32,7 +32,7 @@ from unikat.report.folders import comparison, evaluation
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
 from unikat.spec.tables import ZerosSpec
-from unikat.studies.calibrate import EXPERIENCE, HOUSEHOLD_EXPERIENCE
+from unikat.studies.calibrate import COMPOSITION_EXPERIENCE, EXPERIENCE, HOUSEHOLD_EXPERIENCE
 from unikat.zeros.rules import parse
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -245,17 +245,23 @@ def test_every_kind_of_uncertainty_is_documented():
 def test_what_is_known_of_a_models_error_is_what_was_measured():
     """The priors that are used, and those of the study, are the rows of the printed tables."""
     before, title, after = ACCURACY.partition("\n## Households\n")
+    after, by_role, last = after.partition("\n### With the relation to the head\n")
     assert title
-    rows, of_households = (
+    assert by_role
+    rows, of_households, of_compositions = (
         {
             name: tuple(float(number) for number in numbers.split("|"))
             for name, numbers in re.findall(
                 r"^\| (all|without \w+) \| \d+ \| ([-\d. |]+) \|$", part, re.MULTILINE
             )
         }
-        for part in (before, after)
+        for part in (before, after, last)
     )
-    for table_of, known in ((rows, EXPERIENCE), (of_households, HOUSEHOLD_EXPERIENCE)):
+    for table_of, known in (
+        (rows, EXPERIENCE),
+        (of_households, HOUSEHOLD_EXPERIENCE),
+        (of_compositions, COMPOSITION_EXPERIENCE),
+    ):
         assert table_of["all"] == dataclasses.astuple(known)[:-2]
     source = (DOCS.parent / "benchmarks" / "self_check.py").read_text(encoding="utf-8")
     (table,) = re.findall(r"^WITHOUT = (\{.*?^\})", source, re.MULTILINE | re.DOTALL)

@@ -24,6 +24,7 @@ from unikat.risk.observe import observe
 from unikat.studies import compare as comparing
 from unikat.studies.auto import STOP, Execution, decided
 from unikat.studies.calibrate import (
+    COMPOSITION_EXPERIENCE,
     EXPERIENCE,
     HOUSEHOLD_EXPERIENCE,
     experience_of,
@@ -96,6 +97,9 @@ def test_the_prior_counts_key_variables_and_not_columns():
     assert len(table.variables) == 3 < table.n_keys
     assert experience_of(table) is HOUSEHOLD_EXPERIENCE
     assert experience_of(replace(table, layout=None)) is EXPERIENCE
+    by_role = replace(table, layout=replace(table.layout, role=0))
+    assert experience_of(by_role) is COMPOSITION_EXPERIENCE
+    assert experience_of(by_role, NestedHouseholds(composition="none")) is HOUSEHOLD_EXPERIENCE
     one_more = homes(MANY._replace(levels=(4, 3, 2)))
     slope = replace(HOUSEHOLD_EXPERIENCE, centre=-2.0, slope=2.0, deviation=0.2)
     log_k = np.log(OVERDISPERSION)
