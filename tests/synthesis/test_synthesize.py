@@ -112,9 +112,7 @@ def test_classes_of_the_design_keep_their_numbers(tmp_path):
 
 
 def test_results_combine_an_estimand():
-    found = unikat.synthesize(
-        people(), keys=KEYS, datasets=3, chains=3, max_sweeps=60, workers=1
-    )
+    found = unikat.synthesize(people(), keys=KEYS, datasets=3, chains=3, max_sweeps=60, workers=1)
 
     def share(frame):
         p = float((frame["sex"] == "f").mean())

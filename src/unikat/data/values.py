@@ -106,9 +106,7 @@ class LevelValues:
                 f"({kind}) cannot hold; take it out of the codebook, or convert the column."
             ) from None
 
-    def _grouped(
-        self, codes: Int32, open_: Bool, row: Int64, rng: np.random.Generator
-    ) -> pa.Array:
+    def _grouped(self, codes: Int32, open_: Bool, row: Int64, rng: np.random.Generator) -> pa.Array:
         """Numbers within the groups."""
         import pyarrow as pa
 

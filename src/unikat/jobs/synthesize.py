@@ -36,8 +36,10 @@ from unikat.models.named import build_model
 from unikat.report.facts.synthesis import (
     SCHEMA,
     FitSummary,
+    IntervalFacts,
     OriginalFacts,
     RuleBreaks,
+    ShareFacts,
     SynthesisSummary,
 )
 from unikat.report.folders import synthesis as results
@@ -62,6 +64,13 @@ from unikat.synthesis.persons import (
     of_first_members,
     persons_of,
     plain_households,
+)
+from unikat.synthesis.shares import (
+    Formula,
+    combined_share,
+    original_share,
+    parse_formula,
+    share_of,
 )
 from unikat.synthesis.utility import Points, margin_utility, repeated_uniques
 from unikat.zeros.rules import names_in, parse
@@ -237,8 +246,13 @@ def run(
     original = (_read_households if spec.model.name == HOUSEHOLDS else _read_persons)(
         spec, inputs.data, watcher
     )
+    design = spec.design
     columns = columns_of(
-        original.microdata, original.persons, spec.design.household, spec.data.decimal
+        original.microdata,
+        original.persons,
+        design.household,
+        [name for name in (design.weights, design.inclusion, design.strata) if name is not None],
+        spec.data.decimal,
     )
     if columns.left_out:
         watcher.note(f"Left out, since they are no keys: {', '.join(columns.left_out[:20])}")
@@ -247,6 +261,8 @@ def run(
             "Files of the input's format cannot be written; the synthetic ones are Parquet."
         )
     replaced = _replaced(spec, original.persons)
+    formulas = [parse_formula(text) for text in spec.shares]
+    _shares(original, spec, formulas, [original.persons.codes] * 2)
     files = results.file_names(spec.datasets, ending(original.microdata.source))
     checkpoint = None
     if folder is not None:
@@ -315,7 +331,7 @@ def run(
         level=spec.level,
         margins=margins,
         repeated=repeated_uniques(original.persons.codes, drawn),
-        shares=(),
+        shares=_shares(original, spec, formulas, drawn),
         impossible=_impossible(original, spec, drawn),
         provenance=record,
     )
@@ -376,6 +392,8 @@ def _read_households(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Ori
         None if sample.head is None else sample.head[rows],
     )
     head = None if spec.households is None else spec.households.head
+    if head is None and spec.zeros is not None:
+        head = spec.zeros.roles.get("head")
     return _Original(microdata, table, persons, microdata.n_records - len(rows), head)
 
 
@@ -481,14 +499,38 @@ def _impossible(
         # Who is the head is not in the files.
         return None
     shares = []
+    head = None if "head" in spec.zeros.roles else original.head
     for codes in drawn:
         plain = plain_households(persons, codes, _shared(original))
         zeros = make_household_zeros(
-            spec.zeros, plain.household_keys, plain.person_keys, spec.data, head=original.head
+            spec.zeros, plain.household_keys, plain.person_keys, spec.data, head=head
         )
         broken = zeros.broken(plain.houses, plain.members, plain.sizes)
         shares.append(float(broken.any(axis=1).mean()))
     return RuleBreaks(unit="household", shares=tuple(shares))
+
+
+def _shares(
+    original: _Original,
+    spec: SynthesisSpec,
+    formulas: Sequence[Formula],
+    drawn: Sequence[Int32],
+) -> tuple[ShareFacts, ...]:
+    """Compute the probabilities within households, from the original and the synthetic files."""
+    if not formulas:
+        return ()
+    roles = {} if spec.zeros is None else dict(spec.zeros.roles)
+    if original.head is not None:
+        roles["head"] = original.head
+    persons, shared = original.persons, _shared(original)
+    plain = [plain_households(persons, codes, shared) for codes in (original.persons.codes, *drawn)]
+    found = []
+    for formula in formulas:
+        first, *others = (share_of(formula, households, roles) for households in plain)
+        said = (original_share(first, spec.level), combined_share(others, spec.level))
+        both = [None if one is None else IntervalFacts.of(one) for one in said]
+        found.append(ShareFacts(text=formula.text, original=both[0], synthetic=both[1]))
+    return tuple(found)
 
 
 def _fit_summary(spec: SynthesisSpec, draws: Draws) -> FitSummary:

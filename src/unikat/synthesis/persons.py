@@ -164,7 +164,11 @@ class Columns:
 
 
 def columns_of(
-    microdata: Microdata, persons: Persons, households: Sequence[str], decimal: str | None
+    microdata: Microdata,
+    persons: Persons,
+    households: Sequence[str],
+    design: Sequence[str],
+    decimal: str | None,
 ) -> Columns:
     """Gather what the columns of synthetic files need.
 
@@ -176,19 +180,20 @@ def columns_of(
         Those that are written.
     households
         Columns that identify the household; its number is written into the first.
+    design
+        Columns of weights and strata, which are copied.
     decimal
         What the user says stands before decimals.
     """
     import pyarrow as pa
 
     keys = persons.names
-    design = [name for name in microdata.design.columns if name not in keys]
-    listed = list(dict.fromkeys([*keys, *households, *design]))
+    listed = {*keys, *households, *design}
     names = tuple(name for name in microdata.source.columns if name in listed)
     values = microdata.values(names)
     rows = pa.array(persons.rows)
     taken = values.take(rows)
-    copied = {name: taken[name] for name in design if name not in households}
+    copied = {name: taken[name] for name in design if name not in (*keys, *households)}
     if persons.household is not None:
         for place, name in enumerate(households):
             # The first number alone tells households apart.

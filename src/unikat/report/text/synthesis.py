@@ -82,6 +82,8 @@ def _files(found: SynthesisSummary) -> str:
         "for each record given its other keys"
         if found.replaced
         else "all of whose keys were drawn"
+        if found.original.n_households is None
+        else "all of whose keys were drawn; the sizes of the households are those of the original"
     )
     return f"{counted(found.datasets, 'synthetic file')}, each of {units}, {what}."
 
