@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import strategies as st
 
 import unikat
 from unikat import SpecError, UnikatError
+from unikat.cli.main import main
 from unikat.data.keys import Key
+from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.persons import Plain
 from unikat.synthesis.shares import parse_formula, share_of
 
@@ -215,3 +219,46 @@ def test_shares_of_a_run_are_combined():
     synthetic = [(f["rel"] == 2).groupby(f["hid"]).any().mean() for f in found.frames]
     assert second.synthetic.estimate == pytest.approx(np.mean(synthetic))
     assert first.text == "share(all same sex | size = 2)"
+
+
+def test_the_specification_of_households_repeats_the_run(tmp_path):
+    homes().to_csv(tmp_path / "homes.csv", index=False)
+    (tmp_path / "rules.toml").write_text(
+        "rules = ['count(rel == 1) != 1', 'spouse.age < 15']\n[roles]\nspouse = 'rel == 2'\n"
+    )
+    given = ["homes.csv", "--model", "households", "--household", "hid", "--household-keys"]
+    given += ["owner", "--head", "rel == 1", "--zeros", str(tmp_path / "rules.toml")]
+    given += ["--keys", "rel,age:width(5),sex", "--share", "share(spouse present | size = 2)"]
+    given += ["--datasets", "2", "--chains", "2", "--max-sweeps", "20", "--workers", "1"]
+    given[0] = str(tmp_path / given[0])
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert main(["synthesize", *given, "--out", str(one), "--quiet"]) == 2
+    assert main(["synthesize", str(one / "synthesis.toml"), "--out", str(two), "--quiet"]) == 2
+    for name in ("synthetic_1.csv", "synthetic_2.csv"):
+        assert (one / name).read_bytes() == (two / name).read_bytes()
+    first, second = (json.loads((run / "utility.json").read_text()) for run in (one, two))
+    assert first["shares"] == second["shares"]
+    assert first["impossible"] == {"unit": "household", "shares": [0.0, 0.0]}
+
+
+def test_missing_keys_of_members_are_drawn():
+    frame = homes()
+    frame["age"] = frame["age"].astype("Int64")
+    frame.loc[::7, "age"] = pd.NA
+    for missing, complete in (("integrate", True), ("level", False)):
+        found = synthesize(frame, missing=missing)
+        for synthetic in found.frames:
+            check_frame(synthetic, frame)
+            assert synthetic["age"].notna().all() == complete
+
+
+def test_keys_of_a_file_of_households_are_refused(tmp_path):
+    with pytest.raises(SpecError, match="join the two files"):
+        SynthesisSpec.parse(
+            {
+                "keys": "rel,age",
+                "model": "households",
+                "design": {"household": "hid"},
+                "households": {"keys": "owner", "path": "homes.csv"},
+            }
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 import unikat
 from unikat.cli.main import main
+from unikat.jobs import synthesize as job
 
 QUICK = ("--chains", "2", "--datasets", "3", "--max-sweeps", "60", "--workers", "1", "--quiet")
 KEYS = "region,sex,age:width(10),education"
@@ -72,12 +74,12 @@ def test_the_specification_repeats_the_run(tmp_path):
 def test_synthetic_records_obey_the_zeros(tmp_path):
     frame = people()
     rules = ["age < 20 and education in ('mid', 'high')"]
-    for replace in ((), ("education",), ("age", "sex")):
+    for replaced in ((), ("education",), ("age", "sex")):
         found = unikat.synthesize(
             frame,
             keys=KEYS,
             zeros=rules,
-            replace=replace,
+            replace=replaced,
             model="latent-class",
             datasets=2,
             chains=2,
@@ -145,3 +147,42 @@ def test_bad_options_get_one_message(tmp_path, capsys, options, words):
     assert words in said
     assert "Traceback" not in said
     assert not out.exists()
+
+
+def test_an_interrupted_run_keeps_its_chains_and_goes_on(tmp_path, capsys, monkeypatch):
+    source, out = tmp_path / "people.csv", tmp_path / "out"
+    people().to_csv(source, index=False)
+    given = ["synthesize", str(source), "--keys", KEYS, *QUICK]
+    sample = job.sample
+
+    def stopped(*arguments, **options):
+        return replace(sample(*arguments, **options), stop_reason="interrupted")
+
+    monkeypatch.setattr(job, "sample", stopped)
+    assert main([*given, "--out", str(out)]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert not list(out.glob("synthetic_*"))
+    assert (out / "sampling.checkpoint").exists()
+    monkeypatch.setattr(job, "sample", sample)
+    assert main([*given, "--out", str(out)]) == 1
+    assert "unfinished synthesis" in capsys.readouterr().err
+    assert main([*given, "--out", str(out), "--resume"]) == 2
+    assert main([*given, "--out", str(tmp_path / "once")]) == 2
+    for name in ("synthetic_1.csv", "synthetic_3.csv"):
+        assert (out / name).read_bytes() == (tmp_path / "once" / name).read_bytes()
+
+
+def test_files_that_unikat_did_not_write_are_not_replaced(tmp_path, capsys):
+    out = tmp_path / "out"
+    out.mkdir()
+    source = out / "synthetic_1.csv"
+    people().to_csv(source, index=False)
+    before = source.read_bytes()
+    given = ["synthesize", str(source), "--keys", KEYS, *QUICK, "--out", str(out), "--overwrite"]
+    assert main(given) == 1
+    assert "would write" in capsys.readouterr().err
+    (tmp_path / "people.csv").write_bytes(before)
+    given[1] = str(tmp_path / "people.csv")
+    assert main(given) == 1
+    assert "did not write" in capsys.readouterr().err
+    assert source.read_bytes() == before

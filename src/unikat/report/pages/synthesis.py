@@ -87,11 +87,12 @@ def margins(canvas: Canvas, name: str, cells: Points) -> None:
     order = np.argsort(cells.original)
     order = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(int)]
     x, y = cells.original[order], cells.synthetic[order]
-    most = float(max(x.max(initial=0.0), y.max(initial=0.0), 1e-6))
+    most = float(max(x.max(initial=0.0), y.max(initial=0.0), 0.001))
     marks = ticks(0.0, most, 5)
     canvas.y_margin(marks)
     canvas.right -= 10
     canvas.x_range = canvas.y_range = (0.0, most)
+    canvas.cursor += 8
     canvas.area(canvas.right - canvas.left if canvas.narrow else 300.0)
     canvas.y_axis(marks)
     canvas.line((canvas.x(0.0), canvas.y(0.0)), (canvas.x(most), canvas.y(most)), "mark-thin")
@@ -115,7 +116,7 @@ def share_intervals(canvas: Canvas, shares: Sequence[ShareFacts]) -> None:
     canvas.begin_rows(0.0, 1.0)
     said = []
     for share in shares:
-        canvas.row(share.text, "")
+        canvas.name(share.text)
         for found, kinds, who in (
             (share.original, ("bar-faint", "bar-mid"), "original"),
             (share.synthetic, ("bar-mid", "bar"), "synthetic"),
