@@ -133,6 +133,15 @@ def test_sizes_are_kept_and_columns_those_of_the_input(method):
     assert found.summary.original.n_households == 150
 
 
+def test_households_by_their_composition():
+    """Sizes are kept where the model has the composition of households in their place."""
+    zeros = {"rules": ["count(rel == 1) != 1", "count(rel == 2) > 1"], "roles": ROLES}
+    found = synthesize(homes(), zeros=zeros, set={"composition": "rel"})
+    for synthetic in found.frames:
+        check_frame(synthetic, homes())
+    assert found.summary.impossible.shares == (0.0, 0.0)
+
+
 def test_the_head_apart_comes_first():
     frame = homes()
     found = synthesize(frame, head="rel == 1", head_keys="age:width(5),sex")

@@ -28,7 +28,9 @@ _STATISTICAL = ("sav", "zsav", "dta", "xpt")
 def ending(source: Source) -> str:
     """Return the ending of the names of files in the format of a source, such as ``.csv.gz``."""
     if isinstance(source, CsvSource):
-        return "".join(source.paths[0].suffixes[-2:][-1 - (source.paths[0].suffix == ".gz") :])
+        suffixes = source.paths[0].suffixes
+        packed = suffixes[-1:] == [".gz"]
+        return "".join(suffixes[-2:] if packed else suffixes[-1:]) or ".csv"
     if isinstance(source, TableSource):
         return source.paths[0].suffix or ".arrow"
     if isinstance(source, StatisticalSource) and source.format in _STATISTICAL:

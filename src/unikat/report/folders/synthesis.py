@@ -29,7 +29,7 @@ from unikat.synthesis.utility import Points
 
 UTILITY, PAGE, SPEC = "utility.json", "synthesis.html", "synthesis.toml"
 FILES = (SPEC, PAGE, UTILITY)
-_SYNTHETIC = re.compile(r"synthetic_[0-9]+\.[a-z0-9.]+")
+_SYNTHETIC = re.compile(r"synthetic_[0-9]+\.[a-z0-9.]+", re.IGNORECASE)
 
 
 def file_names(n: int, ending: str) -> tuple[str, ...]:

@@ -31,6 +31,11 @@ def sentences(found: SynthesisSummary) -> dict[str, str]:
         "exactly one original record in all keys. This is no measure of disclosure by itself: "
         "records drawn at random repeat frequent and rare combinations too.",
     }
+    if found.original.n_households is not None:
+        said["margins"] += (
+            " Margins are those of persons. Members of a household are alike, so that samples of "
+            "households differ by more than these numbers expect."
+        )
     if found.original.left_out:
         n = len(found.original.left_out)
         said["left_out"] = (
