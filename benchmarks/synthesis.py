@@ -245,31 +245,35 @@ def speed(asked: argparse.Namespace) -> None:
             state, _ = model.step(Stream(1, 0, sweep), state, data, 2)
         model.simulate(Stream(1, 0, 0), state, data, 10)
         begin = time.perf_counter()
-        drawn = [model.simulate(Stream(1, l, sweep), state, data, 100_000) for l in range(5)]
+        drawn = [
+            model.simulate(Stream(1, chain, sweep), state, data, 100_000) for chain in range(5)
+        ]
         middle = time.perf_counter()
         for number, codes in enumerate(drawn):
             columns.table(codes, table.keys, 1, number, keys)
         end = time.perf_counter()
         margin_utility(persons.codes, drawn, table.n_levels, keys)
-        repeated_uniques(persons.codes, drawn)
+        repeated_uniques(persons.codes, drawn, table.n_levels)
         last = time.perf_counter()
         times = (f"{one:.2f} s" for one in (middle - begin, end - middle, last - end))
         rows.append((f"{name}, 100,000 x 10", *times))
     homes = ruled_table(10_000)
-    model = NestedHouseholds()
-    data = model.prepare(homes)
-    state = model.init(Stream(1, 0, 0), data)
-    for sweep in range(1, asked.sweeps + 1):
-        state, info = model.step(Stream(1, 0, sweep), state, data, 2)
-    at = PosteriorState(Stream(1, 0, sweep), state)
-    draw_households(at, data, None, homes, homes)
-    begin = time.perf_counter()
-    for l in range(5):
-        at = PosteriorState(Stream(1, l, sweep), state)
-        draw_households(at, data, homes.layout.rules, homes, homes)
-    seconds = time.perf_counter() - begin
-    mass = info.values["impossible_mass"]
-    rows.append((f"households, 10,000, rules ({mass:.0%} impossible)", f"{seconds:.2f} s", "", ""))
+    for composition in ("none", "REL"):
+        model = NestedHouseholds(composition=composition)
+        data = model.prepare(homes)
+        state = model.init(Stream(1, 0, 0), data)
+        for sweep in range(1, asked.sweeps + 1):
+            state, info = model.step(Stream(1, 0, sweep), state, data, 2)
+        at = PosteriorState(Stream(1, 0, sweep), state)
+        draw_households(at, data, None, homes, homes)
+        begin = time.perf_counter()
+        for chain in range(5):
+            at = PosteriorState(Stream(1, chain, sweep), state)
+            draw_households(at, data, homes.layout.rules, homes, homes)
+        seconds = time.perf_counter() - begin
+        mass = info.values["impossible_mass"]
+        name = f"households, 10,000, rules, composition {composition} ({mass:.0%} impossible)"
+        rows.append((name, f"{seconds:.2f} s", "", ""))
     print_table(("five data sets", "drawn", "as columns", "compared with the original"), rows)
 
 

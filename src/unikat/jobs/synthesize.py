@@ -242,7 +242,11 @@ def run(
     converged. Results are written as a whole or not at all.
     """
     started = datetime.now(UTC)
-    model = build_model(spec.model.name, spec.model.options)
+    options = spec.model.options
+    if spec.model.name == HOUSEHOLDS and spec.method == "truncated":
+        # Who lives together is what files of households are made for; comparators stay the paper's.
+        options = {"composition": "auto", **options}
+    model = build_model(spec.model.name, options)
     original = (_read_households if spec.model.name == HOUSEHOLDS else _read_persons)(
         spec, inputs.data, watcher
     )
@@ -307,8 +311,9 @@ def run(
         for number, codes in enumerate(drawn)
     )
     watcher.stage("Comparing with the original")
+    n_levels = [key.n_levels for key in keys]
     margins, points = margin_utility(
-        original.persons.codes, drawn, [key.n_levels for key in keys], original.persons.names
+        original.persons.codes, drawn, n_levels, original.persons.names
     )
     record = Provenance.now(
         seed=spec.sampling.seed, data_fingerprint=original.table.fingerprint, started=started
@@ -330,7 +335,7 @@ def run(
         files=files,
         level=spec.level,
         margins=margins,
-        repeated=repeated_uniques(original.persons.codes, drawn),
+        repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
         shares=_shares(original, spec, formulas, drawn),
         impossible=_impossible(original, spec, drawn),
         provenance=record,

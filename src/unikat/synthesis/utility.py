@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.data.patterns import distinct, is_in
 
 MOST_MARGINS = 500
 """Margins of one order that are looked at, spread over all in their order."""
@@ -85,6 +86,7 @@ def margin_utility(
     """
     # Missing is a level here, left out of the counts.
     sizes = np.array(n_levels, np.int64)
+    files = [np.ascontiguousarray(codes.T, np.int64) for codes in (original, *synthetic)]
     orders, points = [], []
     for order in (1, 2, 3):
         every = [
@@ -98,7 +100,7 @@ def margin_utility(
         found, first, second = [], [], []
         for one in (every[i] for i in at):
             keys = list(one)
-            counts = [_counts(codes[:, keys], sizes[keys]) for codes in (original, *synthetic)]
+            counts = [_counts(columns, keys, sizes) for columns in files]
             found.append(_margin(counts, tuple(names[key] for key in one)))
             shares = [count / max(count.sum(), 1) for count in counts]
             shown = counts[0] >= LEAST_EXPECTED
@@ -119,10 +121,15 @@ def margin_utility(
     return tuple(orders), tuple(points)
 
 
-def _counts(codes: Int32, sizes: Int64) -> Int64:
-    known = codes[(codes >= 0).all(axis=1)]
-    place = np.ravel_multi_index(tuple(known.T), tuple(sizes))
-    return np.bincount(place, minlength=int(np.prod(sizes))).astype(np.int64)
+def _counts(columns: Int64, keys: Sequence[int], sizes: Int64) -> Int64:
+    """Records in each cell of a margin, of the columns (n_keys, n) of a file."""
+    place = columns[keys[0]]
+    missing = place < 0
+    for key in keys[1:]:
+        missing = missing | (columns[key] < 0)
+        place = place * sizes[key] + columns[key]
+    known = place[~missing] if missing.any() else place
+    return np.bincount(known, minlength=int(np.prod(sizes[list(keys)]))).astype(np.int64)
 
 
 def _margin(counts: Sequence[Int64], variables: tuple[str, ...]) -> MarginUtility:
@@ -154,16 +161,12 @@ def _margin(counts: Sequence[Int64], variables: tuple[str, ...]) -> MarginUtilit
     )
 
 
-def repeated_uniques(original: Int32, synthetic: Sequence[Int32]) -> float:
+def repeated_uniques(original: Int32, synthetic: Sequence[Int32], n_levels: Sequence[int]) -> float:
     """Share of the synthetic records whose cell has exactly one original record; mean over files.
 
     A record with a missing key (-1) has no cell.
     """
-    cells, counts = np.unique(original, axis=0, return_counts=True)
-    unique = cells[(counts == 1) & (cells >= 0).all(axis=1)]
-    shares = []
-    for codes in synthetic:
-        _, place = np.unique(np.concatenate((unique, codes)), axis=0, return_inverse=True)
-        place = place.ravel()
-        shares.append(float(np.isin(place[len(unique) :], place[: len(unique)]).mean()))
-    return float(np.mean(shares))
+    found = distinct(original, n_levels)
+    cells = original[found.first]
+    unique = cells[(found.counts == 1) & (cells >= 0).all(axis=1)]
+    return float(np.mean([is_in(codes, unique, n_levels).mean() for codes in synthetic]))
