@@ -194,7 +194,8 @@ def limited(example: Example, words: list[str]) -> list[str]:
     """Return the options that make a command quick."""
     if example.note == "limits":
         return shlex.split(example.value)
-    if words[1] not in {"assess", "compare", "evaluate"} or {"--help", "--resume"} & set(words):
+    fits = {"assess", "compare", "evaluate", "synthesize"}
+    if words[1] not in fits or {"--help", "--resume"} & set(words):
         return []
     added = []
     for option, value in options(LIMITS):

@@ -27,8 +27,9 @@ from unikat.models.calibrated import (
 from unikat.report.facts import comparison as comparison_summary
 from unikat.report.facts import evaluation as evaluation_summary
 from unikat.report.facts import result as summary
+from unikat.report.facts import synthesis as synthesis_summary
 from unikat.report.folders import assessment as results
-from unikat.report.folders import comparison, evaluation
+from unikat.report.folders import comparison, evaluation, synthesis
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
 from unikat.spec.tables import ZerosSpec
@@ -55,6 +56,7 @@ def page(name: str) -> str:
 RESULTS = page("results.md")
 COMPARE = page("reference/compare.md")
 EVALUATE = page("reference/evaluate.md")
+SYNTHESIZE = page("reference/synthesize.md")
 ACCURACY = page("accuracy.md")
 MODELS = page("models.md")
 FILES = page("reference/data.md")
@@ -192,6 +194,13 @@ def test_everything_an_evaluation_writes_is_documented():
     assert {"tau1_expected_lower", "n_drawn", "error"} <= columns
     words = names | columns | set(evaluation.FILES)
     assert sorted(name for name in words if f"`{name}`" not in EVALUATE) == []
+
+
+def test_everything_a_synthesis_writes_is_documented():
+    names = fields(synthesis_summary.SynthesisSummary) - fields(summary.Provenance)
+    assert {"pmse_ratio", "n_looked_at", "lower"} <= names
+    words = names | set(synthesis.FILES)
+    assert sorted(name for name in words if f"`{name}`" not in SYNTHESIZE) == []
 
 
 def test_the_file_of_rules_in_the_guide_is_one(tmp_path):

@@ -53,12 +53,13 @@ def test_its_commands_run(tmp_path, monkeypatch):
     keys = "--keys age,sex,education,region "
     population = "--population-size 712174 "
     named = re.findall(r"`(unikat [^`]*…[^`]*)`", README)
-    assert len(named) == 9
+    assert len(named) == 10
     found = [line for block in blocks("sh") for line in block.splitlines() if "unikat" in line]
     for line in found:
         run(line)
     for line in named:
-        given = keys + ("" if "evaluate" in line or "--weights" in line else population)
+        without = ("evaluate", "synthesize", "--weights")
+        given = keys + ("" if any(word in line for word in without) else population)
         if "households" in line:
             given = "--keys relation,age:width(10),sex --population-households 40000 "
         run(line.replace("… ", given).replace("--n 1000,", "--n 200,"))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from unikat.jobs.assessment import Assessment, load
     from unikat.jobs.compare import Comparison, compare
     from unikat.jobs.evaluate import Evaluation, evaluate
+    from unikat.jobs.synthesize import Synthesis, synthesize
     from unikat.models.auto import Auto
     from unikat.models.cells.individual_risk import IndividualRisk
     from unikat.models.cells.population_count import PopulationCount
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
     from unikat.report.pages.plots import Figure
     from unikat.risk.estimate import RiskEstimate
     from unikat.studies.fit import Fit, fit
+    from unikat.synthesis.combine import (
+        combine_fully_synthetic,
+        combine_imputed,
+        combine_partially_synthetic,
+    )
     from unikat.zeros import Zeros
     from unikat.zeros.conflicts import apply_zeros
 
@@ -69,15 +75,20 @@ _MODULES = {
     "SpecError": "unikat.errors",
     "Superpopulation1": "unikat.models.cells.superpopulation",
     "Superpopulation2": "unikat.models.cells.superpopulation",
+    "Synthesis": "unikat.jobs.synthesize",
     "UnikatError": "unikat.errors",
     "Zeros": "unikat.zeros",
     "apply_zeros": "unikat.zeros.conflicts",
     "assess": "unikat.jobs.assess",
+    "combine_fully_synthetic": "unikat.synthesis.combine",
+    "combine_imputed": "unikat.synthesis.combine",
+    "combine_partially_synthetic": "unikat.synthesis.combine",
     "compare": "unikat.jobs.compare",
     "evaluate": "unikat.jobs.evaluate",
     "fit": "unikat.studies.fit",
     "load": "unikat.jobs.assessment",
     "read": "unikat.data",
+    "synthesize": "unikat.jobs.synthesize",
 }
 
 __all__ = [
@@ -106,16 +117,21 @@ __all__ = [
     "SpecError",
     "Superpopulation1",
     "Superpopulation2",
+    "Synthesis",
     "UnikatError",
     "Zeros",
     "__version__",
     "apply_zeros",
     "assess",
+    "combine_fully_synthetic",
+    "combine_imputed",
+    "combine_partially_synthetic",
     "compare",
     "evaluate",
     "fit",
     "load",
     "read",
+    "synthesize",
 ]
 
 

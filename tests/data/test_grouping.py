@@ -32,7 +32,7 @@ def grouped(frame: pd.DataFrame = FRAME, keys: str = "REL,AGE", **changes: Any) 
         "households": {name: value for name, value in households.items() if value is not None},
         **changes,
     }
-    return read_households(AssessmentSpec.parse(values), frame, SILENT)
+    return read_households(AssessmentSpec.parse(values), frame, SILENT)[1]
 
 
 def test_a_household_is_a_row_whatever_the_order_of_its_members():

@@ -31,6 +31,7 @@ from unikat.interrupts import interruptible
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 _WORD_BITS = 62
 """Bits of a packed word that hold codes; the sign stays clear, so order is that of integers."""
@@ -275,20 +276,46 @@ class Microdata:
         with self._attached(column) as connection:
             return numbers_of(connection, "c0", column, self.name, self._source.decimal)
 
+    @property
+    def source(self) -> Source:
+        """Where the rows come from."""
+        return self._source
+
+    def values(self, columns: Sequence[str]) -> pa.Table:
+        """Give columns as the source has them, in the order of the input.
+
+        Raises
+        ------
+        DataError
+            If there is no such column, or the file has changed since it was read.
+        """
+        for column in columns:
+            self._check_column(column)
+        self._source.check_unchanged()
+        with session(
+            self._source.files, name=self.name, memory_limit=self._memory_limit
+        ) as connection:
+            found = self._source.values(connection, columns)
+        self._source.delete_copies()
+        return found
+
     @contextmanager
     def _attached(self, column: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """Give a connection whose view ``source`` has the column as c0."""
-        if column not in self._source.columns:
-            raise DataError(
-                f"{self.name} has no column {brief(column)!r}."
-                + column_hint(column, self._source.columns)
-            )
+        self._check_column(column)
         self._source.check_unchanged()
         files, limit = self._source.files, self._memory_limit
         with session(files, name=self.name, memory_limit=limit) as connection:
             self._source.attach(connection, [column])
             yield connection
         self._source.delete_copies()
+
+    def _check_column(self, column: str) -> None:
+        if column not in self._source.columns:
+            raise DataError(
+                f"{self.name} has no column {brief(column)!r}."
+                + column_hint(column, self._source.columns)
+            )
 
     def _pack(
         self, connection: duckdb.DuckDBPyConnection, words: Sequence[Sequence[_Digit]]

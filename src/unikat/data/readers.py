@@ -373,6 +373,7 @@ def _open_csv(path: Path, *, delimiter: str | None, encoding: str | None) -> Sou
             text=text,
             columns=columns,
             delimiter=found,
+            encoding=chosen,
             scratch=scratch,
             transcode=transcode,
         )

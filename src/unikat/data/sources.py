@@ -62,6 +62,12 @@ class Source(ABC):
         found = connection.sql(f"SELECT * FROM source LIMIT {n_rows}").to_arrow_table()
         return found.rename_columns(list(names))
 
+    def values(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> pa.Table:
+        """Give the named columns in the types that the source has."""
+        self.attach(connection, names)
+        found = connection.sql("SELECT * FROM source").to_arrow_table()
+        return found.rename_columns(list(names))
+
     @abstractmethod
     def native(self) -> Any:
         """Give the rows with all columns, as the kind of frame that was given."""
@@ -164,6 +170,19 @@ class ParquetSource(FileSource):
         listed = ", ".join(f"{column} AS c{j}" for j, column in enumerate(columns))
         connection.execute(f"CREATE TEMP VIEW source AS SELECT {listed} FROM {self._relation}")
 
+    def values(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> pa.Table:
+        """Give the named columns in the types that the first file has."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = super().values(connection, names)
+        schema = pq.read_schema(self.paths[0])
+        fields = [
+            schema.field(name) if schema.get_field_index(name) >= 0 else table.schema.field(name)
+            for name in names
+        ]
+        return table.cast(pa.schema(fields))
+
     def native(self) -> Any:
         """Give the rows with all columns."""
         with session(self.files, name=self.name) as connection:
@@ -181,6 +200,7 @@ class CsvSource(FileSource):
         text: Path,
         columns: Sequence[str],
         delimiter: str,
+        encoding: str,
         scratch: Scratch,
         transcode: Callable[[], None] | None = None,
     ) -> None:
@@ -190,8 +210,8 @@ class CsvSource(FileSource):
         ----------
         path, text
             The file, and the UTF-8 file to parse: the same or a transcoded copy.
-        columns, delimiter
-            Names in the header and the character between fields.
+        columns, delimiter, encoding
+            Names in the header, the character between fields, and the encoding of the file.
         scratch
             Temporary folder that from now on belongs to this source and goes when it goes.
         transcode
@@ -200,7 +220,7 @@ class CsvSource(FileSource):
         super().__init__([path], path.name)
         self.columns = check_columns(columns, path.name)
         self._text = text.resolve()
-        self._delimiter = delimiter
+        self.delimiter, self.encoding = delimiter, encoding
         self._transcode = transcode
         self._aside = scratch.path.resolve() / "keys.parquet"
         self._kept: tuple[str, ...] | None = None
@@ -218,7 +238,7 @@ class CsvSource(FileSource):
         packed = "gzip" if self._text.suffix == ".gz" else "none"
         return (
             f"read_csv({quoted(pattern(self._text))}, auto_detect = false, header = true, "
-            f"delim = {quoted(self._delimiter)}, quote = '\"', escape = '\"', "
+            f"delim = {quoted(self.delimiter)}, quote = '\"', escape = '\"', "
             f"compression = '{packed}', columns = {{{columns}}})"
         )
 
@@ -286,6 +306,10 @@ class ArrowSource(Source):
     ) -> pa.Table:
         """Give the first rows of the named columns; those that cannot be read are left out."""
         return self.columns_of(names).slice(0, n_rows)
+
+    def values(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> pa.Table:
+        """Give the named columns in the types that the source has."""
+        return self.columns_of(names)
 
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""

@@ -41,21 +41,21 @@ class StatisticalSource(LoadedSource):
             ) from None
         self._reader = getattr(pyreadstat, READERS[format][1])
         self._errors = (pyreadstat.ReadstatError, pyreadstat.PyreadstatError)
-        self._format = format
+        self.format = format
         self._options: dict[str, Any] = {"encoding": encoding} if encoding else {}
         # The transport format has no way to say which of its codes are missing.
         if format != "xpt":
             self._options["user_missing"] = True
-        _, self._meta = self._read(metadataonly=True)
-        if not all(isinstance(name, str) for name in self._meta.column_names):
+        _, self.metadata = self._read(metadataonly=True)
+        if not all(isinstance(name, str) for name in self.metadata.column_names):
             raise self._damaged()
-        self.columns = check_columns(list(self._meta.column_names), self.name)
+        self.columns = check_columns(list(self.metadata.column_names), self.name)
 
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
-        labels: Mapping[Any, str] = self._meta.variable_value_labels.get(name, {})
+        labels: Mapping[Any, str] = self.metadata.variable_value_labels.get(name, {})
         codes, ranges = [], []
-        for part in getattr(self._meta, "missing_ranges", {}).get(name, []):
+        for part in getattr(self.metadata, "missing_ranges", {}).get(name, []):
             low, high = part["lo"], part["hi"]
             if low == high:
                 codes.append(_plain(low))
@@ -112,7 +112,7 @@ class StatisticalSource(LoadedSource):
 
     def _damaged(self) -> DataError:
         return DataError(
-            f"{self.name} cannot be read as {READERS[self._format][0]}. The file may be damaged, "
+            f"{self.name} cannot be read as {READERS[self.format][0]}. The file may be damaged, "
             "encrypted or not of the format its name says, or its text needs an encoding: "
             f"{option('encoding', 'latin-1')}. Or write it again, for example as CSV."
         )

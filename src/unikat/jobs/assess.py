@@ -112,8 +112,9 @@ def run(
     plan = plan_of(spec.sampling)
     households, handled = None, None
     if spec.model.name == HOUSEHOLDS:
-        households = read_households(spec, inputs.data, watcher)
+        microdata, households = read_households(spec, inputs.data, watcher)
         table = households.table
+        watcher.note(sentences.understood_households(table, microdata.n_records))
     else:
         microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
     model.check_keys([key.name for key in table.keys])

@@ -15,13 +15,14 @@ from unikat.data.grouping import (
     numbered_households,
     without_households,
 )
+from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError, brief, option, suggest
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
 from unikat.jobs.inputs import UNKNOWN, make_household_zeros, open_data
-from unikat.report.text.sentences import understood_households
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.households import HouseholdsSpec
+from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.tables import DataSpec, FileSpec, ZerosSpec
 from unikat.zeros.household_conflicts import find_household_conflicts
 from unikat.zeros.rules import names_in, parse
@@ -31,8 +32,17 @@ HEAD = "The rule of the head"
 
 
 @interruptible
-def read_households(spec: AssessmentSpec, source: Any, watcher: Watcher) -> HouseholdSample:
+def read_households(
+    spec: AssessmentSpec | SynthesisSpec, source: Any, watcher: Watcher
+) -> tuple[Microdata, HouseholdSample]:
     """Read the persons of a specification and group them into households.
+
+    The population does not matter to a synthesis; without weights it is taken as the sample.
+
+    Returns
+    -------
+    tuple
+        The rows, and the households.
 
     Raises
     ------
@@ -65,9 +75,12 @@ def read_households(spec: AssessmentSpec, source: Any, watcher: Watcher) -> Hous
         joined = joined_keys(
             microdata, open_data(file, asked.keys, UNKNOWN, fewest_keys=1), columns, of_record
         )
+    population = asked.population
+    if isinstance(spec, SynthesisSpec) and not (spec.design.weights or spec.design.inclusion):
+        population = int(of_record.max()) + 1 if spec.design.stratum_sizes is None else None
     design = Design(
-        population_size=asked.population,
-        without_population=asked.population is None,
+        population_size=population,
+        without_population=population is None,
         **spec.design.model_dump(exclude={"household"}),
     )
     weights = design.weights or design.inclusion
@@ -88,8 +101,7 @@ def read_households(spec: AssessmentSpec, source: Any, watcher: Watcher) -> Hous
     )
     if spec.zeros is not None:
         sample = _possible(sample, spec.zeros, asked.head, spec.data, microdata.name, watcher)
-    watcher.note(understood_households(sample.table, microdata.n_records))
-    return sample
+    return microdata, sample
 
 
 def _possible(

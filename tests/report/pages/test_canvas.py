@@ -17,7 +17,8 @@ from report.estimates import estimate as made
 from report.estimates import provenance, spec, summary, table
 from report.folders.test_comparison import compared
 from unikat.report.facts.result import KeyFacts
-from unikat.report.pages import comparison_figures, evaluation_figures, figures
+from unikat.report.facts.synthesis import IntervalFacts, ShareFacts
+from unikat.report.pages import comparison_figures, evaluation_figures, figures, synthesis
 from unikat.report.pages.canvas import (
     NARROW,
     WIDE,
@@ -35,6 +36,7 @@ from unikat.report.text.selection import Answer, Range
 from unikat.report.text.sensitivity import Group
 from unikat.report.text.summary import summarise
 from unikat.studies.scores import FitScore, RecordScores, summarise_fits
+from unikat.synthesis.utility import Points
 
 LABELS = (
     "hdp",
@@ -146,9 +148,26 @@ def of_an_evaluation(scale: float) -> list[Drawing]:
     ]
 
 
+def of_a_synthesis() -> list[Drawing]:
+    """Margins with no cell and with many, and probabilities with long formulas."""
+    rng = np.random.default_rng(6)
+    p = rng.dirichlet(np.ones(4000) * 0.1)
+    share = IntervalFacts(estimate=0.5, variance=1.0, df=3.0, lower=-1.5, upper=2.5)
+    sure = IntervalFacts(estimate=1.0, variance=0.0, df=math.inf, lower=1.0, upper=1.0)
+    shares = [
+        ShareFacts(text=f"share({label})", original=sure, synthetic=share) for label in LABELS
+    ] + [ShareFacts(text="share(a | size = 9)", original=None, synthetic=None)]
+    return [
+        synthesis.margins("one-way", Points(np.empty(0), np.empty(0))),
+        synthesis.margins("three-way", Points(p, rng.permutation(p))),
+        synthesis.share_intervals(shares),
+    ]
+
+
 @pytest.mark.parametrize("scale", [0.0, 54_321.0, LARGE])
 def test_no_text_is_cut_whatever_comes(scale: float, tmp_path: Path) -> None:
     drawings = [*of_a_report(scale), *of_a_comparison(scale), *of_an_evaluation(scale)]
+    drawings += of_a_synthesis()
     found = layout({"all": page(drawings)}, tmp_path)
     assert_sound(found, figures=len(drawings))
     for where, words in ((where, one["words"]) for where, one in found.items()):

@@ -11,6 +11,7 @@ from jinja2 import meta, nodes
 from unikat.report.pages.assessment import ReportPage
 from unikat.report.pages.comparison import ComparisonPage
 from unikat.report.pages.evaluation import EvaluationPage
+from unikat.report.pages.synthesis import SynthesisPage
 from unikat.report.pages.template import environment
 
 
@@ -42,6 +43,7 @@ def used(name: str) -> set[str]:
         ("report.html.j2", ReportPage),
         ("comparison.html.j2", ComparisonPage),
         ("evaluation.html.j2", EvaluationPage),
+        ("synthesis.html.j2", SynthesisPage),
     ],
 )
 def test_the_context_is_what_the_template_uses(name: str, page: type) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.kernels import nested as kernels
 from unikat.kernels import nested_roles as roles_kernels
+from unikat.kernels.household_rules import HouseholdRules
 from unikat.kernels.nested import Weights
+from unikat.kernels.random import PURPOSE_SIMULATE
 from unikat.models.base import Stream
 from unikat.models.households.classes import wide
 from unikat.models.households.composition import levels_of, means, members_by_role
@@ -18,9 +20,16 @@ from unikat.models.households.records import (
     lay_out_households,
     lay_out_open,
     log_factorials,
+    possible,
 )
+from unikat.models.households.truncation import refuse
 from unikat.models.records import in_parts
 from unikat.rng import chain_key
+
+_AT_A_TIME, _MOST_AT_A_TIME = 4096, 64
+"""Households that are drawn at a time, at most, once some are left; and of each."""
+_MOST_ATTEMPTS = 100_000
+"""Draws of a household until it is possible."""
 
 
 def person_table(households: kernels.Households, weights: Weights, n_threads: int = 1) -> Float64:
@@ -184,3 +193,48 @@ def completed(
     if roles.key >= 0:
         persons[:, :, roles.key] = role_of
     return Completed(columns.joined(house, persons.astype(np.int32)), rows, slots, g, m)
+
+
+def drawn_given(
+    stream: Stream,
+    columns: Columns,
+    rules: HouseholdRules | None,
+    weights: Weights,
+    cells: Int32,
+) -> Int32:
+    """Draw new households of which the size, and perhaps more, is given; -1 is drawn.
+
+    Those that the rules forbid are drawn again, given the same.
+
+    Raises
+    ------
+    SpecError
+        If a household is hardly ever possible.
+    """
+    found = cells.copy()
+    left, n = np.arange(len(cells)), len(cells)
+    attempt = done = 0
+    while len(left):
+        # Of few that are left several are drawn at a time, and the first possible one is taken.
+        times = int(np.clip(_AT_A_TIME // len(left), 1, _MOST_AT_A_TIME)) if attempt else 1
+        which = (left + n * np.arange(times)[:, None]).ravel()
+        drawn = completed(
+            stream,
+            PURPOSE_SIMULATE,
+            columns,
+            weights,
+            np.tile(cells[left], (times, 1)),
+            which,
+            attempt,
+        ).cells
+        good = np.ones((times, len(left)), bool)
+        if rules is not None:
+            good = possible(columns, rules, drawn).reshape(times, -1)
+        first = good.argmax(axis=0)
+        some = good.any(axis=0)
+        found[left[some]] = drawn.reshape(times, len(left), -1)[first, np.arange(len(left))][some]
+        left = left[~some]
+        attempt, done = attempt + 1, done + times
+        if len(left) and done > _MOST_ATTEMPTS:
+            refuse()
+    return found

@@ -25,7 +25,7 @@ so that the numbers of classes have no limit and the order of the sticks none to
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -193,7 +193,8 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         table = toy_table(zeros)
         layout = table.layout
         assert layout is not None
-        data = self.prepare(table)
+        asked = "none" if self.composition == "none" else "auto"
+        data = replace(self, composition=asked).prepare(table)
         stream = Stream(0, 0, 0)
         state, _ = self.step(stream, self.init(stream, data), data, 1)
         self.cell_probabilities(stream, state, data, table.cells)

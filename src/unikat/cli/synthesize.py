@@ -1,0 +1,76 @@
+"""The command `synthesize`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unikat.cli._output import DONE, UNCONVERGED, say, tell
+from unikat.cli._runs import perform, run_options
+from unikat.spec.synthesis_options import SynthesizeOptions
+
+if TYPE_CHECKING:
+    from unikat.report.facts.synthesis import SynthesisSummary
+
+
+@click.command()
+@click.argument("source", metavar="FILE|synthesis.toml", type=click.Path(path_type=Path))
+@run_options(
+    SynthesizeOptions,
+    "unikat.spec.synthesis.SynthesisSpec",
+    folder="name of FILE with -synthetic",
+    resume="Continue the run in DIR that was not finished.",
+    replace="synthesis",
+    summary="utility.json",
+)
+def synthesize(source: Path, **values: Any) -> int:
+    """Draw synthetic files from a model fitted to FILE, or as a synthesis.toml says.
+
+    Writes synthetic_1, synthetic_2, ... in the format of FILE, with the key variables in its
+    order, types and labels, and utility.json, synthesis.html and synthesis.toml into DIR, all
+    readable by you alone. Ctrl-C stops at once and keeps the chains; --resume continues.
+    """
+    from unikat.jobs.synthesize import SYNTHESIS, run
+    from unikat.report.folders.synthesis import UTILITY
+
+    found, folder = perform(SYNTHESIS, run, source, values, ("data", "synthetic"))
+    if found is None:
+        tell(
+            f"Interrupted. The chains are kept in {folder}; to continue, give the same command "
+            "with --resume."
+        )
+        return UNCONVERGED
+    if values["as_json"]:
+        say((folder / UTILITY).read_text(encoding="utf-8").rstrip())
+    elif not values["quiet"]:
+        _show(found.summary, folder)
+    if found.converged:
+        return DONE
+    tell(
+        f"Not converged ({found.summary.fit.stop_reason}). The files in {folder} are marked so in "
+        "utility.json. To continue, give the same command with --resume and a higher limit."
+    )
+    return DONE if values["allow_unconverged"] else UNCONVERGED
+
+
+def _show(summary: SynthesisSummary, folder: Path) -> None:
+    """Print what was made, how good it is, and where it is."""
+    from unikat.report.folders.synthesis import PAGE
+    from unikat.report.text.numbers import columns
+    from unikat.report.text.synthesis import share_rows, terminal_rows
+
+    said = summary.sentences
+    lines = [""]
+    for place in ("files", "fit", "method", "impossible", "rows_left_out", "left_out"):
+        lines += wrap(said.get(place, ""), width=88)
+    lines += ["", *columns(terminal_rows(summary)), ""]
+    if summary.shares:
+        lines += [*columns(share_rows(summary)), ""]
+    lines += wrap(said["repeated"], width=88)
+    for warning in summary.warnings:
+        lines += wrap(f"Note: {warning}", width=88)
+    lines += [f"Page: {folder / PAGE}", ""]
+    say("\n".join(lines))

@@ -1,0 +1,137 @@
+"""Writing records in the format of the file that was read.
+
+CSV, Parquet, Arrow, SPSS, Stata and SAS transport files are written as such, with what the input
+says of its columns: the delimiter and the encoding, the schema, the labels and codes that mean
+missing. Frames and all other formats (workbooks, databases, R, sas7bdat) become Parquet.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unikat.data.sources import CsvSource, ParquetSource, Source, TableSource
+from unikat.data.statistical import StatisticalSource
+from unikat.errors import DataError, option
+from unikat.files.writing import create, finish, write_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_STATISTICAL = ("sav", "zsav", "dta", "xpt")
+
+
+def ending(source: Source) -> str:
+    """Return the ending of the names of files in the format of a source, such as ``.csv.gz``."""
+    if isinstance(source, CsvSource):
+        suffixes = source.paths[0].suffixes
+        packed = suffixes[-1:] == [".gz"]
+        return "".join(suffixes[-2:] if packed else suffixes[-1:]) or ".csv"
+    if isinstance(source, TableSource):
+        return source.paths[0].suffix or ".arrow"
+    if isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
+        return f".{source.format}"
+    return ".parquet"
+
+
+def write_records(path: Path, table: pa.Table, source: Source) -> None:
+    """Write a new file of records in the format of a source.
+
+    Raises
+    ------
+    DataError
+        If the input's encoding has no way to write a value.
+    """
+    if isinstance(source, CsvSource):
+        _write_csv(path, table, source)
+    elif isinstance(source, TableSource):
+        _write_arrow(path, table)
+    elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
+        _write_statistical(path, table, source)
+    else:
+        _write_parquet(path, table)
+
+
+def _write_csv(path: Path, table: pa.Table, source: CsvSource) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=source.delimiter, lineterminator="\n")
+    writer.writerow(table.column_names)
+    columns = [column.to_pylist() for column in table.columns]
+    writer.writerows(zip(*(["" if v is None else v for v in c] for c in columns), strict=True))
+    try:
+        content = text.getvalue().encode(source.encoding)
+    except UnicodeEncodeError:
+        raise DataError(
+            f"A level of the codebook cannot be written in the encoding of the input, "
+            f"{source.encoding}; save the input as UTF-8, {option('encoding', 'utf-8')}."
+        ) from None
+    if path.suffix.lower() == ".gz":
+        # The same records give the same file, at whatever time.
+        content = gzip.compress(content, mtime=0)
+    write_bytes(path, content)
+
+
+def _write_arrow(path: Path, table: pa.Table) -> None:
+    import pyarrow as pa
+
+    with create(path) as file:
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        finish(file)
+
+
+def _write_parquet(path: Path, table: pa.Table) -> None:
+    import pyarrow.parquet as pq
+
+    with create(path) as file:
+        pq.write_table(table, file, compression="zstd")
+        finish(file)
+
+
+def _write_statistical(path: Path, table: pa.Table, source: StatisticalSource) -> None:
+    """Write with pyreadstat, which opens the file itself."""
+    import pyreadstat
+
+    meta = source.metadata
+    names = table.column_names
+
+    def of(mapping: Any) -> dict[str, Any]:
+        return {name: mapping[name] for name in names if name in (mapping or {})}
+
+    shared: dict[str, Any] = {
+        "file_label": meta.file_label or "",
+        "column_labels": [meta.column_names_to_labels.get(name) for name in names],
+    }
+    write_bytes(path, b"")
+    frame = table.to_pandas()
+    if source.format in ("sav", "zsav"):
+        pyreadstat.write_sav(
+            frame,
+            path,
+            compress=source.format == "zsav",
+            variable_value_labels=of(meta.variable_value_labels),
+            missing_ranges=of(meta.missing_ranges),
+            variable_measure=of(meta.variable_measure),
+            variable_display_width=of(meta.variable_display_width),
+            variable_format=of(meta.original_variable_types),
+            **shared,
+        )
+    elif source.format == "dta":
+        pyreadstat.write_dta(
+            frame, path, variable_value_labels=of(meta.variable_value_labels), **shared
+        )
+    else:
+        pyreadstat.write_xport(frame, path, **shared)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def has_own_format(source: Source) -> bool:
+    """Whether files of the format of a source can be written."""
+    if isinstance(source, StatisticalSource):
+        return source.format in _STATISTICAL
+    return isinstance(source, (CsvSource, ParquetSource, TableSource))

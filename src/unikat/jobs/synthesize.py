@@ -1,0 +1,564 @@
+"""Synthetic files: from data and options to the files, and to the folder of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from unikat._typing import Int32
+from unikat.data import CellTable, Design, Key
+from unikat.data.frames import FrameKind
+from unikat.data.microdata import Microdata
+from unikat.data.writers import ending, has_own_format
+from unikat.errors import SpecError, brief, option, suggest
+from unikat.files.folder import claim, keep_inputs
+from unikat.inference.chains import sample
+from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
+from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.draws import Draws
+from unikat.inference.processes import available_cores
+from unikat.inference.progress import Watcher
+from unikat.jobs.households import HEAD, read_households
+from unikat.jobs.inputs import make_household_zeros, make_zeros, open_data, without_conflicts
+from unikat.jobs.job import Kind, Unfinished, check_folder, in_folder, plan_of, start, workers_of
+from unikat.models.base import AnyModel
+from unikat.models.mixtures.latent_class import LatentClass
+from unikat.models.named import build_model
+from unikat.report.facts.synthesis import (
+    SCHEMA,
+    FitSummary,
+    IntervalFacts,
+    OriginalFacts,
+    RuleBreaks,
+    ShareFacts,
+    SynthesisSummary,
+)
+from unikat.report.folders import synthesis as results
+from unikat.report.pages.synthesis import render
+from unikat.report.text.sentences import understood_households
+from unikat.report.text.synthesis import sentences, warnings
+from unikat.risk.exposure import fitted_table
+from unikat.spec.assessment import HOUSEHOLDS
+from unikat.spec.from_options import Inputs, documented
+from unikat.spec.provenance import Provenance
+from unikat.spec.synthesis import SynthesisSpec
+from unikat.spec.synthesis_options import SynthesizeOptions
+from unikat.synthesis.combine import Combined, combine_partially_synthetic
+from unikat.synthesis.convergence import SynthesisMeasures
+from unikat.synthesis.generate import draw_households, draw_persons, posterior_states
+from unikat.synthesis.partial import draw_given
+from unikat.synthesis.persons import (
+    Persons,
+    columns_of,
+    head_codes,
+    heads_first,
+    of_first_members,
+    persons_of,
+    plain_households,
+)
+from unikat.synthesis.shares import (
+    Formula,
+    combined_share,
+    original_share,
+    parse_formula,
+    share_of,
+)
+from unikat.synthesis.utility import Points, margin_utility, repeated_uniques
+from unikat.zeros.rules import names_in, parse
+from unikat.zeros.zeros import holds
+
+SYNTHESIS = Kind(
+    noun="synthesis",
+    spec=SynthesisSpec,
+    options=SynthesizeOptions,
+    results=results.FILES,
+    work=(CHECKPOINT,),
+    extends=False,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Synthesis:
+    """Synthetic files; from :func:`unikat.synthesize`."""
+
+    summary: SynthesisSummary
+    """Every number of the page, as `utility.json` holds them."""
+    spec: SynthesisSpec
+    """What was asked, completed with what was left to be decided."""
+    folder: Path | None = None
+    """Where the files lie; None if they were not written."""
+    _tables: tuple[pa.Table, ...] = field(default=())
+    _points: tuple[Points, ...] = field(default=())
+    _microdata: Microdata | None = None
+    _data: Any = None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the chains converged."""
+        return self.summary.converged
+
+    @property
+    def utility(self) -> SynthesisSummary:
+        """What the files are good for: margins, pMSE, probabilities within households."""
+        return self.summary
+
+    @cached_property
+    def frames(self) -> tuple[Any, ...]:
+        """The synthetic files as frames of the kind of the data; of a file, pandas frames."""
+        kind = FrameKind.of(self._data)
+        found = tuple(kind.frame(table, same_rows=False) for table in self._tables)
+        if kind.name != "pandas" or self._data is None:
+            return found
+        return tuple(_typed(frame, self._data) for frame in found)
+
+    def combine(
+        self, estimand: Callable[[Any], tuple[float, float]], level: float | None = None
+    ) -> Combined:
+        """Combine an estimand of your own over the synthetic files (Reiter 2003).
+
+        Parameters
+        ----------
+        estimand
+            Given a frame, returns an estimate and its variance.
+        level
+            Probability of the interval; None: that of the run.
+        """
+        pairs = [estimand(frame) for frame in self.frames]
+        estimates, variances = zip(*pairs, strict=True)
+        return combine_partially_synthetic(
+            estimates, variances, self.spec.level if level is None else level
+        )
+
+    def to_html(self) -> str:
+        """Return the page, a complete HTML document that needs no network."""
+        return render(self.summary, self._points)
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the synthetic files, the page, the numbers and the specification into a folder.
+
+        Raises
+        ------
+        OutputError
+            If the folder holds a synthesis and `overwrite` is not set, or it cannot be written.
+        """
+        folder = Path(folder)
+        check_folder(SYNTHESIS, folder, overwrite=overwrite)
+        assert self._microdata is not None
+        keep_inputs([folder / name for name in self.summary.files], self.spec.input_files())
+        results.write(
+            self.summary, self._points, self._tables, self._microdata.source, self.spec, folder
+        )
+        return folder
+
+    def __repr__(self) -> str:
+        said = self.summary.sentences
+        lines = [said["files"], said["fit"]]
+        lines += [
+            f"Margins of {found.order}: distance {found.distance:.4f} "
+            f"(expected by chance {found.distance_expected:.4f}), pMSE ratio {found.pmse_ratio:.2f}"
+            for found in self.summary.margins
+        ]
+        return "\n".join(lines)
+
+
+@documented(SynthesisSpec, SynthesizeOptions)
+def synthesize(
+    data: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool | None = None,
+    **options: Unpack[SynthesizeOptions],
+) -> Synthesis:
+    """Draw synthetic files from a model fitted to microdata, and compare them with the original.
+
+    Parameters
+    ----------
+    data
+        As for :func:`unikat.assess`; or the path of a ``synthesis.toml``.
+
+    Returns
+    -------
+    Synthesis
+        The synthetic files, and what they are good for.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the data are wrong. Nothing was written.
+    OutputError
+        If `out` holds a synthesis and neither `resume` nor `overwrite` is set, or it cannot be
+        written.
+    KeyboardInterrupt
+        On Ctrl-C; the chains are kept in `out`.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"sex": ["f", "m", "f"] * 9, "age": [31, 44, 68] * 9})
+    >>> found = unikat.synthesize(frame, keys=["sex", "age"], datasets=2, chains=2,
+    ...                           max_sweeps=60, workers=1)
+    >>> [frame.shape for frame in found.frames]
+    [(27, 2), (27, 2)]
+    """
+    return start(SYNTHESIS, run, data, options, out, resume, overwrite, progress)
+
+
+class _Original(NamedTuple):
+    """What was read, and what is fitted to it."""
+
+    microdata: Microdata
+    table: CellTable
+    """Records are households or persons, with design and rules."""
+    persons: Persons
+    n_left_out: int
+    head: str | None = None
+    """The rule of the head."""
+
+
+@in_folder(SYNTHESIS)
+def run(
+    spec: SynthesisSpec,
+    inputs: Inputs,
+    folder: Path | None,
+    *,
+    resume: bool,
+    overwrite: bool,
+    watcher: Watcher,
+) -> Synthesis:
+    """Synthesise what a specification names, in a folder of its own (see :func:`in_folder`).
+
+    While the run lasts the folder holds the checkpoint, which stays if the chains have not
+    converged. Results are written as a whole or not at all.
+    """
+    started = datetime.now(UTC)
+    options = spec.model.options
+    if spec.model.name == HOUSEHOLDS and spec.method == "truncated":
+        # Who lives together is what files of households are made for; comparators stay the paper's.
+        options = {"composition": "auto", **options}
+    model = build_model(spec.model.name, options)
+    original = (_read_households if spec.model.name == HOUSEHOLDS else _read_persons)(
+        spec, inputs.data, watcher
+    )
+    design = spec.design
+    columns = columns_of(
+        original.microdata,
+        original.persons,
+        design.household,
+        [name for name in (design.weights, design.inclusion, design.strata) if name is not None],
+        spec.data.decimal,
+    )
+    if columns.left_out:
+        watcher.note(f"Left out, since they are no keys: {', '.join(columns.left_out[:20])}")
+    if inputs.data is None and not has_own_format(original.microdata.source):
+        watcher.note(
+            "Files of the input's format cannot be written; the synthetic ones are Parquet."
+        )
+    replaced = _replaced(spec, original.persons)
+    formulas = [parse_formula(text) for text in spec.shares]
+    _shares(original, spec, formulas, [original.persons.codes] * 2)
+    files = results.file_names(spec.datasets, ending(original.microdata.source))
+    checkpoint = None
+    if folder is not None:
+        keep_inputs([folder / name for name in files], spec.input_files())
+        claim(folder, files)
+        checkpoint = Checkpoint(folder=folder, resume=resume)
+    if overwrite and checkpoint is not None:
+        checkpoint.remove()
+    table = _fitted_to(original, spec)
+    if spec.method == "flat":
+        model = LatentClass()
+    model.check_keys([key.name for key in table.keys])
+    fitted = fitted_table(table)
+    watcher.stage("Fitting")
+    plan = plan_of(spec.sampling)
+    try:
+        draws = sample(
+            model,
+            fitted,
+            SynthesisMeasures.of(fitted),
+            seed=spec.sampling.seed,
+            plan=plan,
+            workers=workers_of(spec.sampling),
+            checkpoint=checkpoint,
+            progress=watcher.progress,
+        )
+        if draws.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        watcher.stage("Drawing")
+        drawn = _draw(original, spec, model, table, fitted, draws, replaced)
+    except KeyboardInterrupt:
+        if checkpoint is not None and checkpoint.path.exists():
+            raise Unfinished(
+                f"Interrupted. The chains are kept in {folder}; continue with "
+                f"{option('resume', True)}."
+            ) from None
+        raise
+    keys = original.persons.keys
+    names = replaced or tuple(original.persons.names)
+    tables = tuple(
+        columns.table(codes, keys, spec.sampling.seed, number, names)
+        for number, codes in enumerate(drawn)
+    )
+    watcher.stage("Comparing with the original")
+    n_levels = [key.n_levels for key in keys]
+    margins, points = margin_utility(
+        original.persons.codes, drawn, n_levels, original.persons.names
+    )
+    record = Provenance.now(
+        seed=spec.sampling.seed, data_fingerprint=original.table.fingerprint, started=started
+    )
+    layout = original.table.layout
+    summary = SynthesisSummary(
+        schema=SCHEMA,
+        original=OriginalFacts(
+            data=None if spec.data.path is None else spec.data.path.name,
+            n_records=len(original.persons.rows),
+            n_households=None if layout is None else original.table.n_records,
+            keys=tuple(original.persons.names),
+            left_out=columns.left_out,
+            n_rows_left_out=original.n_left_out,
+        ),
+        fit=_fit_summary(spec, draws),
+        datasets=spec.datasets,
+        replaced=replaced,
+        files=files,
+        level=spec.level,
+        margins=margins,
+        repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
+        shares=_shares(original, spec, formulas, drawn),
+        impossible=_impossible(original, spec, drawn),
+        provenance=record,
+    )
+    summary = replace(summary, warnings=warnings(summary), sentences=sentences(summary))
+    sampling = spec.sampling.model_copy(update={"max_sweeps": plan.stop.max_sweeps})
+    completed = spec.model_copy(update={"sampling": sampling})
+    if folder is not None:
+        watcher.stage("Writing")
+        results.write(summary, points, tables, original.microdata.source, completed, folder)
+        if draws.converged and checkpoint is not None:
+            checkpoint.remove()
+    return Synthesis(
+        summary=summary,
+        spec=completed,
+        folder=folder,
+        _tables=tables,
+        _points=points,
+        _microdata=original.microdata,
+        _data=inputs.data,
+    )
+
+
+def _read_persons(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Original:
+    """Read a sample of persons."""
+    watcher.stage("Reading")
+    design = Design(
+        without_population=not (spec.design.weights or spec.design.inclusion or spec.design.strata),
+        **spec.design.model_dump(),
+    )
+    microdata = open_data(spec.data, spec.keys, design, source)
+    table = microdata.tabulate()
+    rows = np.arange(table.n_records)
+    if spec.zeros is not None:
+        handled = without_conflicts(table, spec.zeros, spec.data)
+        table, rows = handled.table, np.flatnonzero(handled.kept)
+    watcher.note(f"{table.n_records:,} records, {table.n_keys} keys")
+    persons = Persons(table.keys, table.cells[table.record_cell], rows)
+    return _Original(microdata, table, persons, microdata.n_records - len(rows))
+
+
+def _read_households(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Original:
+    """Read a sample of households."""
+    microdata, sample = read_households(spec, source, watcher)
+    table = sample.table
+    watcher.note(understood_households(replace(table, population_size=None), microdata.n_records))
+    every = microdata.tabulate()
+    there = np.flatnonzero(sample.of_record >= 0)
+    rows = there[np.argsort(sample.of_record[there], kind="stable")]
+    names = [key.name for key in every.keys]
+    assert table.layout is not None
+    known = {key.name for key in (*table.layout.household_keys, *table.layout.person_keys)}
+    kept = [j for j, name in enumerate(names) if name in known]
+    persons = Persons(
+        tuple(every.keys[j] for j in kept),
+        every.cells[every.record_cell[rows]][:, kept],
+        rows,
+        sample.of_record[rows],
+        None if sample.head is None else sample.head[rows],
+    )
+    head = None if spec.households is None else spec.households.head
+    if head is None and spec.zeros is not None:
+        head = spec.zeros.roles.get("head")
+    return _Original(microdata, table, persons, microdata.n_records - len(rows), head)
+
+
+def _replaced(spec: SynthesisSpec, persons: Persons) -> tuple[str, ...]:
+    """Names of the keys whose values alone are drawn."""
+    known = dict(zip(spec.keys, persons.names, strict=False))
+    known |= {name: name for name in persons.names}
+    for text in spec.replace:
+        if text not in known:
+            raise SpecError(
+                f"{option('replace')} names {brief(text)!r}, which is no key."
+                f"{suggest(text, persons.names)} Add it to the keys."
+            )
+    found = tuple(dict.fromkeys(known[text] for text in spec.replace))
+    if found and len(found) == len(persons.names):
+        raise SpecError(
+            f"{option('replace')} names all keys, so that nothing is left to draw them by; leave "
+            "it out, and all keys are drawn."
+        )
+    return found
+
+
+def _fitted_to(original: _Original, spec: SynthesisSpec) -> CellTable:
+    """The table to which the model of a method is fitted."""
+    table = original.table
+    if spec.method == "flat":
+        persons = original.persons
+        return CellTable.from_codes(persons.codes, persons.keys, len(persons.codes), table.missing)
+    if spec.method in ("untruncated", "reject"):
+        assert table.layout is not None
+        return replace(table, layout=replace(table.layout, rules=None))
+    return table
+
+
+def _draw(
+    original: _Original,
+    spec: SynthesisSpec,
+    model: AnyModel,
+    table: CellTable,
+    fitted: CellTable,
+    draws: Draws,
+    replaced: Sequence[str],
+) -> list[Int32]:
+    """Codes of the persons of every synthetic file."""
+    data = model.prepare(fitted)
+    persons, layout = original.persons, original.table.layout
+    found = []
+    for at in posterior_states(draws, model, data, spec.datasets, available_cores()):
+        if replaced:
+            found.append(draw_given(at, model, data, table, fitted, replaced))
+        elif layout is None:
+            found.append(draw_persons(at, model, data, table, fitted))
+        elif spec.method == "flat":
+            codes = model.simulate(at.stream, at.state, data, len(persons.codes))
+            found.append(of_first_members(codes, persons, _shared(original)))
+        else:
+            rules = layout.rules if spec.method != "untruncated" else None
+            cells = draw_households(at, data, rules, table, fitted)
+            codes = persons_of(cells, layout, persons.names, head_codes(persons, layout))
+            found.append(_heads_first(codes, original))
+    return found
+
+
+def _shared(original: _Original) -> list[str]:
+    """Names of the keys that all members of a household share."""
+    layout = original.table.layout
+    assert layout is not None
+    return [name for name in original.persons.names if name in _names(layout.household_keys)]
+
+
+def _names(keys: Sequence[Key]) -> list[str]:
+    return [key.name for key in keys]
+
+
+def _heads_first(codes: Int32, original: _Original) -> Int32:
+    """Put the head of each household before its other members, where a key tells it."""
+    persons = original.persons
+    if original.head is None:
+        return codes
+    if not set(names_in(parse(original.head, HEAD))) <= set(persons.names):
+        return codes
+    assert persons.household is not None
+    head = holds(original.head, persons.keys, codes, HEAD)
+    return heads_first(codes, persons.household, head)
+
+
+def _impossible(
+    original: _Original, spec: SynthesisSpec, drawn: Sequence[Int32]
+) -> RuleBreaks | None:
+    """Count what breaks the rules in the synthetic files."""
+    if spec.zeros is None:
+        return None
+    persons = original.persons
+    if original.table.layout is None:
+        impossible = make_zeros(spec.zeros, persons.keys, spec.data)
+        return RuleBreaks(
+            unit="record",
+            shares=tuple(float(impossible.forbids(codes).mean()) for codes in drawn),
+        )
+    if original.head is not None and not (
+        set(names_in(parse(original.head, HEAD))) <= set(persons.names)
+    ):
+        # Who is the head is not in the files.
+        return None
+    shares = []
+    head = None if "head" in spec.zeros.roles else original.head
+    for codes in drawn:
+        plain = plain_households(persons, codes, _shared(original))
+        zeros = make_household_zeros(
+            spec.zeros, plain.household_keys, plain.person_keys, spec.data, head=head
+        )
+        broken = zeros.broken(plain.houses, plain.members, plain.sizes)
+        shares.append(float(broken.any(axis=1).mean()))
+    return RuleBreaks(unit="household", shares=tuple(shares))
+
+
+def _shares(
+    original: _Original,
+    spec: SynthesisSpec,
+    formulas: Sequence[Formula],
+    drawn: Sequence[Int32],
+) -> tuple[ShareFacts, ...]:
+    """Compute the probabilities within households, from the original and the synthetic files."""
+    if not formulas:
+        return ()
+    roles = {} if spec.zeros is None else dict(spec.zeros.roles)
+    if original.head is not None:
+        roles["head"] = original.head
+    persons, shared = original.persons, _shared(original)
+    plain = [plain_households(persons, codes, shared) for codes in (original.persons.codes, *drawn)]
+    found = []
+    for formula in formulas:
+        first, *others = (share_of(formula, households, roles) for households in plain)
+        said = (original_share(first, spec.level), combined_share(others, spec.level))
+        both = [None if one is None else IntervalFacts.of(one) for one in said]
+        found.append(ShareFacts(text=formula.text, original=both[0], synthetic=both[1]))
+    return tuple(found)
+
+
+def _fit_summary(spec: SynthesisSpec, draws: Draws) -> FitSummary:
+    found = draws.diagnostics.values()
+    rhats = [one.rhat for one in found if np.isfinite(one.rhat)]
+    sizes = [size for one in found for size in (one.ess_bulk, one.ess_tail) if np.isfinite(size)]
+    return FitSummary(
+        model=draws.model.name,
+        method=spec.method if spec.model.name == HOUSEHOLDS else None,
+        converged=draws.converged,
+        stop_reason=draws.stop_reason,
+        rhat=max(rhats, default=None),
+        ess=min(sizes, default=None),
+        chains=draws.n_chains,
+        sweeps=draws.n_sweeps,
+        seconds=draws.seconds,
+    )
+
+
+def _typed(frame: Any, data: Any) -> Any:
+    """A pandas frame with the types that its columns have in the data, where they hold it."""
+    for name in frame.columns:
+        if frame[name].dtype != data[name].dtype:
+            with contextlib.suppress(TypeError, ValueError):
+                frame[name] = frame[name].astype(data[name].dtype)
+    return frame

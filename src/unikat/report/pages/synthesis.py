@@ -1,0 +1,133 @@
+"""The page of a synthesis: one HTML file that needs no network and has no script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unikat.report.facts.synthesis import ShareFacts, SynthesisSummary
+from unikat.report.pages.canvas import Canvas, Drawing, drawing, ticks
+from unikat.report.pages.template import fill
+from unikat.report.text.numbers import counted
+from unikat.report.text.synthesis import ORDERS, interval
+from unikat.spec.provenance import Provenance
+from unikat.synthesis.utility import MarginUtility, Points
+
+_MOST_POINTS = 1500
+"""Cells of a figure; of more some are left out, spread over all by their share."""
+_MOST_MARGINS = 10
+"""Margins in a table, those that differ most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderPart:
+    """What the page shows of the margins of one order."""
+
+    name: str
+    n_margins: int
+    n_looked_at: int
+    distance: str
+    expected: str
+    ratio: str
+    figure: Drawing
+    worst: tuple[MarginUtility, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesisPage:
+    """The context of `synthesis.html.j2`: every name that the template uses, and no other."""
+
+    title: str
+    summary: SynthesisSummary
+    """The content of `utility.json`."""
+    orders: Sequence[OrderPart]
+    shares: Sequence[tuple[str, str, str]]
+    """Formula, and the intervals from the original and from the synthetic files."""
+    intervals: Drawing | None
+    provenance: Provenance
+    command: str
+
+
+def render(summary: SynthesisSummary, points: Sequence[Points]) -> str:
+    """Render the page; `points` are the cells of the margins, by order."""
+    data = summary.original.data
+    context = SynthesisPage(
+        title=f"Synthetic files{f' of {data}' if data else ''}",
+        summary=summary,
+        orders=[
+            OrderPart(
+                name=ORDERS[found.order].capitalize(),
+                n_margins=found.n_margins,
+                n_looked_at=found.n_looked_at,
+                distance=f"{found.distance:.4f}",
+                expected=f"{found.distance_expected:.4f}",
+                ratio=f"{found.pmse_ratio:.2f}",
+                figure=margins(ORDERS[found.order], cells),
+                worst=tuple(sorted(found.margins, key=lambda one: -one.pmse_ratio)[:_MOST_MARGINS]),
+            )
+            for found, cells in zip(summary.margins, points, strict=True)
+        ],
+        shares=[
+            (share.text, interval(share.original), interval(share.synthetic))
+            for share in summary.shares
+        ],
+        intervals=share_intervals(summary.shares) if summary.shares else None,
+        provenance=summary.provenance,
+        command="unikat synthesize synthesis.toml --out NEW_FOLDER",
+    )
+    return fill("synthesis.html.j2", context)
+
+
+@drawing
+def margins(canvas: Canvas, name: str, cells: Points) -> None:
+    """Draw the share of each cell in the synthetic files against that in the original."""
+    order = np.argsort(cells.original)
+    order = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(int)]
+    x, y = cells.original[order], cells.synthetic[order]
+    most = float(max(x.max(initial=0.0), y.max(initial=0.0), 0.001))
+    marks = ticks(0.0, most, 5)
+    canvas.y_margin(marks)
+    canvas.right -= 10
+    canvas.x_range = canvas.y_range = (0.0, most)
+    canvas.cursor += 8
+    canvas.area(canvas.right - canvas.left if canvas.narrow else 300.0)
+    canvas.y_axis(marks)
+    canvas.line((canvas.x(0.0), canvas.y(0.0)), (canvas.x(most), canvas.y(most)), "mark-thin")
+    for one, other in zip(x, y, strict=True):
+        canvas.dot((canvas.x(one), canvas.y(other)), 1.8, "dot dot-0", "")
+    far = float(np.abs(x - y).max(initial=0.0))
+    canvas.describe(
+        f"Shares of cells of the {name} margins: synthetic against original",
+        [
+            f"{counted(len(cells.original), 'cell')} of at least 10 original records.",
+            f"The largest difference is {far:.4f}.",
+        ],
+    )
+    canvas.x_axis(marks, "share in the original (across), in the synthetic files (up)")
+
+
+@drawing
+def share_intervals(canvas: Canvas, shares: Sequence[ShareFacts]) -> None:
+    """Draw the intervals of probabilities within households, original above synthetic."""
+    canvas.inset()
+    canvas.begin_rows(0.0, 1.0)
+    said = []
+    for share in shares:
+        canvas.name(share.text)
+        for found, kinds, who in (
+            (share.original, ("bar-faint", "bar-mid"), "original"),
+            (share.synthetic, ("bar-mid", "bar"), "synthetic"),
+        ):
+            if found is None or math.isnan(found.estimate):
+                continue
+            tip = f"{who}: {interval(found)}"
+            ends = (max(found.lower, 0.0), found.estimate, min(found.upper, 1.0))
+            canvas.interval(ends, canvas.cursor + 6, tip, kinds)
+            said.append(f"{share.text}, {tip}.")
+            canvas.cursor += 12
+        canvas.cursor += 4
+    canvas.describe("Probabilities within households, original and synthetic", said)
+    canvas.end_rows("probability; above from the original, below from the synthetic files")
