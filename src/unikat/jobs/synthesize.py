@@ -243,9 +243,9 @@ def run(
     """
     started = datetime.now(UTC)
     options = spec.model.options
-    if spec.model.name == HOUSEHOLDS and spec.method == "truncated":
-        # Who lives together is what files of households are made for; comparators stay the paper's.
-        options = {"composition": "auto", **options}
+    if spec.model.name == HOUSEHOLDS and spec.method != "truncated":
+        # Comparators are the paper's.
+        options = {"composition": "none", **options}
     model = build_model(spec.model.name, options)
     original = (_read_households if spec.model.name == HOUSEHOLDS else _read_persons)(
         spec, inputs.data, watcher
