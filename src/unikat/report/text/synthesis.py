@@ -47,7 +47,7 @@ def sentences(found: SynthesisSummary) -> dict[str, str]:
             f"{counted(found.original.n_rows_left_out, 'row')} of the input broke a rule and "
             "has no counterpart in the synthetic files."
         )
-    if found.fit.method is not None:
+    if found.fit.method is not None and (found.fit.method == "flat" or found.impossible):
         said["method"] = METHODS[found.fit.method]
     if found.impossible is not None:
         worst = max(found.impossible.shares)
@@ -81,7 +81,7 @@ def warnings(found: SynthesisSummary) -> tuple[str, ...]:
 def _files(found: SynthesisSummary) -> str:
     units = counted(found.original.n_records, "record")
     if found.original.n_households is not None:
-        units = f"{counted(found.original.n_households, 'household')} of {units}"
+        units = f"{counted(found.original.n_households, 'household')} and {units}"
     what = (
         f"in which {listed(found.replaced)} {'was' if len(found.replaced) == 1 else 'were'} drawn "
         "for each record given its other keys"
@@ -90,7 +90,8 @@ def _files(found: SynthesisSummary) -> str:
         if found.original.n_households is None
         else "all of whose keys were drawn; the sizes of the households are those of the original"
     )
-    return f"{counted(found.datasets, 'synthetic file')}, each of {units}, {what}."
+    each = "" if found.datasets == 1 else "each "
+    return f"{counted(found.datasets, 'synthetic file')}, {each}with {units}, {what}."
 
 
 def _fit(found: SynthesisSummary) -> str:
