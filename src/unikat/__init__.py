@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from unikat.errors import DataError, OutputError, SpecError, UnikatError
     from unikat.jobs.assess import assess
     from unikat.jobs.assessment import Assessment, load
+    from unikat.jobs.attack import Attacks, attack
     from unikat.jobs.compare import Comparison, compare
     from unikat.jobs.evaluate import Evaluation, evaluate
     from unikat.models.auto import Auto
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Assessment": "unikat.jobs.assessment",
+    "Attacks": "unikat.jobs.attack",
     "Auto": "unikat.models.auto",
     "CellTable": "unikat.data",
     "Comparison": "unikat.jobs.compare",
@@ -73,6 +75,7 @@ _MODULES = {
     "Zeros": "unikat.zeros",
     "apply_zeros": "unikat.zeros.conflicts",
     "assess": "unikat.jobs.assess",
+    "attack": "unikat.jobs.attack",
     "compare": "unikat.jobs.compare",
     "evaluate": "unikat.jobs.evaluate",
     "fit": "unikat.studies.fit",
@@ -83,6 +86,7 @@ _MODULES = {
 __all__ = [
     "HDP",
     "Assessment",
+    "Attacks",
     "Auto",
     "CellTable",
     "Comparison",
@@ -111,6 +115,7 @@ __all__ = [
     "__version__",
     "apply_zeros",
     "assess",
+    "attack",
     "compare",
     "evaluate",
     "fit",

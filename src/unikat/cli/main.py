@@ -15,7 +15,7 @@ import click
 from unikat._version import __version__
 from unikat.cli._boundary import Stops, open_streams, quiet_libraries, stopping, tell_unforeseen
 from unikat.cli._output import quietly_closed, tell, write_any_character
-from unikat.cli.commands import assess, compare, demo, evaluate, report
+from unikat.cli.commands import assess, attack, compare, demo, evaluate, report
 from unikat.cli.zeros import zeros
 from unikat.errors import OutputError, UnikatError, bounded
 from unikat.files.scratch import close_all
@@ -55,7 +55,7 @@ def cli(state: dict[str, bool] | None, debug: bool) -> None:
         ) from None
 
 
-for _command in (assess, compare, demo, evaluate, report, zeros):
+for _command in (assess, attack, compare, demo, evaluate, report, zeros):
     cli.add_command(_command)
 
 
