@@ -860,3 +860,31 @@ def sum_equal(cells: Array, known: Array, values: Array) -> list[float]:
 def listed_completions(pattern: Sequence[int], n_levels: Sequence[int]) -> list[tuple[int, ...]]:
     """Cells that agree with a pattern."""
     return [cell for cell in itertools.product(*map(range, n_levels)) if agree(cell, pattern)]
+
+
+def nearest_records(target: Sequence[int], records: Sequence[Sequence[int]]) -> list[int]:
+    """Rows of the records that differ from a target in the fewest keys, and that number last."""
+    differing = [sum(a != b for a, b in zip(target, one, strict=True)) for one in records]
+    least = min(differing)
+    return [*(i for i, d in enumerate(differing) if d == least), least]
+
+
+def linked_share(
+    one: Sequence[int],
+    other: Sequence[int],
+    records: Sequence[Sequence[int]],
+    others: Sequence[Sequence[int]],
+) -> float:
+    """Probability that a nearest record for each part of a target, at random, is the same."""
+    a, b = nearest_records(one, records)[:-1], nearest_records(other, others)[:-1]
+    return len(set(a) & set(b)) / (len(a) * len(b))
+
+
+def singled_out(
+    file: Sequence[Sequence[int]], synthetic: Sequence[Sequence[int]], keys: Sequence[int]
+) -> tuple[int, int]:
+    """Predicates on some keys that hold for one synthetic record; and for one of the file too."""
+    made = [tuple(one[j] for j in keys) for one in synthetic]
+    real = [tuple(one[j] for j in keys) for one in file]
+    predicates = [one for one in set(made) if made.count(one) == 1]
+    return len(predicates), sum(real.count(one) == 1 for one in predicates)

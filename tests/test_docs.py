@@ -24,12 +24,13 @@ from unikat.models.calibrated import (
     SelectionFacts,
     TauFacts,
 )
+from unikat.report.facts import attack as attack_summary
 from unikat.report.facts import comparison as comparison_summary
 from unikat.report.facts import evaluation as evaluation_summary
 from unikat.report.facts import result as summary
 from unikat.report.facts import synthesis as synthesis_summary
 from unikat.report.folders import assessment as results
-from unikat.report.folders import comparison, evaluation, synthesis
+from unikat.report.folders import attack, comparison, evaluation, synthesis
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
 from unikat.spec.tables import ZerosSpec
@@ -57,6 +58,7 @@ RESULTS = page("results.md")
 COMPARE = page("reference/compare.md")
 EVALUATE = page("reference/evaluate.md")
 SYNTHESIZE = page("reference/synthesize.md")
+ATTACK = page("reference/attack.md")
 ACCURACY = page("accuracy.md")
 MODELS = page("models.md")
 FILES = page("reference/data.md")
@@ -201,6 +203,12 @@ def test_everything_a_synthesis_writes_is_documented():
     assert {"pmse_ratio", "n_looked_at", "lower"} <= names
     words = names | set(synthesis.FILES)
     assert sorted(name for name in words if f"`{name}`" not in SYNTHESIZE) == []
+
+
+def test_everything_an_attack_writes_is_documented():
+    names = fields(attack_summary.AttackSummary) - fields(summary.Provenance)
+    assert {"by_file", "n_attacked", "upper"} <= names
+    assert [name for name in names | set(attack.FILES) if f"`{name}`" not in ATTACK] == []
 
 
 def test_the_file_of_rules_in_the_guide_is_one(tmp_path):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from unikat.errors import DataError, OutputError, SpecError, UnikatError
     from unikat.jobs.assess import assess
     from unikat.jobs.assessment import Assessment, load
+    from unikat.jobs.attack import Attacks, attack
     from unikat.jobs.compare import Comparison, compare
     from unikat.jobs.evaluate import Evaluation, evaluate
     from unikat.jobs.synthesize import Synthesis, synthesize
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Assessment": "unikat.jobs.assessment",
+    "Attacks": "unikat.jobs.attack",
     "Auto": "unikat.models.auto",
     "CellTable": "unikat.data",
     "Comparison": "unikat.jobs.compare",
@@ -80,6 +82,7 @@ _MODULES = {
     "Zeros": "unikat.zeros",
     "apply_zeros": "unikat.zeros.conflicts",
     "assess": "unikat.jobs.assess",
+    "attack": "unikat.jobs.attack",
     "combine_fully_synthetic": "unikat.synthesis.combine",
     "combine_imputed": "unikat.synthesis.combine",
     "combine_partially_synthetic": "unikat.synthesis.combine",
@@ -94,6 +97,7 @@ _MODULES = {
 __all__ = [
     "HDP",
     "Assessment",
+    "Attacks",
     "Auto",
     "CellTable",
     "Comparison",
@@ -123,6 +127,7 @@ __all__ = [
     "__version__",
     "apply_zeros",
     "assess",
+    "attack",
     "combine_fully_synthetic",
     "combine_imputed",
     "combine_partially_synthetic",

@@ -14,7 +14,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def run_options(
-    kind: Any, specification: str, *, folder: str, resume: str, replace: str, summary: str
+    kind: Any,
+    specification: str,
+    *,
+    folder: str,
+    resume: str | None,
+    replace: str,
+    summary: str,
 ) -> Callable[[Command], Command]:
     """Give a command the options of a kind of run.
 
@@ -25,13 +31,14 @@ def run_options(
     specification
         Full name of the specification's class, which has the defaults.
     folder, resume, replace, summary
-        Words of the help: the default folder; what is continued, and replaced; the file of
-        numbers.
+        Words of the help: the default folder; what is continued (None: nothing can be), and
+        replaced; the file of numbers.
     """
     place = f"Folder of the results.  [default: {folder}]"
+    continued = [] if resume is None else [click.option("--resume", is_flag=True, help=resume)]
     final = (
         click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help=place),
-        click.option("--resume", is_flag=True, help=resume),
+        *continued,
         click.option("--overwrite", is_flag=True, help=f"Replace the {replace} in DIR."),
         click.option(
             "--allow-unconverged", is_flag=True, help="Exit code 0 also if not converged."
@@ -70,7 +77,7 @@ def perform(
                 spec,
                 inputs,
                 folder,
-                resume=values["resume"],
+                resume=values.get("resume", False),
                 overwrite=values["overwrite"],
                 watcher=watcher,
             )

@@ -1,4 +1,4 @@
-"""The commands `assess`, `compare`, `evaluate`, `demo` and `report`."""
+"""The commands `assess`, `attack`, `compare`, `evaluate`, `demo` and `report`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from unikat.cli._output import (
     undecided,
 )
 from unikat.cli._runs import perform, run_options
+from unikat.spec.attack import AttackOptions
 from unikat.spec.options import AssessOptions, CompareOptions, EvaluateOptions
 
 if TYPE_CHECKING:
@@ -148,6 +149,34 @@ def evaluate(source: Path, **values: Any) -> int:
     if not values["quiet"] or values["as_json"]:
         show_evaluation(found.summary, folder, as_json=values["as_json"])
     return evaluated(found.summary, folder, allow_unconverged=values["allow_unconverged"])
+
+
+@click.command()
+@click.argument("source", metavar="ORIGINAL|attack.toml", type=click.Path(path_type=Path))
+@run_options(
+    AttackOptions,
+    "unikat.spec.attack.AttackSpec",
+    folder="name of ORIGINAL with -attack",
+    resume=None,
+    replace="attack",
+    summary="attack.json",
+)
+def attack(source: Path, **values: Any) -> int:
+    """Attack synthetic files of ORIGINAL as an intruder would, or as an attack.toml says.
+
+    Shows how often each attack succeeds, how often it does without the synthetic file, and the
+    excess. Writes attack.json, attack.html and attack.toml into DIR, all readable by you alone.
+    """
+    from unikat.jobs.attack import ATTACK, run
+    from unikat.report.folders.attack import PAGE, SUMMARY
+    from unikat.report.text.attack import terminal_lines
+
+    found, folder = perform(ATTACK, run, source, values, ("original", "attack"))
+    if values["as_json"]:
+        say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
+    elif not values["quiet"]:
+        say("\n".join(["", *terminal_lines(found.summary), f"Page: {folder / PAGE}", ""]))
+    return DONE
 
 
 @click.command()

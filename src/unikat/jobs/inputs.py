@@ -137,6 +137,7 @@ def open_data(
     source: Any = None,
     *,
     fewest_keys: int = 2,
+    constant_keys: bool = False,
 ) -> Microdata:
     """Read the file, or the frame `source`, and find the levels of its keys.
 
@@ -160,6 +161,7 @@ def open_data(
         **_reading(data),
         memory_limit=data.memory_limit or DEFAULT_MEMORY,
         fewest_keys=fewest_keys,
+        constant_keys=constant_keys,
     )
 
 

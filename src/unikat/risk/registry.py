@@ -39,8 +39,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.matching import UNKNOWN, codes_among
 from unikat.data.patterns import agreeing, distinct
-from unikat.data.sampling import one_way
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
 from unikat.inference.diagnostics import diagnose
@@ -129,19 +129,9 @@ class Registry:
         codes = registry.cells.copy()
         unknown = np.zeros(registry.n_cells, bool)
         for j, (ours, theirs) in enumerate(zip(survey.keys, registry.keys, strict=True)):
-            if ours.binning is not None and ours.binning.startswith("quantile"):
-                raise SpecError(
-                    f"Key {ours.name!r} is grouped by quantiles, which are not the same values in "
-                    "the registry as in the survey; group it by cut(...) or width(...)."
-                )
-            place, alike = _places(ours.labels)
-            # The last place is that of a missing key.
-            to = np.array(
-                [*(place.get(text, alike.get(one_way(text), -2)) for text in theirs.labels), -1],
-                np.int32,
-            )
+            to = codes_among(ours, theirs, "the registry", "the survey")
             codes[:, j] = to[registry.cells[:, j]]
-            unknown |= codes[:, j] == -2
+            unknown |= codes[:, j] == UNKNOWN
         if unknown.all():
             raise DataError(
                 "No record of the registry has values that the survey knows for all keys; are the "
@@ -220,17 +210,6 @@ class Registry:
         """
         possible: Bool = self.unique & ~self.shared & ~self.unknown
         return possible
-
-
-def _places(labels: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
-    """Code of each label, and of each number that one label alone means."""
-    alike: dict[str, list[int]] = {}
-    for code, label in enumerate(labels):
-        alike.setdefault(one_way(label), []).append(code)
-    return (
-        {label: code for code, label in enumerate(labels)},
-        {text: codes[0] for text, codes in alike.items() if len(codes) == 1},
-    )
 
 
 def _agreeing(cells: Int32, counts: Int64, n_levels: Sequence[int]) -> Int64:

@@ -19,7 +19,7 @@ from unikat.spec.tables import (
     ReportSpec,
     SamplingSpec,
     Whole,
-    located_margins,
+    located_files,
     located_path,
 )
 
@@ -67,7 +67,7 @@ class AssessmentSpec(Spec):
         return [*super().input_files(), *(path for path in further if path is not None)]
 
     def _located(self, base: Path) -> dict[str, object]:
-        found: dict[str, object] = {"margins": located_margins(self.margins, base)}
+        found: dict[str, object] = {"margins": located_files(self.margins, base, "the margins")}
         for name, what in (("registry", "the registry"), ("households", "the file of households")):
             table = getattr(self, name)
             if table is not None and table.path is not None:

@@ -105,14 +105,14 @@ class Spec(Table):
         # The tables of what was not asked for.
         if values.get("design") == {"relative_weights": False}:
             del values["design"]
-        for table in ("registry", "households"):
+        for table in ("registry", "households", "control", "population", "risk"):
             if "path" in values.get(table, {}):
                 values[table]["path"] = _relative(Path(values[table]["path"]), folder)
         if not values.get("margins"):
             values.pop("margins", None)
-        for margin in values.get("margins", ()):
-            if "path" in margin:
-                margin["path"] = _relative(Path(margin["path"]), folder)
+        for file in (*values.get("margins", ()), *values.get("synthetic", ())):
+            if "path" in file:
+                file["path"] = _relative(Path(file["path"]), folder)
         for name in ("path", "codebook"):
             if isinstance(path := getattr(self.data, name), Path):
                 values["data"][name] = _relative(path, folder)

@@ -17,7 +17,7 @@ from unikat.spec.tables import (
     SamplingSpec,
     Share,
     Whole,
-    located_margins,
+    located_files,
 )
 
 
@@ -100,7 +100,7 @@ class ComparisonSpec(Spec):
         return [*super().input_files(), *(path for path in named if path is not None)]
 
     def _located(self, base: Path) -> dict[str, object]:
-        return {"margins": located_margins(self.margins, base)}
+        return {"margins": located_files(self.margins, base, "the margins")}
 
     @field_validator("path", mode="before")
     @classmethod

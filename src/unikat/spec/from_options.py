@@ -28,6 +28,16 @@ class Inputs(NamedTuple):
     registry: Any = None
     margins: tuple[Any, ...] = ()
     """Frames of known counts, in the order of the margins that name no file."""
+    synthetic: tuple[Any, ...] = ()
+    """Synthetic frames, in the order of the entries that name no file."""
+    control: Any = None
+    population: Any = None
+
+
+_TABLES = ("registry", "control", "population")
+"""Options that name a file with a table of its own, or hand over a frame."""
+_LISTS = ("margins", "synthetic")
+"""Options that name several files, or hand over frames."""
 
 
 def specify(
@@ -66,16 +76,15 @@ def specify(
     # In the order of the definition, whatever that of the call.
     given = {name: options[name] for name in known if options.get(name) is not None}
     values, source, frame = _start(data)
-    registry = given.get("registry")
-    if registry is not None and not _is_path(registry):
-        # `path` stays empty: the frame goes beside the specification.
-        values["registry"] = {}
-        del given["registry"]
-    else:
-        registry = None
-    frames: tuple[Any, ...] = ()
-    if "margins" in given:
-        values["margins"], frames = _margins(given.pop("margins"))
+    frames: dict[str, Any] = {}
+    for name in _TABLES:
+        if name in given and not _is_path(given[name]):
+            # `path` stays empty: the frame goes beside the specification.
+            values[name] = {}
+            frames[name] = given.pop(name)
+    for name in _LISTS:
+        if name in given:
+            values[name], frames[name] = _several(name, given.pop(name))
     if isinstance(values.get("model"), (str,)):
         values["model"] = ModelSpec.of(values["model"]).model_dump()
     spoken = {}
@@ -90,7 +99,7 @@ def specify(
         folder=source.resolve().parent if source else None,
         spoken=spoken,
     )
-    return spec, Inputs(data=frame, registry=registry, margins=frames)
+    return spec, Inputs(data=frame, **frames)
 
 
 def _start(data: Any) -> tuple[dict[str, Any], Path | None, Any]:
@@ -107,15 +116,15 @@ def _is_path(value: Any) -> bool:
     return isinstance(value, (str, os.PathLike))
 
 
-def _margins(value: Any) -> tuple[list[dict[str, str]], tuple[Any, ...]]:
-    """Return the entries of the margins, and the frames of those that have no path."""
+def _several(name: str, value: Any) -> tuple[list[dict[str, str]], tuple[Any, ...]]:
+    """Return the entries of an option that names files, and the frames of those without a path."""
     if isinstance(value, str):
         # A file whose name has a comma is that file.
         several: list[Any] = [value] if Path(value).expanduser().exists() else split_keys(value)
     else:
         several = list(value) if isinstance(value, (list, tuple)) else [value]
     if not several:
-        raise SpecError(f"{option('margins')} names no file; name one, or leave the option out.")
+        raise SpecError(f"{option(name)} names no file; name one, or leave the option out.")
     entries = [
         {"path": str(Path(one).expanduser().absolute())} if _is_path(one) else {} for one in several
     ]
@@ -188,7 +197,7 @@ def _meant(name: str, value: Any) -> Any:
         if _is_path(value):
             return read_stratum_sizes(Path(value))
         return {str(stratum): size for stratum, size in _plain(value).items()}
-    if name in ("codebook", "registry", "household_file") and _is_path(value):
+    if name in ("codebook", "household_file", "risk", *_TABLES) and _is_path(value):
         return str(Path(value).expanduser().absolute())
     if name == "path" and isinstance(value, Mapping) and "option" not in value and len(value) == 1:
         ((varied, values),) = value.items()
@@ -208,6 +217,8 @@ def _meant(name: str, value: Any) -> Any:
             "head_keys",
             "relatives",
             "roles",
+            "targets",
+            "link",
         )
         else value
     )

@@ -230,15 +230,17 @@ class MarginSpec(FileSpec):
     """An entry of `[[margins]]`: a file of known counts over some of the keys; by path or frame."""
 
 
-def _margin_files(value: object) -> object:
+def _several_files(value: object) -> object:
     if isinstance(value, str):
         value = split_keys(value)
     listed = value if isinstance(value, (list, tuple)) else [value]
     return [{"path": one} if isinstance(one, str) else one for one in listed]
 
 
-Margins = Annotated[tuple[MarginSpec, ...], BeforeValidator(_margin_files)]
+Margins = Annotated[tuple[MarginSpec, ...], BeforeValidator(_several_files)]
 """Files of known counts; one text may name several, with commas between."""
+SeveralFiles = Annotated[tuple[FileSpec, ...], BeforeValidator(_several_files)]
+"""Files of records, named likewise."""
 
 
 class NamedRule(Table):
@@ -360,13 +362,13 @@ class ZerosSpec(Table):
         return located
 
 
-def located_margins(margins: Sequence[MarginSpec], folder: Path) -> tuple[MarginSpec, ...]:
-    """Return files of known counts with absolute paths, relative ones counting from a folder."""
+def located_files(files: Sequence[FileSpec], folder: Path, what: str) -> tuple[FileSpec, ...]:
+    """Return files with absolute paths, relative ones counting from a folder."""
     return tuple(
-        margin
-        if margin.path is None
-        else margin.model_copy(update={"path": located_path(margin.path, folder, "the margins")})
-        for margin in margins
+        file
+        if file.path is None
+        else file.model_copy(update={"path": located_path(file.path, folder, what)})
+        for file in files
     )
 
 

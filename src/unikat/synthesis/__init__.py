@@ -1,0 +1,1 @@
+"""Synthetic files: what is done with them after a model was fitted."""

@@ -9,6 +9,7 @@ import pytest
 from jinja2 import meta, nodes
 
 from unikat.report.pages.assessment import ReportPage
+from unikat.report.pages.attack import AttackPage
 from unikat.report.pages.comparison import ComparisonPage
 from unikat.report.pages.evaluation import EvaluationPage
 from unikat.report.pages.synthesis import SynthesisPage
@@ -41,6 +42,7 @@ def used(name: str) -> set[str]:
     ("name", "page"),
     [
         ("report.html.j2", ReportPage),
+        ("attack.html.j2", AttackPage),
         ("comparison.html.j2", ComparisonPage),
         ("evaluation.html.j2", EvaluationPage),
         ("synthesis.html.j2", SynthesisPage),

@@ -1,0 +1,47 @@
+"""The content of `attack.json`: every number that its page shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unikat.spec.provenance import Provenance
+from unikat.synthesis.attacks.run import AttackResult
+
+SCHEMA = "unikat.attack/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFacts:
+    """A file of the attack."""
+
+    name: str
+    """Without its folder."""
+    n_records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackSummary:
+    """The content of `attack.json`."""
+
+    schema: str
+    original: FileFacts
+    synthetic: tuple[FileFacts, ...]
+    control: FileFacts | None
+    """Records that the generator never saw; None if there are none."""
+    keys: tuple[str, ...]
+    targets: tuple[str, ...]
+    """What an intruder wants to learn."""
+    link: tuple[tuple[str, ...], tuple[str, ...]]
+    """Keys of the two sources that an intruder wants to link."""
+    n_attacked: int
+    """Records of the original that were attacked one by one."""
+    seed: int
+    level: float
+    attacks: tuple[AttackResult, ...]
+    sentences: dict[str, str]
+    provenance: Provenance
+
+    @property
+    def converged(self) -> bool:
+        """Whether all fits converged; these attacks fit nothing."""
+        return True

@@ -1,0 +1,143 @@
+"""Attacks on synthetic files in words: a sentence for each, the answer, the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import wrap
+
+from unikat.report.facts.attack import AttackSummary
+from unikat.report.text.numbers import columns, counted, listed, percent
+from unikat.synthesis.attacks.rates import Rate
+from unikat.synthesis.attacks.run import AttackResult
+
+BASELINES = {
+    "control": "At the control records the same attack succeeds for {}.",
+    "margins": "With a file made from the margins alone it is {}.",
+    "most frequent value": "With the most frequent value as the guess it is {}.",
+    "even": "",
+}
+"""What is said of a baseline, by its kind."""
+HEAD = ("attack", "success", "interval", "without the file", "excess", "interval")
+"""Titles of the table."""
+
+
+def title(result: AttackResult) -> str:
+    """Return the name of an attack, as tables and figures have it."""
+    name = result.name[:1].upper() + result.name[1:]
+    return name if result.target is None else f"{name}: {result.target}"
+
+
+def span(rate: Rate) -> str:
+    """Write the interval of a share."""
+    return f"{signed(rate.lower)} to {signed(rate.upper)}"
+
+
+def signed(share: float) -> str:
+    """Write a share that may be negative.
+
+    Examples
+    --------
+    >>> signed(0.031), signed(-0.5)
+    ('3.1%', '−50%')
+    """
+    return f"−{percent(-share)}" if share < 0 else percent(share)
+
+
+def row(result: AttackResult) -> tuple[str, ...]:
+    """Return the row of an attack in the table."""
+    excess = result.excess
+    return (
+        title(result),
+        percent(result.rate.value),
+        span(result.rate),
+        percent(result.baseline.value),
+        "–" if excess is None else signed(excess.value),
+        "–" if excess is None else span(excess),
+    )
+
+
+def terminal_lines(summary: AttackSummary) -> list[str]:
+    """Return the answer and the table for the terminal."""
+    said = summary.sentences
+    rows = [HEAD, *(row(result) for result in summary.attacks)]
+    lines = [*wrap(said["answer"], width=88), "", *columns(rows), ""]
+    return [*lines, *wrap(said["baseline"], width=88)]
+
+
+def explained(summary: AttackSummary) -> AttackSummary:
+    """Add the sentences: the answer, its limits, and one for each attack, by its place."""
+    said = {"answer": _answer(summary), "baseline": _baseline(summary)}
+    for place, result in enumerate(summary.attacks):
+        said[f"attacks.{place}"] = _sentence(summary, result)
+    return replace(summary, sentences=said)
+
+
+def _answer(summary: AttackSummary) -> str:
+    found = [result for result in summary.attacks if result.found]
+    n = len(summary.attacks)
+    without = (
+        "at the original than at records that the generator never saw"
+        if summary.control
+        else "than without the synthetic file"
+    )
+    if not found:
+        return f"None of the {n} attacks succeeds more often {without}."
+    # Of the surest, since few guesses can give any share.
+    greatest = max(found, key=lambda result: 0.0 if result.excess is None else result.excess.lower)
+    assert greatest.excess is not None
+    succeed = "succeeds" if len(found) == 1 else "succeed"
+    excess = f"{percent(greatest.excess.value)} ({span(greatest.excess)})"
+    return (
+        f"{len(found)} of the {n} attacks {succeed} more often {without}. The greatest excess is "
+        f"{excess}: {title(greatest)}."
+    )
+
+
+def _baseline(summary: AttackSummary) -> str:
+    if summary.control is None:
+        return (
+            "There is no control file, so the baseline is an intruder who knows the margins alone. "
+            "Part of the excess is then what the file tells of the population, not of its records. "
+            "Keep some records from the generator, and name them with --control."
+        )
+    by_chance = len(summary.attacks) * (1.0 - summary.level) / 2.0
+    records = counted(summary.control.n_records, "control record")
+    return (
+        f"The baseline is the same attack at {records}. "
+        f"Of {len(summary.attacks)} attacks that learn nothing, about {by_chance:.1f} exceed it by "
+        "chance."
+    )
+
+
+def _sentence(summary: AttackSummary, result: AttackResult) -> str:
+    """Say what an attack found, what it finds without the file, and what is left."""
+    share = f"{percent(result.rate.value)} ({span(result.rate)})"
+    target, records = result.target, "of the original's records"
+    others = "other keys" if target in summary.keys else "keys"
+    values = "key values" if result.name == "singling out by one key" else "combinations of values"
+    if result.n == 0.0 and "singling" in result.name:
+        return f"No {values} belong to one synthetic record, so nobody is singled out."
+    what = {
+        "replicated uniques": f"{share} {records} are unique on the keys, and unique in the "
+        "synthetic file too.",
+        "linkability": f"Two sources, one with {listed(summary.link[0])} and one with "
+        f"{listed(summary.link[1])}, can be linked for {share} {records}.",
+        "attribute disclosure": f"For {share} {records} all synthetic records with the same "
+        f"{others} agree on {target}, and their value is right.",
+        "inference": f"The nearest synthetic record gives the right value of {target} for {share} "
+        f"{records}.",
+        "distance": f"A record of the original is nearer to the synthetic file than a control "
+        f"record in {share} of all pairs; 50% is no difference.",
+    }.get(
+        result.name,
+        f"{round(result.n):,} {values} belong to one synthetic record. {share} of them single out "
+        "one record of the original.",
+    )
+    parts = [what, BASELINES[result.kind].format(percent(result.baseline.value))]
+    if result.excess is None:
+        parts.append("More is not possible.")
+    elif result.found:
+        parts.append(f"The excess is {percent(result.excess.value)} ({span(result.excess)}).")
+    else:
+        parts.append("The excess is within what chance explains.")
+    return " ".join(filter(None, parts))

@@ -1,0 +1,186 @@
+"""What `attack.toml` holds: everything an attack on synthetic files is asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict
+
+from pydantic import Field, model_validator
+
+from unikat.spec.base import Spec
+from unikat.spec.options import (
+    File,
+    KeyOptions,
+    LevelOptions,
+    Option,
+    PopulationOptions,
+    ReadingOptions,
+    SamplingOptions,
+)
+from unikat.spec.tables import (
+    FileSpec,
+    Names,
+    SamplingSpec,
+    SeveralFiles,
+    Share,
+    Table,
+    Whole,
+    located_files,
+    located_path,
+)
+
+
+class RiskSpec(Table):
+    """The `[risk]` table: the folder of an assessment of the original."""
+
+    path: Path
+
+
+class AttackSpec(Spec):
+    """Everything an attack is asked to do.
+
+    Examples
+    --------
+    >>> spec = AttackSpec.parse({"keys": "AGE,SEX", "synthetic": "made.csv"})
+    >>> spec.synthetic[0].path.name
+    'made.csv'
+    """
+
+    command: ClassVar[str] = "attack attack.toml"
+    format_version: Literal["unikat.attack-spec/1"] = Field(
+        default="unikat.attack-spec/1", alias="schema"
+    )
+    keys: Names = ()
+    """Names of the key variables, each with its binning rule if any."""
+    targets: Names = ()
+    """Columns that an intruder wants to learn; none: each key from the others."""
+    link: Names = ()
+    """Keys of one of the two sources that an intruder wants to link, the other keys being those of
+    the other; none: the first half."""
+    synthetic: SeveralFiles = ()
+    """Synthetic files, or a folder of files synthetic_1, synthetic_2, ...; by path or frame."""
+    control: FileSpec | None = None
+    """Records of the same population that the generator never saw; by path or frame."""
+    population: FileSpec | None = None
+    """The whole population; by path or frame."""
+    population_size: Whole | None = None
+    risk: RiskSpec | None = None
+    attacks: Whole = Field(default=10_000, ge=1, le=1_000_000_000)
+    """Records that are attacked one by one, where that takes a search."""
+    level: Share = Field(default=0.95, gt=0, lt=1)
+    """Probability of the intervals."""
+    sampling: SamplingSpec = SamplingSpec()
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if not self.synthetic:
+            raise ValueError(
+                "no synthetic file is named; name the files, or the folder that holds them "
+                "(--synthetic made.csv; in Python: synthetic='made.csv')"
+            )
+        if self.data.missing == "wildcard":
+            raise ValueError(
+                "a missing value is a value of its own in attacks, no wildcard; leave --missing out"
+            )
+        known = {name.partition(":")[0].strip() for name in self.keys}
+        if strange := [name for name in self.link if name not in known]:
+            raise ValueError(
+                f"--link names {', '.join(strange)}, which is none of the keys; name some of the "
+                "keys"
+            )
+        if self.link and len(set(self.link)) == len(known):
+            raise ValueError("--link names all keys; leave some for the other source")
+        return self
+
+    def input_files(self) -> list[Path]:
+        """Files that the run reads."""
+        named = [one.path for one in (*self.synthetic, self.control, self.population) if one]
+        return [*super().input_files(), *(path for path in named if path is not None)]
+
+    def _located(self, base: Path) -> dict[str, object]:
+        found: dict[str, object] = {
+            "synthetic": located_files(self.synthetic, base, "the synthetic file")
+        }
+        for name, what in (
+            ("control", "the control file"),
+            ("population", "the population"),
+            ("risk", "the assessment"),
+        ):
+            table = getattr(self, name)
+            if table is not None and table.path is not None:
+                path = located_path(table.path, base, what)
+                found[name] = table.model_copy(update={"path": path})
+        return found
+
+
+class _AttackedOptions(TypedDict, total=False):
+    synthetic: Annotated[
+        Any,
+        Option(
+            "DIR|FILE,FILE",
+            "Synthetic files, of any generator, or the folder of unikat synthesize. In Python "
+            "also frames.",
+            default="required",
+        ),
+    ]
+    control: Annotated[
+        Any,
+        Option(
+            "FILE",
+            "Records of the same population that the generator never saw. What an intruder learns "
+            "of them is the baseline. In Python also a frame.",
+            "control.path",
+        ),
+    ]
+    targets: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Variables that an intruder wants to learn from the keys.",
+            default="each key from the other keys",
+        ),
+    ]
+    link: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Keys of one of two sources that an intruder wants to link; the other keys are those "
+            "of the other source.",
+            default="the first half of the keys",
+        ),
+    ]
+    attacks: Annotated[
+        int | str,
+        Option("N", "Records that are attacked one by one, where that takes a search."),
+    ]
+    population: Annotated[
+        Any,
+        Option(
+            "FILE",
+            "The whole population, where it is known: which claims about synthetic uniques are "
+            "true. In Python also a frame.",
+            "population.path",
+        ),
+    ]
+    risk: Annotated[
+        File,
+        Option(
+            "DIR",
+            "Folder of an assessment of the original: its record risks say how many claims about "
+            "synthetic uniques are true.",
+            "risk.path",
+        ),
+    ]
+
+
+class AttackOptions(
+    KeyOptions,
+    _AttackedOptions,
+    PopulationOptions,
+    ReadingOptions,
+    SamplingOptions,
+    LevelOptions,
+    total=False,
+):
+    """Options of `unikat attack` and `unikat.attack`."""

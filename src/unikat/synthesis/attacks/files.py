@@ -1,0 +1,105 @@
+"""The files of an attack in one coding: the original, synthetic files, a control file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from unikat._typing import Int32
+from unikat.data.keys import Key
+from unikat.data.matching import UNKNOWN, codes_among
+from unikat.data.table import CellTable
+from unikat.errors import DataError, option
+
+
+class Named(NamedTuple):
+    """A tabulated file, and what messages call it."""
+
+    name: str
+    table: CellTable
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Files:
+    """Records of all files, coded alike; a missing value is a level of its own. See `aligned`."""
+
+    names: tuple[str, ...]
+    """Of the columns: the keys first, then what an intruder wants to learn."""
+    n_keys: int
+    """Columns that are keys."""
+    n_levels: tuple[int, ...]
+    """Levels of each column in any file."""
+    original: Int32
+    """(n, n_columns)"""
+    synthetic: tuple[Int32, ...]
+    """Each (n_synthetic, n_columns)."""
+    control: Int32
+    """(n_control, n_columns): records of the same population that the generator never saw; may be
+    empty."""
+    population: Int32
+    """(N, n_columns): the whole population; empty if it is not known."""
+
+
+def aligned(
+    original: Named,
+    synthetic: Sequence[Named],
+    control: Named | None = None,
+    population: Named | None = None,
+    *,
+    n_keys: int,
+) -> Files:
+    """Bring files into the coding of the original, whose tables have missing as a level.
+
+    Raises
+    ------
+    DataError
+        If a synthetic file has a level that the original does not have.
+    SpecError
+        If a key is grouped by quantiles.
+    """
+    keys = original.table.keys
+    levels: list[dict[str, int]] = [{} for _ in keys]
+    """Labels of levels that the control file or the population alone has, with their codes."""
+    made = [_codes(one, keys, None) for one in synthetic]
+    nothing = np.empty((0, len(keys)), np.int32)
+    others = [
+        nothing if one is None else _codes(one, keys, levels) for one in (control, population)
+    ]
+    return Files(
+        names=tuple(key.name for key in keys),
+        n_keys=n_keys,
+        n_levels=tuple(
+            key.n_levels + len(further) for key, further in zip(keys, levels, strict=True)
+        ),
+        original=original.table.cells[original.table.record_cell],
+        synthetic=tuple(made),
+        control=others[0],
+        population=others[1],
+    )
+
+
+def _codes(file: Named, keys: Sequence[Key], further: list[dict[str, int]] | None) -> Int32:
+    """Codes of the records of a file, (n_records, n_columns); `further` takes levels we lack."""
+    table = file.table
+    cells = np.empty_like(table.cells)
+    for j, (ours, theirs) in enumerate(zip(keys, table.keys, strict=True)):
+        codes = codes_among(ours, theirs, file.name, "the original")
+        unknown = np.flatnonzero(codes == UNKNOWN)
+        if len(unknown) and further is None:
+            rows = int(table.counts[np.isin(table.cells[:, j], unknown)].sum())
+            if rows:
+                raise DataError(
+                    f"{file.name}, key {ours.name!r}: {rows:,} record(s) have a level that the "
+                    "original does not have. If the level can occur, declare it in the codebook: "
+                    f"{option('codebook', 'levels.json')}. If not, check that both files have the "
+                    "same codes."
+                )
+        for code in unknown if further is not None else ():
+            assert further is not None
+            label = theirs.labels[code]
+            codes[code] = further[j].setdefault(label, ours.n_levels + len(further[j]))
+        cells[:, j] = codes[table.cells[:, j]]
+    return cells[table.record_cell]

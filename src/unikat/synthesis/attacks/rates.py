@@ -1,0 +1,108 @@
+"""Success rates of attacks with their intervals, and what they exceed a baseline by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from unikat._typing import Float64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """A share with its interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+def wilson(share: float, n: float, level: float) -> Rate:
+    """Wilson's score interval of a share of n trials (Wilson 1927).
+
+    Examples
+    --------
+    >>> found = wilson(0.0, 100, 0.95)
+    >>> round(found.upper, 3)
+    0.037
+    """
+    z = float(ndtri(0.5 + level / 2.0))
+    middle = (share + z * z / (2.0 * n)) / (1.0 + z * z / n)
+    half = z / (1.0 + z * z / n) * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n))
+    return Rate(
+        value=share, lower=max(min(middle - half, share), 0.0), upper=min(middle + half, 1.0)
+    )
+
+
+def rate_of(contributions: Float64, level: float) -> Rate:
+    """Mean of what records contribute to a share, with its interval.
+
+    Wilson's interval for as many trials as give the mean the variance that the contributions
+    show. Contributions of 0 and 1 give the usual one.
+
+    Parameters
+    ----------
+    contributions
+        (n,): not negative; their mean is at most 1.
+    level
+        Probability of the interval.
+    """
+    n = len(contributions)
+    share = min(float(contributions.mean()), 1.0)
+    variance = float(contributions.var()) / n
+    trials: float = float(np.count_nonzero(contributions) or n)
+    if variance > 0.0 and 0.0 < share < 1.0:
+        trials = share * (1.0 - share) / variance
+    return wilson(share, trials, level)
+
+
+def excess_of(attack: Rate, baseline: Rate) -> Rate | None:
+    """Return (attack - baseline) / (1 - baseline): success where the baseline fails.
+
+    The distances of both rates to the ends of their intervals are carried on by the derivatives and
+    added as squares (as Newcombe 1998, method 10, does for a difference; Giomi et al. 2023, eq. 2).
+    None if the baseline always succeeds.
+    """
+    left = 1.0 - baseline.value
+    if left <= 0.0:
+        return None
+    value = (attack.value - baseline.value) / left
+    by_baseline = (1.0 - attack.value) / left**2
+    lower = math.hypot(
+        (attack.value - attack.lower) / left, (baseline.upper - baseline.value) * by_baseline
+    )
+    upper = math.hypot(
+        (attack.upper - attack.value) / left, (baseline.value - baseline.lower) * by_baseline
+    )
+    return Rate(value=value, lower=value - lower, upper=min(value + upper, 1.0))
+
+
+def nearer_of(ours: Float64, theirs: Float64, level: float) -> Rate:
+    """Probability that one of ours is smaller than one of theirs, ties counted half.
+
+    The interval is that of DeLong, DeLong and Clarke-Pearson (1988).
+
+    Parameters
+    ----------
+    ours, theirs
+        (n_files, n), (n_files, m): averages over the files are compared.
+    level
+        Probability of the interval.
+    """
+    smaller = np.mean([_below(a, b) for a, b in zip(ours, theirs, strict=True)], axis=0)
+    larger = np.mean([1.0 - _below(b, a) for a, b in zip(ours, theirs, strict=True)], axis=0)
+    value = float(smaller.mean())
+    variance = sum(float(one.var()) / len(one) for one in (smaller, larger))
+    half = float(ndtri(0.5 + level / 2.0)) * math.sqrt(variance)
+    return Rate(value=value, lower=max(value - half, 0.0), upper=min(value + half, 1.0))
+
+
+def _below(values: Float64, others: Float64) -> Float64:
+    """Share of the others above each value, ties counted half, (n,)."""
+    ordered = np.sort(others)
+    below = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+    share: Float64 = 1.0 - below / (2.0 * len(ordered))
+    return share

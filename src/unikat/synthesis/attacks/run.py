@@ -1,0 +1,177 @@
+"""All attacks that need no model, averaged over the synthetic files, against a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from unikat._typing import Float64
+from unikat.synthesis.attacks.files import Files
+from unikat.synthesis.attacks.model_free import (
+    SEVERAL,
+    Attack,
+    Setting,
+    Tried,
+    disclosive,
+    distances,
+    inference,
+    linkability,
+    replicated_uniques,
+    shuffled,
+    singling_out,
+)
+from unikat.synthesis.attacks.rates import Rate, excess_of, nearer_of, rate_of
+
+EVEN = Rate(value=0.5, lower=0.5, upper=0.5)
+"""A record of the original is as often nearer to the synthetic file as one of the control file."""
+
+Baseline = Literal["control", "margins", "most frequent value", "even"]
+"""What an intruder without the synthetic file has: success on records that the generator never saw;
+a file that he makes from the margins; the most frequent value; half of the comparisons."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackResult:
+    """How well one attack succeeds, and how well it does without the synthetic file."""
+
+    name: str
+    """`replicated uniques`, `singling out by one key`, `singling out by several keys`,
+    `linkability`, `attribute disclosure`, `inference` or `distance`."""
+    target: str | None
+    """What the intruder wants to learn."""
+    n: float
+    """Guesses of the intruder, mean over the synthetic files."""
+    rate: Rate
+    """Success at the original, mean over the synthetic files."""
+    by_file: tuple[float, ...]
+    """Success with each synthetic file."""
+    compared: Rate
+    """Success at the original at the size of the control file, where the size matters."""
+    baseline: Rate
+    kind: Baseline
+    """What the baseline is."""
+    excess: Rate | None
+    """(compared - baseline) / (1 - baseline); None if the baseline always succeeds."""
+
+    @property
+    def found(self) -> bool:
+        """Whether the attack succeeds more often than chance explains."""
+        return self.excess is not None and self.excess.lower > 0.0
+
+
+def attack(
+    files: Files,
+    targets: Sequence[int],
+    parts: tuple[Sequence[int], Sequence[int]],
+    *,
+    n_attacks: int,
+    seed: int,
+    level: float,
+    n_threads: int = 1,
+    stage: Callable[[str], None] = lambda _: None,
+) -> tuple[AttackResult, ...]:
+    """Try all attacks that need no model.
+
+    Parameters
+    ----------
+    files
+        The files; without records of a control file the baselines are those of an intruder who
+        knows the margins.
+    targets
+        Columns that an intruder wants to learn, each from the other keys.
+    parts
+        Keys of the two sources that an intruder wants to link.
+    n_attacks
+        Records of each file that are attacked one by one, where that takes a search; drawn at
+        random.
+    seed, level
+        Of the draws; of the intervals.
+    n_threads
+        Threads; the numbers do not depend on it.
+    stage
+        Is told which attack comes next.
+    """
+    draw, make = (
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))) for part in (0, 1)
+    )
+    chosen = [
+        np.sort(draw.choice(len(one), min(n_attacks, len(one)), replace=False))
+        for one in (files.original, files.control)
+    ]
+    setting = Setting(files=files, original=chosen[0], control=chosen[1], n_threads=n_threads)
+    own = [] if len(files.control) else [shuffled(files, len(one), make) for one in files.synthetic]
+    attacks: list[tuple[str, int | None, Attack]] = [
+        ("replicated uniques", None, replicated_uniques),
+        ("singling out by one key", None, singling_out(1)),
+        ("singling out by several keys", None, singling_out(SEVERAL)),
+        ("linkability", None, linkability(*parts)),
+    ]
+    for name, attribute in (("attribute disclosure", disclosive), ("inference", inference)):
+        attacks += [(name, target, attribute(target)) for target in targets]
+    found = []
+    for name, target, method in attacks:
+        stage(f"Attacking: {name}")
+        tried = [method(setting, one) for one in files.synthetic]
+        result = partial(
+            _result, name, None if target is None else files.names[target], tried, level
+        )
+        if len(files.control):
+            found.append(result([one.control for one in tried], "control"))
+        elif target is None:
+            found.append(result([method(setting, one).own for one in own], "margins"))
+        else:
+            guesses = [one.guess for one in tried if one.guess is not None]
+            found.append(result(guesses, "most frequent value"))
+    if len(files.control):
+        stage("Attacking: distance")
+        found.append(_nearer(setting, level))
+    return tuple(found)
+
+
+def _result(
+    name: str,
+    target: str | None,
+    tried: Sequence[Tried],
+    level: float,
+    baseline: Sequence[Float64],
+    kind: Baseline,
+) -> AttackResult:
+    own, same_size, other = (
+        rate_of(np.mean(one, axis=0), level)
+        for one in ([one.own for one in tried], [one.same_size for one in tried], baseline)
+    )
+    return AttackResult(
+        name=name,
+        target=target,
+        n=float(np.mean([one.n for one in tried])),
+        rate=own,
+        by_file=tuple(float(one.own.mean()) for one in tried),
+        compared=same_size,
+        baseline=other,
+        kind=kind,
+        excess=excess_of(same_size, other),
+    )
+
+
+def _nearer(setting: Setting, level: float) -> AttackResult:
+    """Compare the distances of the original's and the control's records to the synthetic file."""
+    found = [distances(setting, one) for one in setting.files.synthetic]
+    ours, theirs = (np.array([one[side] for one in found]) for side in (0, 1))
+    rate = nearer_of(ours, theirs, level)
+    return AttackResult(
+        name="distance",
+        target=None,
+        n=float(len(setting.original)),
+        rate=rate,
+        by_file=tuple(
+            nearer_of(a[None], b[None], level).value for a, b in zip(ours, theirs, strict=True)
+        ),
+        compared=rate,
+        baseline=EVEN,
+        kind="even",
+        excess=excess_of(rate, EVEN),
+    )

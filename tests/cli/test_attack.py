@@ -1,0 +1,154 @@
+"""`unikat attack`: the folder, the way back from it, Python, and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import unikat
+from synthesis.attacks.test_model_free import simulated
+from unikat.cli.main import main
+from unikat.report.folders.attack import FILES
+from unikat.spec.attack import AttackSpec
+
+KEYS = ["A", "B", "C", "D", "E"]
+COMMAND = ["attack", "original.csv", "--keys", ",".join(KEYS)]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, codes in zip(("original", "made", "control"), simulated(), strict=True):
+        pd.DataFrame(codes, columns=KEYS).to_csv(f"{name}.csv", index=False)
+    return tmp_path
+
+
+def run(*options: str, folder: str = "out") -> dict[str, Any]:
+    assert main([*COMMAND, "--quiet", "--out", folder, *options]) == 0
+    found: dict[str, Any] = json.loads(Path(folder, "attack.json").read_text())
+    del found["provenance"]["started"]
+    return found
+
+
+def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert main([*COMMAND, "--out", "out", *options]) == 1
+    assert not Path("out").exists()
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("Error: ")
+    assert "Traceback" not in said.err
+    return said.err
+
+
+def test_the_folder_repeats_the_attack_and_python_gives_the_same(capsys):
+    found = run("--synthetic", "made.csv", "--control", "control.csv")
+    assert {path.name for path in Path("out").iterdir() if path.name[0] != "."} == set(FILES)
+    if os.name == "posix":
+        assert all(stat.S_IMODE(Path("out", name).stat().st_mode) == 0o600 for name in FILES)
+    assert main(["attack", "out/attack.toml", "--out", "again", "--quiet"]) == 0
+    again = json.loads(Path("again/attack.json").read_text())
+    del again["provenance"]["started"]
+    assert again == found
+    frames = [pd.read_csv(f"{name}.csv") for name in ("original", "made", "control")]
+    answer = unikat.attack(frames[0], synthetic=[frames[1]], control=frames[2], keys=KEYS)
+    assert answer.table["rate"].tolist() == [one["rate"]["value"] for one in found["attacks"]]
+    assert answer.summary.sentences == found["sentences"]
+    assert main(["attack", "out/attack.toml", "--out", "out"]) == 1
+    assert "--overwrite" in capsys.readouterr().err
+
+
+def test_the_terminal_shows_the_answer_and_every_attack(capsys):
+    assert main([*COMMAND, "--synthetic", "made.csv", "--out", "out"]) == 0
+    said = capsys.readouterr().out
+    found = json.loads(Path("out/attack.json").read_text())
+    assert " ".join(found["sentences"]["answer"].split()) in " ".join(said.split())
+    assert said.count("Inference: ") >= len(KEYS)
+    assert "--control" in said
+
+
+def test_formats_and_folders_are_read_alike(here: Path):
+    frame = pd.read_csv("made.csv")
+    (here / "folder").mkdir()
+    frame.to_parquet("folder/synthetic_10.parquet")
+    frame.astype(str).to_csv("folder/synthetic_2.csv", index=False)
+    frame.astype(float).to_csv("folder/synthetic_1.csv", index=False)
+    (here / "folder" / "utility.json").write_text("{}")
+    pyreadstat = pytest.importorskip("pyreadstat")
+    labels = {"A": {code: f"level {code}" for code in range(6)}}
+    pyreadstat.write_sav(frame, "made.sav", variable_value_labels=labels)
+    pyreadstat.write_dta(frame, "made.dta")
+    found = run("--synthetic", "folder,made.sav,made.dta", "--control", "control.csv")
+    assert [one["name"] for one in found["synthetic"]] == [
+        "synthetic_1.csv", "synthetic_2.csv", "synthetic_10.parquet", "made.sav", "made.dta",
+    ]  # fmt: skip
+    assert all(len(set(one["by_file"])) == 1 for one in found["attacks"])
+
+
+def test_targets_that_are_no_keys_are_learned_from_all_keys():
+    found = run("--synthetic", "made.csv", "--keys", "A,B,C,D", "--targets", "E", "--link", "B")
+    assert found["link"] == [["B"], ["A", "C", "D"]]
+    assert {one["target"] for one in found["attacks"]} == {None, "E"}
+    exact = next(one for one in found["attacks"] if one["name"] == "attribute disclosure")
+    frames = [pd.read_csv(f"{name}.csv") for name in ("original", "made")]
+    known = ["A", "B", "C", "D"]
+    told = frames[1].groupby(known)["E"].agg(["nunique", "first"]).query("nunique == 1")["first"]
+    right = frames[0].set_index(known)["E"] == told.reindex(frames[0].set_index(known).index)
+    assert exact["rate"]["value"] == pytest.approx(right.mean())
+
+
+def test_missing_values_are_values_of_their_own():
+    for name in ("original", "made"):
+        frame = pd.read_csv(f"{name}.csv")
+        frame.loc[frame["C"] == 2, "C"] = None
+        frame.to_csv(f"{name}-gaps.csv", index=False)
+    gaps = unikat.attack("original-gaps.csv", synthetic="made-gaps.csv", keys=KEYS)
+    whole = unikat.attack("original.csv", synthetic="made.csv", keys=KEYS)
+    assert [one.rate for one in gaps.summary.attacks] == [one.rate for one in whole.summary.attacks]
+
+
+def test_bad_synthetic_files_are_refused(capsys):
+    frame = pd.read_csv("made.csv")
+    frame.drop(columns="C").to_csv("less.csv", index=False)
+    assert "less.csv has no column 'C'" in refused(capsys, "--synthetic", "less.csv")
+    frame.assign(A=[987_654, *frame["A"][1:]]).to_csv("new.csv", index=False)
+    said = refused(capsys, "--synthetic", "new.csv")
+    assert "new.csv, key 'A': 1 record(s) have a level that the original does not have" in said
+    assert "--codebook" in said
+    assert "987" not in said
+    frame[:0].to_csv("none.csv", index=False)
+    assert "has columns but no rows" in refused(capsys, "--synthetic", "none.csv")
+    Path("empty.csv").write_text("")
+    assert "is empty" in refused(capsys, "--synthetic", "empty.csv")
+    assert "There is no file" in refused(capsys, "--synthetic", "absent.csv")
+    assert "no synthetic file is named" in refused(capsys)
+
+
+def test_bad_options_are_refused(capsys):
+    made = ("--synthetic", "made.csv")
+    assert "grouped by quantiles" in refused(capsys, *made, "--keys", "A:quantile(3),B")
+    assert "none of the keys" in refused(capsys, *made, "--link", "F")
+    assert "names all keys" in refused(capsys, *made, "--link", ",".join(KEYS))
+    assert "no wildcard" in refused(capsys, *made, "--missing", "wildcard")
+    assert "no column 'F'" in refused(capsys, *made, "--targets", "F")
+    assert "no column 'F'" in refused(capsys, *made, "--control", "made.csv", "--keys", "A,F")
+
+
+def test_a_declared_level_is_no_error(here: Path):
+    pd.DataFrame([[9, 0, 0, 0, 0]], columns=KEYS).to_csv("new.csv", index=False)
+    (here / "levels.json").write_text(json.dumps({"A": {"levels": [*range(6), 9]}}))
+    found = run("--synthetic", "new.csv", "--codebook", "levels.json")
+    assert found["attacks"][0]["rate"]["value"] == 0.0
+
+
+def test_frames_cannot_be_repeated_from_the_file_alone(capsys):
+    frames = [pd.read_csv(f"{name}.csv") for name in ("original", "made")]
+    unikat.attack(frames[0], synthetic=frames[1], keys=KEYS, out="kept")
+    assert AttackSpec.read("kept/attack.toml").synthetic[0].path is None
+    assert main(["attack", "kept/attack.toml", "--out", "again"]) == 1
+    assert "The original has no file" in capsys.readouterr().err
