@@ -148,8 +148,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         impossible households; only with a common beta.
     composition
         Key of persons whose levels are the members' roles: how many members a household has of each
-        takes the place of its size. `"auto"`: that which tells the head, if it is known of all
-        members; `"none"`: the size.
+        takes the place of its size. `"auto"`: that which tells the head, if known; `"none"`: size.
     calibrate
         Include the model's error (`studies.auto.decided`).
 
@@ -557,9 +556,8 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
 
     def facts(self, data: NestedData) -> HouseholdFacts:
         """Members of the households, and how many of them differ."""
-        n_members = int(data.households.token_starts[-1])
         return HouseholdFacts(
-            members=n_members,
+            members=int(data.households.token_starts[-1]),
             distinct_members=len(data.households.persons),
             incomplete_households=len(data.gaps),
         )
