@@ -24,7 +24,7 @@ class AttackPage:
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     """Table of all attacks."""
-    sentences: Sequence[str]
+    findings: Sequence[str]
     """One for each attack."""
     figure: Drawing
     level: str
@@ -46,7 +46,7 @@ def context(summary: AttackSummary) -> AttackPage:
         summary=summary,
         head=text.HEAD,
         rows=[text.row(result) for result in summary.attacks],
-        sentences=[summary.sentences[f"attacks.{place}"] for place in range(len(summary.attacks))],
+        findings=[summary.sentences[f"attacks.{place}"] for place in range(len(summary.attacks))],
         figure=figures.rates(summary.attacks),
         level=f"{100 * summary.level:g}%",
         provenance=summary.provenance,
