@@ -152,3 +152,52 @@ def test_frames_cannot_be_repeated_from_the_file_alone(capsys):
     assert AttackSpec.read("kept/attack.toml").synthetic[0].path is None
     assert main(["attack", "kept/attack.toml", "--out", "again"]) == 1
     assert "The original has no file" in capsys.readouterr().err
+
+
+def test_claims_are_judged_by_a_population_and_by_an_assessment(capsys):
+    frames = [pd.read_csv(f"{name}.csv") for name in ("original", "control")]
+    pd.concat(frames).to_csv("people.csv", index=False)
+    few = ["--max-sweeps", "60", "--chains", "2", "--workers", "1", "--allow-unconverged"]
+    few += ["--population-size", "600"]
+    keys = ",".join(KEYS)
+    assess = ["assess", "original.csv", "--model", "latent-class", "--out", "risk", "--quiet"]
+    assert main([*assess, "--keys", keys, *few]) == 0
+    made = ("--synthetic", "made.csv", "--population", "people.csv")
+    found = run(*made, "--risk", "risk", folder="judged")
+    (claims,) = found["claims"]["by_file"]
+    result = json.loads(Path("risk/result.json").read_text())
+    assert found["claims"]["tau1"]["median"] == result["tau1"]["median"]
+    assert claims["tau1"] is None
+    assert claims["n_true"] <= claims["n_replicated"] <= claims["n_uniques"]
+    assert 0.0 < claims["true"]["value"] < claims["n_replicated"]
+    fitted = run(*made, *few, folder="fitted")
+    assert fitted["claims"]["by_file"][0]["tau1"]["median"] > 0.0
+    assert fitted["claims"]["model"] == "latent-class"
+    assert not fitted["converged"]
+    assert main([*COMMAND, "--synthetic", "made.csv", "--out", "two", *few[:-3], *few[-2:]]) == 2
+    capsys.readouterr()
+    assert "has the keys" in refused(capsys, *made, "--risk", "risk", "--keys", "A,B")
+    frames[0][:100].to_csv("original.csv", index=False)
+    assert "name an assessment of this file" in refused(capsys, *made[:2], "--risk", "risk")
+    assert "is not a folder" in refused(capsys, *made[:2], "--risk", "nowhere")
+
+
+def test_an_intruder_who_knows_all_other_records(capsys):
+    few = ["--max-sweeps", "8000", "--chains", "2", "--workers", "1"]
+    few += ["--rhat", "1.1", "--ess", "150", "--allow-unconverged"]
+    Path("zeros.toml").write_text("rules = ['A == 0 and B == 4']\n")
+    made = ("--synthetic", "made.csv", "--keys", "A,B,C")
+    found = run(*made, "--model", "latent-class", "--zeros", "zeros.toml", *few, folder="known")
+    told = found["posterior"]
+    assert told["n_candidates"] == 1 + 5 + 4 + 2
+    assert told["n_persons"] == len(pd.read_csv("original.csv")[["A", "B", "C"]].drop_duplicates())
+    assert {one["name"] for one in found["attacks"][-3:]} == {"one unknown record"}
+    uniform = next(one for one in found["attacks"] if one["target"] == "uniform prior")
+    assert uniform["baseline"]["value"] == pytest.approx(1 / told["n_candidates"], rel=0.1)
+    assert uniform["n"] == told["n_persons"] - told["n_unknown"]
+    assert "latent classes" in refused(capsys, *made, "--model", "loglinear")
+    asked = "latent-class:profile_base=empirical"
+    assert "depends on the file" in refused(capsys, *made, "--model", asked)
+    Path("zeros.toml").write_text("rules = ['A == 0 and C == 0']\n")
+    said = refused(capsys, *made, "--model", "latent-class", "--zeros", "zeros.toml")
+    assert "break" in said

@@ -24,6 +24,7 @@ from unikat.spec.attack import AttackOptions
 from unikat.spec.options import AssessOptions, CompareOptions, EvaluateOptions
 
 if TYPE_CHECKING:
+    from unikat.report.facts.attack import AttackSummary
     from unikat.report.facts.comparison import ComparisonSummary
 
 
@@ -115,12 +116,15 @@ def _show(summary: ComparisonSummary, folder: Path) -> None:
     say("\n".join(lines))
 
 
-def _ending(summary: ComparisonSummary, folder: Path, *, allow_unconverged: bool) -> int:
+def _ending(
+    summary: ComparisonSummary | AttackSummary, folder: Path, *, allow_unconverged: bool
+) -> int:
     if summary.converged:
         return DONE
+    again = "--overwrite" if hasattr(summary, "attacks") else "--resume"
     tell(
         f"Not all fits have converged. The results in {folder} are marked so; to continue, give "
-        "the same command with --resume and a higher limit.",
+        f"the same command with {again} and a higher limit.",
     )
     return DONE if allow_unconverged else UNCONVERGED
 
@@ -176,7 +180,7 @@ def attack(source: Path, **values: Any) -> int:
         say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
     elif not values["quiet"]:
         say("\n".join(["", *terminal_lines(found.summary), f"Page: {folder / PAGE}", ""]))
-    return DONE
+    return _ending(found.summary, folder, allow_unconverged=values["allow_unconverged"])
 
 
 @click.command()

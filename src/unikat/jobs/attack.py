@@ -8,26 +8,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from unikat._typing import Float64, Int32
+from unikat.data import CellTable, Key
 from unikat.data.frames import FrameKind
 from unikat.errors import DataError
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import Watcher
-from unikat.jobs.inputs import UNKNOWN, open_data
-from unikat.jobs.job import Kind, Outcome, in_folder, start
+from unikat.jobs.inputs import UNKNOWN, open_data, without_conflicts
+from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
+from unikat.models.named import build_model
 from unikat.report.facts.attack import SCHEMA, AttackSummary, FileFacts
 from unikat.report.folders import attack as pages
+from unikat.report.folders.assessment import load
+from unikat.report.folders.outputs import RECORDS
 from unikat.report.pages.attack import render
 from unikat.report.text.attack import explained, terminal_lines
+from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.attack import AttackOptions, AttackSpec
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.provenance import Provenance
-from unikat.spec.tables import FileSpec
+from unikat.spec.tables import FileSpec, ModelSpec, ZerosSpec
+from unikat.studies.auto import Execution
+from unikat.studies.fit import fit
 from unikat.synthesis.attacks import run as attacks
-from unikat.synthesis.attacks.files import Named, aligned
+from unikat.synthesis.attacks.claims import Claims, claimed
+from unikat.synthesis.attacks.files import Files, Named, aligned
+from unikat.synthesis.attacks.posterior import check_model, one_unknown
 
 ATTACK = Kind(
     noun="attack",
@@ -120,37 +132,56 @@ def run(
 ) -> Attacks:
     """Attack the synthetic files of a specification (see :func:`in_folder`)."""
     started = datetime.now(UTC)
+    model = None if spec.model is None else build_model(spec.model.name, spec.model.options)
     watcher.stage("Reading")
     names = [one.partition(":")[0].strip() for one in spec.keys]
+    if model is not None:
+        check_model(model)
+    known = None if spec.risk is None else _known_risk(spec.risk.path, names)
     further = [one for one in spec.targets if one.partition(":")[0].strip() not in names]
     used = [*spec.keys, *further]
     original = _opened(spec, spec.data, used, inputs.data)
     synthetic = list(_synthetic(spec, used, inputs.synthetic))
-    others = [
+    control, population = (
         None if one is None else _opened(spec, one, used, frame, what)
         for one, frame, what in (
-            (spec.control, inputs.control, "the control file"),
-            (spec.population, inputs.population, "the population"),
+            (spec.control, inputs.control, "The control file"),
+            (spec.population, inputs.population, "The population"),
         )
-    ]
-    files = aligned(original, synthetic, *others, n_keys=len(names))
+    )
+    files = aligned(original, synthetic, control, population, n_keys=len(names))
+    job = _Job(spec, files, original.table.keys[: len(names)], watcher)
+    table = None if model is None else job.table(files.original, spec.zeros)
     wanted = [one.partition(":")[0].strip() for one in spec.targets] or names
     link = [name for name in names if name in (spec.link or names[: (len(names) + 1) // 2])]
-    parts = (
-        [names.index(name) for name in link],
-        [place for place, name in enumerate(names) if name not in link],
-    )
-    found = attacks.attack(
+    rest = [name for name in names if name not in link]
+    results = attacks.attack(
         files,
         [files.names.index(name) for name in wanted],
-        parts,
+        ([names.index(name) for name in link], [names.index(name) for name in rest]),
         n_attacks=spec.attacks,
         seed=spec.sampling.seed,
         level=spec.level,
         n_threads=spec.sampling.threads or available_cores(),
         stage=watcher.stage,
     )
-    control = others[0]
+    claims, converged = job.claims(known)
+    posterior = None
+    if table is not None:
+        assert model is not None
+        assert spec.model is not None
+        posterior, more = one_unknown(
+            model,
+            table,
+            [one[:, : len(names)] for one in files.synthetic],
+            label=spec.model.label,
+            seed=spec.sampling.seed,
+            plan=plan_of(spec.sampling),
+            level=spec.level,
+            execution=job.execution,
+        )
+        results = (*results, *more)
+        converged = converged and posterior.converged
     summary = explained(
         AttackSummary(
             schema=SCHEMA,
@@ -159,11 +190,14 @@ def run(
             control=None if control is None else _facts(control),
             keys=tuple(names),
             targets=tuple(wanted),
-            link=(tuple(link), tuple(name for name in names if name not in link)),
+            link=(tuple(link), tuple(rest)),
             n_attacked=min(spec.attacks, original.table.n_records),
             seed=spec.sampling.seed,
             level=spec.level,
-            attacks=found,
+            attacks=results,
+            claims=claims,
+            posterior=posterior,
+            converged=converged,
             sentences={},
             provenance=Provenance.now(
                 seed=spec.sampling.seed,
@@ -176,6 +210,132 @@ def run(
         watcher.stage("Writing")
         pages.write(summary, folder, spec)
     return Attacks(summary=summary, spec=spec, folder=folder, _frames=FrameKind.of(inputs.data))
+
+
+class _KnownRisk(NamedTuple):
+    """What an assessment of the original has found."""
+
+    tau1: Summary
+    r1: Float64
+    """(n_records,)"""
+    n_uniques: int
+    model: str
+    population_size: int
+    folder: Path
+
+
+def _known_risk(folder: Path, keys: Sequence[str]) -> _KnownRisk:
+    """Read an assessment of the original.
+
+    Raises
+    ------
+    OutputError
+        If there is none, or a file was changed.
+    DataError
+        If it has other keys.
+    """
+    found = load(folder)
+    assessed = [one.partition(":")[0].strip() for one in found.spec.keys]
+    if sorted(assessed) != sorted(keys):
+        raise DataError(
+            f"The assessment in {folder} has the keys {', '.join(assessed)}, and the attack has "
+            f"{', '.join(keys)}; give both the same."
+        )
+    table = pq.read_table(found.root / RECORDS, columns=["r1"])
+    r1 = np.nan_to_num(table["r1"].to_numpy(zero_copy_only=False).astype(np.float64))
+    sample = found.result.sample
+    return _KnownRisk(
+        tau1=found.result.tau1,
+        r1=r1,
+        n_uniques=sample.n_uniques,
+        model=found.result.model,
+        population_size=sample.population_size,
+        folder=folder,
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The files, and how models are fitted to them."""
+
+    spec: AttackSpec
+    files: Files
+    keys: tuple[Key, ...]
+    watcher: Watcher
+
+    @property
+    def execution(self) -> Execution:
+        """Workers and progress."""
+        return Execution(workers=workers_of(self.spec.sampling), watcher=self.watcher)
+
+    def table(self, records: Int32, zeros: ZerosSpec | None = None) -> CellTable:
+        """Tabulate the keys of the original, or of a synthetic file, as a sample."""
+        codes = records[:, : len(self.keys)]
+        size = self.spec.population_size
+        table = CellTable.from_codes(
+            codes, self.keys, len(codes) + 1 if size is None else size, "level"
+        )
+        return table if zeros is None else without_conflicts(table, zeros, self.spec.data).table
+
+    def claims(self, known: _KnownRisk | None) -> tuple[Claims, bool]:
+        """Find τ of the synthetic files, and whether all fits converged.
+
+        Raises
+        ------
+        DataError
+            If the assessment is of another file.
+        """
+        spec, files = self.spec, self.files
+        original = self.table(files.original)
+        converged: list[bool] = []
+        label = "latent-class" if spec.model is None else spec.model.label
+        asked = ModelSpec.of(label)
+
+        def estimate(records: Int32) -> RiskEstimate:
+            self.watcher.stage(f"Fitting {label} for τ1")
+            found = fit(
+                build_model(asked.name, asked.options),
+                self.table(records),
+                seed=spec.sampling.seed,
+                plan=plan_of(spec.sampling),
+                level=spec.level,
+                execution=self.execution,
+            ).estimate(spec.level)
+            converged.append(found.converged)
+            return found
+
+        tau1, r1 = None, None
+        fitted = spec.population_size is not None
+        if known is not None:
+            n, n_uniques = len(files.original), original.n_uniques
+            if len(known.r1) != n or known.n_uniques > n_uniques:
+                raise DataError(
+                    f"The assessment in {known.folder} is of {len(known.r1):,} records with "
+                    f"{known.n_uniques:,} sample uniques, and the original has {n:,} with "
+                    f"{n_uniques:,}; name an assessment of this file."
+                )
+            tau1, r1, label = known.tau1, known.r1, known.model
+        elif fitted:
+            found = estimate(files.original)
+            tau1 = found.tau1
+            r1 = np.nan_to_num(found.records.r1)[found.table.record_cell]
+        by_file = claimed(
+            files,
+            r1,
+            estimate if fitted else None,
+            seed=spec.sampling.seed,
+            level=spec.level,
+        )
+        size = spec.population_size if known is None else known.population_size
+        return (
+            Claims(
+                model=None if tau1 is None else label,
+                population_size=size,
+                tau1=tau1,
+                by_file=by_file,
+            ),
+            all(converged),
+        )
 
 
 def _facts(file: Named) -> FileFacts:

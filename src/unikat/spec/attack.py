@@ -16,10 +16,12 @@ from unikat.spec.options import (
     Option,
     PopulationOptions,
     ReadingOptions,
+    RuleOptions,
     SamplingOptions,
 )
 from unikat.spec.tables import (
     FileSpec,
+    ModelSpec,
     Names,
     SamplingSpec,
     SeveralFiles,
@@ -70,6 +72,9 @@ class AttackSpec(Spec):
     """Records that are attacked one by one, where that takes a search."""
     level: Share = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals."""
+    model: ModelSpec | None = None
+    """Model of the generator, for the attack with all records but one known, and of τ1; None: no
+    such attack, and latent classes for τ1."""
     sampling: SamplingSpec = SamplingSpec()
 
     @model_validator(mode="after")
@@ -154,6 +159,15 @@ class _AttackedOptions(TypedDict, total=False):
         int | str,
         Option("N", "Records that are attacked one by one, where that takes a search."),
     ]
+    model: Annotated[
+        Any,
+        Option(
+            "MODEL",
+            "Mixture model of the generator, with its options: also an intruder who knows it, and "
+            "all records but one. And the model by which τ1 is estimated with --population-size.",
+            default="no such intruder; latent-class for τ1",
+        ),
+    ]
     population: Annotated[
         Any,
         Option(
@@ -179,6 +193,7 @@ class AttackOptions(
     _AttackedOptions,
     PopulationOptions,
     ReadingOptions,
+    RuleOptions,
     SamplingOptions,
     LevelOptions,
     total=False,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unikat.spec.provenance import Provenance
+from unikat.synthesis.attacks.claims import Claims
+from unikat.synthesis.attacks.posterior import PosteriorFacts
 from unikat.synthesis.attacks.run import AttackResult
 
 SCHEMA = "unikat.attack/1"
@@ -38,10 +40,11 @@ class AttackSummary:
     seed: int
     level: float
     attacks: tuple[AttackResult, ...]
+    claims: Claims
+    """τ of the synthetic files."""
+    posterior: PosteriorFacts | None
+    """The intruder who knows all records but one; None if no model of the generator is named."""
+    converged: bool
+    """Whether all fits converged."""
     sentences: dict[str, str]
     provenance: Provenance
-
-    @property
-    def converged(self) -> bool:
-        """Whether all fits converged; these attacks fit nothing."""
-        return True

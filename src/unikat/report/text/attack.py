@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from textwrap import wrap
 
 from unikat.report.facts.attack import AttackSummary
-from unikat.report.text.numbers import columns, counted, listed, percent
+from unikat.report.text.numbers import columns, counted, estimated, listed, number, percent
+from unikat.synthesis.attacks.posterior import NAME as ONE_UNKNOWN
+from unikat.synthesis.attacks.posterior import PosteriorFacts
 from unikat.synthesis.attacks.rates import Rate
 from unikat.synthesis.attacks.run import AttackResult
 
@@ -15,6 +18,7 @@ BASELINES = {
     "margins": "With a file made from the margins alone it is {}.",
     "most frequent value": "With the most frequent value as the guess it is {}.",
     "even": "",
+    "prior": "Before he has seen the synthetic file it is {}.",
 }
 """What is said of a baseline, by its kind."""
 HEAD = ("attack", "success", "interval", "without the file", "excess", "interval")
@@ -61,12 +65,19 @@ def terminal_lines(summary: AttackSummary) -> list[str]:
     said = summary.sentences
     rows = [HEAD, *(row(result) for result in summary.attacks)]
     lines = [*wrap(said["answer"], width=88), "", *columns(rows), ""]
-    return [*lines, *wrap(said["baseline"], width=88)]
+    for name in ("baseline", "claims", "posterior"):
+        lines += wrap(said[name], width=88)
+    return lines
 
 
 def explained(summary: AttackSummary) -> AttackSummary:
     """Add the sentences: the answer, its limits, and one for each attack, by its place."""
-    said = {"answer": _answer(summary), "baseline": _baseline(summary)}
+    said = {
+        "answer": _answer(summary),
+        "baseline": _baseline(summary),
+        "claims": _claims(summary),
+        "posterior": "" if summary.posterior is None else _posterior(summary.posterior),
+    }
     for place, result in enumerate(summary.attacks):
         said[f"attacks.{place}"] = _sentence(summary, result)
     return replace(summary, sentences=said)
@@ -109,6 +120,79 @@ def _baseline(summary: AttackSummary) -> str:
     )
 
 
+def _claims(summary: AttackSummary) -> str:
+    """Say what an intruder claims who takes a synthetic file for real, and what of it is true."""
+    claims = summary.claims
+    several = len(claims.by_file) > 1
+    one = "each synthetic file" if several else "the synthetic file"
+
+    def mean(values: Sequence[float]) -> str:
+        return number(sum(values) / len(values))
+
+    uniques, replicated = (
+        mean([getattr(file, name) for file in claims.by_file])
+        for name in ("n_uniques", "n_replicated")
+    )
+    average = " on average" if several else ""
+    said = [
+        f"An intruder who takes {one} for a real sample finds {uniques} uniques in it{average}; "
+        f"{replicated} of them have the keys of a unique of the original."
+    ]
+    tau1 = [file.tau1 for file in claims.by_file if file.tau1 is not None]
+    if tau1:
+        lower, upper = (mean([getattr(file, end) for file in tau1]) for end in ("lower", "upper"))
+        said.append(
+            f"He believes that {mean([file.median for file in tau1])} ({lower} to {upper}) of them "
+            "are unique in the population."
+        )
+    true = [file.true for file in claims.by_file if file.true is not None]
+    if true:
+        assert claims.tau1 is not None
+        lower, upper = (mean([getattr(file, end) for file in true]) for end in ("lower", "upper"))
+        said.append(
+            f"About {mean([file.value for file in true])} ({lower} to {upper}) of his claims are "
+            "true: the person is in the original, and unique in the population. Of the original's "
+            f"own uniques τ1 is {estimated(claims.tau1.median, claims.tau1)}."
+        )
+    if claims.by_file[0].n_true is not None:
+        counts = [
+            mean([getattr(file, name) or 0 for file in claims.by_file])
+            for name in ("n_true", "n_elsewhere", "n_nobody")
+        ]
+        said.append(
+            f"In the population {counts[0]} of his claims are true, {counts[1]} are about a person "
+            f"who is not in the original, and {counts[2]} about keys that nobody has."
+        )
+    return " ".join(said)
+
+
+def _posterior(facts: PosteriorFacts) -> str:
+    """Say what the attack with all other records known is based on."""
+    base = (
+        f"All other records known: {counted(facts.n_persons, 'combination')} with "
+        f"{facts.n_candidates} candidates each, by {facts.model}; the effective number of draws is "
+        f"{number(facts.effective_draws)} (median)."
+    )
+    if facts.n_unknown == facts.n_persons:
+        return (
+            f"{base} That is too few for any number (at least {number(facts.least_draws)} are "
+            "needed); raise --ess."
+        )
+    if facts.n_unknown:
+        base += (
+            f" {counted(facts.n_unknown, 'combination')} with fewer than "
+            f"{number(facts.least_draws)} {'has' if facts.n_unknown == 1 else 'have'} no number."
+        )
+    for prior in facts.priors:
+        base += (
+            f" With a {prior.prior} prior the true values are among the first three for "
+            f"{percent(prior.top_three)}, before {percent(prior.top_three_before)}; their "
+            f"probability at least doubles for {percent(prior.twice)}, and is at most "
+            f"{percent(prior.largest)}, before {percent(prior.largest_before)}."
+        )
+    return base
+
+
 def _sentence(summary: AttackSummary, result: AttackResult) -> str:
     """Say what an attack found, what it finds without the file, and what is left."""
     share = f"{percent(result.rate.value)} ({span(result.rate)})"
@@ -126,6 +210,8 @@ def _sentence(summary: AttackSummary, result: AttackResult) -> str:
         f"{others} agree on {target}, and their value is right.",
         "inference": f"The nearest synthetic record gives the right value of {target} for {share} "
         f"{records}.",
+        ONE_UNKNOWN: "An intruder who knows the model, all other records and a person but for one "
+        f"key, with a {target}, names the right values for {share} of the combinations.",
         "distance": f"A record of the original is nearer to the synthetic file than a control "
         f"record in {share} of all pairs; 50% is no difference.",
     }.get(

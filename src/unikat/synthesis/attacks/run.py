@@ -29,9 +29,10 @@ from unikat.synthesis.attacks.rates import Rate, excess_of, nearer_of, rate_of
 EVEN = Rate(value=0.5, lower=0.5, upper=0.5)
 """A record of the original is as often nearer to the synthetic file as one of the control file."""
 
-Baseline = Literal["control", "margins", "most frequent value", "even"]
+Baseline = Literal["control", "margins", "most frequent value", "even", "prior"]
 """What an intruder without the synthetic file has: success on records that the generator never saw;
-a file that he makes from the margins; the most frequent value; half of the comparisons."""
+a file that he makes from the margins; the most frequent value; half of the comparisons; what he
+believed before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +41,9 @@ class AttackResult:
 
     name: str
     """`replicated uniques`, `singling out by one key`, `singling out by several keys`,
-    `linkability`, `attribute disclosure`, `inference` or `distance`."""
+    `linkability`, `attribute disclosure`, `inference`, `distance` or `one unknown record`."""
     target: str | None
-    """What the intruder wants to learn."""
+    """What the intruder wants to learn; of `one unknown record` his prior."""
     n: float
     """Guesses of the intruder, mean over the synthetic files."""
     rate: Rate
