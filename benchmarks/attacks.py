@@ -123,18 +123,19 @@ def unknown(options: argparse.Namespace) -> None:
         observer.observe(Stream(1, 0, 100), model, state, data, observer.start())
         for sweep in range(101, 101 + options.draws):
             state, _ = model.step(Stream(1, 0, sweep), state, data, 2)
-            started = time.perf_counter()
+            started = time.process_time()
             observer.observe(Stream(1, 0, sweep), model, state, data, totals)
-            seconds += time.perf_counter() - started
+            seconds += time.process_time() - started
         means.append(Mean.of_sums(totals))
-    started = time.perf_counter()
+    started = time.process_time()
     records = table.cells[table.record_cell]
     for prior in log_priors(candidates, means[0], records, levels).values():
         _, _, effective = after(means[0], means[1:], prior)
-    seconds += time.perf_counter() - started
+    seconds += time.process_time() - started
     print(
         f"{len(chosen):,} combinations, {candidates.possible.shape[1]} candidates, 5 files, "
-        f"{options.draws} draws of each of six fits: {seconds:.1f} s in one thread; effective "
+        f"{options.draws} draws of each of six fits: {seconds:.1f} processor seconds in one "
+        f"thread; effective "
         f"number of draws {np.median(effective):.0f} (median), {effective.min():.0f} (smallest)"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -75,10 +76,10 @@ def simulated() -> list[Int32]:
     return [original, synthetic, control]
 
 
-sizes = st.integers(2, 12)
+sizes = st.integers(2, 9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), sizes, sizes, sizes)
 def test_every_attack_is_that_of_its_slow_twin(seed, n, n_synthetic, n_control):
     original, synthetic = records(seed, n), records(seed + 1, n_synthetic)
@@ -105,6 +106,14 @@ def test_every_attack_is_that_of_its_slow_twin(seed, n, n_synthetic, n_control):
         ]
         assert found.n == sum(one for one, _ in counts)
         assert found.own.mean() * max(found.n, 1) == pytest.approx(sum(one for _, one in counts))
+        for side, mean in ((a, found.same_size.mean()), (c, found.control.mean())):
+            totals = [
+                naive.singled_out(part, s, keys)[1]
+                for part in itertools.combinations(side, size)
+                for keys in itertools.combinations(range(3), n_keys)
+            ]
+            n_sets = math.comb(3, n_keys)
+            assert mean * max(found.n, 1) == pytest.approx(np.mean(totals) * n_sets)
 
     found = linkability([0, 2], [1])(setting, synthetic)
     for side, shares in ((a, found.own), (c, found.control)):
@@ -144,7 +153,7 @@ def test_a_copy_is_found_out():
     # Nothing is unique on one key here, and few attributes are told by four keys for certain.
     weak = ("singling out by one key", "attribute disclosure")
     assert [one.name for one in results if one.name not in weak and not one.found] == []
-    assert sum(one.found for one in results if one.name == weak[1]) >= 3
+    assert sum(one.found for one in results if one.name == weak[1]) >= 2
 
 
 def run(files: Files, **options: Any) -> Any:
@@ -225,6 +234,33 @@ def test_rates_are_wilsons_and_the_excess_is_anonymeters():
     assert excess.value == pytest.approx(0.13454, abs=0.001)
     assert (excess.lower, excess.upper) == pytest.approx((0.09965, 0.16943), abs=0.002)
     assert excess_of(found, Rate(value=1.0, lower=0.9, upper=1.0)) is None
+    # One guess that is right, and one that is not, prove nothing.
+    few = excess_of(wilson(1.0, 1, 0.95), wilson(0.0, 1, 0.95))
+    assert few is not None
+    assert few.lower < 0.0 < few.value == few.upper == 1.0
+
+
+@pytest.mark.statistical
+def test_the_interval_of_the_excess_covers_it():
+    """40,000 pairs of counts of 200 at each setting: 95% in all, and 97.5% above its lower end.
+
+    Counts are discrete, so that no interval has just that: 94% and 96.5% are asked for. A lower end
+    above the truth is a false alarm where both rates are equal.
+    """
+    generator = np.random.default_rng(1)
+    rates = [*itertools.product((0.02, 0.3, 0.97), (0.01, 0.3, 0.9)), (0.02, 0.02), (0.9, 0.9)]
+    for ours, theirs in rates:
+        counts = generator.binomial(200, [ours, theirs], (40_000, 2))
+        pairs, times = np.unique(counts, axis=0, return_counts=True)
+        ends = np.array([
+            (found.lower, found.upper)
+            for a, b in pairs.tolist()
+            if (found := excess_of(wilson(a / 200, 200, 0.95), wilson(b / 200, 200, 0.95)))
+        ])  # fmt: skip
+        truth = (ours - theirs) / (1.0 - theirs)
+        below, above = (ends[:, 0] <= truth), (truth <= ends[:, 1])
+        assert np.average(below & above, weights=times) > 0.94, (ours, theirs)
+        assert np.average(below, weights=times) > 0.965, (ours, theirs)
 
 
 def test_the_comparison_of_distances_is_that_of_all_pairs():

@@ -92,8 +92,10 @@ def singling_out(n_keys: int) -> Attack:
             n_predicates += int(ids.alone.sum())
             found = _isolated(setting, ids)
             totals = [a + b for a, b in zip(totals, found, strict=True)] if totals else [*found]
-        # A success of each predicate, as a mean over the records.
-        return Tried(n_predicates, *(one * (len(one) / max(n_predicates, 1)) for one in totals))
+        # Successes of each predicate among so many records, as a mean over the records.
+        sizes = (len(totals[0]), setting.common_size, setting.common_size)
+        scaled = (a * (n / max(n_predicates, 1)) for a, n in zip(totals, sizes, strict=True))
+        return Tried(n_predicates, *scaled)
 
     return attack
 

@@ -62,22 +62,28 @@ def rate_of(contributions: Float64, level: float) -> Rate:
 def excess_of(attack: Rate, baseline: Rate) -> Rate | None:
     """Return (attack - baseline) / (1 - baseline): success where the baseline fails.
 
-    The distances of both rates to the ends of their intervals are carried on by the derivatives and
-    added as squares (as Newcombe 1998, method 10, does for a difference; Giomi et al. 2023, eq. 2).
+    It is 1 less the ratio of the failures, whose interval is made of those of both rates, which are
+    independent (Donner and Zou 2012, Statistical Methods in Medical Research 21, 347-359, eq. 9).
     None if the baseline always succeeds.
     """
-    left = 1.0 - baseline.value
-    if left <= 0.0:
+    failure = (1.0 - attack.upper, 1.0 - attack.value, 1.0 - attack.lower)
+    other = (1.0 - baseline.upper, 1.0 - baseline.value, 1.0 - baseline.lower)
+    if other[1] <= 0.0:
         return None
-    value = (attack.value - baseline.value) / left
-    by_baseline = (1.0 - attack.value) / left**2
-    lower = math.hypot(
-        (attack.value - attack.lower) / left, (baseline.upper - baseline.value) * by_baseline
+    return Rate(
+        value=1.0 - failure[1] / other[1],
+        lower=1.0 - _ratio_limit(failure[1], failure[2], other[1], other[0], +1.0),
+        upper=1.0 - _ratio_limit(failure[1], failure[0], other[1], other[2], -1.0),
     )
-    upper = math.hypot(
-        (attack.upper - attack.value) / left, (baseline.value - baseline.lower) * by_baseline
-    )
-    return Rate(value=value, lower=value - lower, upper=min(value + upper, 1.0))
+
+
+def _ratio_limit(one: float, end: float, two: float, other_end: float, sign: float) -> float:
+    """Limit of one / two, given the end of the interval of each that it depends on."""
+    below = other_end * (2.0 * two - other_end)
+    if below <= 0.0:
+        return math.inf
+    root = (one * two) ** 2 - end * (2.0 * one - end) * below
+    return max(one * two + sign * math.sqrt(max(root, 0.0)), 0.0) / below
 
 
 def nearer_of(ours: Float64, theirs: Float64, level: float) -> Rate:
