@@ -134,8 +134,7 @@ def unknown(options: argparse.Namespace) -> None:
     seconds += time.process_time() - started
     print(
         f"{len(chosen):,} combinations, {candidates.possible.shape[1]} candidates, 5 files, "
-        f"{options.draws} draws of each of six fits: {seconds:.1f} processor seconds in one "
-        f"thread; effective "
+        f"{options.draws} draws of each of six fits: {seconds:.1f} processor seconds; effective "
         f"number of draws {np.median(effective):.0f} (median), {effective.min():.0f} (smallest)"
     )
 

@@ -82,6 +82,9 @@ def test_the_answer_and_the_limits_are_in_words(found: AttackSummary) -> None:
     assert (
         "too few for any number" in explained(replace(found, posterior=none)).sentences["posterior"]
     )
+    idle = explained(replace(found, attacks=tuple(replace(one, n=0.0) for one in found.attacks)))
+    assert "so nobody is singled out" in idle.sentences["attacks.1"]
+    assert "gives nothing to guess by" in idle.sentences["attacks.0"]
     quiet = tuple(replace(one, excess=Rate(value=0, lower=-1, upper=1)) for one in found.attacks)
     nothing = explained(replace(found, attacks=quiet)).sentences
     assert nothing["answer"].startswith("None of the")

@@ -277,8 +277,10 @@ def test_the_comparison_of_distances_is_that_of_all_pairs():
 def test_where_no_predicate_is_possible_nothing_is_found():
     original = np.repeat(records(1, 20), 2, axis=0)
     found = run_of_three(files_of(original, original))
-    assert found[1].rate.value == 0.0
     assert found[1].n == 0
+    assert (found[1].rate.value, found[1].rate.lower, found[1].rate.upper) == (0.0, 0.0, 1.0)
+    # Two guesses that fail tell little, however many records there are.
+    assert rate_of(np.zeros(1000), 0.95, 2) == wilson(0.0, 2, 0.95)
 
 
 def run_of_three(files: Files) -> Any:

@@ -47,7 +47,7 @@ def context(summary: AttackSummary) -> AttackPage:
         head=text.HEAD,
         rows=[text.row(result) for result in summary.attacks],
         findings=[summary.sentences[f"attacks.{place}"] for place in range(len(summary.attacks))],
-        figure=figures.rates(summary.attacks),
+        figure=figures.rates([result for result in summary.attacks if result.n]),
         level=f"{100 * summary.level:g}%",
         provenance=summary.provenance,
         command=f"unikat {AttackSpec.command} --out NEW_FOLDER",

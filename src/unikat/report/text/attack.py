@@ -41,9 +41,11 @@ def signed(share: float) -> str:
 
     Examples
     --------
-    >>> signed(0.031), signed(-0.5)
-    ('3.1%', '−50%')
+    >>> signed(0.031), signed(-0.5), signed(-float("inf"))
+    ('3.1%', '−50%', 'below −999%')
     """
+    if share < -9.99:
+        return "below −999%"
     return f"−{percent(-share)}" if share < 0 else percent(share)
 
 
@@ -52,9 +54,9 @@ def row(result: AttackResult) -> tuple[str, ...]:
     excess = result.excess
     return (
         title(result),
-        percent(result.rate.value),
-        span(result.rate),
-        percent(result.baseline.value),
+        percent(result.rate.value) if result.n else "–",
+        span(result.rate) if result.n else "–",
+        percent(result.baseline.value) if result.n else "–",
         "–" if excess is None else signed(excess.value),
         "–" if excess is None else span(excess),
     )
@@ -201,6 +203,8 @@ def _sentence(summary: AttackSummary, result: AttackResult) -> str:
     values = "key values" if result.name == "singling out by one key" else "combinations of values"
     if result.n == 0.0 and "singling" in result.name:
         return f"No {values} belong to one synthetic record, so nobody is singled out."
+    if result.n == 0.0:
+        return f"{title(result)}: the synthetic file gives nothing to guess by."
     what = {
         "replicated uniques": f"{share} {records} are unique on the keys, and unique in the "
         "synthetic file too.",

@@ -34,7 +34,7 @@ class Tried(NamedTuple):
     """What one attack with one synthetic file gave."""
 
     n: int
-    """Guesses that the intruder made at the original."""
+    """Guesses that the intruder made."""
     own: Float64
     """(n_targets,): contributions of the original's records."""
     same_size: Float64
@@ -44,6 +44,8 @@ class Tried(NamedTuple):
     """(n_control_targets,): contributions of the control file's records, likewise."""
     guess: Float64 | None = None
     """(n_targets,): contributions of an intruder who takes the most frequent value instead."""
+    of_guesses: bool = False
+    """The success is a share of the guesses, not of the records."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,8 +96,10 @@ def singling_out(n_keys: int) -> Attack:
             totals = [a + b for a, b in zip(totals, found, strict=True)] if totals else [*found]
         # Successes of each predicate among so many records, as a mean over the records.
         sizes = (len(totals[0]), setting.common_size, setting.common_size)
-        scaled = (a * (n / max(n_predicates, 1)) for a, n in zip(totals, sizes, strict=True))
-        return Tried(n_predicates, *scaled)
+        own, same_size, control = (
+            one * (n / max(n_predicates, 1)) for one, n in zip(totals, sizes, strict=True)
+        )
+        return Tried(n_predicates, own, same_size, control, of_guesses=True)
 
     return attack
 

@@ -37,7 +37,7 @@ def wilson(share: float, n: float, level: float) -> Rate:
     )
 
 
-def rate_of(contributions: Float64, level: float) -> Rate:
+def rate_of(contributions: Float64, level: float, n_guesses: float | None = None) -> Rate:
     """Mean of what records contribute to a share, with its interval.
 
     Wilson's interval for as many trials as give the mean the variance that the contributions
@@ -49,14 +49,17 @@ def rate_of(contributions: Float64, level: float) -> Rate:
         (n,): not negative; their mean is at most 1.
     level
         Probability of the interval.
+    n_guesses
+        What the mean is a share of; None: of the records.
     """
     n = len(contributions)
     share = min(float(contributions.mean()), 1.0)
     variance = float(contributions.var()) / n
-    trials: float = float(np.count_nonzero(contributions) or n)
+    # Where no guess succeeds, or all do, the contributions do not vary.
+    trials = float(np.count_nonzero(contributions)) or float(n if n_guesses is None else n_guesses)
     if variance > 0.0 and 0.0 < share < 1.0:
         trials = share * (1.0 - share) / variance
-    return wilson(share, trials, level)
+    return wilson(share, trials, level) if trials else Rate(value=0.0, lower=0.0, upper=1.0)
 
 
 def excess_of(attack: Rate, baseline: Rate) -> Rate | None:

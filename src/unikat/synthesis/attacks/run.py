@@ -56,7 +56,8 @@ class AttackResult:
     kind: Baseline
     """What the baseline is."""
     excess: Rate | None
-    """(compared - baseline) / (1 - baseline); None if the baseline always succeeds."""
+    """(compared - baseline) / (1 - baseline); None if the baseline always succeeds, or the intruder
+    could not guess."""
 
     @property
     def found(self) -> bool:
@@ -121,12 +122,13 @@ def attack(
             _result, name, None if target is None else files.names[target], tried, level
         )
         if len(files.control):
-            found.append(result([one.control for one in tried], "control"))
+            found.append(result([one.control for one in tried], tried, "control"))
         elif target is None:
-            found.append(result([method(setting, one).own for one in own], "margins"))
+            made = [method(setting, one) for one in own]
+            found.append(result([one.own for one in made], made, "margins"))
         else:
             guesses = [one.guess for one in tried if one.guess is not None]
-            found.append(result(guesses, "most frequent value"))
+            found.append(result(guesses, tried, "most frequent value"))
     if len(files.control):
         stage("Attacking: distance")
         found.append(_nearer(setting, level))
@@ -139,11 +141,21 @@ def _result(
     tried: Sequence[Tried],
     level: float,
     baseline: Sequence[Float64],
+    made: Sequence[Tried],
     kind: Baseline,
 ) -> AttackResult:
+    """Average over the files; `made` is what the baseline is of."""
     own, same_size, other = (
-        rate_of(np.mean(one, axis=0), level)
-        for one in ([one.own for one in tried], [one.same_size for one in tried], baseline)
+        rate_of(
+            np.mean(contributions, axis=0),
+            level,
+            sum(one.n for one in of) if of[0].of_guesses else None,
+        )
+        for contributions, of in (
+            ([one.own for one in tried], tried),
+            ([one.same_size for one in tried], tried),
+            (baseline, made),
+        )
     )
     return AttackResult(
         name=name,
@@ -154,7 +166,7 @@ def _result(
         compared=same_size,
         baseline=other,
         kind=kind,
-        excess=excess_of(same_size, other),
+        excess=excess_of(same_size, other) if any(one.n for one in tried) else None,
     )
 
 
