@@ -106,7 +106,12 @@ def unknown(options: argparse.Namespace) -> None:
     levels = (9, 2, 5, 6, 4, 3, 2)
     generator = np.random.default_rng(1)
     n = 10_000
-    codes = np.stack([np.minimum(generator.geometric(0.35, n) - 1, k - 1) for k in levels], 1)
+    # Of twenty classes; independent keys would be split into hundreds of them.
+    classes = generator.integers(0, 20, n)
+    profiles = [generator.dirichlet(np.full(k, 0.4), 20).cumsum(axis=1) for k in levels]
+    codes = np.stack(
+        [(generator.random(n)[:, None] > law[classes, :-1]).sum(axis=1) for law in profiles], 1
+    )
     keys = [Key.of_size(f"K{j}", k) for j, k in enumerate(levels)]
     table = CellTable.from_codes(codes, keys, 10**6)
     chosen = np.sort(generator.choice(table.n_cells, min(3_500, table.n_cells), replace=False))

@@ -20,7 +20,7 @@ from unikat.cli._output import (
     undecided,
 )
 from unikat.cli._runs import perform, run_options
-from unikat.spec.attack import AttackOptions
+from unikat.spec.attack_options import AttackOptions
 from unikat.spec.options import AssessOptions, CompareOptions, EvaluateOptions
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ from unikat.report.folders.outputs import RECORDS
 from unikat.report.pages.attack import render
 from unikat.report.text.attack import explained, terminal_lines
 from unikat.risk.estimate import RiskEstimate, Summary
-from unikat.spec.attack import AttackOptions, AttackSpec
+from unikat.spec.attack import AttackSpec
+from unikat.spec.attack_options import AttackOptions
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import FileSpec, ModelSpec, ZerosSpec
