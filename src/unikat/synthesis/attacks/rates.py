@@ -62,6 +62,29 @@ def rate_of(contributions: Float64, level: float, n_guesses: float | None = None
     return wilson(share, trials, level) if trials else Rate(value=0.0, lower=0.0, upper=1.0)
 
 
+def rates_of(
+    one: Float64,
+    other: Float64,
+    level: float,
+    n_guesses: tuple[float, float] | None = None,
+) -> tuple[Rate, Rate]:
+    """Two rates that are compared, each with its interval; parameters are those of `rate_of`.
+
+    A few records with large contributions make most of the variance. The group without them has
+    a mean too small and an interval too narrow, so both have the variance of all records together.
+    """
+    joined = np.concatenate((one, other))
+    share, variance = float(joined.mean()), float(joined.var())
+    if not (variance > 0.0 and 0.0 < share < 1.0):
+        guesses = (None, None) if n_guesses is None else n_guesses
+        return rate_of(one, level, guesses[0]), rate_of(other, level, guesses[1])
+    trials = share * (1.0 - share) / variance
+    first, second = (
+        wilson(min(float(part.mean()), 1.0), trials * len(part), level) for part in (one, other)
+    )
+    return first, second
+
+
 def excess_of(attack: Rate, baseline: Rate) -> Rate | None:
     """Return (attack - baseline) / (1 - baseline): success where the baseline fails.
 

@@ -24,7 +24,7 @@ from unikat.synthesis.attacks.model_free import (
     shuffled,
     singling_out,
 )
-from unikat.synthesis.attacks.rates import Rate, excess_of, nearer_of, rate_of
+from unikat.synthesis.attacks.rates import Rate, excess_of, nearer_of, rate_of, rates_of
 
 EVEN = Rate(value=0.5, lower=0.5, upper=0.5)
 """A record of the original is as often nearer to the synthetic file as one of the control file."""
@@ -145,28 +145,24 @@ def _result(
     kind: Baseline,
 ) -> AttackResult:
     """Average over the files; `made` is what the baseline is of."""
-    own, same_size, other = (
-        rate_of(
-            np.mean(contributions, axis=0),
-            level,
-            sum(one.n for one in of) if of[0].of_guesses else None,
-        )
-        for contributions, of in (
-            ([one.own for one in tried], tried),
-            ([one.same_size for one in tried], tried),
-            (baseline, made),
-        )
+    own = np.mean([one.own for one in tried], axis=0)
+    same_size = np.mean([one.same_size for one in tried], axis=0)
+    guesses = (
+        (float(sum(one.n for one in tried)), float(sum(one.n for one in made)))
+        if tried[0].of_guesses
+        else None
     )
+    compared, other = rates_of(same_size, np.mean(baseline, axis=0), level, guesses)
     return AttackResult(
         name=name,
         target=target,
         n=float(np.mean([one.n for one in tried])),
-        rate=own,
+        rate=rate_of(own, level, guesses and guesses[0]),
         by_file=tuple(float(one.own.mean()) for one in tried),
-        compared=same_size,
+        compared=compared,
         baseline=other,
         kind=kind,
-        excess=excess_of(same_size, other) if any(one.n for one in tried) else None,
+        excess=excess_of(compared, other) if any(one.n for one in tried) else None,
     )
 
 
