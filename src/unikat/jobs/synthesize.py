@@ -18,6 +18,7 @@ from unikat._typing import Int32
 from unikat.data import CellTable, Design, Key
 from unikat.data.frames import FrameKind
 from unikat.data.microdata import Microdata
+from unikat.data.sampling import telling_key
 from unikat.data.writers import ending, has_own_format
 from unikat.errors import SpecError, brief, option, suggest
 from unikat.files.folder import claim, keep_inputs
@@ -55,7 +56,7 @@ from unikat.spec.synthesis_options import SynthesizeOptions
 from unikat.synthesis.combine import Combined, combine_partially_synthetic
 from unikat.synthesis.convergence import SynthesisMeasures
 from unikat.synthesis.generate import draw_households, draw_persons, posterior_states
-from unikat.synthesis.partial import draw_given
+from unikat.synthesis.partial import draw_given, draw_members_given
 from unikat.synthesis.persons import (
     Persons,
     columns_of,
@@ -264,7 +265,7 @@ def run(
         watcher.note(
             "Files of the input's format cannot be written; the synthetic ones are Parquet."
         )
-    replaced = _replaced(spec, original.persons)
+    replaced = _replaced(spec, original)
     formulas = [parse_formula(text) for text in spec.shares]
     _shares(original, spec, formulas, [original.persons.codes] * 2)
     files = results.file_names(spec.datasets, ending(original.microdata.source))
@@ -402,8 +403,9 @@ def _read_households(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Ori
     return _Original(microdata, table, persons, microdata.n_records - len(rows), head)
 
 
-def _replaced(spec: SynthesisSpec, persons: Persons) -> tuple[str, ...]:
+def _replaced(spec: SynthesisSpec, original: _Original) -> tuple[str, ...]:
     """Names of the keys whose values alone are drawn."""
+    persons, table = original.persons, original.table
     known = dict(zip(spec.keys, persons.names, strict=False))
     known |= {name: name for name in persons.names}
     for text in spec.replace:
@@ -417,6 +419,13 @@ def _replaced(spec: SynthesisSpec, persons: Persons) -> tuple[str, ...]:
         raise SpecError(
             f"{option('replace')} names all keys, so that nothing is left to draw them by; leave "
             "it out, and all keys are drawn."
+        )
+    telling = None if table.sampling is None else telling_key(table.sampling, table)
+    if telling is not None and table.keys[telling].name in found:
+        raise SpecError(
+            f"{option('replace')} names {brief(table.keys[telling].name)!r}, which says in which "
+            "stratum a record is; the files keep the stratum of every record, so leave it out of "
+            "the keys that are replaced."
         )
     return found
 
@@ -447,15 +456,22 @@ def _draw(
     persons, layout = original.persons, original.table.layout
     found = []
     for at in posterior_states(draws, model, data, spec.datasets, available_cores()):
+        if layout is None or spec.method == "flat":
+            codes = (
+                draw_given(at, model, data, table, fitted, replaced)
+                if replaced
+                else draw_persons(at, model, data, table, fitted)
+            )
+            if layout is not None:
+                drawn = replaced or persons.names
+                shared = [name for name in _shared(original) if name in drawn]
+                codes = of_first_members(codes, persons, shared)
+            found.append(codes)
+            continue
+        rules = layout.rules if spec.method != "untruncated" else None
         if replaced:
-            found.append(draw_given(at, model, data, table, fitted, replaced))
-        elif layout is None:
-            found.append(draw_persons(at, model, data, table, fitted))
-        elif spec.method == "flat":
-            codes = model.simulate(at.stream, at.state, data, len(persons.codes))
-            found.append(of_first_members(codes, persons, _shared(original)))
+            found.append(draw_members_given(at, data, rules, persons, table, fitted, replaced))
         else:
-            rules = layout.rules if spec.method != "untruncated" else None
             cells = draw_households(at, data, rules, table, fitted)
             codes = persons_of(cells, layout, persons.names, head_codes(persons, layout))
             found.append(_heads_first(codes, original))
