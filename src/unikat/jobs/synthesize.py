@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import pyarrow as pa
 
-from unikat._typing import Int32
+from unikat._typing import Float64, Int32
 from unikat.data import CellTable, Design, Key
 from unikat.data.frames import FrameKind
 from unikat.data.microdata import Microdata
@@ -267,7 +267,8 @@ def run(
         )
     replaced = _replaced(spec, original)
     formulas = [parse_formula(text) for text in spec.shares]
-    _shares(original, spec, formulas, [original.persons.codes] * 2)
+    weights = _weights(original, spec)
+    _shares(original, spec, formulas, [original.persons.codes] * 2, weights)
     files = results.file_names(spec.datasets, ending(original.microdata.source))
     checkpoint = None
     if folder is not None:
@@ -314,7 +315,12 @@ def run(
     watcher.stage("Comparing with the original")
     n_levels = [key.n_levels for key in keys]
     margins, points = margin_utility(
-        original.persons.codes, drawn, n_levels, original.persons.names
+        original.persons.codes,
+        drawn,
+        n_levels,
+        original.persons.names,
+        kept=[name for name in original.persons.names if name not in names],
+        weights=weights,
     )
     record = Provenance.now(
         seed=spec.sampling.seed, data_fingerprint=original.table.fingerprint, started=started
@@ -330,14 +336,14 @@ def run(
             left_out=columns.left_out,
             n_rows_left_out=original.n_left_out,
         ),
-        fit=_fit_summary(spec, draws),
+        fit=FitSummary.of(draws, spec.method if spec.model.name == HOUSEHOLDS else None),
         datasets=spec.datasets,
         replaced=replaced,
         files=files,
         level=spec.level,
         margins=margins,
         repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
-        shares=_shares(original, spec, formulas, drawn),
+        shares=_shares(original, spec, formulas, drawn, weights),
         impossible=_impossible(original, spec, drawn),
         provenance=record,
     )
@@ -536,6 +542,7 @@ def _shares(
     spec: SynthesisSpec,
     formulas: Sequence[Formula],
     drawn: Sequence[Int32],
+    weights: Float64 | None,
 ) -> tuple[ShareFacts, ...]:
     """Compute the probabilities within households, from the original and the synthetic files."""
     if not formulas:
@@ -545,30 +552,27 @@ def _shares(
         roles["head"] = original.head
     persons, shared = original.persons, _shared(original)
     plain = [plain_households(persons, codes, shared) for codes in (original.persons.codes, *drawn)]
+    if weights is not None:
+        assert persons.household is not None
+        weights = weights[np.unique(persons.household, return_index=True)[1]]
     found = []
     for formula in formulas:
-        first, *others = (share_of(formula, households, roles) for households in plain)
+        first, *others = (share_of(formula, households, roles, weights) for households in plain)
         said = (original_share(first, spec.level), combined_share(others, spec.level))
         both = [None if one is None else IntervalFacts.of(one) for one in said]
         found.append(ShareFacts(text=formula.text, original=both[0], synthetic=both[1]))
     return tuple(found)
 
 
-def _fit_summary(spec: SynthesisSpec, draws: Draws) -> FitSummary:
-    found = draws.diagnostics.values()
-    rhats = [one.rhat for one in found if np.isfinite(one.rhat)]
-    sizes = [size for one in found for size in (one.ess_bulk, one.ess_tail) if np.isfinite(size)]
-    return FitSummary(
-        model=draws.model.name,
-        method=spec.method if spec.model.name == HOUSEHOLDS else None,
-        converged=draws.converged,
-        stop_reason=draws.stop_reason,
-        rhat=max(rhats, default=None),
-        ess=min(sizes, default=None),
-        chains=draws.n_chains,
-        sweeps=draws.n_sweeps,
-        seconds=draws.seconds,
-    )
+def _weights(original: _Original, spec: SynthesisSpec) -> Float64 | None:
+    """Sample weights of the persons, (n_persons,); None without any."""
+    design = spec.design
+    if design.weights is not None:
+        return original.microdata.numbers(design.weights)[original.persons.rows]
+    if design.inclusion is not None:
+        inverse: Float64 = 1.0 / original.microdata.numbers(design.inclusion)
+        return inverse[original.persons.rows]
+    return None
 
 
 def _typed(frame: Any, data: Any) -> Any:
