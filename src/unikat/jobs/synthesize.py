@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -282,9 +282,9 @@ def run(
         model = LatentClass()
     model.check_keys([key.name for key in table.keys])
     fitted = fitted_table(table)
-    watcher.stage("Fitting")
-    plan = plan_of(spec.sampling)
-    try:
+    with _keeping_chains(checkpoint):
+        watcher.stage("Fitting")
+        plan = plan_of(spec.sampling)
         draws = sample(
             model,
             fitted,
@@ -299,62 +299,55 @@ def run(
             raise KeyboardInterrupt
         watcher.stage("Drawing")
         drawn = _draw(original, spec, model, table, fitted, draws, replaced)
-    except KeyboardInterrupt:
-        if checkpoint is not None and checkpoint.path.exists():
-            raise Unfinished(
-                f"Interrupted. The chains are kept in {folder}; continue with "
-                f"{option('resume', True)}."
-            ) from None
-        raise
-    keys = original.persons.keys
-    names = replaced or tuple(original.persons.names)
-    tables = tuple(
-        columns.table(codes, keys, spec.sampling.seed, number, names)
-        for number, codes in enumerate(drawn)
-    )
-    watcher.stage("Comparing with the original")
-    n_levels = [key.n_levels for key in keys]
-    margins, points = margin_utility(
-        original.persons.codes,
-        drawn,
-        n_levels,
-        original.persons.names,
-        kept=[name for name in original.persons.names if name not in names],
-        weights=weights,
-    )
-    record = Provenance.now(
-        seed=spec.sampling.seed, data_fingerprint=original.table.fingerprint, started=started
-    )
-    layout = original.table.layout
-    summary = SynthesisSummary(
-        schema=SCHEMA,
-        original=OriginalFacts(
-            data=None if spec.data.path is None else spec.data.path.name,
-            n_records=len(original.persons.rows),
-            n_households=None if layout is None else original.table.n_records,
-            keys=tuple(original.persons.names),
-            left_out=columns.left_out,
-            n_rows_left_out=original.n_left_out,
-        ),
-        fit=FitSummary.of(draws, spec.method if spec.model.name == HOUSEHOLDS else None),
-        datasets=spec.datasets,
-        replaced=replaced,
-        files=files,
-        level=spec.level,
-        margins=margins,
-        repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
-        shares=_shares(original, spec, formulas, drawn, weights),
-        impossible=_impossible(original, spec, drawn),
-        provenance=record,
-    )
-    summary = replace(summary, warnings=warnings(summary), sentences=sentences(summary))
-    sampling = spec.sampling.model_copy(update={"max_sweeps": plan.stop.max_sweeps})
-    completed = spec.model_copy(update={"sampling": sampling})
-    if folder is not None:
-        watcher.stage("Writing")
-        results.write(summary, points, tables, original.microdata.source, completed, folder)
-        if draws.converged and checkpoint is not None:
-            checkpoint.remove()
+        keys = original.persons.keys
+        names = replaced or tuple(original.persons.names)
+        tables = tuple(
+            columns.table(codes, keys, spec.sampling.seed, number, names)
+            for number, codes in enumerate(drawn)
+        )
+        watcher.stage("Comparing with the original")
+        n_levels = [key.n_levels for key in keys]
+        margins, points = margin_utility(
+            original.persons.codes,
+            drawn,
+            n_levels,
+            original.persons.names,
+            kept=[name for name in original.persons.names if name not in names],
+            weights=weights,
+        )
+        record = Provenance.now(
+            seed=spec.sampling.seed, data_fingerprint=original.table.fingerprint, started=started
+        )
+        layout = original.table.layout
+        summary = SynthesisSummary(
+            schema=SCHEMA,
+            original=OriginalFacts(
+                data=None if spec.data.path is None else spec.data.path.name,
+                n_records=len(original.persons.rows),
+                n_households=None if layout is None else original.table.n_records,
+                keys=tuple(original.persons.names),
+                left_out=columns.left_out,
+                n_rows_left_out=original.n_left_out,
+            ),
+            fit=FitSummary.of(draws, spec.method if spec.model.name == HOUSEHOLDS else None),
+            datasets=spec.datasets,
+            replaced=replaced,
+            files=files,
+            level=spec.level,
+            margins=margins,
+            repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
+            shares=_shares(original, spec, formulas, drawn, weights),
+            impossible=_impossible(original, spec, drawn),
+            provenance=record,
+        )
+        summary = replace(summary, warnings=warnings(summary), sentences=sentences(summary))
+        sampling = spec.sampling.model_copy(update={"max_sweeps": plan.stop.max_sweeps})
+        completed = spec.model_copy(update={"sampling": sampling})
+        if folder is not None:
+            watcher.stage("Writing")
+            results.write(summary, points, tables, original.microdata.source, completed, folder)
+            if draws.converged and checkpoint is not None:
+                checkpoint.remove()
     return Synthesis(
         summary=summary,
         spec=completed,
@@ -364,6 +357,26 @@ def run(
         _microdata=original.microdata,
         _data=inputs.data,
     )
+
+
+@contextlib.contextmanager
+def _keeping_chains(checkpoint: Checkpoint | None) -> Iterator[None]:
+    """Say where the chains are if the run is interrupted.
+
+    Raises
+    ------
+    Unfinished
+        In place of KeyboardInterrupt, once there are chains in the folder.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint is None or not checkpoint.path.exists():
+            raise
+        raise Unfinished(
+            f"Interrupted. The chains are kept in {checkpoint.folder}; continue with "
+            f"{option('resume', True)}."
+        ) from None
 
 
 def _read_persons(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Original:
