@@ -2,14 +2,18 @@
 
     python benchmarks/attacks.py --only speed
     python benchmarks/attacks.py --only unknown
+    python benchmarks/attacks.py --only households --draws 500
     python benchmarks/attacks.py --only alarms --repeats 200
 
 speed: all attacks without a model on 50,000 records of ten keys with a control file of the same
 size. unknown: the attack with all other records known, 3,500 combinations with 25 candidates, five
-synthetic files, 500 draws of each fit, without the sweeps between the draws. alarms: original,
-synthetic and control file are independent samples of one population, so that every attack that
-succeeds more often at the original is a false alarm; or, with --unequal, the control file has half
-the records. The population is the census data in ../shared/data where they are, else simulated.
+synthetic files, 500 draws of each fit, without the sweeps between the draws. households: the same
+of Argentine households (their data in ../shared/data) with two rules, two synthetic files and
+--draws effective draws of each of three fits, by two chains of at most --sweeps sweeps. alarms:
+original, synthetic and control file are independent samples of one population, so that every
+attack that succeeds more often at the original is a false alarm; or, with --unequal, the control
+file has half the records. The population is the census data in ../shared/data where they are, else
+simulated.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
-from common import DATA, machine, print_table
+from common import DATA, data_file, machine, print_table
 
 KEYS = ["AGEP", "SEX", "RAC1P", "HISP", "CIT", "SCHL", "MAR", "ESR", "OCC", "ST"]
 LEVELS = [94, 2, 9, 24, 5, 25, 5, 7, 27, 9]
@@ -144,6 +148,48 @@ def unknown(options: argparse.Namespace) -> None:
     )
 
 
+def households(options: argparse.Namespace) -> None:
+    """Attack households and persons in them, and time it."""
+    import unikat
+
+    people = pd.read_parquet(data_file("eph_argentina_4_quarters"))
+    people = people[people.YQ.min() == people.YQ]
+    home = pd.factorize(people.HH)[0]
+    chosen = np.random.default_rng(1).choice(home.max() + 1, options.records, replace=False)
+    people = people.assign(HOME=home)[np.isin(home, chosen)]
+    columns = ["HOME", "REGION", "CH03", "CH04", "CH06"]
+    original = people.sort_values("HOME")[columns].reset_index(drop=True)
+    asked = {
+        "keys": "REGION,CH03,CH04,CH06:width(20)",
+        "household": "HOME",
+        "household_keys": "REGION",
+        "head": "CH03 == 1",
+        "zeros": ["count(CH03 == 1) != 1", "count(CH03 == 2) > 1"],
+        "model": "households",
+        "chains": 2,
+        "workers": 2,
+    }
+    made = unikat.synthesize(original, datasets=2, max_sweeps=1_000, **asked)
+    started = time.perf_counter()
+    found = unikat.attack(
+        original, synthetic=made.frames, max_sweeps=options.sweeps, ess=options.draws, **asked
+    )
+    seconds = time.perf_counter() - started
+    for facts in (found.summary.household_posterior, found.summary.posterior):
+        print(
+            f"{facts.n_persons} {facts.unit}s, {facts.n_candidates} candidates on average, "
+            f"{facts.n_unknown} without a number; effective number of draws "
+            f"{facts.effective_draws:.0f} (median); converged: {facts.converged}"
+        )
+    rows = [
+        [one.name, one.target, f"{one.rate.value:.1%}", f"{one.baseline.value:.1%}"]
+        for one in found.summary.attacks
+        if one.kind == "prior"
+    ]
+    print_table(["attack", "prior", "named first", "before"], rows)
+    print(f"{seconds:.0f} s with the attacks that need no model")
+
+
 def alarms(options: argparse.Namespace) -> None:
     """Count attacks that succeed with a synthetic file that has nothing to do with the original."""
     keys = KEYS[: options.keys]
@@ -169,16 +215,21 @@ def alarms(options: argparse.Namespace) -> None:
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["speed", "unknown", "alarms"], default="speed")
+    parser.add_argument(
+        "--only", choices=["speed", "unknown", "households", "alarms"], default="speed"
+    )
     parser.add_argument("--records", type=int, default=None)
     parser.add_argument("--keys", type=int, default=6)
     parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--sweeps", type=int, default=40_000)
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--unequal", action="store_true")
     options = parser.parse_args()
-    options.records = options.records or (2_000 if options.only == "alarms" else 50_000)
+    records = {"alarms": 2_000, "households": 100}
+    options.records = options.records or records.get(options.only, 50_000)
     print(machine())
-    {"speed": speed, "unknown": unknown, "alarms": alarms}[options.only](options)
+    run_of = {"speed": speed, "unknown": unknown, "households": households, "alarms": alarms}
+    run_of[options.only](options)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,14 @@ import pyarrow.parquet as pq
 from unikat._typing import Float64, Int32
 from unikat.data import CellTable, Key
 from unikat.data.frames import FrameKind
+from unikat.data.grouping import numbered_households
 from unikat.errors import DataError
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import Watcher
+from unikat.jobs.households import attacked_households
 from unikat.jobs.inputs import UNKNOWN, open_data, without_conflicts
 from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
+from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
 from unikat.report.facts.attack import SCHEMA, AttackSummary, FileFacts
 from unikat.report.folders import attack as pages
@@ -40,6 +43,7 @@ from unikat.studies.fit import fit
 from unikat.synthesis.attacks import run as attacks
 from unikat.synthesis.attacks.claims import Claims, claimed
 from unikat.synthesis.attacks.files import Files, Named, aligned
+from unikat.synthesis.attacks.households import one_household_unknown
 from unikat.synthesis.attacks.posterior import check_model, one_unknown
 
 ATTACK = Kind(
@@ -135,12 +139,12 @@ def run(
     started = datetime.now(UTC)
     model = None if spec.model is None else build_model(spec.model.name, spec.model.options)
     watcher.stage("Reading")
-    names = [one.partition(":")[0].strip() for one in spec.keys]
+    names = [one.partition(":")[0].strip() for one in spec.all_keys]
     if model is not None:
         check_model(model)
     known = None if spec.risk is None else _known_risk(spec.risk.path, names)
     further = [one for one in spec.targets if one.partition(":")[0].strip() not in names]
-    used = [*spec.keys, *further]
+    used = [*spec.all_keys, *further]
     original = _opened(spec, spec.data, used, inputs.data)
     synthetic = list(_synthetic(spec, used, inputs.synthetic))
     control, population = (
@@ -152,7 +156,11 @@ def run(
     )
     files = aligned(original, synthetic, control, population, n_keys=len(names))
     job = _Job(spec, files, original.table.keys[: len(names)], watcher)
-    table = None if model is None else job.table(files.original, spec.zeros)
+    table, homes = None, None
+    if isinstance(model, NestedHouseholds):
+        homes = attacked_households(spec, files, original, synthetic, watcher)
+    elif model is not None:
+        table = job.table(files.original, spec.zeros)
     wanted = [one.partition(":")[0].strip() for one in spec.targets] or names
     link = [name for name in names if name in (spec.link or names[: (len(names) + 1) // 2])]
     rest = [name for name in names if name not in link]
@@ -167,20 +175,24 @@ def run(
         stage=watcher.stage,
     )
     claims, converged = job.claims(known)
-    posterior = None
-    if table is not None:
-        assert model is not None
-        assert spec.model is not None
-        posterior, more = one_unknown(
-            model,
-            table,
-            [one[:, : len(names)] for one in files.synthetic],
-            label=spec.model.label,
-            seed=spec.sampling.seed,
-            plan=plan_of(spec.sampling),
-            level=spec.level,
-            execution=job.execution,
-        )
+    posterior = household_posterior = None
+    if spec.model is not None:
+        asked: dict[str, Any] = {
+            "label": spec.model.label,
+            "seed": spec.sampling.seed,
+            "plan": plan_of(spec.sampling),
+            "level": spec.level,
+            "execution": job.execution,
+        }
+        if isinstance(model, NestedHouseholds):
+            assert homes is not None
+            both, more = one_household_unknown(model, *homes, **asked)
+            household_posterior, posterior = both
+        else:
+            assert model is not None
+            assert table is not None
+            made = [one[:, : len(names)] for one in files.synthetic]
+            posterior, more = one_unknown(model, table, made, **asked)
         results = (*results, *more)
         converged = converged and posterior.converged
     summary = explained(
@@ -198,6 +210,7 @@ def run(
             attacks=results,
             claims=claims,
             posterior=posterior,
+            household_posterior=household_posterior,
             converged=converged,
             sentences={},
             provenance=Provenance.now(
@@ -289,7 +302,9 @@ class _Job:
         spec, files = self.spec, self.files
         original = self.table(files.original)
         converged: list[bool] = []
-        label = "latent-class" if spec.model is None else spec.model.label
+        # A model of households has no law of a file of persons.
+        own = None if spec.of_households else spec.model
+        label = "latent-class" if own is None else own.label
         asked = ModelSpec.of(label)
 
         def estimate(records: Int32) -> RiskEstimate:
@@ -389,4 +404,7 @@ def _opened(
     constant = file is not spec.data
     microdata = open_data(data, keys, UNKNOWN, frame, constant_keys=constant)
     name = what if file.path is None else file.path.name
-    return Named(name, microdata.tabulate())
+    of_record = None
+    if spec.household and file is not spec.control and file is not spec.population:
+        of_record = numbered_households(microdata, spec.household, spec.data.missing_values)
+    return Named(name, microdata.tabulate(), of_record)

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from unikat.data import Design
+import numpy as np
+
+from unikat._typing import Int32
+from unikat.data import CellTable, Design
 from unikat.data.grouping import (
     Grouping,
     HouseholdSample,
@@ -20,10 +23,13 @@ from unikat.errors import DataError, SpecError, brief, option, suggest
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
 from unikat.jobs.inputs import UNKNOWN, make_household_zeros, open_data
+from unikat.models.households.records import columns_of, possible
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.attack import AttackSpec
 from unikat.spec.households import HouseholdsSpec
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.tables import DataSpec, FileSpec, ZerosSpec
+from unikat.synthesis.attacks.files import Files, Named
 from unikat.zeros.household_conflicts import find_household_conflicts
 from unikat.zeros.rules import names_in, parse
 from unikat.zeros.zeros import holds
@@ -102,6 +108,88 @@ def read_households(
     if spec.zeros is not None:
         sample = _possible(sample, spec.zeros, asked.head, spec.data, microdata.name, watcher)
     return microdata, sample
+
+
+def attacked_households(
+    spec: AttackSpec,
+    files: Files,
+    original: Named,
+    synthetic: Sequence[Named],
+    watcher: Watcher,
+) -> tuple[CellTable, list[Int32]]:
+    """Group the persons of an attack into households.
+
+    Returns
+    -------
+    tuple
+        The households of the original, with the rules; and those of each synthetic file in its
+        levels and slots, (n_households, n_columns).
+
+    Raises
+    ------
+    DataError
+        If a household contradicts itself, breaks a rule, or is larger than any of the original.
+    SpecError
+        If keys or rules do not fit.
+    """
+    asked = HouseholdsSpec() if spec.households is None else spec.households
+    keys = original.table.keys[: files.n_keys]
+    names = {key.name: key.name for key in keys}
+    names |= dict(zip(spec.all_keys, list(names), strict=True))
+    rule = None if asked.head is None else parse(asked.head, HEAD)
+    further = [] if rule is None else sorted(set(names_in(rule)) - _plain(spec.all_keys))
+    if further:
+        raise SpecError(
+            f"The rule of the head reads {brief(further[0])!r}, which is no key, and synthetic "
+            f"files have keys alone. Add it to {option('keys')}."
+        )
+    grouping = Grouping(
+        household_keys=_named(asked.keys, names, "household_keys"),
+        head_keys=_named(asked.head_keys, names, "head_keys"),
+        scattered=asked.scattered,
+        role=None if rule is None else _role(names_in(rule)),
+    )
+
+    def grouped(file: Named, records: Int32) -> HouseholdSample:
+        assert file.of_record is not None
+        persons = CellTable.from_codes(
+            records[:, : len(keys)], keys, len(records) + 1, original.table.missing
+        )
+        head = None
+        if asked.head is not None:
+            head = holds(asked.head, persons.keys, persons.cells, HEAD)[persons.record_cell]
+        design = Design(population_size=int(file.of_record.max()) + 2)
+        return group(persons, file.of_record, design, grouping, name=file.name, head=head)
+
+    sample = grouped(original, files.original)
+    if spec.zeros is not None:
+        sample = _possible(sample, spec.zeros, asked.head, spec.data, original.name, watcher)
+    layout = sample.table.layout
+    assert layout is not None
+    found = []
+    for file, records in zip(synthetic, files.synthetic, strict=True):
+        made = grouped(file, records).table
+        assert made.layout is not None
+        houses, members = made.layout.parts(made.cells[made.record_cell])
+        if made.layout.n_slots > layout.n_slots:
+            n_larger = int((houses[:, 0] >= layout.household_keys[0].n_levels).sum())
+            raise DataError(
+                f"{file.name}: {n_larger:,} household(s) are larger than any of the original, so "
+                "its model did not draw them. Check the column of the households in both files."
+            )
+        slots = np.empty((len(houses), layout.n_slots, len(layout.person_keys)), np.int32)
+        slots[:] = layout.absent
+        slots[:, : made.layout.n_slots] = members
+        cells = layout.joined(houses, slots)
+        columns = columns_of(layout, sample.table)
+        if layout.rules is not None and not (good := possible(columns, layout.rules, cells)).all():
+            raise DataError(
+                f"{file.name}: {np.count_nonzero(~good):,} household(s) break the household rules, "
+                "so the generator did not obey them. Give the rules that it obeyed, or leave "
+                f"{option('zeros')} out."
+            )
+        found.append(cells)
+    return sample.table, found
 
 
 def _possible(

@@ -116,6 +116,8 @@ def start_classes(data: MixtureData, stream: Stream, most: int | None = None) ->
     which takes thousands. Chains differ in the keys and in the number of classes, `most` of them
     where the model has no more.
     """
+    if not len(data.rows):
+        return np.empty(0, np.int64)
     n_classes = START_CLASSES[stream.chain % len(START_CLASSES)]
     n_classes = n_classes if most is None else min(n_classes, most)
     rng = np.random.Generator(np.random.Philox(key=chain_key(stream.seed, stream.chain)))

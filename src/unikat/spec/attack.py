@@ -7,7 +7,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.base import Spec
+from unikat.spec.households import HouseholdsSpec
 from unikat.spec.tables import (
     FileSpec,
     ModelSpec,
@@ -49,6 +51,9 @@ class AttackSpec(Spec):
     link: Names = ()
     """Keys of one of the two sources that an intruder wants to link, the other keys being those of
     the other; none: the first half."""
+    household: Names = ()
+    """Columns that together identify the household, with the model of households."""
+    households: HouseholdsSpec | None = None
     synthetic: SeveralFiles = ()
     """Synthetic files, or a folder of files synthetic_1, synthetic_2, ...; by path or frame."""
     control: FileSpec | None = None
@@ -77,6 +82,22 @@ class AttackSpec(Spec):
             raise ValueError(
                 "a missing value is a value of its own in attacks, no wildcard; leave --missing out"
             )
+        if self.of_households:
+            if not self.household:
+                raise ValueError(
+                    f"the model {HOUSEHOLDS} needs to know which persons live together; name the "
+                    "column that tells households apart: --household COLUMN"
+                )
+            if self.households is not None and self.households.path is not None:
+                raise ValueError(
+                    "synthetic files hold keys of households as columns, so the original must "
+                    "too; join the two files first"
+                )
+        elif self.household or self.households is not None:
+            raise ValueError(
+                "--household, --household-keys, --head, --head-keys and --scattered are about "
+                f"households; add --model {HOUSEHOLDS}, or leave them out"
+            )
         known = {name.partition(":")[0].strip() for name in self.keys}
         if strange := [name for name in self.link if name not in known]:
             raise ValueError(
@@ -86,6 +107,17 @@ class AttackSpec(Spec):
         if self.link and len(set(self.link)) == len(known):
             raise ValueError("--link names all keys; leave some for the other source")
         return self
+
+    @property
+    def of_households(self) -> bool:
+        """Whether households are attacked too."""
+        return self.model is not None and self.model.name == HOUSEHOLDS
+
+    @property
+    def all_keys(self) -> list[str]:
+        """The keys, those of households among them."""
+        shared = () if self.households is None else self.households.keys
+        return [*self.keys, *(text for text in shared if text not in self.keys)]
 
     def input_files(self) -> list[Path]:
         """Files that the run reads."""

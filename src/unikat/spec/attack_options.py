@@ -15,6 +15,7 @@ from unikat.spec.options import (
     RuleOptions,
     SamplingOptions,
 )
+from unikat.spec.synthesis_options import GroupingOptions
 
 
 class _AttackedOptions(TypedDict, total=False):
@@ -61,9 +62,19 @@ class _AttackedOptions(TypedDict, total=False):
         Any,
         Option(
             "MODEL",
-            "Mixture model of the generator, with its options: also an intruder who knows it, and "
-            "all records but one. And the model by which τ1 is estimated with --population-size.",
+            "Mixture model of the generator, with its options (latent-class, or households for "
+            "whole households): also an intruder who knows it, and all records but one. And the "
+            "model by which τ1 is estimated with --population-size.",
             default="no such intruder; latent-class for τ1",
+        ),
+    ]
+    household: Annotated[
+        str | Sequence[str],
+        Option(
+            "COLUMN",
+            "Columns that together identify the household, with --model households; the synthetic "
+            "files have them too.",
+            default="none",
         ),
     ]
     population: Annotated[
@@ -89,6 +100,7 @@ class _AttackedOptions(TypedDict, total=False):
 class AttackOptions(
     KeyOptions,
     _AttackedOptions,
+    GroupingOptions,
     PopulationOptions,
     ReadingOptions,
     RuleOptions,

@@ -63,7 +63,9 @@ class _DrawingOptions(TypedDict, total=False):
     ]
 
 
-class _HouseholdOptions(TypedDict, total=False):
+class GroupingOptions(TypedDict, total=False):
+    """How persons form households."""
+
     household_keys: Annotated[
         str | Sequence[str],
         Option(
@@ -96,7 +98,7 @@ class SynthesizeOptions(
     _ModelOptions,
     ReadingOptions,
     DesignOptions,
-    _HouseholdOptions,
+    GroupingOptions,
     ZerosOptions,
     SamplingOptions,
     LevelOptions,

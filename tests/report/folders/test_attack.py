@@ -43,14 +43,15 @@ def found() -> AttackSummary:
         largest_before=0.1,
     )  # fmt: skip
     posterior = PosteriorFacts(
-        model="latent-class", n_persons=200, n_candidates=16, n_unknown=1, effective_draws=300.0,
-        least_draws=50.0, converged=False, priors=(prior,),
+        model="latent-class", unit="combination", n_persons=200, n_candidates=16, n_unknown=1,
+        effective_draws=300.0, least_draws=50.0, converged=False, priors=(prior,),
     )  # fmt: skip
     return explained(
         replace(
             summary,
             claims=replace(summary.claims, tau1=tau1, model="latent-class", by_file=claims),
             posterior=posterior,
+            household_posterior=None,
             converged=False,
         )
     )

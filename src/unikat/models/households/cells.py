@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float64, Int32, Int64
+from unikat._typing import Float32, Float64, Int32, Int64
 from unikat.errors import SpecError
 from unikat.kernels import nested as kernels
 from unikat.kernels import nested_roles as roles_kernels
@@ -246,3 +246,11 @@ def drawn_given(
                 "(--set composition=KEY), or check that the rules say what is impossible."
             )
     return found
+
+
+def mean_profiles(counts: Int32, profile: Float64, offsets: Int64) -> Float32:
+    """Means of Dirichlet profiles given counts."""
+    mean = counts + profile[:, None]
+    totals = np.add.reduceat(mean, offsets[:-1], axis=0)
+    shares: Float32 = (mean / np.repeat(totals, np.diff(offsets), axis=0)).astype(np.float32)
+    return shares

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float32, Float64, Int32, Int64
+from unikat._typing import Float32, Float64, Int32
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import nested as kernels
@@ -45,7 +45,13 @@ from unikat.kernels.random import (
     PURPOSE_SIMULATE,
 )
 from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
-from unikat.models.households.cells import completed, independent, person_table, probabilities
+from unikat.models.households.cells import (
+    completed,
+    independent,
+    mean_profiles,
+    person_table,
+    probabilities,
+)
 from unikat.models.households.classes import (
     MOST_KINDS,
     Classes,
@@ -71,7 +77,7 @@ from unikat.models.mixtures.components import draw_sticks, stick_tolerance
 from unikat.models.mixtures.profiles import ProfilePrior
 from unikat.models.mixtures.truncation import TruncationPrior
 from unikat.models.options import PRIOR, check_bool, check_choice, check_numbers
-from unikat.models.records import MixtureData, in_parts, start_classes
+from unikat.models.records import in_parts, start_classes
 from unikat.models.state_checks import positive, within
 from unikat.rng import chain_key
 
@@ -203,9 +209,9 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
     def init(self, stream: Stream, data: NestedData) -> NestedState:
         """Start from clusters of households and persons; they differ from chain to chain."""
         n_classes = _FIRST[stream.chain % len(_FIRST)]
-        g = _start(data.cells, stream, n_classes)[data.cells.record_cell].astype(np.int16)
+        g = start_classes(data.cells, stream, n_classes)[data.cells.record_cell].astype(np.int16)
         persons = data.person_levels._replace(rows=data.households.persons)
-        kind = _start(persons, stream, _FIRST_KINDS)
+        kind = start_classes(persons, stream, _FIRST_KINDS)
         m = kind[data.tokens.person].astype(np.int16)
         drawn = Drawn(g, m)
         tally = empty_tally(*_rows(data), n_classes, _FIRST_KINDS)
@@ -252,14 +258,26 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         self, stream: Stream, state: NestedState, data: NestedData, n_threads: int
     ) -> tuple[NestedState, Info]:
         """One sweep: all classes given the parameters, then the parameters given them."""
-        key = chain_key(stream.seed, stream.chain)
-        n_classes, n_kinds = state.omega.shape
+        drawn, tally, n_impossible = self.allocated(stream, state, data, n_threads)
+        state, info = self._refresh(stream, state, data, drawn, tally)
+        if data.rules is not None:
+            n = self.n_possible(data.n_records)
+            info.values["impossible_mass"] = 1.0 - max(n - 1, 0) / max(n + n_impossible - 1, 1)
+        return state, info
+
+    def allocated(
+        self, stream: Stream, state: NestedState, data: NestedData, n_threads: int
+    ) -> tuple[Drawn, Tally, int]:
+        """Draw all classes given the parameters; with what is imputed and impossible in the tally.
+
+        The last number is that of the impossible households.
+        """
+        key, weights = chain_key(stream.seed, stream.chain), _weights(state)
         households = data.households
-        table = person_table(households, _weights(state), n_threads)
-        weights = _weights(state)
+        table = person_table(households, weights, n_threads)
         n_records, n_members = len(data.cells.record_cell), len(data.token_record)
         drawn = Drawn(np.empty(n_records, np.int16), np.empty(n_members, np.int16))
-        tallies = [empty_tally(*_rows(data), n_classes, n_kinds) for _ in range(n_threads)]
+        tallies = [empty_tally(*_rows(data), *state.omega.shape) for _ in range(n_threads)]
 
         def allocate(part: int, first: int, last: int) -> None:
             kernels.allocate(
@@ -268,7 +286,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
 
         in_parts(allocate, len(households.rows), n_threads)
         if data.rules is None:
-            return self._refresh(stream, state, data, drawn, summed(tallies))
+            return drawn, summed(tallies), 0
         if len(data.gaps):
             tallies.append(self._imputed(stream, state, data, PURPOSE_COMPLETE)[1])
         more = simulate_impossible(
@@ -281,10 +299,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
             weights,
             n_threads,
         )
-        state, info = self._refresh(stream, state, data, drawn, summed([*tallies, more.tally]))
-        n, n_impossible = self.n_possible(data.n_records), more.n_impossible
-        info.values["impossible_mass"] = 1.0 - max(n - 1, 0) / max(n + n_impossible - 1, 1)
-        return state, info
+        return drawn, summed([*tallies, more.tally]), more.n_impossible
 
     def _refresh(
         self, stream: Stream, state: NestedState, data: NestedData, drawn: Drawn, tally: Tally
@@ -482,8 +497,8 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         It is the mean but for members of one household that share a person class: the probability
         is not linear in the profile that they share.
         """
-        lam = _mean(state.counts, state.profile, data.columns.offsets)
-        phi = _mean(state.member_counts, state.member_profile, data.columns.member_offsets)
+        lam = mean_profiles(state.counts, state.profile, data.columns.offsets)
+        phi = mean_profiles(state.member_counts, state.member_profile, data.columns.member_offsets)
         return self.cell_probabilities(stream, state._replace(lam=lam, phi=phi), data, cells)
 
     def impute(self, stream: Stream, state: NestedState, data: NestedData) -> Int32:
@@ -574,13 +589,6 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         return sweep, 100.0 * data.columns.n_slots + n_components
 
 
-def _start(records: MixtureData, stream: Stream, n_classes: int) -> Int64:
-    """Start class of each row; there may be none, where all households are incomplete."""
-    if not len(records.rows):
-        return np.empty(0, np.int64)
-    return start_classes(records, stream, n_classes)
-
-
 def _weights(state: NestedState) -> Weights:
     """The parameters as kernels take them."""
     return Weights(state.pi, state.omega, state.lam, state.phi)
@@ -589,11 +597,3 @@ def _weights(state: NestedState) -> Weights:
 def _rows(data: NestedData) -> tuple[int, int]:
     """Rows of the profiles of households and of persons."""
     return int(data.columns.offsets[-1]), int(data.columns.member_offsets[-1])
-
-
-def _mean(counts: Int32, profile: Float64, offsets: Int64) -> Float32:
-    """Means of Dirichlet profiles given counts."""
-    mean = counts + profile[:, None]
-    totals = np.add.reduceat(mean, offsets[:-1], axis=0)
-    shares: Float32 = (mean / np.repeat(totals, np.diff(offsets), axis=0)).astype(np.float32)
-    return shares

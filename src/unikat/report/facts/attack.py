@@ -43,7 +43,9 @@ class AttackSummary:
     claims: Claims
     """τ of the synthetic files."""
     posterior: PosteriorFacts | None
-    """The intruder who knows all records but one; None if no model of the generator is named."""
+    """The intruder who knows all persons but one; None if no model of the generator is named."""
+    household_posterior: PosteriorFacts | None
+    """The intruder who knows all households but one; None if the model is none of households."""
     converged: bool
     """Whether all fits converged."""
     sentences: dict[str, str]

@@ -8,6 +8,7 @@ from textwrap import wrap
 
 from unikat.report.facts.attack import AttackSummary
 from unikat.report.text.numbers import columns, counted, estimated, listed, number, percent
+from unikat.synthesis.attacks import households
 from unikat.synthesis.attacks.posterior import NAME as ONE_UNKNOWN
 from unikat.synthesis.attacks.posterior import PosteriorFacts
 from unikat.synthesis.attacks.rates import Rate
@@ -67,7 +68,7 @@ def terminal_lines(summary: AttackSummary) -> list[str]:
     said = summary.sentences
     rows = [HEAD, *(row(result) for result in summary.attacks)]
     lines = [*wrap(said["answer"], width=88), "", *columns(rows), ""]
-    for name in ("baseline", "claims", "posterior"):
+    for name in ("baseline", "claims", "household_posterior", "posterior"):
         lines += wrap(said[name], width=88)
     return lines
 
@@ -78,7 +79,13 @@ def explained(summary: AttackSummary) -> AttackSummary:
         "answer": _answer(summary),
         "baseline": _baseline(summary),
         "claims": _claims(summary),
-        "posterior": "" if summary.posterior is None else _posterior(summary.posterior),
+        **{
+            name: "" if facts is None else _posterior(facts)
+            for name, facts in (
+                ("household_posterior", summary.household_posterior),
+                ("posterior", summary.posterior),
+            )
+        },
     }
     for place, result in enumerate(summary.attacks):
         said[f"attacks.{place}"] = _sentence(summary, result)
@@ -170,10 +177,13 @@ def _claims(summary: AttackSummary) -> str:
 
 def _posterior(facts: PosteriorFacts) -> str:
     """Say what the attack with all other records known is based on."""
+    of_homes = facts.unit != "combination"
+    others = {"household": "households", "person": "persons"}.get(facts.unit, "records")
+    average = " on average" if of_homes else " each"
     base = (
-        f"All other records known: {counted(facts.n_persons, 'combination')} with "
-        f"{facts.n_candidates} candidates each, by {facts.model}; the effective number of draws is "
-        f"{number(facts.effective_draws)} (median)."
+        f"All other {others} known: {counted(facts.n_persons, facts.unit)} with "
+        f"{facts.n_candidates} candidates{average}, by {facts.model}; the effective number of "
+        f"draws is {number(facts.effective_draws)} (median)."
     )
     if facts.n_unknown == facts.n_persons:
         return (
@@ -182,7 +192,7 @@ def _posterior(facts: PosteriorFacts) -> str:
         )
     if facts.n_unknown:
         base += (
-            f" {counted(facts.n_unknown, 'combination')} with fewer than "
+            f" {counted(facts.n_unknown, facts.unit)} with fewer than "
             f"{number(facts.least_draws)} {'has' if facts.n_unknown == 1 else 'have'} no number."
         )
     for prior in facts.priors:
@@ -216,6 +226,10 @@ def _sentence(summary: AttackSummary, result: AttackResult) -> str:
         f"{records}.",
         ONE_UNKNOWN: "An intruder who knows the model, all other records and a person but for one "
         f"key, with a {target}, names the right values for {share} of the combinations.",
+        households.HOUSEHOLD: "An intruder who knows the model, all other households and one but "
+        f"for one value, with a {target}, names the right values for {share} of the households.",
+        households.PERSON: "An intruder who knows the model, all other persons and one but for "
+        f"one value, with a {target}, names the right values for {share} of the persons.",
         "distance": f"A record of the original is nearer to the synthetic file than a control "
         f"record in {share} of all pairs; 50% is no difference.",
     }.get(

@@ -20,6 +20,8 @@ class Named(NamedTuple):
 
     name: str
     table: CellTable
+    of_record: Int32 | None = None
+    """(n_records,): household of each record; None if persons alone are attacked."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from unikat.inference.draws import Draws, Observer
 from unikat.kernels.neighbours import neighbour_ratios
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
+from unikat.models.households.nested import NestedHouseholds
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.studies.auto import Execution
 from unikat.synthesis.attacks.rates import excess_of, rate_of
@@ -48,6 +49,7 @@ LEAST_DRAWS = 50.0
 MOST_PERSONS = 3_500
 """Combinations of the original that are attacked; of more, so many are drawn."""
 NAME = "one unknown record"
+Unit = Literal["combination", "household", "person"]
 
 
 class Candidates(NamedTuple):
@@ -288,12 +290,14 @@ class PosteriorFacts:
     """The attack of an intruder who knows the model and all records but one."""
 
     model: str
+    unit: Unit
+    """What was attacked: distinct combinations of persons, households, or persons in them."""
     n_persons: int
-    """Combinations of the original that were attacked."""
+    """How many were attacked."""
     n_candidates: int
-    """Candidates of each."""
+    """Candidates of each; of households and of persons in them the mean number."""
     n_unknown: int
-    """Persons without a number: too few draws count."""
+    """How many have no number: too few draws count."""
     effective_draws: float
     """Effective number of weighted draws, median over the persons of their smallest."""
     least_draws: float
@@ -342,14 +346,47 @@ def one_unknown(
         generator.choice(table.n_cells, min(MOST_PERSONS, table.n_cells), replace=False)
     )
     candidates = neighbours(table.cells[chosen], table.n_levels, table.zeros)
+    means, converged = fitted_means(
+        model,
+        [table, *(joined_table(table, made) for made in synthetic)],
+        CandidateRatios(candidates=candidates),
+        label=label,
+        seed=seed,
+        plan=plan,
+        execution=execution,
+    )
+    records = table.cells[table.record_cell]
+    return told(
+        means,
+        log_priors(candidates, means[0], records, table.n_levels),
+        name=NAME,
+        unit="combination",
+        label=label,
+        n_candidates=len(candidates.variable),
+        level=level,
+        converged=converged,
+    )
+
+
+def fitted_means(
+    model: AnyModel,
+    tables: Sequence[CellTable],
+    observer: Observer,
+    *,
+    label: str,
+    seed: int,
+    plan: Plan,
+    execution: Execution,
+) -> tuple[list[Mean], bool]:
+    """Fit the model to the original, and to it with each synthetic file; and if all converged."""
     means, converged = [], True
-    for number, one in enumerate([table, *(joined_table(table, made) for made in synthetic)]):
+    for number, one in enumerate(tables):
         what = f"with synthetic file {number}" if number else "alone"
         execution.watcher.stage(f"Fitting {label} to the original {what}")
         draws = sample(
             model,
             one,
-            CandidateRatios(candidates=candidates),
+            observer,
             seed=seed,
             plan=plan,
             workers=execution.workers,
@@ -359,9 +396,23 @@ def one_unknown(
             raise KeyboardInterrupt
         means.append(Mean.of(draws))
         converged = converged and draws.converged
-    records = table.cells[table.record_cell]
+    return means, converged
+
+
+def told(
+    means: Sequence[Mean],
+    priors: Mapping[str, Float64],
+    *,
+    name: str,
+    unit: Unit,
+    label: str,
+    n_candidates: int,
+    level: float,
+    converged: bool,
+) -> tuple[PosteriorFacts, tuple[AttackResult, ...]]:
+    """Say what intruders with these priors learn, of means of g_t: the original's come first."""
     facts, results = [], []
-    for prior, log_prior in log_priors(candidates, means[0], records, table.n_levels).items():
+    for prior, log_prior in priors.items():
         found, before, effective = after(means[0], means[1:], log_prior)
         known = effective >= LEAST_DRAWS
         if not known.any():
@@ -370,7 +421,7 @@ def one_unknown(
         by_file = [after(means[0], [one], log_prior)[0].first[known].mean() for one in means[1:]]
         results.append(
             AttackResult(
-                name=NAME,
+                name=name,
                 target=f"{prior} prior",
                 n=float(known.sum()),
                 rate=rates[0],
@@ -391,25 +442,26 @@ def one_unknown(
                 largest_before=float(before.probability[known].max()),
             )
         )
-    told = PosteriorFacts(
+    return PosteriorFacts(
         model=label,
-        n_persons=len(chosen),
-        n_candidates=len(candidates.variable),
+        unit=unit,
+        n_persons=len(known),
+        n_candidates=n_candidates,
         n_unknown=int(np.count_nonzero(~known)),
         effective_draws=float(np.median(effective)),
         least_draws=LEAST_DRAWS,
         converged=converged,
         priors=tuple(facts),
-    )
-    return told, tuple(results)
+    ), tuple(results)
 
 
 def check_model(model: Any) -> None:
     """Refuse a model of which the attack is not known (SpecError)."""
-    if not isinstance(model, LatentClass):
+    if not isinstance(model, (LatentClass, NestedHouseholds)):
         raise SpecError(
-            "The attack with all other records known is made for generators of latent classes, and "
-            f"the model is {model.name}; name --model latent-class, or leave it out."
+            "The attack with all other records known is made for generators of latent classes and "
+            f"of households, and the model is {model.name}; name --model latent-class or --model "
+            "households, or leave it out."
         )
     if model.profile_base == "empirical":
         raise SpecError(

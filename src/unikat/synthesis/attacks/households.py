@@ -1,0 +1,404 @@
+"""An intruder who knows the generator and all households but one, or all persons but one.
+
+As in `posterior`, a record being a household: the candidates differ from it in one value, of the
+household or of a member, and are possible under the rules. A person's candidates are those that
+differ in his values alone, the rest of his household being known. The generator is the nested
+mixture, truncated to the possible households. Given its parameters the probability of being
+possible cancels between households that are, so that g_t is p(t | z) / p(x | z) without truncation,
+where z has the classes of the impossible households that the sampler adds, and their counts.
+
+The levels of the composition are made from the original. Candidates keep the members' roles, so
+that these levels are the same with any of them in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.table import CellTable
+from unikat.errors import DataError
+from unikat.inference.chains import Plan
+from unikat.inference.draws import Observer
+from unikat.kernels import household_neighbours as kernels
+from unikat.kernels.household_neighbours import Known, Targets
+from unikat.kernels.nested_roles import Roles
+from unikat.models.base import AnyModel, Stream
+from unikat.models.households.composition import role_of, roles_of
+from unikat.models.households.nested import NestedHouseholds, NestedState
+from unikat.models.households.records import (
+    Columns,
+    NestedData,
+    lay_out_households,
+    possible,
+    prepare,
+)
+from unikat.rng import chain_key
+from unikat.studies.auto import Execution
+from unikat.synthesis.attacks.posterior import (
+    Mean,
+    PosteriorFacts,
+    RatioTotals,
+    Unit,
+    fitted_means,
+    joined_table,
+    told,
+)
+from unikat.synthesis.attacks.run import AttackResult
+
+MOST_HOUSEHOLDS = 1_000
+"""Distinct households of the original that are attacked; of more, so many are drawn."""
+HOUSEHOLD, PERSON = "one unknown household", "one unknown person"
+HOUSEHOLDS: Unit = "household"
+PERSONS: Unit = "person"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generator(NestedHouseholds):
+    """The generator's model as it was fitted to the original, whatever the table."""
+
+    roles: Roles | None = field(default=None, repr=False)
+    """Levels of the composition; None: the sizes."""
+    n_original: int = 0
+    """Households of the original, by which the prior of the truncation goes."""
+
+    @classmethod
+    def of(cls, model: NestedHouseholds, original: CellTable) -> Generator:
+        """Of a model and its original."""
+        role = role_of(original, model.composition)
+        return cls(
+            **{one.name: getattr(model, one.name) for one in fields(model)},
+            roles=None if role < 0 else roles_of(original, role),
+            n_original=original.n_records,
+        )
+
+    def prepare(self, table: CellTable) -> NestedData:
+        """Lay the households out."""
+        return prepare(table, self.roles)
+
+    def compile(self, zeros: bool = False) -> None:
+        """Compile the kernels on a toy table, which has roles of its own."""
+        NestedHouseholds(composition="none" if self.roles is None else "auto").compile(zeros)
+
+    def n_possible(self, n: int) -> int:
+        """Possible households after which the simulation stops."""
+        return max(1, n - round(self.zeros_tempering * self.n_original))
+
+
+class Candidates(NamedTuple):
+    """What the intruder takes each household for, in the columns of `household_ratios`."""
+
+    cells: Int32
+    """(n, n_columns): the households."""
+    targets: Targets
+    possible: Bool
+    """(n, n_each): the household itself first. Of members that are alike the first alone differs,
+    since households have no order."""
+    log_frequency: Float64
+    """(n, n_each): log frequency of the value that differs, over that of the household's own."""
+    log_orders: Float64
+    """(n, n_each): log number of orders of the members, less the household's own."""
+
+
+def candidates_of(data: NestedData, cells: Int32) -> Candidates:
+    """List what complete households, (n, n_columns), are taken for."""
+    columns = data.columns
+    targets = targets_of(columns, cells)
+    walk = columns.walk
+    of_members = [
+        data.person_levels.frequencies[columns.first_rows[key][:, None] + np.arange(n)].sum(axis=0)
+        for key, n in zip(walk, columns.absent[walk], strict=True)
+    ]
+    of_slots = np.tile(np.concatenate(of_members), columns.n_slots)
+    with np.errstate(divide="ignore"):
+        frequency = np.log(np.concatenate(([1.0], data.household_levels.frequencies, of_slots)))
+    shape = len(cells), len(frequency)
+    allowed = np.zeros(shape, np.bool_)
+    log_frequency, log_orders = np.zeros(shape), np.zeros(shape)
+    for i in range(len(cells)):
+        found = neighbours(columns, cells, targets, i)
+        laid = lay_out_households(columns, found.cells, np.ones(len(found.cells), np.int64))
+        at = i, found.places
+        allowed[at] = data.rules is None or possible(columns, data.rules, found.cells)
+        log_frequency[at] = frequency[found.places] - frequency[found.own]
+        log_orders[at] = laid.log_orders - laid.log_orders[0]
+    return Candidates(cells, targets, allowed, log_frequency, log_orders)
+
+
+class Neighbours(NamedTuple):
+    """A household, and those that differ from it in one value; roles are kept."""
+
+    cells: Int32
+    """(n, n_columns): itself first."""
+    places: Int64
+    """(n,): their columns of `household_ratios`."""
+    own: Int64
+    """(n,): the columns of its own value of what differs."""
+
+
+def neighbours(columns: Columns, cells: Int32, targets: Targets, i: int) -> Neighbours:
+    """List the neighbours of household i, of members that are alike of the first alone."""
+    walk, offsets = columns.walk, columns.offsets
+    n_members = int(targets.n_members[i])
+    roles = targets.role[i, :n_members]
+    members = np.repeat(columns.absent[None, :], columns.n_slots, axis=0).astype(np.int32)
+    rows = targets.members[i, :n_members]
+    members[:n_members, walk] = rows - columns.first_rows[walk][:, roles].T
+    if columns.roles.key >= 0:
+        members[:n_members, columns.roles.key] = roles
+    house = columns.parts(cells[i : i + 1])[0][0]
+    found, places, own = [(house, members)], [0], [0]
+    for k in range(1, columns.n_household_keys):
+        for level in range(int(offsets[k + 1] - offsets[k])):
+            if level != house[k]:
+                changed = house.copy()
+                changed[k] = level
+                found.append((changed, members))
+                places.append(1 + int(offsets[k]) + level)
+                own.append(1 + int(offsets[k]) + int(house[k]))
+    n_own = int(columns.absent[walk].sum())
+    for j in _distinct(targets, i):
+        first = 1 + int(offsets[-1]) + j * n_own
+        for key in walk:
+            for level in range(columns.absent[key]):
+                if level != members[j, key]:
+                    person = members.copy()
+                    person[j, key] = level
+                    found.append((house, person))
+                    places.append(first + level)
+                    own.append(first + int(members[j, key]))
+            first += int(columns.absent[key])
+    houses, slots = (np.stack(part) for part in zip(*found, strict=True))
+    every = np.ascontiguousarray(columns.joined(houses, slots))
+    return Neighbours(every, np.array(places), np.array(own))
+
+
+def _distinct(targets: Targets, i: int) -> list[int]:
+    """Members of a household, of those that are alike the first."""
+    seen = np.column_stack((targets.role[i], targets.members[i]))[: targets.n_members[i]]
+    return sorted(np.unique(seen, axis=0, return_index=True)[1].tolist())
+
+
+def targets_of(columns: Columns, cells: Int32) -> Targets:
+    """Lay complete households out for `household_ratios`; members as `nested.Drawn` has them."""
+    laid = lay_out_households(columns, cells, np.ones(len(cells), np.int64))
+    households = laid.households
+    person = np.repeat(households.person, households.times)
+    n_members = np.diff(households.token_starts)
+    slot = np.arange(len(person)) - np.repeat(households.token_starts[:-1], n_members)
+    owner = np.repeat(np.arange(len(cells)), n_members)
+    members = np.zeros((len(cells), columns.n_slots, households.persons.shape[1]), np.int64)
+    role = np.zeros(members.shape[:2], np.int64)
+    members[owner, slot] = households.persons[person]
+    role[owner, slot] = laid.role[person]
+    return Targets(households.rows.astype(np.int64), members, role, n_members)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HouseholdRatios(Observer):
+    """Observer of the nested mixture that averages g_t.
+
+    Convergence is judged on the mean log probability of the households, each given all others.
+    """
+
+    candidates: Candidates
+    monitored: ClassVar[tuple[str, ...]] = ("log_probability",)
+
+    def start(self) -> RatioTotals:
+        """Empty totals."""
+        shape = self.candidates.possible.shape
+        return RatioTotals(np.zeros(1), np.zeros(shape), np.zeros(shape))
+
+    def cost(self, model: AnyModel, data: Any) -> float:
+        """Counted work of one observation: a sweep of classes, and all candidates."""
+        n_members = float(self.candidates.targets.n_members.sum())
+        levels = float(data.columns.absent[data.columns.walk].sum())
+        return float(model.cost(data)[0] + 500.0 * n_members * (levels + 20.0))
+
+    def observe(
+        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RatioTotals
+    ) -> Mapping[str, float]:
+        """Add the ratios under one state.
+
+        A state has no classes. They are those that the next sweep draws from it.
+        """
+        assert isinstance(model, NestedHouseholds)
+        candidates, targets = self.candidates, self.candidates.targets
+        after = stream._replace(sweep=stream.sweep + 1)
+        drawn, tally, _ = model.allocated(after, state, data, 1)
+        # The first record of each household's cell is the one that the intruder does not know.
+        place = _places(data, candidates.cells)
+        first = data.households.starts[place]
+        n_classes = len(state.pi)
+        kinds = np.zeros((len(place), n_classes, data.columns.n_slots), np.int64)
+        g = drawn.g[first].astype(np.int64)
+        there = np.arange(kinds.shape[2]) < targets.n_members[:, None]
+        token = data.households.token_starts[place][:, None] + np.arange(kinds.shape[2])
+        owner, slot = np.nonzero(there)
+        kinds[owner, g[owner], slot] = drawn.m[token[there]]
+        known = known_of(state, data.columns, tally.counts, tally.member_counts)
+        share = np.empty(known.member_counts.shape)
+        kernels.fill_shares(known, share)
+        scale = np.empty(there.shape)
+        key = chain_key(stream.seed, stream.chain)
+        kernels.draw_kinds(key, after.sweep, targets, g, known, share, kinds, scale)
+        ratio, log_own = np.empty(candidates.possible.shape), np.empty(len(place))
+        kernels.household_ratios(targets, g, kinds, scale, known, share, ratio, log_own)
+        ratio[~candidates.possible] = 0.0
+        totals.n_draws[0] += 1.0
+        totals.first[:] += ratio
+        totals.second[:] += ratio**2
+        return {"log_probability": float(log_own.mean())}
+
+
+def _places(data: NestedData, cells: Int32) -> Int64:
+    """Places of households among the cells of a table that has them."""
+    offsets = data.cells.offsets[:-1]
+    place = {row.tobytes(): i for i, row in enumerate(data.cells.rows)}
+    rows = np.ascontiguousarray(cells + offsets, data.cells.rows.dtype)
+    return np.array([place[row.tobytes()] for row in rows], np.int64)
+
+
+def known_of(state: NestedState, columns: Columns, counts: Int64, member_counts: Int64) -> Known:
+    """What the kernels need of a state and its counts (n_rows, n_classes)."""
+    walk = columns.walk
+    return Known(
+        state.pi,
+        state.omega,
+        state.profile,
+        state.member_profile,
+        np.ascontiguousarray(counts.T, np.int64),
+        np.ascontiguousarray(member_counts.T, np.int64),
+        columns.offsets,
+        np.ascontiguousarray(columns.first_rows[walk]),
+        columns.absent[walk],
+    )
+
+
+def one_household_unknown(
+    model: NestedHouseholds,
+    table: CellTable,
+    synthetic: Sequence[Int32],
+    *,
+    label: str,
+    seed: int,
+    plan: Plan,
+    level: float,
+    execution: Execution,
+) -> tuple[tuple[PosteriorFacts, PosteriorFacts], tuple[AttackResult, ...]]:
+    """Attack each household of the original with all others known, and each person in it.
+
+    Parameters
+    ----------
+    model, label
+        The generator's model, and its name with its options.
+    table
+        Households of the original, with the rules.
+    synthetic
+        Households of each synthetic file, (n_households, n_columns) in the levels and slots of the
+        original, and possible.
+    seed, plan, execution
+        Of the fits: to the original, and to the original with each synthetic file.
+    level
+        Probability of the intervals.
+
+    Returns
+    -------
+    tuple
+        Facts of the households and of the persons, and the success of each attack.
+
+    Raises
+    ------
+    DataError
+        If no household of the original is complete.
+    KeyboardInterrupt
+        On Ctrl-C.
+    """
+    generator = Generator.of(model, table)
+    data = generator.prepare(table)
+    complete = np.flatnonzero(~table.incomplete)
+    if not len(complete):
+        raise DataError("No household of the original is complete, so that none can be attacked.")
+    numbers = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    n = min(MOST_HOUSEHOLDS, len(complete))
+    chosen = np.sort(numbers.choice(complete, n, replace=False))
+    candidates = candidates_of(data, np.ascontiguousarray(table.cells[chosen]))
+    means, converged = fitted_means(
+        generator,
+        [table, *(joined_table(table, cells) for cells in synthetic)],
+        HouseholdRatios(candidates=candidates),
+        label=label,
+        seed=seed,
+        plan=plan,
+        execution=execution,
+    )
+    facts: list[PosteriorFacts] = []
+    results: list[AttackResult] = []
+    for name, unit, (household, places) in (
+        (HOUSEHOLD, HOUSEHOLDS, households_of(candidates)),
+        (PERSON, PERSONS, persons_of(candidates, table, data.columns)),
+    ):
+        at, there = (household[:, None], places), places >= 0
+        allowed = candidates.possible[at] & there
+        taken = [
+            Mean(np.where(there, one.log[at], -np.inf), np.where(there, one.effective[at], np.inf))
+            for one in means
+        ]
+        uniform = np.where(allowed, 0.0, -np.inf)
+        # A person is known by name, a household by who lives in it.
+        orders = candidates.log_orders if unit == HOUSEHOLDS else np.zeros((1, 1))
+        told_of, more = told(
+            taken,
+            {
+                "uniform": uniform,
+                "margins": uniform + candidates.log_frequency[at],
+                "model": taken[0].log + orders,
+            },
+            name=name,
+            unit=unit,
+            label=label,
+            n_candidates=round(float(allowed.sum(axis=1).mean())),
+            level=level,
+            converged=converged,
+        )
+        facts.append(told_of)
+        results.extend(more)
+    return (facts[0], facts[1]), tuple(results)
+
+
+def households_of(candidates: Candidates) -> tuple[Int64, Int64]:
+    """Households (n,) and places of their candidates (n, n_each)."""
+    n, n_each = candidates.possible.shape
+    return np.arange(n), np.broadcast_to(np.arange(n_each), (n, n_each))
+
+
+def persons_of(candidates: Candidates, table: CellTable, columns: Columns) -> tuple[Int64, Int64]:
+    """Household of each person (n,), and places of his candidates (n, n_each), -1 where none is.
+
+    Persons of a household who are alike count once. A head who is apart has keys of the household.
+    """
+    assert table.layout is not None
+    n_rows = int(columns.offsets[-1])
+    n_own = int(columns.absent[columns.walk].sum())
+    own = np.arange(n_own)
+    found = [
+        (i, 1 + n_rows + j * n_own + own)
+        for i in range(len(candidates.cells))
+        for j in _distinct(candidates.targets, i)
+    ]
+    if table.layout.head_apart:
+        of_head = [
+            1 + np.arange(columns.offsets[k], columns.offsets[k + 1])
+            for k, key in enumerate(table.layout.household_keys)
+            if key.name in {f"head.{one.name}" for one in table.layout.person_keys}
+        ]
+        found += [(i, np.concatenate(of_head)) for i in range(len(candidates.cells))]
+    places = np.full((len(found), 1 + max(len(one) for _, one in found)), -1)
+    places[:, 0] = 0
+    for row, (_, one) in zip(places, found, strict=True):
+        row[1 : 1 + len(one)] = one
+    return np.array([i for i, _ in found]), places

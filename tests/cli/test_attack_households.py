@@ -1,0 +1,125 @@
+"""`unikat attack --model households`: the folder, the way back from it, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unikat
+from unikat.cli.main import main
+from unikat.synthesis.attacks import posterior
+
+KEYS = ["owner", "rel", "age", "sex"]
+HOMES = ["--model", "households", "--household", "hid", "--household-keys", "owner"]
+FEW = ["--chains", "2", "--max-sweeps", "60", "--ess", "60", "--rhat", "2", "--workers", "1"]
+FEW += ["--thin", "1", "--allow-unconverged"]
+
+
+def homes(n: int = 40, seed: int = 3) -> pd.DataFrame:
+    """Households of up to four: a head, perhaps a spouse, and children; nothing is rare."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for h in range(n):
+        owner = int(rng.integers(0, 2))
+        rels = [1] + [2] * int(rng.integers(0, 2)) + [3] * int(rng.integers(0, 3))
+        rows += [(h, owner, r, *map(int, rng.integers(0, (3, 2)))) for r in rels]
+    return pd.DataFrame(rows, columns=["hid", *KEYS])
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    homes().to_csv("original.csv", index=False)
+    homes(seed=4).to_csv("made.csv", index=False)
+    Path("zeros.toml").write_text("rules = ['count(rel == 2) > 1', 'count(rel == 3) > 2']\n")
+    return tmp_path
+
+
+def command(*options: str, keys: str = "owner,rel,age,sex", folder: str = "out") -> int:
+    files = ["attack", "original.csv", "--synthetic", "made.csv", "--keys", keys]
+    return main([*files, "--out", folder, *options])
+
+
+def refused(capsys: pytest.CaptureFixture[str], *options: str, keys: str = ",".join(KEYS)) -> str:
+    assert command(*options, keys=keys) == 1
+    assert not Path("out").exists()
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("Error: ")
+    assert "Traceback" not in said.err
+    return said.err
+
+
+def test_households_and_persons_are_attacked_and_the_folder_repeats_it(monkeypatch):
+    """By their composition, under rules; a key of households need not be among the keys."""
+    monkeypatch.setattr(posterior, "LEAST_DRAWS", 0.1)
+    asked = [*HOMES, "--head", "rel == 1", "--zeros", "zeros.toml", *FEW, "--quiet"]
+    assert command(*asked, keys="rel,age,sex") == 0
+    found: dict[str, Any] = json.loads(Path("out/attack.json").read_text())
+    assert found["keys"] == ["rel", "age", "sex", "owner"]
+    of_homes, of_persons = found["household_posterior"], found["posterior"]
+    frame = homes()
+    cells = frame.sort_values(["hid", "rel", "age", "sex"]).groupby("hid")[KEYS]
+    distinct = {tuple(map(tuple, rows.to_numpy())) for _, rows in cells}
+    assert of_homes["n_persons"] == len(distinct)
+    assert of_persons["n_persons"] == sum(len(set(rows)) for rows in distinct)
+    # A household's owner and, of each distinct member, two other ages and the other sex.
+    n = np.mean([1 + 1 + 3 * len(set(rows)) for rows in distinct])
+    assert of_homes["n_candidates"] == round(n)
+    assert of_persons["n_candidates"] == 1 + 3
+    names = [one["name"] for one in found["attacks"] if one["kind"] == "prior"]
+    assert names == ["one unknown household"] * 3 + ["one unknown person"] * 3
+    uniform = {one["name"]: one for one in found["attacks"] if one["target"] == "uniform prior"}
+    assert uniform["one unknown person"]["baseline"]["value"] == pytest.approx(1 / 4)
+    assert "All other households known" in found["sentences"]["household_posterior"]
+    page = Path("out/attack.html").read_text()
+    assert found["sentences"]["household_posterior"] in page
+    assert "of the persons." in page
+    again_with = ["--out", "again", "--quiet", "--allow-unconverged"]
+    assert main(["attack", "out/attack.toml", *again_with]) == 0
+    again = json.loads(Path("again/attack.json").read_text())
+    for one in (found, again):
+        del one["provenance"]["started"]
+    assert again == found
+
+
+def test_python_gives_the_same_with_a_head_who_is_apart():
+    frames = [pd.read_csv("original.csv"), pd.read_csv("made.csv")]
+    asked = {
+        "keys": "owner,rel,age,sex", "model": "households", "household": "hid",
+        "household_keys": "owner", "head": "rel == 1", "head_keys": "age,sex", "chains": 2,
+        "max_sweeps": 60, "thin": 1, "workers": 1,
+    }  # fmt: skip
+    found = unikat.attack(frames[0], synthetic=frames[1], **asked)
+    facts = found.summary.household_posterior
+    assert facts is not None
+    # The head's own two keys are the household's.
+    assert facts.n_candidates > 1 + 1 + 2 + 1
+    again = unikat.attack(frames[0], synthetic="made.csv", **asked)
+    assert again.summary.household_posterior == facts
+
+
+def test_bad_options_and_files_are_refused(capsys):
+    assert "--household COLUMN" in refused(capsys, "--model", "households")
+    assert "add --model households" in refused(capsys, "--household", "hid")
+    assert "add --model households" in refused(capsys, "--head", "rel == 1")
+    said = refused(capsys, *HOMES, "--head", "rel == 1", keys="owner,age,sex")
+    assert "synthetic files have keys alone" in said
+    assert "no column 'owned'" in refused(capsys, *HOMES[:4], "--household-keys", "owned")
+    larger = homes()
+    larger.loc[larger.hid < 3, "hid"] = 0
+    larger.owner = 1
+    larger.to_csv("made.csv", index=False)
+    assert "larger than any of the original" in refused(capsys, *HOMES)
+    homes().drop(columns="hid").to_csv("made.csv", index=False)
+    assert "hid" in refused(capsys, *HOMES)
+    broken = homes()
+    broken.loc[broken.rel == 3, "rel"] = 2
+    broken.to_csv("made.csv", index=False)
+    said = refused(capsys, *HOMES, "--zeros", "zeros.toml", *FEW)
+    assert "break the household rules" in said
