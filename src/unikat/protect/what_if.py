@@ -8,7 +8,7 @@ states, so that differences between them are more precise than their values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
@@ -27,9 +27,12 @@ from unikat.models.base import AnyModel, Stream
 from unikat.models.groups import Groups
 from unikat.models.recoded import Recoded
 from unikat.protect.recoding import Recoding, Rule, parse_recoding
+from unikat.protect.search import Value
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
-from unikat.risk.exposure import BySampling, exposure_of, fitted_table
+from unikat.risk.exposure import BySampling, Look, exposure_of, fitted_table
 from unikat.risk.measures import RiskMeasures
+from unikat.rng import chain_key
+from unikat.spec.target import Target
 from unikat.studies.fit import Fit
 
 N_STATES = 400
@@ -189,6 +192,88 @@ class Posterior:
         """
         recoding = rules if isinstance(rules, Recoding) else parse_recoding(self.table, rules)
         return assess(self.look(recoding), recoding.table(self.table), level=level)
+
+    def value(self, recoding: Recoding, target: Target, level: float, n_states: int) -> Value:
+        """Find what a recoding reaches, quickly, by some of the states.
+
+        τ1 is a mean of expected values, which varies less than one of counts.
+        """
+        table = recoding.table(self.table)
+        if target.measure == "k":
+            smallest = float(table.matches.min())
+        if known_exactly(table) or not self.states:
+            found = assess(None, table, level=level)
+            tau1, tau2 = np.array([found.tau1.mean]), np.array([found.tau2.mean])
+            expected, r1 = tau1, np.nan_to_num(found.records.r1)
+        elif len(table.cells) and table.missing == "integrate" and table.incomplete.any():
+            draws = self.look(recoding, n_states=n_states)
+            assert draws is not None
+            tau1, tau2 = (draws.retained(name).ravel() for name in ("tau1", "tau2"))
+            expected = draws.retained("tau1_expected").ravel()
+            r1 = draws.totals.r1 / np.maximum(draws.totals.weight, 1.0)
+        else:
+            tau1, tau2, expected, r1 = self._uniques(recoding, table, n_states)
+        upper = (1.0 + level) / 2.0
+        measures: dict[str, Callable[[], float]] = {
+            "tau1": lambda: float(expected.mean()),
+            "tau2": lambda: float(tau2.mean()),
+            "tau1_upper": lambda: float(np.quantile(tau1, upper, method="inverted_cdf")),
+            "tau2_upper": lambda: float(np.quantile(tau2, upper, method="inverted_cdf")),
+            "r1": lambda: float(r1.max(initial=0.0)),
+            "records": lambda: float(np.count_nonzero(r1 > (target.above or 0.0))),
+            "k": lambda: smallest,
+            "population_k": lambda: self._population_k(recoding, table, n_states, level),
+        }
+        return Value(measures[target.measure](), float(expected.mean()))
+
+    def _uniques(
+        self, recoding: Recoding, table: CellTable, n_states: int
+    ) -> tuple[Float64, Float64, Float64, Float64]:
+        """τ1, τ2 and expected τ1 by state, (n_states,), and mean r1 of the sample uniques."""
+        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        cells = table.cells[table.unique]
+        ones, sums = np.ones(len(cells)), np.zeros(len(cells))
+        found = []
+        for look in self._looks(model, n_states):
+            stream, _, state, data = look
+            p = exposure.chances(stream, model, state, data, cells)
+            before = exposure.probabilities(p)
+            after = look.erring(before, ones, exposure.population(p))
+            q = p if after is before else exposure.scaled(p, after)
+            r1, _ = exposure.risk(q, ones, look.poisson)
+            sums += r1
+            found.append((*exposure.draw(look.stream, q, look.poisson), float(r1.sum())))
+        tau1, tau2, expected = np.array(found).T
+        return tau1, tau2, expected, sums / len(found)
+
+    def _looks(self, model: AnyModel, n_states: int) -> Iterator[Look]:
+        """Some of the states, spread over the chains."""
+        every = [at for chain in self.states for at in chain]
+        for at in np.linspace(0, len(every) - 1, min(n_states, len(every))).round().astype(int):
+            yield Look(every[at][0], model, every[at][1], self.data)
+
+    def _population_k(
+        self, recoding: Recoding, table: CellTable, n_states: int, level: float
+    ) -> float:
+        """Lower end of the interval of the smallest F of a record's combination."""
+        frequency = table.matches.astype(np.float64)
+        if not self.states:
+            # Nobody is unobserved, or the sample has no uniques and was not modelled.
+            return float(frequency.min())
+        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        found = []
+        for look in self._looks(model, n_states):
+            stream, _, state, data = look
+            chances = exposure.chances(stream, model, state, data, table.cells)
+            p = exposure.probabilities(chances)
+            erring = look.erring(p, frequency, exposure.population(chances))
+            others = exposure.means(exposure.scaled(chances, erring))
+            key = chain_key(look.stream.seed, look.stream.chain)
+            rng = np.random.Generator(
+                np.random.Philox(key=key, counter=[0, look.stream.sweep, 0, 1])
+            )
+            found.append(float((frequency + rng.poisson(others)).min()))
+        return float(np.quantile(found, (1.0 - level) / 2.0, method="inverted_cdf"))
 
 
 def check(fit: Fit) -> None:
