@@ -12,7 +12,15 @@ from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, suggest
-from unikat.protect.recoding import KeyRecoding, Rule, left_out, level_counts, recode_key, unchanged
+from unikat.protect.recoding import (
+    KeyRecoding,
+    Rule,
+    left_out,
+    level_counts,
+    numbers_of,
+    recode_key,
+    unchanged,
+)
 from unikat.zeros.levels import Levels
 
 MOST = 7
@@ -125,7 +133,7 @@ def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
     """Recodings that the program makes itself: at most `MOST`."""
     levels = Levels(key=key)
     found: list[KeyRecoding] = []
-    if levels.views and levels.n_named >= _FEWEST_ORDERED:
+    if numbers_of(key) and levels.n_named >= _FEWEST_ORDERED:
         found = _of_numbers(key, counts)
     elif levels.n_named > 2:
         found = [recode_key(key, counts, f"rare({share})") for share in _RARE]
@@ -135,7 +143,8 @@ def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
 
 def _of_numbers(key: Key, counts: Int64) -> list[KeyRecoding]:
     """Groups of equal width, each about half as many as before; quantiles; top and bottom."""
-    intervals = Levels(key=key).views[0]
+    intervals = numbers_of(key)
+    assert intervals is not None
     lows = np.array([one.low for one in intervals])
     finite = lows[np.isfinite(lows)]
     span = float(finite.max() - finite.min())

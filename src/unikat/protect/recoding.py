@@ -228,7 +228,12 @@ def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
     shown = f"{rule}({','.join(number_shown(number) for number in numbers)})"
     if rule == "rare":
         return _rare(key, counts, numbers[0], shown)
-    intervals = _intervals(key, shown)
+    intervals = numbers_of(key)
+    if intervals is None:
+        raise SpecError(
+            f"Key {key.name!r} has levels that are no numbers, so that {shown} cannot group them; "
+            "name the groups: a mapping of levels to groups, or rare(0.05)."
+        )
     if rule == "quantile":
         edges = _quantiles(intervals, counts, numbers[0], key.name, shown)
     elif rule == "width":
@@ -247,18 +252,17 @@ def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
                 f"Key {key.name!r}: the level {brief(key.labels[code])!r} lies in two groups of "
                 f"{shown}; take edges at which levels end."
             )
-        group_of.append(_label(place, edges, rule, key))
+        group_of.append(_label(place, edges, rule, intervals))
     return _grouped(key, group_of, shown)
 
 
-def _intervals(key: Key, shown: str) -> tuple[Interval, ...]:
+def numbers_of(key: Key) -> tuple[Interval, ...] | None:
+    """The numbers that each level stands for; None if levels are no numbers."""
     views = Levels(key=key).views
     if not views:
-        raise SpecError(
-            f"Key {key.name!r} has levels that are no numbers, so that {shown} cannot group them; "
-            "name the groups: a mapping of levels to groups, or rare(0.05)."
-        )
-    return views[0]
+        return None
+    # A group of numbers has its number as value, and its edges as label.
+    return views[0] if key.binning is None else views[-1]
 
 
 def _place(one: Interval, edges: Sequence[float], *, after: bool) -> int | None:
@@ -280,7 +284,9 @@ def _place(one: Interval, edges: Sequence[float], *, after: bool) -> int | None:
     return sum(place)
 
 
-def _label(place: int, edges: Sequence[float], rule: str, key: Key) -> str | None:
+def _label(
+    place: int, edges: Sequence[float], rule: str, intervals: Sequence[Interval]
+) -> str | None:
     """What a group is called; None: its level stays as it is."""
     if rule == "top":
         return f">= {number_shown(edges[0])}" if place else None
@@ -292,7 +298,7 @@ def _label(place: int, edges: Sequence[float], rule: str, key: Key) -> str | Non
         return None if high is None else f"< {number_shown(high)}"
     if high is None:
         return f">= {number_shown(low)}"
-    starts = [one.low for one in Levels(key=key).views[0] if math.isfinite(one.low)]
+    starts = [one.low for one in intervals if math.isfinite(one.low)]
     if not all(number.is_integer() for number in (low, high, *starts)):
         return f"[{number_shown(low)}, {number_shown(high)})"
     return number_shown(low) if high - low == 1 else f"{number_shown(low)}-{number_shown(high - 1)}"

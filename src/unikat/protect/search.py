@@ -66,6 +66,8 @@ class Search:
     evaluate: Evaluate
     misses: Bool = field(repr=False)
     """Plans that are ruled out by the targets so far."""
+    nothing: tuple[int, ...]
+    """The plan without any key, which is none; of -1 where there is no such plan."""
     seen: dict[tuple[int, ...], Value] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -107,7 +109,7 @@ class Search:
         )
         if min(out) >= 0:
             misses[out] = True
-        return cls(choices=choices, lost=lost, evaluate=evaluate, misses=misses)
+        return cls(choices=choices, lost=lost, evaluate=evaluate, misses=misses, nothing=out)
 
     def best(self, target: Target) -> Plan | None:
         """Find the plan that loses least and reaches a target; None if none does.
@@ -165,6 +167,8 @@ class Search:
             coarser = np.flatnonzero(part.coarser[:, found[j]])
             for i in sorted(coarser.tolist(), key=lambda i: -part.lost[i]):
                 tried = (*found[:j], i, *found[j + 1 :])
+                if tried == self.nothing:
+                    continue
                 if i == found[j] or self.misses[tried]:
                     found = tried
                     break
@@ -235,6 +239,7 @@ def frontier(search: Search, target: Target, table: CellTable) -> tuple[list[Pla
         lost=search.lost,
         evaluate=lambda recoding: Value(*(search.evaluate(recoding)[1:] * 2)),
         misses=Search.of(search.choices, search.evaluate).misses,
+        nothing=search.nothing,
     )
     by_tau1.seen = {place: Value(value.tau1, value.tau1) for place, value in search.seen.items()}
     found = [first]

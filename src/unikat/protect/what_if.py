@@ -212,7 +212,9 @@ class Posterior:
             expected = draws.retained("tau1_expected").ravel()
             r1 = draws.totals.r1 / np.maximum(draws.totals.weight, 1.0)
         else:
-            tau1, tau2, expected, r1 = self._uniques(recoding, table, n_states)
+            tau1, tau2, expected, r1 = self._uniques(
+                recoding, table, n_states, counted=target.measure.endswith("upper")
+            )
         upper = (1.0 + level) / 2.0
         measures: dict[str, Callable[[], float]] = {
             "tau1": lambda: float(expected.mean()),
@@ -227,9 +229,12 @@ class Posterior:
         return Value(measures[target.measure](), float(expected.mean()))
 
     def _uniques(
-        self, recoding: Recoding, table: CellTable, n_states: int
+        self, recoding: Recoding, table: CellTable, n_states: int, *, counted: bool
     ) -> tuple[Float64, Float64, Float64, Float64]:
-        """τ1, τ2 and expected τ1 by state, (n_states,), and mean r1 of the sample uniques."""
+        """τ1, τ2 and expected τ1 by state, (n_states,), and mean r1 of the sample uniques.
+
+        Unless `counted`, τ2 is the expected one and τ1 is not drawn.
+        """
         model, exposure = recoded_model(self, recoding, table), exposure_of(table)
         cells = table.cells[table.unique]
         ones, sums = np.ones(len(cells)), np.zeros(len(cells))
@@ -240,9 +245,10 @@ class Posterior:
             before = exposure.probabilities(p)
             after = look.erring(before, ones, exposure.population(p))
             q = p if after is before else exposure.scaled(p, after)
-            r1, _ = exposure.risk(q, ones, look.poisson)
+            r1, r2 = exposure.risk(q, ones, look.poisson)
             sums += r1
-            found.append((*exposure.draw(look.stream, q, look.poisson), float(r1.sum())))
+            drawn = exposure.draw(stream, q, look.poisson) if counted else (0.0, float(r2.sum()))
+            found.append((*drawn, float(r1.sum())))
         tau1, tau2, expected = np.array(found).T
         return tau1, tau2, expected, sums / len(found)
 
