@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, suggest
+from unikat.spec.protection import LEFT_OUT
 from unikat.zeros.levels import Interval, Levels
 
 Rule: TypeAlias = "str | Mapping[Any, Any] | Sequence[Sequence[Any]] | None"
@@ -42,12 +43,18 @@ class KeyRecoding:
         (n_levels,): group of each level; every level in group 0 where the key is left out.
     key
         The recoded key, its levels the groups; None where it is left out.
+    rule
+        What recodes other records in the same way: quantiles as edges, rare levels by name.
+    named
+        All levels, where the rule names levels; None elsewhere.
     """
 
     name: str
     text: str
     groups: Int32
     key: Key | None
+    rule: str | Mapping[str, str] | None = field(default=None, compare=False)
+    named: tuple[str, ...] | None = None
 
     @property
     def changes(self) -> bool:
@@ -170,14 +177,13 @@ def unchanged(key: Key) -> KeyRecoding:
 
 def left_out(key: Key) -> KeyRecoding:
     """Leave a key out."""
-    return KeyRecoding(
-        name=key.name, text="left out", groups=np.zeros(key.n_levels, np.int32), key=None
-    )
+    groups = np.zeros(key.n_levels, np.int32)
+    return KeyRecoding(name=key.name, text=LEFT_OUT, groups=groups, key=None, rule=LEFT_OUT)
 
 
 def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
     """Recode a key; see `parse_recoding`. counts (n_levels,): records of each level."""
-    if rule is None:
+    if rule is None or rule == LEFT_OUT:
         return left_out(key)
     if isinstance(rule, str):
         return _by_rule(key, counts, rule)
@@ -208,7 +214,8 @@ def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
             )
         seen[code] = level
         group_of[code] = group
-    return _grouped(key, group_of, text)
+    by_level = {str(level): group for level, group in named}
+    return _grouped(key, group_of, text, by_level)
 
 
 def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
@@ -253,7 +260,10 @@ def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
                 f"{shown}; take edges at which levels end."
             )
         group_of.append(_label(place, edges, rule, intervals))
-    return _grouped(key, group_of, shown)
+    frozen = shown
+    if rule == "quantile":
+        frozen = f"cut({','.join(number_shown(edge) for edge in edges)})"
+    return _grouped(key, group_of, shown, frozen)
 
 
 def numbers_of(key: Key) -> tuple[Interval, ...] | None:
@@ -326,10 +336,19 @@ def _rare(key: Key, counts: Int64, share: float, shown: str) -> KeyRecoding:
         raise SpecError(f"Key {key.name!r}: {shown} needs a share between 0 and 1, as in 0.05.")
     n = Levels(key=key).n_named
     rare = counts[:n] < share * counts[:n].sum()
-    return _grouped(key, [OTHER if rare[code] else None for code in range(n)], shown)
+    by_level = {level_names(key)[code]: OTHER for code in np.flatnonzero(rare).tolist()}
+    return _grouped(key, [OTHER if rare[code] else None for code in range(n)], shown, by_level)
 
 
-def _grouped(key: Key, group_of: Sequence[str | None], text: str) -> KeyRecoding:
+def level_names(key: Key) -> list[str]:
+    """What levels are called in rules: groups of numbers by label; not that for missing values."""
+    names = key.labels if key.binning is not None else [str(level) for level in key.levels]
+    return list(names[: Levels(key=key).n_named])
+
+
+def _grouped(
+    key: Key, group_of: Sequence[str | None], text: str, rule: str | Mapping[str, str]
+) -> KeyRecoding:
     """Merge levels of one group, None being a group of its own; so is what means missing."""
     n = Levels(key=key).n_named
     named = [code if group is None else group for code, group in enumerate(group_of)]
@@ -354,6 +373,8 @@ def _grouped(key: Key, group_of: Sequence[str | None], text: str) -> KeyRecoding
         name=key.name,
         text=text,
         groups=groups,
+        rule=rule,
+        named=None if isinstance(rule, str) else tuple(level_names(key)),
         key=Key(
             name=key.name,
             levels=tuple(levels),
