@@ -18,8 +18,8 @@ from unikat._typing import Float64
 from unikat.data.frames import FILE, FrameKind
 from unikat.errors import SpecError
 from unikat.models.named import build_model
-from unikat.protect.recoding import Rule
-from unikat.protect.what_if import Posterior
+from unikat.protection.recoding import Rule
+from unikat.protection.what_if import Posterior
 from unikat.report.facts.registry import FILE as REGISTRY_FILE
 from unikat.report.facts.registry import registry_table
 from unikat.report.facts.result import Result

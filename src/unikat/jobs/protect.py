@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,11 +23,11 @@ from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
-from unikat.protect.hierarchies import choices
-from unikat.protect.recoding import Recoding, Rule, level_names, recode_key, unchanged
-from unikat.protect.released import Released, released
-from unikat.protect.search import Plan, Search, Value, frontier, undominated
-from unikat.protect.what_if import N_STATES, Posterior
+from unikat.protection.hierarchies import choices
+from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
+from unikat.protection.released import Released, released
+from unikat.protection.search import Plan, Search, Value, frontier, undominated
+from unikat.protection.what_if import N_STATES, Posterior
 from unikat.report.facts.protection import SCHEMA, PlanFacts, ProtectionSummary, RiskFacts
 from unikat.report.folders import protection as results
 from unikat.report.pages.protection import render
@@ -188,7 +189,7 @@ def run(
     search = Search.of(parts, evaluate, weights)
     plans, chosen = frontier(search, target, table)
     chosen, reached = _verified(search, chosen, posterior, target, level)
-    risks = [posterior.what_if(one.recoding, level) for one in undominated([*plans, chosen])]
+    shown = _closer_look([*plans, chosen], chosen, posterior, level)
     watcher.stage("Assessing the protected file")
     coarse = chosen.recoding.table(table)
     again = fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
@@ -196,11 +197,8 @@ def run(
     every = microdata.tabulate()
     coded = isinstance(microdata.source, StatisticalSource)
     made = released(microdata, every.cells[every.record_cell], chosen.recoding, coded=coded)
-    shown = undominated([*plans, chosen])
-    facts = tuple(
-        PlanFacts.of(one, risk, one is chosen) for one, risk in zip(shown, risks, strict=True)
-    )
-    promised = next(risk for one, risk in zip(shown, risks, strict=True) if one is chosen)
+    facts = tuple(PlanFacts.of(one, risk, one is chosen) for one, risk in shown)
+    promised = next(risk for one, risk in shown if one is chosen)
     summary = ProtectionSummary(
         schema=SCHEMA,
         data=None if spec.data.path is None else spec.data.path.name,
@@ -337,6 +335,21 @@ def _verified(
         f"Keep fewer keys ({option('keep')}), allow coarser recodings ({option('recodings')}), or "
         "set another target."
     )
+
+
+def _closer_look(
+    plans: Sequence[Plan], chosen: Plan, posterior: Posterior, level: float
+) -> list[tuple[Plan, RiskEstimate]]:
+    """Estimate the risk after each plan by all states; leave out plans that another beats."""
+    found = [(one, posterior.what_if(one.recoding, level)) for one in undominated(plans, chosen)]
+    return [
+        (one, risk)
+        for one, risk in found
+        if one is chosen
+        or not any(
+            other.lost < one.lost and its.tau1.mean <= risk.tau1.mean for other, its in found
+        )
+    ]
 
 
 def _agree(promised: RiskEstimate, refit: RiskEstimate) -> bool:

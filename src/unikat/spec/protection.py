@@ -96,6 +96,14 @@ class ProtectionSpec(AssessmentSpec):
             raise ValueError("a weight of a key is negative or no number; give 0 or more")
         return weights
 
+    @field_validator("recodings")
+    @classmethod
+    def _none_in_words(cls, recodings: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        return {
+            name: tuple(LEFT_OUT if rule is None else rule for rule in rules)
+            for name, rules in recodings.items()
+        }
+
     @model_validator(mode="after")
     def _of_persons(self) -> Self:
         if not self.target:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
-from unikat.protect.released import ColumnChange
-from unikat.protect.search import Plan
+from unikat.protection.released import ColumnChange
+from unikat.protection.search import Plan
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.provenance import Provenance
 

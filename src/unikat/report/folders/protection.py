@@ -24,7 +24,7 @@ from unikat.data.writers import write_records
 from unikat.files.folder import claimed
 from unikat.files.json import json_text
 from unikat.files.writing import all_or_nothing, create, finish, write_text
-from unikat.protect.released import Released
+from unikat.protection.released import Released
 from unikat.report.facts.protection import ProtectionSummary
 from unikat.report.pages.protection import render
 from unikat.spec.protection import PlanSpec, ProtectionSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unikat.protect.released import ColumnChange
+from unikat.protection.released import ColumnChange
 from unikat.report.facts.protection import PlanFacts, ProtectionSummary
 from unikat.report.pages.canvas import Canvas, Drawing, drawing
 from unikat.report.pages.template import fill

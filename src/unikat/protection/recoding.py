@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unikat._typing import Int32, Int64
+from unikat._typing import Bool, Int32, Int64
 from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
@@ -43,6 +43,8 @@ class KeyRecoding:
         (n_levels,): group of each level; every level in group 0 where the key is left out.
     key
         The recoded key, its levels the groups; None where it is left out.
+    stays
+        (n_levels,): levels that are written as they were; none of a key that was read in groups.
     rule
         What recodes other records in the same way: quantiles as edges, rare levels by name.
     named
@@ -53,6 +55,7 @@ class KeyRecoding:
     text: str
     groups: Int32
     key: Key | None
+    stays: Bool
     rule: str | Mapping[str, str] | None = field(default=None, compare=False)
     named: tuple[str, ...] | None = None
 
@@ -171,14 +174,21 @@ def level_counts(table: CellTable) -> list[Int64]:
 def unchanged(key: Key) -> KeyRecoding:
     """Leave a key as it is."""
     return KeyRecoding(
-        name=key.name, text="as it is", groups=np.arange(key.n_levels, dtype=np.int32), key=key
+        name=key.name,
+        text="as it is",
+        groups=np.arange(key.n_levels, dtype=np.int32),
+        key=key,
+        stays=np.full(key.n_levels, key.binning is None),
     )
 
 
 def left_out(key: Key) -> KeyRecoding:
     """Leave a key out."""
     groups = np.zeros(key.n_levels, np.int32)
-    return KeyRecoding(name=key.name, text=LEFT_OUT, groups=groups, key=None, rule=LEFT_OUT)
+    nothing = np.zeros(key.n_levels, np.bool_)
+    return KeyRecoding(
+        name=key.name, text=LEFT_OUT, groups=groups, key=None, stays=nothing, rule=LEFT_OUT
+    )
 
 
 def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
@@ -354,25 +364,25 @@ def _grouped(
     named = [code if group is None else group for code, group in enumerate(group_of)]
     place = {group: number for number, group in enumerate(dict.fromkeys(named))}
     groups = np.array([place[group] for group in named], np.int32)
-    # A group of one level keeps its value, and what it is called unless it got a name.
-    sizes = np.bincount(groups, minlength=len(place))
+    # A named group is its name even where it has one level: its value would tell that level.
     first = np.unique(groups, return_index=True)[1].tolist()
     levels: list[object] = []
     labels: list[str] = []
-    for code, group, size in zip(first, place, sizes, strict=True):
+    for code, group in zip(first, place, strict=True):
         labels.append(group if isinstance(group, str) else key.labels[code])
-        levels.append(key.levels[code] if size == 1 else labels[-1])
-    private = {number for number, code in enumerate(first) if sizes[number] == 1} & {
-        place[named[code]] for code in key.private if code < n
-    }
+        levels.append(group if isinstance(group, str) else key.levels[code])
+    private = {place[code] for code in key.private if code in place}
+    stays = np.array([group is None and key.binning is None for group in group_of], np.bool_)
     if key.missing_level is not None:
         groups = np.append(groups, len(place)).astype(np.int32)
+        stays = np.append(stays, True)
         levels.append(None)
         labels.append(key.labels[key.missing_level])
     return KeyRecoding(
         name=key.name,
         text=text,
         groups=groups,
+        stays=stays,
         rule=rule,
         named=None if isinstance(rule, str) else tuple(level_names(key)),
         key=Key(

@@ -8,7 +8,7 @@ import pytest
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.protect.recoding import parse_recoding
+from unikat.protection.recoding import parse_recoding
 
 AGES = Key(name="age", levels=tuple(range(18, 31)), labels=tuple(map(str, range(18, 31))))
 BANDS = Key(

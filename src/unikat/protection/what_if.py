@@ -26,8 +26,8 @@ from unikat.inference.segments import add_totals
 from unikat.models.base import AnyModel, Stream
 from unikat.models.groups import Groups
 from unikat.models.recoded import Recoded
-from unikat.protect.recoding import Recoding, Rule, parse_recoding
-from unikat.protect.search import Value
+from unikat.protection.recoding import Recoding, Rule, parse_recoding
+from unikat.protection.search import Value
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.exposure import BySampling, Look, exposure_of, fitted_table
 from unikat.risk.measures import RiskMeasures

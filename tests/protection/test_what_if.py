@@ -20,8 +20,8 @@ from unikat.models.auto import Auto
 from unikat.models.base import Stream
 from unikat.models.groups import Groups
 from unikat.models.named import build_model
-from unikat.protect.recoding import parse_recoding
-from unikat.protect.what_if import Posterior, recoded_model
+from unikat.protection.recoding import parse_recoding
+from unikat.protection.what_if import Posterior, recoded_model
 from unikat.risk.exposure import BySampling, exposure_of, fitted_table
 from unikat.risk.measures import RiskMeasures
 from unikat.studies.auto import Execution

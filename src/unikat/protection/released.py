@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from unikat._typing import Int32
 from unikat.data.microdata import Microdata
-from unikat.protect.recoding import KeyRecoding, Recoding
+from unikat.protection.recoding import KeyRecoding, Recoding
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ColumnChange(NamedTuple):
+@dataclass(frozen=True)
+class ColumnChange:
     """What was done to a column."""
 
     name: str
@@ -108,13 +110,10 @@ def _changes(codes: Int32, keys: Sequence[KeyRecoding]) -> tuple[ColumnChange, .
     found = []
     for j, one in enumerate(keys):
         known = codes[:, j] >= 0
-        if one.key is None:
-            n_groups, changed = 0, int(known.sum())
-        else:
-            missing = one.key.missing_level is not None
-            n_groups = one.key.n_levels - missing
-            sizes = np.bincount(one.groups)
-            changed = int(np.count_nonzero(sizes[one.groups[codes[known, j]]] > 1))
+        changed = int(np.count_nonzero(~one.stays[codes[known, j]]))
+        n_groups = 0
+        if one.key is not None:
+            n_groups = one.key.n_levels - (one.key.missing_level is not None)
         n_levels = len(one.groups) - (one.key is not None and one.key.missing_level is not None)
         found.append(ColumnChange(one.name, one.text, n_levels, n_groups, changed))
     return tuple(found)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.protect.hierarchies import choices
-from unikat.protect.recoding import Recoding
-from unikat.protect.search import Search, Value, frontier, undominated
+from unikat.protection.hierarchies import choices
+from unikat.protection.recoding import Recoding
+from unikat.protection.search import Search, Value, frontier, undominated
 from unikat.spec.target import Target
 
 AGES = Key(name="age", levels=tuple(range(20)), labels=tuple(map(str, range(20))))

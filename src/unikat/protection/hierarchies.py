@@ -12,7 +12,7 @@ from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, suggest
-from unikat.protect.recoding import (
+from unikat.protection.recoding import (
     KeyRecoding,
     Rule,
     left_out,

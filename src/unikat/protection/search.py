@@ -20,8 +20,8 @@ import numpy as np
 from unikat._typing import Bool, Float64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.protect.hierarchies import Choices
-from unikat.protect.recoding import Recoding
+from unikat.protection.hierarchies import Choices
+from unikat.protection.recoding import Recoding
 from unikat.spec.target import Target
 
 MOST_PLANS = 20_000_000
@@ -255,10 +255,15 @@ def frontier(search: Search, target: Target, table: CellTable) -> tuple[list[Pla
     return undominated(found), reached
 
 
-def undominated(plans: Sequence[Plan]) -> list[Plan]:
-    """Plans that no other beats in what is lost and in τ1, in rising order of what is lost."""
+def undominated(plans: Sequence[Plan], chosen: Plan | None = None) -> list[Plan]:
+    """Plans that no other beats in what is lost and in τ1, in rising order of what is lost.
+
+    `chosen` stays whatever its τ1: the target may be another measure.
+    """
     found: list[Plan] = []
+    least = np.inf
     for plan in sorted(plans, key=lambda plan: (plan.lost, plan.value.tau1)):
-        if not found or plan.value.tau1 < min(one.value.tau1 for one in found):
+        if plan.value.tau1 < least or plan is chosen:
             found.append(plan)
+            least = min(least, plan.value.tau1)
     return found
