@@ -9,8 +9,8 @@ some sweeps: drawn, and written as columns of the input's type.
 
 `households`: the analogue of tables 2 and 4 of Hu, Reiter and Wang (2018). A sample of households,
 synthetic files by every method, and 95% intervals of probabilities within households; of `eph`
-(Argentine households, a population) the truth beside them and how many intervals contain it, of
-`peer` (the file of NestedCategBayesImpute) the sample's own share.
+(Argentine households, a population) the truth beside them and how many intervals contain it, over
+one or several samples; of `peer` (the file of NestedCategBayesImpute) the sample's own share.
 """
 
 from __future__ import annotations
@@ -130,10 +130,7 @@ def without_conflicts(frame: Any, keys: str, household_key: str, rules: Any, rol
 
 
 def households(asked: argparse.Namespace) -> None:
-    """Print the table of intervals."""
-    import numpy as np
-
-    import unikat
+    """Print the table of intervals of each sample, and how many contain the truth in all."""
     from unikat.inference.progress import SILENT
     from unikat.jobs.synthesize import _read_households, _shared
     from unikat.spec.synthesis import SynthesisSpec
@@ -141,20 +138,8 @@ def households(asked: argparse.Namespace) -> None:
     from unikat.synthesis.shares import parse_formula, share_of
 
     make, keys, household_key, roles, rules, shares = SOURCES[asked.source]
-    role = roles["head"].split()[0]
     zeros = {"rules": list(rules), "roles": roles, "on_conflict": "drop"}
     population = without_conflicts(make(), keys, household_key, rules, roles)
-    numbers = population["HH"].unique()
-    rng = np.random.default_rng(asked.seed)
-    n = len(numbers) if asked.source == "peer" else asked.households
-    sample = population[population["HH"].isin(rng.permutation(numbers)[:n])]
-    options = {
-        "keys": keys,
-        "model": "households",
-        "household": "HH",
-        "household_keys": household_key,
-        "zeros": zeros,
-    }
     spec = SynthesisSpec.parse(
         {
             "keys": keys,
@@ -167,6 +152,44 @@ def households(asked: argparse.Namespace) -> None:
     whole = _read_households(spec, population, SILENT)
     plain = plain_households(whole.persons, whole.persons.codes, _shared(whole))
     truth = [share_of(parse_formula(text), plain, roles).share for text in shares]
+    options = {
+        "keys": keys,
+        "model": "households",
+        "household": "HH",
+        "household_keys": household_key,
+        "zeros": zeros,
+        "share": list(shares),
+        "datasets": asked.datasets,
+        "chains": asked.chains,
+        "max_sweeps": asked.sweeps,
+        "workers": asked.workers,
+        "progress": False,
+    }
+    covered = {name: [0, 0] for name in ("original", *asked.methods)}
+    for seed in range(asked.seed, asked.seed + asked.samples):
+        intervals_of(asked, population, options, truth, seed, covered)
+        counts = (f"{name} {held} of {n}" for name, (held, n) in covered.items())
+        print(f"intervals that contain Q, to here: {', '.join(counts)}", flush=True)
+
+
+def intervals_of(
+    asked: argparse.Namespace,
+    population: Any,
+    options: Any,
+    truth: Any,
+    seed: int,
+    covered: Any,
+) -> None:
+    """Print the intervals of one sample, and add those that contain the truth to `covered`."""
+    import numpy as np
+
+    import unikat
+
+    numbers = population["HH"].unique()
+    rng = np.random.default_rng(seed)
+    n = len(numbers) if asked.source == "peer" else asked.households
+    sample = population[population["HH"].isin(rng.permutation(numbers)[:n])]
+    role = SOURCES[asked.source][3]["head"].split()[0]
     found = {}
     for method in asked.methods:
         begin = time.perf_counter()
@@ -174,41 +197,35 @@ def households(asked: argparse.Namespace) -> None:
             sample,
             **options,
             method="truncated" if method == "composition" else method,
-            set={"composition": role} if method == "composition" else None,
-            share=list(shares),
-            datasets=asked.datasets,
-            chains=asked.chains,
-            max_sweeps=asked.sweeps,
-            seed=asked.seed,
-            progress=False,
+            set={"composition": role if method == "composition" else "none"},
+            seed=seed,
         )
         found[method] = result.summary
-        broken = result.summary.impossible
+        broken, fit = result.summary.impossible, result.summary.fit
         print(
-            f"{method}: {time.perf_counter() - begin:.0f} s, "
-            f"{'converged' if result.converged else 'not converged'} in "
-            f"{result.summary.fit.sweeps:,} sweeps of {asked.chains} chains; pMSE ratio of margins "
+            f"{method}, sample {seed}: {time.perf_counter() - begin:.0f} s, "
+            f"{'converged' if result.converged else 'not converged'} in {fit.sweeps:,} sweeps of "
+            f"{asked.chains} chains (R-hat {fit.rhat or 0:.3f}, effective sample size "
+            f"{fit.ess or 0:.0f}); pMSE ratio of margins "
             f"{', '.join(f'{one.pmse_ratio:.2f}' for one in result.summary.margins)}; households "
             f"that break a rule {100 * max(broken.shares):.1f}%",
             flush=True,
         )
-    rows = [("probability", "Q", "original", *asked.methods)]
-    covered = dict.fromkeys(("original", *asked.methods), 0)
-    for i, text in enumerate(shares):
+    rows = []
+    for i, text in enumerate(options["share"]):
         row = [text[6:-1], f"{truth[i]:.3f}"]
-        for name in covered:
+        for name, counts in covered.items():
             share = found[name if name in METHODS else asked.methods[0]].shares[i]
             interval = share.original if name == "original" else share.synthetic
             if interval is None:
                 row.append("–")
                 continue
             inside = interval.lower <= truth[i] <= interval.upper
-            covered[name] += inside
+            counts[0] += inside
+            counts[1] += 1
             row.append(f"{interval.lower:.3f}–{interval.upper:.3f}{'' if inside else ' *'}")
         rows.append(tuple(row))
-    counts = [f"{count} of {len(shares)}" for count in covered.values()]
-    rows.append(("intervals that contain Q", "", *counts))
-    print_table(rows[0], rows[1:])
+    print_table(("probability", "Q", "original", *asked.methods), rows)
     print("* does not contain Q")
 
 
@@ -223,6 +240,7 @@ def speed(asked: argparse.Namespace) -> None:
     from unikat.models.households.nested import NestedHouseholds
     from unikat.models.named import build_model
     from unikat.synthesis.generate import PosteriorState, draw_households
+    from unikat.synthesis.partial import draw_members_given
     from unikat.synthesis.persons import Persons, columns_of
     from unikat.synthesis.utility import margin_utility, repeated_uniques
 
@@ -274,7 +292,30 @@ def speed(asked: argparse.Namespace) -> None:
         mass = info.values["impossible_mass"]
         name = f"households, 10,000, rules, composition {composition} ({mass:.0%} impossible)"
         rows.append((name, f"{seconds:.2f} s", "", ""))
+        begin = time.perf_counter()
+        for chain in range(5):
+            at = PosteriorState(Stream(1, chain, sweep), state)
+            draw_members_given(
+                at, data, homes.layout.rules, members_of(homes), homes, homes, ["RACE", "AGE"]
+            )
+        seconds = time.perf_counter() - begin
+        rows.append((f"{name}, race and age alone", f"{seconds:.2f} s", "", ""))
     print_table(("five data sets", "drawn", "as columns", "compared with the original"), rows)
+
+
+def members_of(homes: Any) -> Any:
+    """The persons of a table of households whose heads are apart."""
+    import numpy as np
+
+    from unikat.synthesis.persons import Persons, persons_of
+
+    layout, cells = homes.layout, homes.cells[homes.record_cell]
+    keys = (layout.household_keys[1], *layout.person_keys)
+    codes = persons_of(cells, layout, [key.name for key in keys], {"REL": 0})
+    sizes = layout.parts(cells)[0][:, 0] + 1
+    household = np.repeat(np.arange(len(cells), dtype=np.int32), sizes)
+    head = np.diff(household, prepend=-1) > 0
+    return Persons(keys, codes, np.arange(len(codes)), household, head)
 
 
 def main() -> None:
@@ -286,7 +327,9 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--sweeps", type=int, default=600)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--samples", type=int, default=1, help="with seeds from --seed on")
+    parser.add_argument("--workers", type=int, default=None, help="processes; all cores")
+    parser.add_argument("--seed", type=int, default=1, help="of the first sample and its fits")
     asked = parser.parse_args()
     print(machine())
     (speed if asked.what == "speed" else households)(asked)

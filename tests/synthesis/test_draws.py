@@ -207,6 +207,21 @@ def test_a_group_with_one_edge_keeps_its_mean():
     assert drawn.mean() == pytest.approx(numbers[numbers >= 65].mean(), abs=0.6)
 
 
+@pytest.mark.parametrize("binning", ["cut(20,65)", "cut(10,20,65)"])
+def test_a_group_of_few_records_does_not_tell_their_numbers(binning):
+    """The same is written whatever the numbers of the five youngest and of the oldest are."""
+    middle = np.arange(20, 65).repeat(3).tolist()
+    written = []
+    for young, old in ((3, 70), (9, 107)):
+        values = grouped([*middle, *[young] * 5, old], binning)
+        ends = values.key.n_levels - 1
+        codes = np.array([0, ends], np.int32).repeat(500)
+        written.append(np.asarray(values.write(codes, np.random.default_rng(2)), float))
+    np.testing.assert_array_equal(*written)
+    assert written[0][500:].min() == 65
+    assert written[0][500:].max() <= 65 + 45
+
+
 def test_codes_that_mean_missing_are_written_as_often_as_they_occur():
     column = pa.chunked_array([pa.array(["a", "NA", "b", "?", "NA", "NA"])])
     key = AnyKey(name="x", levels=("a", "b", None), labels=("a", "b", "missing"))

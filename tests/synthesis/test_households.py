@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 import unikat
 from unikat import SpecError, UnikatError
@@ -16,7 +17,7 @@ from unikat.cli.main import main
 from unikat.data.keys import Key
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.persons import Plain
-from unikat.synthesis.shares import parse_formula, share_of
+from unikat.synthesis.shares import original_share, parse_formula, share_of
 
 QUICK = {"datasets": 2, "chains": 2, "workers": 1, "max_sweeps": 20}
 ROLES = {"head": "rel == 1", "spouse": "rel == 2", "child": "rel == 3"}
@@ -200,6 +201,68 @@ def test_shares_by_hand(text, n, share):
     found = share_of(parse_formula(text), plain(), ROLES)
     assert found.n == n
     assert found.share == pytest.approx(share, nan_ok=True)
+
+
+def test_weighted_shares_are_those_of_households_that_are_repeated():
+    """Of a household of weight 3 there are three; the variance is that of the ratio."""
+    three = plain()
+    times = np.array([3, 1, 2])
+    many = three._replace(
+        houses=three.houses.repeat(times, axis=0), members=three.members.repeat(times, axis=0)
+    )
+    formula = parse_formula("share(spouse present)")
+    found = share_of(formula, three, ROLES, 10.0 * times)
+    assert found.n == 3
+    assert found.share == pytest.approx(share_of(formula, many, ROLES).share) == 4 / 6
+    # Two more with a spouse and two without, of the mean weight sum w^2 / sum w.
+    w = np.array([3, 1, 2, *[14 / 6] * 4])
+    x = np.array([1, 1, 0, 1, 1, 0, 0])
+    ratio = w @ x / w.sum()
+    assert found.variance == pytest.approx((w**2) @ (x - ratio) ** 2 / w.sum() ** 2)
+
+
+@pytest.mark.parametrize("n", [30, 100, 400])
+@pytest.mark.parametrize("share", [0.002, 0.01, 0.1, 0.5, 0.97])
+def test_intervals_of_shares_cover_also_rare_ones(n, share):
+    """Coverage of 95% intervals in simple random samples, by the binomial distribution.
+
+    Without the households added, a share of 0.002 would be covered in 55% of the samples of 400.
+    """
+    size = Key(name="size", levels=(1,), labels=("1",))
+    rel = Key(name="rel", levels=(1, 2), labels=("head", "spouse"))
+    formula = parse_formula("share(count(rel == 2) == 1)")
+    covered = 0.0
+    for k in range(n + 1):
+        p = binom.pmf(k, n, share)
+        if p > 1e-6:
+            members = (np.arange(n) < k).astype(np.int32)[:, None, None]
+            found = share_of(
+                formula, Plain((size,), (rel,), np.zeros((n, 1), np.int32), members), {}
+            )
+            interval = original_share(found, 0.95)
+            assert 0.0 <= interval.lower <= found.share <= interval.upper <= 1.0
+            covered += p * (interval.lower <= share <= interval.upper)
+    assert covered > 0.9
+
+
+def test_weights_count_in_shares_and_margins():
+    frame = homes()
+    number = frame["hid"].str[1:].astype(int)
+    spouse = frame["hid"].isin(frame.loc[frame["rel"] == 2, "hid"])
+    frame["weight"] = np.where(spouse & (number % 2 == 0), 30.0, 10.0)
+    found = synthesize(frame, weights="weight", share="share(count(rel == 2) >= 1)")
+    first = frame.drop_duplicates("hid")
+    has = first["hid"].isin(frame.loc[frame["rel"] == 2, "hid"])
+    expected = np.average(has, weights=first["weight"])
+    assert found.summary.shares[0].original.estimate == pytest.approx(expected)
+    shares = []
+    for synthetic in found.frames:
+        has = first["hid"].isin(frame.loc[(synthetic["rel"] == 2).to_numpy(), "hid"])
+        shares.append(np.average(has, weights=first["weight"]))
+    assert found.summary.shares[0].synthetic.estimate == pytest.approx(np.mean(shares))
+    assert all(one.distance_weighted > 0.0 for one in found.summary.margins)
+    assert "sample weight" in found.summary.sentences["margins"]
+    assert "Weighted distance" in found.to_html()
 
 
 @pytest.mark.parametrize(

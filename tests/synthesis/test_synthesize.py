@@ -172,6 +172,21 @@ def test_an_interrupted_run_keeps_its_chains_and_goes_on(tmp_path, capsys, monke
         assert (out / name).read_bytes() == (tmp_path / "once" / name).read_bytes()
 
 
+@pytest.mark.parametrize("stage", ["_draw", "margin_utility", "render"])
+def test_an_interruption_after_the_fit_keeps_the_chains_too(tmp_path, capsys, monkeypatch, stage):
+    source, out = tmp_path / "people.csv", tmp_path / "out"
+    people().to_csv(source, index=False)
+
+    def stopped(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(job.results if stage == "render" else job, stage, stopped)
+    assert main(["synthesize", str(source), "--keys", KEYS, *QUICK, "--out", str(out)]) == 2
+    assert "The chains are kept" in capsys.readouterr().err
+    assert not list(out.glob("synthetic_*"))
+    assert (out / "sampling.checkpoint").exists()
+
+
 def test_files_that_unikat_did_not_write_are_not_replaced(tmp_path, capsys):
     out = tmp_path / "out"
     out.mkdir()

@@ -4,7 +4,8 @@ A level is written as the value that stands for it in the column, in the column'
 that joins several values is a missing level or a group of numbers. Of the values that mean missing
 one is drawn as often as it occurs. Within a group a number is drawn uniformly, so that no record's
 number is published: between the edges of the group or, where it has an edge on one side only, as
-far beyond it as gives the mean of the group's records.
+far beyond it as gives the mean of the group's records. Of few records the mean would tell the
+numbers; their group reaches as far as the one beside it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST_DECIMALS = 9
+_LEAST_FOR_MEAN = 10
+"""Records of a group whose mean says how far it reaches."""
 _RULE = re.compile(r"(?P<rule>\w+)\((?P<arguments>.*)\)")
 
 
@@ -154,7 +157,8 @@ class LevelValues:
         least = np.full(n_levels, np.inf)
         np.minimum.at(least, codes, values)
         totals = np.bincount(codes, values, minlength=n_levels)
-        mean = totals / np.maximum(np.bincount(codes, minlength=n_levels), 1)
+        counts = np.bincount(codes, minlength=n_levels)
+        mean = totals / np.maximum(counts, 1)
         rule = _RULE.fullmatch(self.key.binning or "")
         assert rule is not None
         arguments = [float(part) for part in rule["arguments"].split(",")]
@@ -167,11 +171,18 @@ class LevelValues:
             place = np.searchsorted(edges, least[there], side="right")
             bounds = np.concatenate(([-np.inf], edges, [np.inf]))
             low[there], high[there] = bounds[place], bounds[place + 1]
-        # As far beyond the one edge as gives the mean.
-        at = there[np.isinf(low[there]) & np.isfinite(high[there])]
-        low[at] = high[at] - 2.0 * np.maximum(high[at] - mean[at], step)
-        at = there[np.isfinite(low[there]) & np.isinf(high[there])]
-        high[at] = low[at] + 2.0 * np.maximum(mean[at] - low[at], 0.5 * step) + step
+            # As far beyond the one edge as gives the mean; half of that:
+            below = np.maximum(bounds[1] - mean, step)
+            above = np.maximum(mean - bounds[-2], 0.5 * step)
+            few = counts < _LEAST_FOR_MEAN
+            if len(edges) > 1:
+                below[few], above[few] = 0.5 * np.diff(edges)[[0, -1]]
+            elif len(edges):
+                below[few] = above[few] = np.median(np.abs(values - edges[0])) + 0.5 * step
+            at = there[np.isinf(low[there]) & np.isfinite(high[there])]
+            low[at] = high[at] - 2.0 * below[at]
+            at = there[np.isfinite(low[there]) & np.isinf(high[there])]
+            high[at] = low[at] + 2.0 * above[at] + step
         first = np.ceil(np.nan_to_num(low, posinf=0.0, neginf=0.0) / step - 1e-9)
         last = np.ceil(np.nan_to_num(high, posinf=0.0, neginf=0.0) / step - 1e-9) - 1
         return Range(first.astype(np.int64), np.maximum(last, first).astype(np.int64))

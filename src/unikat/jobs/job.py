@@ -191,8 +191,10 @@ def check_folder(
     if resume or overwrite or not (found or unfinished):
         return
     complete = found and (kind.extends or not unfinished)
-    what = f"an {kind.noun} ({', '.join(found)})" if complete else f"an unfinished {kind.noun}"
-    what = what.replace("an comparison", "a comparison")
+    article = "an" if kind.noun[0] in "aeiou" else "a"
+    what = (
+        f"{article} {kind.noun} ({', '.join(found)})" if complete else f"an unfinished {kind.noun}"
+    )
     remedy = (
         f"Replace it with {replace}"
         if complete and not kind.extends

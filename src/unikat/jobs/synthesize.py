@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import pyarrow as pa
 
-from unikat._typing import Int32
+from unikat._typing import Float64, Int32
 from unikat.data import CellTable, Design, Key
 from unikat.data.frames import FrameKind
 from unikat.data.microdata import Microdata
+from unikat.data.sampling import telling_key
 from unikat.data.writers import ending, has_own_format
 from unikat.errors import SpecError, brief, option, suggest
 from unikat.files.folder import claim, keep_inputs
@@ -55,7 +56,7 @@ from unikat.spec.synthesis_options import SynthesizeOptions
 from unikat.synthesis.combine import Combined, combine_partially_synthetic
 from unikat.synthesis.convergence import SynthesisMeasures
 from unikat.synthesis.generate import draw_households, draw_persons, posterior_states
-from unikat.synthesis.partial import draw_given
+from unikat.synthesis.partial import draw_given, draw_members_given
 from unikat.synthesis.persons import (
     Persons,
     columns_of,
@@ -264,9 +265,10 @@ def run(
         watcher.note(
             "Files of the input's format cannot be written; the synthetic ones are Parquet."
         )
-    replaced = _replaced(spec, original.persons)
+    replaced = _replaced(spec, original)
     formulas = [parse_formula(text) for text in spec.shares]
-    _shares(original, spec, formulas, [original.persons.codes] * 2)
+    weights = _weights(original, spec)
+    _shares(original, spec, formulas, [original.persons.codes] * 2, weights)
     files = results.file_names(spec.datasets, ending(original.microdata.source))
     checkpoint = None
     if folder is not None:
@@ -280,9 +282,9 @@ def run(
         model = LatentClass()
     model.check_keys([key.name for key in table.keys])
     fitted = fitted_table(table)
-    watcher.stage("Fitting")
-    plan = plan_of(spec.sampling)
-    try:
+    with _keeping_chains(checkpoint):
+        watcher.stage("Fitting")
+        plan = plan_of(spec.sampling)
         draws = sample(
             model,
             fitted,
@@ -297,57 +299,55 @@ def run(
             raise KeyboardInterrupt
         watcher.stage("Drawing")
         drawn = _draw(original, spec, model, table, fitted, draws, replaced)
-    except KeyboardInterrupt:
-        if checkpoint is not None and checkpoint.path.exists():
-            raise Unfinished(
-                f"Interrupted. The chains are kept in {folder}; continue with "
-                f"{option('resume', True)}."
-            ) from None
-        raise
-    keys = original.persons.keys
-    names = replaced or tuple(original.persons.names)
-    tables = tuple(
-        columns.table(codes, keys, spec.sampling.seed, number, names)
-        for number, codes in enumerate(drawn)
-    )
-    watcher.stage("Comparing with the original")
-    n_levels = [key.n_levels for key in keys]
-    margins, points = margin_utility(
-        original.persons.codes, drawn, n_levels, original.persons.names
-    )
-    record = Provenance.now(
-        seed=spec.sampling.seed, data_fingerprint=original.table.fingerprint, started=started
-    )
-    layout = original.table.layout
-    summary = SynthesisSummary(
-        schema=SCHEMA,
-        original=OriginalFacts(
-            data=None if spec.data.path is None else spec.data.path.name,
-            n_records=len(original.persons.rows),
-            n_households=None if layout is None else original.table.n_records,
-            keys=tuple(original.persons.names),
-            left_out=columns.left_out,
-            n_rows_left_out=original.n_left_out,
-        ),
-        fit=_fit_summary(spec, draws),
-        datasets=spec.datasets,
-        replaced=replaced,
-        files=files,
-        level=spec.level,
-        margins=margins,
-        repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
-        shares=_shares(original, spec, formulas, drawn),
-        impossible=_impossible(original, spec, drawn),
-        provenance=record,
-    )
-    summary = replace(summary, warnings=warnings(summary), sentences=sentences(summary))
-    sampling = spec.sampling.model_copy(update={"max_sweeps": plan.stop.max_sweeps})
-    completed = spec.model_copy(update={"sampling": sampling})
-    if folder is not None:
-        watcher.stage("Writing")
-        results.write(summary, points, tables, original.microdata.source, completed, folder)
-        if draws.converged and checkpoint is not None:
-            checkpoint.remove()
+        keys = original.persons.keys
+        names = replaced or tuple(original.persons.names)
+        tables = tuple(
+            columns.table(codes, keys, spec.sampling.seed, number, names)
+            for number, codes in enumerate(drawn)
+        )
+        watcher.stage("Comparing with the original")
+        n_levels = [key.n_levels for key in keys]
+        margins, points = margin_utility(
+            original.persons.codes,
+            drawn,
+            n_levels,
+            original.persons.names,
+            kept=[name for name in original.persons.names if name not in names],
+            weights=weights,
+        )
+        record = Provenance.now(
+            seed=spec.sampling.seed, data_fingerprint=original.table.fingerprint, started=started
+        )
+        layout = original.table.layout
+        summary = SynthesisSummary(
+            schema=SCHEMA,
+            original=OriginalFacts(
+                data=None if spec.data.path is None else spec.data.path.name,
+                n_records=len(original.persons.rows),
+                n_households=None if layout is None else original.table.n_records,
+                keys=tuple(original.persons.names),
+                left_out=columns.left_out,
+                n_rows_left_out=original.n_left_out,
+            ),
+            fit=FitSummary.of(draws, spec.method if spec.model.name == HOUSEHOLDS else None),
+            datasets=spec.datasets,
+            replaced=replaced,
+            files=files,
+            level=spec.level,
+            margins=margins,
+            repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
+            shares=_shares(original, spec, formulas, drawn, weights),
+            impossible=_impossible(original, spec, drawn),
+            provenance=record,
+        )
+        summary = replace(summary, warnings=warnings(summary), sentences=sentences(summary))
+        sampling = spec.sampling.model_copy(update={"max_sweeps": plan.stop.max_sweeps})
+        completed = spec.model_copy(update={"sampling": sampling})
+        if folder is not None:
+            watcher.stage("Writing")
+            results.write(summary, points, tables, original.microdata.source, completed, folder)
+            if draws.converged and checkpoint is not None:
+                checkpoint.remove()
     return Synthesis(
         summary=summary,
         spec=completed,
@@ -357,6 +357,26 @@ def run(
         _microdata=original.microdata,
         _data=inputs.data,
     )
+
+
+@contextlib.contextmanager
+def _keeping_chains(checkpoint: Checkpoint | None) -> Iterator[None]:
+    """Say where the chains are if the run is interrupted.
+
+    Raises
+    ------
+    Unfinished
+        In place of KeyboardInterrupt, once there are chains in the folder.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint is None or not checkpoint.path.exists():
+            raise
+        raise Unfinished(
+            f"Interrupted. The chains are kept in {checkpoint.folder}; continue with "
+            f"{option('resume', True)}."
+        ) from None
 
 
 def _read_persons(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Original:
@@ -402,8 +422,9 @@ def _read_households(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Ori
     return _Original(microdata, table, persons, microdata.n_records - len(rows), head)
 
 
-def _replaced(spec: SynthesisSpec, persons: Persons) -> tuple[str, ...]:
+def _replaced(spec: SynthesisSpec, original: _Original) -> tuple[str, ...]:
     """Names of the keys whose values alone are drawn."""
+    persons, table = original.persons, original.table
     known = dict(zip(spec.keys, persons.names, strict=False))
     known |= {name: name for name in persons.names}
     for text in spec.replace:
@@ -417,6 +438,13 @@ def _replaced(spec: SynthesisSpec, persons: Persons) -> tuple[str, ...]:
         raise SpecError(
             f"{option('replace')} names all keys, so that nothing is left to draw them by; leave "
             "it out, and all keys are drawn."
+        )
+    telling = None if table.sampling is None else telling_key(table.sampling, table)
+    if telling is not None and table.keys[telling].name in found:
+        raise SpecError(
+            f"{option('replace')} names {brief(table.keys[telling].name)!r}, which says in which "
+            "stratum a record is; the files keep the stratum of every record, so leave it out of "
+            "the keys that are replaced."
         )
     return found
 
@@ -447,15 +475,22 @@ def _draw(
     persons, layout = original.persons, original.table.layout
     found = []
     for at in posterior_states(draws, model, data, spec.datasets, available_cores()):
+        if layout is None or spec.method == "flat":
+            codes = (
+                draw_given(at, model, data, table, fitted, replaced)
+                if replaced
+                else draw_persons(at, model, data, table, fitted)
+            )
+            if layout is not None:
+                drawn = replaced or persons.names
+                shared = [name for name in _shared(original) if name in drawn]
+                codes = of_first_members(codes, persons, shared)
+            found.append(codes)
+            continue
+        rules = layout.rules if spec.method != "untruncated" else None
         if replaced:
-            found.append(draw_given(at, model, data, table, fitted, replaced))
-        elif layout is None:
-            found.append(draw_persons(at, model, data, table, fitted))
-        elif spec.method == "flat":
-            codes = model.simulate(at.stream, at.state, data, len(persons.codes))
-            found.append(of_first_members(codes, persons, _shared(original)))
+            found.append(draw_members_given(at, data, rules, persons, table, fitted, replaced))
         else:
-            rules = layout.rules if spec.method != "untruncated" else None
             cells = draw_households(at, data, rules, table, fitted)
             codes = persons_of(cells, layout, persons.names, head_codes(persons, layout))
             found.append(_heads_first(codes, original))
@@ -520,6 +555,7 @@ def _shares(
     spec: SynthesisSpec,
     formulas: Sequence[Formula],
     drawn: Sequence[Int32],
+    weights: Float64 | None,
 ) -> tuple[ShareFacts, ...]:
     """Compute the probabilities within households, from the original and the synthetic files."""
     if not formulas:
@@ -529,30 +565,27 @@ def _shares(
         roles["head"] = original.head
     persons, shared = original.persons, _shared(original)
     plain = [plain_households(persons, codes, shared) for codes in (original.persons.codes, *drawn)]
+    if weights is not None:
+        assert persons.household is not None
+        weights = weights[np.unique(persons.household, return_index=True)[1]]
     found = []
     for formula in formulas:
-        first, *others = (share_of(formula, households, roles) for households in plain)
+        first, *others = (share_of(formula, households, roles, weights) for households in plain)
         said = (original_share(first, spec.level), combined_share(others, spec.level))
         both = [None if one is None else IntervalFacts.of(one) for one in said]
         found.append(ShareFacts(text=formula.text, original=both[0], synthetic=both[1]))
     return tuple(found)
 
 
-def _fit_summary(spec: SynthesisSpec, draws: Draws) -> FitSummary:
-    found = draws.diagnostics.values()
-    rhats = [one.rhat for one in found if np.isfinite(one.rhat)]
-    sizes = [size for one in found for size in (one.ess_bulk, one.ess_tail) if np.isfinite(size)]
-    return FitSummary(
-        model=draws.model.name,
-        method=spec.method if spec.model.name == HOUSEHOLDS else None,
-        converged=draws.converged,
-        stop_reason=draws.stop_reason,
-        rhat=max(rhats, default=None),
-        ess=min(sizes, default=None),
-        chains=draws.n_chains,
-        sweeps=draws.n_sweeps,
-        seconds=draws.seconds,
-    )
+def _weights(original: _Original, spec: SynthesisSpec) -> Float64 | None:
+    """Sample weights of the persons, (n_persons,); None without any."""
+    design = spec.design
+    if design.weights is not None:
+        return original.microdata.numbers(design.weights)[original.persons.rows]
+    if design.inclusion is not None:
+        inverse: Float64 = 1.0 / original.microdata.numbers(design.inclusion)
+        return inverse[original.persons.rows]
+    return None
 
 
 def _typed(frame: Any, data: Any) -> Any:

@@ -69,12 +69,6 @@ class SynthesisSpec(Spec):
                     f"the model {HOUSEHOLDS} needs to know which persons live together; name the "
                     "column that tells households apart: --household COLUMN"
                 )
-            if self.replace:
-                raise ValueError(
-                    "--replace draws variables of persons given the rest, and the model "
-                    f"{HOUSEHOLDS} draws whole households; leave --replace out, or take a model of "
-                    "persons"
-                )
             if self.data.missing == "wildcard":
                 raise ValueError(
                     "--missing wildcard is about the risk of records; take integrate or level"

@@ -38,7 +38,7 @@ class _DrawingOptions(TypedDict, total=False):
         str | Sequence[str],
         Option(
             "A,B",
-            "Keys whose values alone are drawn, for each record given its other keys.",
+            "Keys whose values alone are drawn, given all others of the record or household.",
             default="all keys",
         ),
     ]

@@ -165,5 +165,5 @@ def draw_households(
         assert key is not None
         known[:, key] = table.cells[table.record_cell, key]
     weights = Weights(state.pi, state.omega, state.lam, state.phi)
-    drawn = drawn_given(at.stream, data.columns, rules, weights, known)
+    drawn = data.columns.canonical(drawn_given(at.stream, data.columns, rules, weights, known))
     return np.ascontiguousarray(drawn[:, : table.n_keys])

@@ -1,6 +1,6 @@
 """Partially synthetic records: some keys drawn given the others of the record and the parameters.
 
-Key by key, in the order of the keys,
+Of persons key by key, in the order of the keys,
 
     p(x_A | rest)      = p(x_A, rest) / p(rest)
     p(x_B | x_A, rest) = p(x_B, x_A, rest) / p(x_A, rest)
@@ -9,6 +9,11 @@ with p the probability of a new individual's cell with the keys left out that ar
 So the values are drawn from their joint conditional distribution, whatever the model, and possible
 ones alone. With more than 11 keys the models `hdp` and `gom` estimate p, and the distribution is
 theirs about.
+
+Of households all at once: the household's class given what is kept of all its members, the members'
+classes given that and what is kept of each, and the values given the classes. A household that the
+rules forbid is drawn again. That is exact, since the kept values have one probability whatever is
+drawn: what is left has the distribution given them and that the household is possible.
 """
 
 from __future__ import annotations
@@ -23,8 +28,14 @@ from unikat._typing import Float64, Int32, Int64
 from unikat.data.design import CLASS
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
+from unikat.kernels.household_rules import HouseholdRules
+from unikat.kernels.nested import Weights
 from unikat.models.base import AnyModel
+from unikat.models.households.cells import drawn_given
+from unikat.models.households.nested import NestedState
+from unikat.models.households.records import NestedData
 from unikat.synthesis.generate import PosteriorState
+from unikat.synthesis.persons import Persons
 
 _GIVEN = 0x57
 """Part of the seed of these draws."""
@@ -54,11 +65,7 @@ def draw_given(
     replaced
         Names of the keys.
     """
-    cells = np.full((table.n_records, fitted.n_keys), -1, np.int32)
-    cells[:, : table.n_keys] = table.cells[table.record_cell]
-    if fitted.keys[-1].name == CLASS:
-        assert table.sampling is not None
-        cells[:, -1] = table.sampling.strata
+    cells = _original(table, fitted)
     wanted = [j for j, key in enumerate(table.keys) if key.name in replaced]
     cells[:, wanted] = -1
     for j in wanted:
@@ -70,6 +77,83 @@ def draw_given(
         u = np.random.default_rng(sequence).random(len(cells))
         cells[:, j] = _drawn(law, place.ravel(), u)
     return np.ascontiguousarray(cells[:, : table.n_keys])
+
+
+def draw_members_given(
+    at: PosteriorState,
+    data: NestedData,
+    rules: HouseholdRules | None,
+    persons: Persons,
+    table: CellTable,
+    fitted: CellTable,
+    replaced: Sequence[str],
+) -> Int32:
+    """Draw some keys of every household and its members given all others, (n_persons, n_keys).
+
+    A key of which the head's value is the household's is drawn of the head and of the others.
+
+    Parameters
+    ----------
+    at, data, rules
+        State, what was fitted, and what households are impossible.
+    persons
+        The original, in the order of the households of the table.
+    table, fitted, replaced
+        As of `draw_given`.
+
+    Raises
+    ------
+    SpecError
+        If a household is hardly ever possible given what is kept of it.
+    """
+    layout, household, names = table.layout, persons.household, persons.names
+    assert layout is not None
+    assert household is not None
+    columns = data.columns
+    houses, members = columns.parts(_original(table, fitted))
+    of_house = {key.name: k for k, key in enumerate(layout.household_keys)}
+    is_head = np.zeros(len(household), bool)
+    if layout.head_apart:
+        assert persons.head is not None
+        is_head = persons.head
+    # Members as they stand in the file: those of the table are sorted by what may be drawn.
+    others = np.flatnonzero(~is_head)
+    owner = household[others]
+    slot = np.arange(len(others)) - np.searchsorted(owner, owner)
+    for k, key in enumerate(layout.person_keys):
+        members[owner, slot, k] = (
+            -1 if key.name in replaced else persons.codes[others, names.index(key.name)]
+        )
+    for name in replaced:
+        for one in (name, f"head.{name}"):
+            if one in of_house:
+                houses[:, of_house[one]] = -1
+    state: NestedState = at.state
+    weights = Weights(state.pi, state.omega, state.lam, state.phi)
+    cells = columns.joined(houses, members)
+    houses, members = columns.parts(drawn_given(at.stream, columns, rules, weights, cells))
+    found = persons.codes.copy()
+    for name in replaced:
+        j = names.index(name)
+        if name in of_house:
+            found[:, j] = houses[household, of_house[name]]
+            continue
+        k = [key.name for key in layout.person_keys].index(name)
+        found[others, j] = members[owner, slot, k]
+        head = of_house.get(f"head.{name}")
+        if head is not None:
+            found[is_head, j] = houses[household[is_head], head]
+    return found
+
+
+def _original(table: CellTable, fitted: CellTable) -> Int32:
+    """Cells of the records of the sample, with the class of the design if it was fitted."""
+    cells = np.full((table.n_records, fitted.n_keys), -1, np.int32)
+    cells[:, : table.n_keys] = table.cells[table.record_cell]
+    if fitted.keys[-1].name == CLASS:
+        assert table.sampling is not None
+        cells[:, -1] = table.sampling.strata
+    return cells
 
 
 def _law(

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unikat._typing import Bool
+from unikat._typing import Bool, Float64
 from unikat.errors import SpecError, brief, suggest
 from unikat.synthesis.combine import Combined, combine_partially_synthetic
 from unikat.synthesis.persons import Plain
@@ -47,11 +47,8 @@ class ShareOf(NamedTuple):
     """Households that are looked at."""
     share: float
     """NaN if there is none."""
-
-    @property
-    def variance(self) -> float:
-        """Of the share, in a simple random sample of households."""
-        return self.share * (1.0 - self.share) / self.n if self.n else float("nan")
+    variance: float
+    """In a simple random sample of households, or of those with these weights."""
 
 
 def parse_formula(text: str) -> Formula:
@@ -77,8 +74,17 @@ def parse_formula(text: str) -> Formula:
     return Formula(" ".join(text.split()), parts[0], parts[1] if len(parts) > 1 else ())
 
 
-def share_of(formula: Formula, households: Plain, roles: Mapping[str, str]) -> ShareOf:
+def share_of(
+    formula: Formula,
+    households: Plain,
+    roles: Mapping[str, str],
+    weights: Float64 | None = None,
+) -> ShareOf:
     """Compute a share of the households of a file.
+
+    Its variance is that of the ratio sum w x / sum w, with two households more of which x is true,
+    two of which it is not (Agresti and Coull 1998) and the mean weight: so a share of 0 or 1 has
+    one too.
 
     Parameters
     ----------
@@ -88,6 +94,8 @@ def share_of(formula: Formula, households: Plain, roles: Mapping[str, str]) -> S
         The file.
     roles
         A condition on one person by role.
+    weights
+        (n_households,) sample weights; None: all have one.
 
     Raises
     ------
@@ -97,18 +105,24 @@ def share_of(formula: Formula, households: Plain, roles: Mapping[str, str]) -> S
     given = _hold(formula, formula.given, households, roles)
     n = int(given.sum())
     if not n:
-        return ShareOf(0, float("nan"))
-    wanted = _hold(formula, formula.wanted, households, roles)
-    return ShareOf(n, float((wanted & given).sum() / n))
+        return ShareOf(0, float("nan"), float("nan"))
+    x = _hold(formula, formula.wanted, households, roles)[given]
+    w = np.ones(n) if weights is None else weights[given]
+    total, more = w.sum(), w @ w / w.sum()
+    share = w @ x / total
+    middle = (total * share + 2.0 * more) / (total + 4.0 * more)
+    squares = w**2 @ (x - middle) ** 2 + 2.0 * more**2 * (middle**2 + (1.0 - middle) ** 2)
+    return ShareOf(n, float(share), float(squares / (total + 4.0 * more) ** 2))
 
 
 def combined_share(shares: Sequence[ShareOf], level: float) -> Combined | None:
     """Combine a share over synthetic files; None if one of them has no household to look at."""
     if not all(one.n for one in shares):
         return None
-    return combine_partially_synthetic(
+    found = combine_partially_synthetic(
         [one.share for one in shares], [one.variance for one in shares], level
     )
+    return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, 1.0))
 
 
 def original_share(share: ShareOf, level: float) -> Combined | None:
@@ -118,9 +132,8 @@ def original_share(share: ShareOf, level: float) -> Combined | None:
     if not share.n:
         return None
     half = float(norm.ppf(0.5 + level / 2)) * share.variance**0.5
-    return Combined(
-        share.share, share.variance, float("inf"), share.share - half, share.share + half
-    )
+    lower, upper = max(share.share - half, 0.0), min(share.share + half, 1.0)
+    return Combined(share.share, share.variance, float("inf"), lower, upper)
 
 
 def _hold(

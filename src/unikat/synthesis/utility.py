@@ -4,18 +4,20 @@ Of a margin with cells c, of which the original has o_c of n records and a synth
 
     distance     sum |o_c / n - s_c / m| / 2
     pMSE         sum t_c / (n + m) (s_c / t_c - h)^2,     t_c = o_c + s_c,  h = m / (n + m)
-    pMSE ratio   pMSE over its mean (k - 1) h (1 - h)^2 / (n + m) if the synthetic records were
+    pMSE ratio   pMSE over its mean (k - k') h (1 - h)^2 / (n + m) if the synthetic records were
                  drawn from the original's own shares, k being the cells with t_c > 0
 
-(Raab, Nowok and Dibben 2021, section 3; Snoke and others 2018, section 3.1). A ratio of 1 is that
-of records drawn from the original's own shares, and 1 / (1 - h), 2 for files of one size, that of a
-second sample of the same population.
+(Raab, Nowok and Dibben 2021, section 3; Snoke and others 2018, section 3.1). k' is 1 where all keys
+are drawn. Where some are kept the draws are from the shares given these, and k' is the number of
+their cells: each of them is a table of its own. A ratio of 1 is that of records drawn from the
+original's own shares, and 1 / (1 - h), 2 for files of one size, that of a second sample of the same
+population.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -44,6 +46,8 @@ class MarginUtility:
     """Total variation distance."""
     distance_expected: float
     """The same between the original and a second sample of the population, about."""
+    distance_weighted: float | None
+    """The distance with each record counted by its sample weight; None without weights."""
     pmse: float
     pmse_ratio: float
 
@@ -57,8 +61,9 @@ class OrderUtility:
     n_looked_at: int
     margins: tuple[MarginUtility, ...]
     distance: float
-    """Mean over the margins looked at, as the next two."""
+    """Mean over the margins looked at, as the next three."""
     distance_expected: float
+    distance_weighted: float | None
     pmse_ratio: float
 
 
@@ -71,7 +76,13 @@ class Points(NamedTuple):
 
 
 def margin_utility(
-    original: Int32, synthetic: Sequence[Int32], n_levels: Sequence[int], names: Sequence[str]
+    original: Int32,
+    synthetic: Sequence[Int32],
+    n_levels: Sequence[int],
+    names: Sequence[str],
+    *,
+    kept: Sequence[str] = (),
+    weights: Float64 | None = None,
 ) -> tuple[tuple[OrderUtility, ...], tuple[Points, ...]]:
     """Compare the one-, two- and three-way margins.
 
@@ -83,6 +94,10 @@ def margin_utility(
         The same of each synthetic file.
     n_levels, names
         Of the keys.
+    kept
+        Keys that were not drawn. Margins of these alone are not looked at.
+    weights
+        (n,) sample weights; synthetic record i has the weight of record i.
     """
     # Missing is a level here, left out of the counts.
     sizes = np.array(n_levels, np.int64)
@@ -93,6 +108,7 @@ def margin_utility(
             one
             for one in combinations(range(len(names)), order)
             if np.prod(sizes[list(one)].astype(np.float64)) < MOST_CELLS
+            and not all(names[key] in kept for key in one)
         ]
         if not every:
             continue
@@ -101,7 +117,12 @@ def margin_utility(
         for one in (every[i] for i in at):
             keys = list(one)
             counts = [_counts(columns, keys, sizes) for columns in files]
-            found.append(_margin(counts, tuple(names[key] for key in one)))
+            drawn = tuple(i for i, key in enumerate(one) if names[key] not in kept)
+            margin = _margin(counts, tuple(names[key] for key in one), sizes[keys], drawn)
+            if weights is not None:
+                sums = [_counts(columns, keys, sizes, weights) for columns in files]
+                margin = replace(margin, distance_weighted=_distance(sums))
+            found.append(margin)
             shares = [count / max(count.sum(), 1) for count in counts]
             shown = counts[0] >= LEAST_EXPECTED
             first.append(shares[0][shown])
@@ -109,11 +130,16 @@ def margin_utility(
         orders.append(
             OrderUtility(
                 order=order,
-                n_margins=comb(len(names), order),
+                n_margins=comb(len(names), order) - comb(len(kept), order),
                 n_looked_at=len(found),
                 margins=tuple(found),
                 distance=float(np.mean([one.distance for one in found])),
                 distance_expected=float(np.mean([one.distance_expected for one in found])),
+                distance_weighted=(
+                    None
+                    if weights is None
+                    else float(np.mean([one.distance_weighted for one in found]))
+                ),
                 pmse_ratio=float(np.mean([one.pmse_ratio for one in found])),
             )
         )
@@ -121,41 +147,56 @@ def margin_utility(
     return tuple(orders), tuple(points)
 
 
-def _counts(columns: Int64, keys: Sequence[int], sizes: Int64) -> Int64:
-    """Records in each cell of a margin, of the columns (n_keys, n) of a file."""
+def _counts(
+    columns: Int64, keys: Sequence[int], sizes: Int64, weights: Float64 | None = None
+) -> Float64:
+    """Records in each cell of a margin, or their weights, of the columns (n_keys, n) of a file."""
     place = columns[keys[0]]
     missing = place < 0
     for key in keys[1:]:
         missing = missing | (columns[key] < 0)
         place = place * sizes[key] + columns[key]
-    known = place[~missing] if missing.any() else place
-    return np.bincount(known, minlength=int(np.prod(sizes[list(keys)]))).astype(np.int64)
+    known = ~missing
+    of_known = None if weights is None else weights[known]
+    counts = np.bincount(place[known], of_known, minlength=int(np.prod(sizes[list(keys)])))
+    return counts.astype(np.float64)
 
 
-def _margin(counts: Sequence[Int64], variables: tuple[str, ...]) -> MarginUtility:
+def _distance(counts: Sequence[Float64]) -> float:
+    """Total variation distance of the first file's shares from those of the others, mean."""
+    first, *others = (count / max(count.sum(), 1e-300) for count in counts)
+    return float(np.mean([0.5 * np.abs(first - other).sum() for other in others]))
+
+
+def _margin(
+    counts: Sequence[Float64], variables: tuple[str, ...], shape: Int64, drawn: tuple[int, ...]
+) -> MarginUtility:
+    """Compare a margin of this shape, of which the keys at the places `drawn` were drawn."""
     original = counts[0]
-    n = max(int(original.sum()), 1)
-    p = original / n
-    distance, expected, pmse, ratio = [], [], [], []
+    n = max(original.sum(), 1.0)
+    expected, pmse, ratio = [], [], []
     n_cells = int(np.count_nonzero(np.sum(counts, axis=0)))
     for count in counts[1:]:
-        m = max(int(count.sum()), 1)
-        distance.append(0.5 * np.abs(p - count / m).sum())
+        m = max(count.sum(), 1.0)
+        both = original + count
+        some = both > 0.0
+        # Cells of the kept keys: within each of them records were drawn.
+        kept = both.reshape(shape).sum(axis=drawn, keepdims=True)
+        given = np.broadcast_to(kept, shape).ravel()[some]
+        total, share, h = both[some], count[some] / both[some], m / (n + m)
         # A mean absolute normal deviation in every cell.
-        pooled = (original + count) / (n + m)
-        spread = np.sqrt(pooled * (1.0 - pooled) * (1.0 / n + 1.0 / m))
+        spread = np.sqrt(total / (n + m) * (1.0 - total / given) * (1.0 / n + 1.0 / m))
         expected.append(0.5 * np.sqrt(2.0 / np.pi) * spread.sum())
-        total = (original + count)[original + count > 0]
-        share, h = count[original + count > 0] / total, m / (n + m)
         found = float((total / (n + m) * (share - h) ** 2).sum())
-        null = max(len(total) - 1, 1) * h * (1.0 - h) ** 2 / (n + m)
+        free = max(len(total) - np.count_nonzero(kept), 1)
         pmse.append(found)
-        ratio.append(found / null)
+        ratio.append(found / (free * h * (1.0 - h) ** 2 / (n + m)))
     return MarginUtility(
         variables=variables,
         n_cells=n_cells,
-        distance=float(np.mean(distance)),
+        distance=_distance(counts),
         distance_expected=float(np.mean(expected)),
+        distance_weighted=None,
         pmse=float(np.mean(pmse)),
         pmse_ratio=float(np.mean(ratio)),
     )

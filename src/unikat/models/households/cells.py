@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.errors import SpecError
 from unikat.kernels import nested as kernels
 from unikat.kernels import nested_roles as roles_kernels
 from unikat.kernels.household_rules import HouseholdRules
@@ -22,14 +23,13 @@ from unikat.models.households.records import (
     log_factorials,
     possible,
 )
-from unikat.models.households.truncation import refuse
 from unikat.models.records import in_parts
 from unikat.rng import chain_key
 
 _AT_A_TIME, _MOST_AT_A_TIME = 4096, 64
 """Households that are drawn at a time, at most, once some are left; and of each."""
-_MOST_ATTEMPTS = 100_000
-"""Draws of a household until it is possible."""
+_MOST_DRAWN = 1_000, 100_000
+"""Draws until all households are possible: so many times the households, and so many more."""
 
 
 def person_table(households: kernels.Households, weights: Weights, n_threads: int = 1) -> Float64:
@@ -133,7 +133,7 @@ class Completed(NamedTuple):
     """Households with what was missing drawn."""
 
     cells: Int32
-    """In canonical form."""
+    """Members in the order in which they were given."""
     rows: Int32
     members: Int32
     g: Int64
@@ -202,9 +202,11 @@ def drawn_given(
     weights: Weights,
     cells: Int32,
 ) -> Int32:
-    """Draw new households of which the size, and perhaps more, is given; -1 is drawn.
+    """Draw households of which the size, and perhaps more, is given; -1 is drawn.
 
-    Those that the rules forbid are drawn again, given the same.
+    Those that the rules forbid are drawn again, given the same: so what is drawn has its
+    distribution given what is known and that the household is possible. Members stay in the order
+    in which they are given.
 
     Raises
     ------
@@ -214,6 +216,7 @@ def drawn_given(
     found = cells.copy()
     left, n = np.arange(len(cells)), len(cells)
     attempt = done = 0
+    most = _MOST_DRAWN[0] * n + _MOST_DRAWN[1]
     while len(left):
         # Of few that are left several are drawn at a time, and the first possible one is taken.
         times = int(np.clip(_AT_A_TIME // len(left), 1, _MOST_AT_A_TIME)) if attempt else 1
@@ -234,7 +237,12 @@ def drawn_given(
         some = good.any(axis=0)
         found[left[some]] = drawn.reshape(times, len(left), -1)[first, np.arange(len(left))][some]
         left = left[~some]
-        attempt, done = attempt + 1, done + times
-        if len(left) and done > _MOST_ATTEMPTS:
-            refuse()
+        attempt, done = attempt + 1, done + len(which)
+        if len(left) and done > most:
+            raise SpecError(
+                f"{len(left):,} of {n:,} households cannot be drawn: given what is kept of them, "
+                f"hardly any of the {done:,} that the model drew obey the household rules. "
+                "Replace fewer keys, take the relation to the head as composition "
+                "(--set composition=KEY), or check that the rules say what is impossible."
+            )
     return found

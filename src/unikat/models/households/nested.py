@@ -505,7 +505,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
                 stream, purpose, data.columns, _weights(state), data.gaps[left], left, attempt
             )
             good = possible(data.columns, data.rules, drawn.cells)
-            found[left[good]] = drawn.cells[good]
+            found[left[good]] = data.columns.canonical(drawn.cells[good])
             kernels.count_completed(drawn.rows, drawn.members, drawn.g, drawn.m, good, tally)
             left = left[~good]
             if not len(left):
@@ -552,7 +552,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         which = start + np.arange(len(cells))
         weights = _weights(state)
         drawn = completed(stream, purpose, data.columns, weights, cells, which, attempt)
-        return drawn.cells
+        return data.columns.canonical(drawn.cells)
 
     def facts(self, data: NestedData) -> HouseholdFacts:
         """Members of the households, and how many of them differ."""

@@ -79,12 +79,21 @@ class Columns(NamedTuple):
         return households, cells[:, first:last].reshape(shape)
 
     def joined(self, codes: Int32, members: Int32) -> Int32:
-        """Cells in canonical form of household codes and members; slots left over are absent."""
+        """Cells of household codes and members, in their order; slots left over are absent."""
         there = np.arange(self.n_slots) < self.n_members(codes[:, 0])[:, None]
         slots = np.where(there[:, :, None], members, self.absent).astype(np.int32)
         first = self.n_household_keys - self.n_more
-        parts = (codes[:, :first], sorted_slots(slots).reshape(len(codes), -1), codes[:, first:])
+        parts = (
+            codes[:, :first],
+            slots.reshape(len(codes), self.n_slots * len(self.absent)),
+            codes[:, first:],
+        )
         return np.concatenate(parts, axis=1)
+
+    def canonical(self, cells: Int32) -> Int32:
+        """Complete cells with their members sorted."""
+        codes, members = self.parts(cells)
+        return self.joined(codes, sorted_slots(members))
 
     def n_members(self, sizes: Int32) -> Int64:
         """Members of households of these codes of the size, which are known."""

@@ -31,6 +31,8 @@ class OrderPart:
     n_looked_at: int
     distance: str
     expected: str
+    weighted: str | None
+    """Distance by sample weights."""
     ratio: str
     figure: Drawing
     worst: tuple[MarginUtility, ...]
@@ -64,6 +66,9 @@ def render(summary: SynthesisSummary, points: Sequence[Points]) -> str:
                 n_looked_at=found.n_looked_at,
                 distance=f"{found.distance:.4f}",
                 expected=f"{found.distance_expected:.4f}",
+                weighted=(
+                    None if found.distance_weighted is None else f"{found.distance_weighted:.4f}"
+                ),
                 ratio=f"{found.pmse_ratio:.2f}",
                 figure=margins(ORDERS[found.order], cells),
                 worst=tuple(sorted(found.margins, key=lambda one: -one.pmse_ratio)[:_MOST_MARGINS]),

@@ -31,6 +31,16 @@ def sentences(found: SynthesisSummary) -> dict[str, str]:
         "exactly one original record in all keys. This is no measure of disclosure by itself: "
         "records drawn at random repeat frequent and rare combinations too.",
     }
+    if found.replaced:
+        said["margins"] += (
+            " Shares are compared given the keys that were kept; margins of kept keys alone agree "
+            "and are left out."
+        )
+    if weighted(found):
+        said["margins"] += (
+            " The weighted distance counts each record by its sample weight, as estimates for the "
+            "population do."
+        )
     if found.original.n_households is not None:
         said["margins"] += (
             " Margins are those of persons. Members of a household are alike, so that samples of "
@@ -60,8 +70,9 @@ def sentences(found: SynthesisSummary) -> dict[str, str]:
     if found.shares:
         said["shares"] = (
             f"Probabilities within households with {percent(found.level)} confidence intervals, "
-            "from the original as a simple random sample of households, and from the synthetic "
-            "files by the combining rule of Reiter (2003)."
+            f"from the original as {'a sample' if weighted(found) else 'a simple random sample'} "
+            f"of households{' with these weights' if weighted(found) else ''}, and from the "
+            "synthetic files by the combining rule of Reiter (2003)."
         )
     return said
 
@@ -78,13 +89,19 @@ def warnings(found: SynthesisSummary) -> tuple[str, ...]:
     return tuple(said)
 
 
+def weighted(found: SynthesisSummary) -> bool:
+    """Whether records have sample weights."""
+    return any(one.distance_weighted is not None for one in found.margins)
+
+
 def _files(found: SynthesisSummary) -> str:
     units = counted(found.original.n_records, "record")
     if found.original.n_households is not None:
         units = f"{counted(found.original.n_households, 'household')} and {units}"
     what = (
         f"in which {listed(found.replaced)} {'was' if len(found.replaced) == 1 else 'were'} drawn "
-        "for each record given its other keys"
+        f"for each {'record' if found.original.n_households is None else 'household'} given its "
+        "other keys"
         if found.replaced
         else "all of whose keys were drawn"
         if found.original.n_households is None
@@ -112,13 +129,17 @@ def _some(names: tuple[str, ...]) -> str:
 
 def terminal_rows(found: SynthesisSummary) -> list[tuple[str, ...]]:
     """Rows of the table of margins."""
-    rows: list[tuple[str, ...]] = [("margins", "number", "distance", "by chance", "pMSE ratio")]
+    more = ("weighted",) if weighted(found) else ()
+    rows: list[tuple[str, ...]] = [
+        ("margins", "number", "distance", "by chance", *more, "pMSE ratio")
+    ]
     rows += [
         (
             ORDERS[one.order],
             f"{one.n_margins:,}",
             f"{one.distance:.4f}",
             f"{one.distance_expected:.4f}",
+            *(() if one.distance_weighted is None else (f"{one.distance_weighted:.4f}",)),
             f"{one.pmse_ratio:.2f}",
         )
         for one in found.margins
