@@ -140,11 +140,12 @@ def protect(
     Examples
     --------
     >>> import pandas as pd, unikat
-    >>> frame = pd.DataFrame({"sex": ["f", "m"] * 20, "age": range(20, 60)})
+    >>> ages = [20 + i // 2 for i in range(40)]
+    >>> frame = pd.DataFrame({"sex": ["f", "m"] * 20, "age": ages})
     >>> found = unikat.protect(frame, keys=["sex", "age"], population_size=40, target="tau1 <= 0",
     ...                        recodings={"age": ["width(5)", "width(10)", "width(20)"]})
     >>> found.plan.keys[1].rule, found.frame["age"].nunique()
-    ('width(5)', 8)
+    ('width(5)', 4)
     """
     return start(PROTECTION, run, data, options, out, False, overwrite, progress)
 
@@ -207,7 +208,7 @@ def run(
         population_size=table.n_units,
         target=str(target),
         reached=reached,
-        model=fitted.model.as_specified.name,
+        model=spec.model.name,
         converged=before.converged and refit.converged,
         before=RiskFacts.of(before),
         plans=facts,
