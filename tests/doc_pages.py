@@ -203,14 +203,15 @@ def limited(example: Example, words: list[str]) -> list[str]:
     """Return the options that make a command quick."""
     if example.note == "limits":
         return shlex.split(example.value)
-    fits = {"assess", "compare", "evaluate", "synthesize"}
-    if words[1] not in fits or {"--help", "--resume"} & set(words):
+    fits = {"assess", "compare", "evaluate", "protect", "synthesize"}
+    if words[1] not in fits or {"--apply", "--help", "--resume"} & set(words):
         return []
     added = []
     for option, value in options(LIMITS):
         if option not in words:
             added += [option, *value]
-    if words[1] == "assess" and "--model" not in words and not words[2].endswith(".toml"):
+    of_file = words[1] in ("assess", "protect") and not words[2].endswith(".toml")
+    if of_file and "--model" not in words:
         added += ["--set", f"evidence_seconds={SECONDS}", "--set", f"candidates={CANDIDATES}"]
     if words[1] == "evaluate" and "--repeats" not in words:
         added += ["--repeats", REPEATS]

@@ -22,7 +22,7 @@ ORDER = (
     "classics",
     "studies",
     "synthesis",
-    "protect",
+    "protection",
     "report",
     "jobs",
     "web",

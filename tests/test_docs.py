@@ -27,10 +27,11 @@ from unikat.models.calibrated import (
 from unikat.report.facts import attack as attack_summary
 from unikat.report.facts import comparison as comparison_summary
 from unikat.report.facts import evaluation as evaluation_summary
+from unikat.report.facts import protection as protection_summary
 from unikat.report.facts import result as summary
 from unikat.report.facts import synthesis as synthesis_summary
 from unikat.report.folders import assessment as results
-from unikat.report.folders import attack, comparison, evaluation, synthesis
+from unikat.report.folders import attack, comparison, evaluation, protection, synthesis
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
 from unikat.spec.tables import ZerosSpec
@@ -59,6 +60,7 @@ COMPARE = page("reference/compare.md")
 EVALUATE = page("reference/evaluate.md")
 SYNTHESIZE = page("reference/synthesize.md")
 ATTACK = page("reference/attack.md")
+PROTECT = page("reference/protect.md")
 ACCURACY = page("accuracy.md")
 MODELS = page("models.md")
 FILES = page("reference/data.md")
@@ -209,6 +211,12 @@ def test_everything_an_attack_writes_is_documented():
     names = fields(attack_summary.AttackSummary) - fields(summary.Provenance)
     assert {"by_file", "n_attacked", "upper"} <= names
     assert [name for name in names | set(attack.FILES) if f"`{name}`" not in ATTACK] == []
+
+
+def test_everything_a_protection_writes_is_documented():
+    names = fields(protection_summary.ProtectionSummary) - fields(summary.Provenance)
+    assert {"n_uniques", "n_changed", "upper"} <= names
+    assert [name for name in names | set(protection.FILES) if f"`{name}`" not in PROTECT] == []
 
 
 def test_the_file_of_rules_in_the_guide_is_one(tmp_path):

@@ -53,7 +53,7 @@ def test_its_commands_run(tmp_path, monkeypatch):
     keys = "--keys age,sex,education,region "
     population = "--population-size 712174 "
     named = re.findall(r"`(unikat [^`]*…[^`]*)`", README)
-    assert len(named) == 11
+    assert len(named) == 12
     found = [line for block in blocks("sh") for line in block.splitlines() if "unikat" in line]
     for line in found:
         run(line)

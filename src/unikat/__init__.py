@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from unikat.jobs.attack import Attacks, attack
     from unikat.jobs.compare import Comparison, compare
     from unikat.jobs.evaluate import Evaluation, evaluate
+    from unikat.jobs.protect import Protection, protect
     from unikat.jobs.synthesize import Synthesis, synthesize
     from unikat.models.auto import Auto
     from unikat.models.cells.individual_risk import IndividualRisk
@@ -72,6 +73,7 @@ _MODULES = {
     "MixedEffects": "unikat.models.loglinear.mixed_effects",
     "OutputError": "unikat.errors",
     "PopulationCount": "unikat.models.cells.population_count",
+    "Protection": "unikat.jobs.protect",
     "RiskEstimate": "unikat.risk.estimate",
     "SkinnerHolmes": "unikat.models.loglinear.empirical_bayes",
     "SpecError": "unikat.errors",
@@ -91,6 +93,7 @@ _MODULES = {
     "fit": "unikat.studies.fit",
     "load": "unikat.jobs.assessment",
     "read": "unikat.data",
+    "protect": "unikat.jobs.protect",
     "synthesize": "unikat.jobs.synthesize",
 }
 
@@ -116,6 +119,7 @@ __all__ = [
     "MixedEffects",
     "OutputError",
     "PopulationCount",
+    "Protection",
     "RiskEstimate",
     "SkinnerHolmes",
     "SpecError",
@@ -135,6 +139,7 @@ __all__ = [
     "evaluate",
     "fit",
     "load",
+    "protect",
     "read",
     "synthesize",
 ]

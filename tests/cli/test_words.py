@@ -28,6 +28,7 @@ GOOD = "NAME,SEX,AGE\n" + "".join(f"{row}\n" for row in ROWS)
 FEW = ["--keys", "NAME,SEX,AGE", "--population-size", "1000"]
 COMMANDS = {
     "assess": ["--out", "out"],
+    "protect": ["--target", "tau1 <= 5", "--out", "out"],
     "check": ["--zeros", "rules.toml", "--rows", "out.csv"],
 }
 

@@ -16,6 +16,7 @@ from unikat._version import __version__
 from unikat.cli._boundary import Stops, open_streams, quiet_libraries, stopping, tell_unforeseen
 from unikat.cli._output import quietly_closed, tell, write_any_character
 from unikat.cli.commands import assess, attack, compare, demo, evaluate, report
+from unikat.cli.protect import protect
 from unikat.cli.synthesize import synthesize
 from unikat.cli.zeros import zeros
 from unikat.errors import OutputError, UnikatError, bounded
@@ -56,7 +57,7 @@ def cli(state: dict[str, bool] | None, debug: bool) -> None:
         ) from None
 
 
-for _command in (assess, attack, compare, demo, evaluate, report, synthesize, zeros):
+for _command in (assess, attack, compare, demo, evaluate, protect, report, synthesize, zeros):
     cli.add_command(_command)
 
 

@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +39,22 @@ def ending(source: Source) -> str:
     return ".parquet"
 
 
-def write_records(path: Path, table: pa.Table, source: Source) -> None:
+def write_records(
+    path: Path,
+    table: pa.Table,
+    source: Source,
+    labels: Mapping[str, Mapping[int, str]] | None = None,
+) -> None:
     """Write a new file of records in the format of a source.
+
+    Parameters
+    ----------
+    path, table
+        Where, and what.
+    source
+        What the records were made of; a statistical file says more of its columns.
+    labels
+        Of columns that the source does not have so: what codes mean, in statistical files.
 
     Raises
     ------
@@ -51,7 +66,7 @@ def write_records(path: Path, table: pa.Table, source: Source) -> None:
     elif isinstance(source, TableSource):
         _write_arrow(path, table)
     elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
-        _write_statistical(path, table, source)
+        _write_statistical(path, table, source, labels or {})
     else:
         _write_parquet(path, table)
 
@@ -92,7 +107,12 @@ def _write_parquet(path: Path, table: pa.Table) -> None:
         finish(file)
 
 
-def _write_statistical(path: Path, table: pa.Table, source: StatisticalSource) -> None:
+def _write_statistical(
+    path: Path,
+    table: pa.Table,
+    source: StatisticalSource,
+    labels: Mapping[str, Mapping[int, str]],
+) -> None:
     """Write with pyreadstat, which opens the file itself."""
     import pyreadstat
 
@@ -100,7 +120,7 @@ def _write_statistical(path: Path, table: pa.Table, source: StatisticalSource) -
     names = table.column_names
 
     def of(mapping: Any) -> dict[str, Any]:
-        return {name: mapping[name] for name in names if name in (mapping or {})}
+        return {n: mapping[n] for n in names if n in (mapping or {}) and n not in labels}
 
     shared: dict[str, Any] = {
         "file_label": meta.file_label or "",
@@ -113,7 +133,7 @@ def _write_statistical(path: Path, table: pa.Table, source: StatisticalSource) -
             frame,
             path,
             compress=source.format == "zsav",
-            variable_value_labels=of(meta.variable_value_labels),
+            variable_value_labels=of(meta.variable_value_labels) | dict(labels),
             missing_ranges=of(meta.missing_ranges),
             variable_measure=of(meta.variable_measure),
             variable_display_width=of(meta.variable_display_width),
@@ -122,7 +142,10 @@ def _write_statistical(path: Path, table: pa.Table, source: StatisticalSource) -
         )
     elif source.format == "dta":
         pyreadstat.write_dta(
-            frame, path, variable_value_labels=of(meta.variable_value_labels), **shared
+            frame,
+            path,
+            variable_value_labels=of(meta.variable_value_labels) | dict(labels),
+            **shared,
         )
     else:
         pyreadstat.write_xport(frame, path, **shared)

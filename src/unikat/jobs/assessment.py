@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -15,6 +16,10 @@ import pyarrow.parquet as pq
 
 from unikat._typing import Float64
 from unikat.data.frames import FILE, FrameKind
+from unikat.errors import SpecError
+from unikat.models.named import build_model
+from unikat.protection.recoding import Rule
+from unikat.protection.what_if import Posterior
 from unikat.report.facts.registry import FILE as REGISTRY_FILE
 from unikat.report.facts.registry import registry_table
 from unikat.report.facts.result import Result
@@ -28,6 +33,7 @@ from unikat.report.pages.plots import Figure, figure
 from unikat.report.text import households, sentences, track_record
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
+from unikat.studies.fit import Fit
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -193,6 +199,55 @@ class Assessment:
     def plot(self) -> Plots:
         """Figures."""
         return Plots(_result=self.result, _traces=self._traces)
+
+    def what_if(self, recoding: Mapping[str, Rule], level: float | None = None) -> RiskEstimate:
+        """Estimate the risk of the file with recoded keys, without another fit.
+
+        States of the fit give the probabilities of coarser keys. The first call keeps some of them,
+        which takes about half as long as the fit; all later ones use these.
+
+        Parameters
+        ----------
+        recoding
+            For each key that is recoded, a rule: ``"width(10)"``, ``"cut(18,65)"``,
+            ``"quantile(4)"``, ``"top(80)"``, ``"bottom(20)"``, ``"rare(0.05)"``; a mapping of
+            levels to groups; a list of lists of levels; or None: the key is left out.
+        level
+            Probability of the intervals, between 0 and 1; None: that of the assessment.
+
+        Returns
+        -------
+        RiskEstimate
+            τ1, τ2, and in `records` the risk of every combination of the recoded keys, with
+            intervals that hold the error of the model if the assessment's do.
+
+        Raises
+        ------
+        SpecError
+            If a rule cannot be used; for an assessment that was loaded; and for models other than
+            auto, hdp, gom and latent-class, for households as units and known margins.
+
+        Examples
+        --------
+        >>> import pandas as pd, unikat
+        >>> frame = pd.DataFrame({"SEX": [1, 2, 2, 1], "AGE": [30, 41, 43, 30]})
+        >>> result = unikat.assess(frame, keys=["SEX", "AGE"], population_size=4)
+        >>> result.tau1.mean, result.what_if({"AGE": "width(10)"}).tau1.mean
+        (2.0, 0.0)
+        """
+        if self._findings is None:
+            raise SpecError(
+                "An assessment that was loaded has no states of the model; assess the file again."
+            )
+        return self._posterior.what_if(recoding, self.result.tau1.level if level is None else level)
+
+    @cached_property
+    def _posterior(self) -> Posterior:
+        assert self._findings is not None
+        estimate = self._findings.estimate
+        draws = estimate.draws
+        model = build_model(self.spec.model.name, {}) if draws is None else draws.model
+        return Posterior.of(Fit(table=estimate.table, model=model, draws=draws))
 
     def to_html(self) -> str:
         """Return the report, a complete HTML document that needs no network."""

@@ -27,6 +27,7 @@ arrays and scalars; options of the model never stand in them.
 | risks in closed form | `integrates_risk`, `integrated_risk`, `empty_rest`: cannot |
 | a bootstrap | `refit`: cannot |
 | households as units | `independent_probabilities`: cannot |
+| coarser keys | `groups_levels`, `grouped_probabilities`: cannot |
 
 A long `prepare` reports its progress (`models/preparing.py`).
 """
@@ -43,6 +44,7 @@ import numpy as np
 
 from unikat._typing import Float64, Int32
 from unikat.data.table import CellTable
+from unikat.models.groups import Groups
 
 State = TypeVar("State")
 Data = TypeVar("Data")
@@ -369,6 +371,29 @@ class Model(Specified, Generic[State, Data]):
         Only models of households have it; the size and the keys of the household keep their law.
         """
         raise NotImplementedError(f"{self.name} knows no households.")
+
+    @property
+    def groups_levels(self) -> bool:
+        """The model has `grouped_probabilities`."""
+        return False
+
+    def grouped_probabilities(
+        self, stream: Stream, state: State, data: Data, groups: Groups, cells: Int32
+    ) -> Float64:
+        """Probability that a new individual has levels in a group of each key, (n,).
+
+        Only models with `groups_levels` have it.
+
+        Parameters
+        ----------
+        stream, state, data
+            Of a sweep.
+        groups
+            Groups of levels of each key.
+        cells
+            (n, n_keys): codes of groups, each counted within its key; -1 leaves a key out.
+        """
+        raise NotImplementedError(f"{self.name} has no probabilities of groups of levels.")
 
 
 AnyModel: TypeAlias = Model[Any, Any]

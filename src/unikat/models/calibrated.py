@@ -37,6 +37,7 @@ from unikat.models.base import (
     Stream,
     Uncertainty,
 )
+from unikat.models.groups import Groups
 from unikat.rng import chain_key
 
 OVERDISPERSION: Float64 = np.exp(np.linspace(math.log(0.005), math.log(2.0), 24))
@@ -223,6 +224,17 @@ class Calibrated(Model[Any, CalibratedData]):
     ) -> Float64:
         """Probability of each cell under the wrapped model, (n,): without its error."""
         return self.wrapped.cell_probabilities(stream, state, data.wrapped, cells)
+
+    @property
+    def groups_levels(self) -> bool:
+        """As the wrapped model."""
+        return self.wrapped.groups_levels
+
+    def grouped_probabilities(
+        self, stream: Stream, state: Any, data: CalibratedData, groups: Groups, cells: Int32
+    ) -> Float64:
+        """Probability of each cell of groups under the wrapped model, (n,)."""
+        return self.wrapped.grouped_probabilities(stream, state, data.wrapped, groups, cells)
 
     def risk_probabilities(
         self,

@@ -27,9 +27,9 @@ class HouseholdMeasures(RiskMeasures):
     """
 
     @classmethod
-    def of(cls, table: CellTable) -> HouseholdMeasures:
+    def of(cls, table: CellTable, *, each_key: bool = True) -> HouseholdMeasures:
         """Prepare the measures of a table of households."""
-        plain = RiskMeasures.of(table)
+        plain = RiskMeasures.of(table, each_key=each_key)
         return cls(**{field.name: getattr(plain, field.name) for field in fields(plain)})
 
     def observe(

@@ -167,10 +167,10 @@ class RiskMeasures(Observer):
         return replace(self, with_model=True)
 
     @classmethod
-    def of(cls, table: CellTable) -> RiskMeasures:
-        """Prepare the measures of a table."""
+    def of(cls, table: CellTable, *, each_key: bool = True) -> RiskMeasures:
+        """Prepare the measures of a table; `each_key`: also by how much each key raises r1."""
         wildcard = table.missing == "wildcard"
-        margins = _unique_margins(table)
+        margins = _unique_margins(table, len(table.variables) if each_key else 0)
         exposure = exposure_of(table)
         imputed, n_imputed = np.empty(0, np.int64), np.empty(0, np.int64)
         if not wildcard and table.incomplete.any():
@@ -463,8 +463,8 @@ class _Found(NamedTuple):
         return _Found(p, q, self.r1[which], self.imputed)
 
 
-def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:
-    """Sample uniques that stay sample unique when one key is left out.
+def _unique_margins(table: CellTable, n_variables: int) -> tuple[Int32, Int64, Int64]:
+    """Sample uniques that stay sample unique when one of the first keys is left out.
 
     Where missing keys match any level, so they do in the margin. Where they are integrated over,
     only patterns that are complete in the remaining keys are counted: the others are in the margin
@@ -472,7 +472,7 @@ def _unique_margins(table: CellTable) -> tuple[Int32, Int64, Int64]:
     """
     uniques = np.flatnonzero(table.unique)
     cells, unique, keys = [], [], []
-    for j in range(len(table.variables) if table.n_keys > 1 else 0):
+    for j in range(n_variables if table.n_keys > 1 else 0):
         left = table.without(table.cells, j)
         first, where, _ = distinct(left, table.n_levels)
         count = np.bincount(where, table.counts).astype(np.int64)

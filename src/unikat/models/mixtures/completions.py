@@ -15,6 +15,7 @@ import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.kernels.zeros import Diagram
+from unikat.models.groups import Groups
 
 
 class Completions(NamedTuple):
@@ -31,10 +32,12 @@ class Completions(NamedTuple):
 class _Question:
     """Diagram and patterns, compared by what they hold."""
 
-    def __init__(self, diagram: Diagram, offsets: Int64, cells: Int32) -> None:
-        self.diagram, self.offsets, self.cells = diagram, offsets, cells
+    def __init__(
+        self, diagram: Diagram, offsets: Int64, cells: Int32, groups: Groups | None = None
+    ) -> None:
+        self.diagram, self.offsets, self.cells, self.groups = diagram, offsets, cells, groups
         digest = hashlib.blake2b(np.ascontiguousarray(cells).tobytes())
-        for part in (*diagram, offsets):
+        for part in (*diagram, offsets, *(groups or ())):
             digest.update(np.ascontiguousarray(part).tobytes())
         self._digest = digest.digest()
 
@@ -90,6 +93,58 @@ def _completions(question: _Question) -> Completions:
     is_set = chosen >= n_rows
     leave = is_set & whole[np.where(is_set, chosen - n_rows, 0)] if len(sets) else is_set
     chosen[leave] = -1
+    order = np.argsort(owner, kind="stable")
+    return Completions(owner[order], chosen[order].astype(np.int32), sets.astype(np.float64))
+
+
+def grouped_completions(
+    diagram: Diagram, offsets: Int64, groups: Groups, cells: Int32
+) -> Completions:
+    """Find the possible cells of cells of groups (n, n_keys), -1 where a key is left out.
+
+    All rows of what is found are sets. The answer for the last few questions is remembered.
+    """
+    return _grouped_completions(_Question(diagram, offsets, cells, groups))
+
+
+@lru_cache(maxsize=4)
+def _grouped_completions(question: _Question) -> Completions:
+    diagram, offsets, cells = question.diagram, question.offsets, question.cells
+    groups = question.groups
+    assert groups is not None
+    n_rows, n_keys = int(offsets[-1]), len(offsets) - 1
+    members = groups.members(n_rows)
+    node, owner = np.zeros(len(cells), np.int64), np.arange(len(cells))
+    chosen = np.full((len(cells), n_keys), -1, np.int64)
+    sets = np.empty((0, n_rows), np.bool_)
+    for depth, j in enumerate(diagram.order.tolist()):
+        # Which levels of each group lead from each node to which next one; the last group has all.
+        levels = slice(int(offsets[j]), int(offsets[j + 1]))
+        of_key = slice(int(groups.offsets[j]), int(groups.offsets[j + 1]))
+        first = int(diagram.first[depth])
+        child = diagram.child[first : int(diagram.first[depth + 1]), : levels.stop - levels.start]
+        member = np.vstack((members[of_key, levels], np.ones(child.shape[1], bool)))
+        at, group, level = np.nonzero(member[None] & (child >= 0)[:, None])
+        step, where = np.unique(
+            np.column_stack((at * len(member) + group, child[at, level])),
+            axis=0,
+            return_inverse=True,
+        )
+        leads = np.zeros((len(step), n_rows), np.bool_)
+        leads[where.ravel(), levels.start + level] = True
+        found, place = np.unique(leads, axis=0, return_inverse=True)
+        # Of each cell so far: one for each node that its group leads to.
+        asked = (node - first) * len(member) + np.where(
+            cells[owner, j] < 0, len(member) - 1, cells[owner, j]
+        )
+        start, stop = (np.searchsorted(step[:, 0], asked, side) for side in ("left", "right"))
+        item = np.repeat(np.arange(len(owner)), stop - start)
+        taken = np.arange(len(item)) - np.repeat(np.cumsum(stop - start) - stop, stop - start)
+        owner, chosen, node = owner[item], chosen[item], step[taken, 1]
+        chosen[:, j] = n_rows + len(sets) + place.ravel()[taken]
+        sets = np.vstack((sets, found))
+    for j in range(n_keys):
+        owner, chosen, sets = _united(owner, chosen, sets, j, n_rows)
     order = np.argsort(owner, kind="stable")
     return Completions(owner[order], chosen[order].astype(np.int32), sets.astype(np.float64))
 

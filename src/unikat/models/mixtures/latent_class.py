@@ -25,8 +25,9 @@ from unikat.kernels import mixture, split_merge
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.kernels.truncation import RidgePrior, Seen
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.groups import Groups
 from unikat.models.mixtures import truncation
-from unikat.models.mixtures.completions import completions
+from unikat.models.mixtures.completions import completions, grouped_completions
 from unikat.models.mixtures.components import (
     FIRST_COMPONENTS,
     Components,
@@ -329,6 +330,32 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         parts = completions(records.zeros, offsets, cells)
         p = _probabilities(
             parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, offsets
+        )
+        mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
+        total = np.bincount(parts.owner, p, minlength=len(cells)) / max(mass, 1e-300)
+        return np.minimum(total, 1.0)
+
+    @property
+    def groups_levels(self) -> bool:
+        """Within a class keys are independent, so a group has the sum of its levels."""
+        return True
+
+    def grouped_probabilities(
+        self,
+        stream: Stream,
+        state: LatentClassState,
+        data: LatentClassData,
+        groups: Groups,
+        cells: Int32,
+    ) -> Float64:
+        """Probability of each cell of groups, (n,), exactly; see `Model`."""
+        records, theta = data.records, state.theta.astype(np.float64)
+        if records.zeros is None:
+            rows = np.where(cells >= 0, cells + groups.offsets[:-1], -1).astype(np.int32)
+            return _probabilities(rows, groups.sums(theta), state.weights, groups.offsets)
+        parts = grouped_completions(records.zeros, records.offsets, groups, cells)
+        p = _probabilities(
+            parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, records.offsets
         )
         mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
         total = np.bincount(parts.owner, p, minlength=len(cells)) / max(mass, 1e-300)

@@ -36,14 +36,15 @@ from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.kernels.truncation import RidgePrior, Seen
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.groups import Groups
 from unikat.models.mixtures import truncation
-from unikat.models.mixtures.completions import completions
+from unikat.models.mixtures.completions import completions, grouped_completions
 from unikat.models.mixtures.components import FIRST_COMPONENTS, Components, padded
 from unikat.models.mixtures.new_record import (
     EXACT_KEYS,
     NewRecord,
     gamma_nodes,
-    possible_mass,
+    possible_probabilities,
     row_probabilities,
 )
 from unikat.models.mixtures.profiles import ProfilePrior
@@ -388,17 +389,37 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             rows = np.where(cells >= 0, cells + data.offsets[:-1], -1).astype(np.int32)
             return row_probabilities(key, stream.sweep, record, data.offsets, rows)
         parts = completions(data.zeros, data.offsets, cells)
-        sets = parts.sets.astype(np.float32) @ state.theta
-        p = row_probabilities(
-            key,
-            stream.sweep,
-            record._replace(theta=np.vstack((state.theta, sets))),
-            data.offsets,
-            parts.rows,
-        )
-        total = np.bincount(parts.owner, p, minlength=len(cells))
-        mass = possible_mass(key, stream.sweep, record, data)
-        return np.minimum(total / mass, 1.0)
+        return possible_probabilities(key, stream.sweep, record, data, parts, len(cells))
+
+    @property
+    def groups_levels(self) -> bool:
+        """Given their components keys are independent, so a group has the sum of its levels."""
+        return True
+
+    def grouped_probabilities(
+        self,
+        stream: Stream,
+        state: MembershipState,
+        data: MixtureData,
+        groups: Groups,
+        cells: Int32,
+    ) -> Float64:
+        """Probability of each cell of groups, (n,), as exact as `cell_probabilities`."""
+        there = (cells >= 0).any(axis=0)
+        if not there.any():
+            return np.ones(len(cells))
+        key = chain_key(stream.seed, stream.chain)
+        record = NewRecord(state.theta, state.weights, *self._new_record_alpha(state), _used(state))
+        if data.zeros is None:
+            # Keys that are left out everywhere would double the work, each of them.
+            sets = groups.sums(state.theta)
+            rows = np.where(cells >= 0, cells + groups.offsets[:-1], -1).astype(np.int32)
+            sizes = np.concatenate(([0], np.cumsum(np.diff(groups.offsets)[there])))
+            return row_probabilities(
+                key, stream.sweep, record._replace(theta=sets), sizes, rows[:, there]
+            )
+        parts = grouped_completions(data.zeros, data.offsets, groups, cells)
+        return possible_probabilities(key, stream.sweep, record, data, parts, len(cells))
 
     def predictive_probabilities(
         self, stream: Stream, state: MembershipState, data: MixtureData, cells: Int32

@@ -11,6 +11,7 @@ from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.kernels import cells as cell_kernels
 from unikat.kernels import zeros as zero_kernels
 from unikat.models.mixtures import truncation
+from unikat.models.mixtures.completions import Completions
 from unikat.models.records import MixtureData, sorted_places
 
 EXACT_KEYS = 11
@@ -74,6 +75,25 @@ def row_probabilities(
     result = np.empty(len(rows))
     result[sorting] = out
     return result
+
+
+def possible_probabilities(
+    key: Any, sweep: int, record: NewRecord, data: MixtureData, parts: Completions, n: int
+) -> Float64:
+    """Probability that a possible individual falls in each of n patterns, (n,).
+
+    parts: products of sets that make up the possible completions of each.
+    """
+    sets = parts.sets.astype(np.float32) @ record.theta
+    p = row_probabilities(
+        key,
+        sweep,
+        record._replace(theta=np.vstack((record.theta, sets))),
+        data.offsets,
+        parts.rows,
+    )
+    total = np.bincount(parts.owner, p, minlength=n)
+    return np.minimum(total / possible_mass(key, sweep, record, data), 1.0)
 
 
 def possible_mass(key: Any, sweep: int, record: NewRecord, data: MixtureData) -> float:

@@ -1,0 +1,101 @@
+"""The command `protect`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unikat.cli._output import DONE, UNCONVERGED, say, tell
+from unikat.cli._runs import perform, run_options
+from unikat.spec.protection_options import ProtectOptions
+
+if TYPE_CHECKING:
+    from unikat.report.facts.protection import ProtectionSummary
+
+
+@click.command()
+@click.argument("source", metavar="FILE|protect.toml", type=click.Path(path_type=Path))
+@click.option(
+    "--apply",
+    "plan",
+    metavar="PLAN",
+    type=click.Path(path_type=Path),
+    help="Recode FILE as this plan.toml says, and write it to --out; nothing else is done.",
+)
+@run_options(
+    ProtectOptions,
+    "unikat.spec.protection.ProtectionSpec",
+    folder="name of FILE with -protected",
+    resume=None,
+    replace="protection",
+    summary="protect.json",
+)
+def protect(source: Path, plan: Path | None, **values: Any) -> int:
+    """Recode FILE so that a target is reached and the least information is lost.
+
+    Writes protected, in the format of FILE, report.html, protect.json, plans.parquet, plan.toml and
+    protect.toml into DIR, all readable by you alone. plan.toml does the same to another file with
+    the same columns: unikat protect --apply plan.toml FILE2 --out FILE3.
+    """
+    if plan is not None:
+        return _apply(plan, source, values)
+    from unikat.jobs.protect import PROTECTION, run
+    from unikat.report.folders.protection import SUMMARY
+
+    found, folder = perform(PROTECTION, run, source, values, ("data", "protected"))
+    if values["as_json"]:
+        say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
+    elif not values["quiet"]:
+        _show(found.summary, folder)
+    if found.converged or values["allow_unconverged"]:
+        return DONE
+    tell(f"Not converged. The file in {folder} is marked so in protect.json.")
+    return UNCONVERGED
+
+
+def _apply(plan: Path, source: Path, values: dict[str, Any]) -> int:
+    """Recode a file as a plan says."""
+    from unikat.errors import SpecError
+    from unikat.jobs.progress import watching
+    from unikat.jobs.protect import apply
+    from unikat.spec.protection import PlanSpec
+
+    if values["out"] is None:
+        raise SpecError("Name the recoded file: --out FILE2.")
+    others = [name for name in ("target", "keys", "keep", "recodings") if values[name] is not None]
+    if others:
+        raise SpecError(
+            f"--apply does what the plan says, so --{others[0]} has no use; leave it out."
+        )
+    with watching(not values["quiet"]) as watcher:
+        n, out = apply(
+            PlanSpec.read(plan),
+            source,
+            values["out"],
+            overwrite=values["overwrite"],
+            watcher=watcher,
+        )
+    if not values["quiet"]:
+        say(f"{n:,} records recoded: {out}")
+    return DONE
+
+
+def _show(summary: ProtectionSummary, folder: Path) -> None:
+    """Print what was done, what it reaches, and where it is."""
+    from unikat.report.folders.protection import PAGE
+    from unikat.report.text.numbers import columns
+    from unikat.report.text.protection import plan_rows
+
+    said = summary.sentences
+    lines = [""]
+    for place in ("answer", "target", "refit"):
+        lines += wrap(said[place], width=88)
+    lines += ["", *columns(plan_rows(summary)), ""]
+    for warning in summary.warnings:
+        lines += wrap(f"Note: {warning}", width=88)
+    lines += wrap(said["columns"], width=88)
+    lines += [f"Protected file: {folder / (summary.file or '')}", f"Page: {folder / PAGE}", ""]
+    say("\n".join(lines))

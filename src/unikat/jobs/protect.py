@@ -1,0 +1,377 @@
+"""Protection: from a file and a target to the recoded file that loses least, and its report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from unikat.data.frames import FILE, FrameKind
+from unikat.data.keys import Key
+from unikat.data.microdata import Microdata
+from unikat.data.statistical import StatisticalSource
+from unikat.data.writers import ending, has_own_format, write_records
+from unikat.errors import DataError, OutputError, SpecError, option
+from unikat.files.folder import claim, keep_inputs
+from unikat.files.writing import all_or_nothing
+from unikat.inference.progress import Watcher
+from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
+from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
+from unikat.models.named import build_model
+from unikat.protection.hierarchies import choices
+from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
+from unikat.protection.released import Released, released
+from unikat.protection.search import Plan, Search, Value, frontier, undominated
+from unikat.protection.what_if import N_STATES, Posterior
+from unikat.report.facts.protection import SCHEMA, PlanFacts, ProtectionSummary, RiskFacts
+from unikat.report.folders import protection as results
+from unikat.report.pages.protection import render
+from unikat.report.text.protection import sentences, warnings
+from unikat.risk.estimate import RiskEstimate
+from unikat.spec.from_options import Inputs, documented
+from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec
+from unikat.spec.protection_options import ProtectOptions
+from unikat.spec.provenance import Provenance
+from unikat.spec.target import Target
+from unikat.studies.auto import Execution
+from unikat.studies.fit import fit
+
+PROTECTION = Kind(
+    noun="protection",
+    spec=ProtectionSpec,
+    options=ProtectOptions,
+    results=results.FILES,
+    work=(),
+    extends=False,
+)
+_FEW, _SOME = 8, 100
+"""States by which the search looks at means, and at ends of intervals."""
+_MOST_REJECTED = 200
+"""Plans that a closer look may reject."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Protection:
+    """A protected file; from :func:`unikat.protect`."""
+
+    summary: ProtectionSummary
+    """Every number of the page, as `protect.json` holds them."""
+    spec: ProtectionSpec
+    plan: PlanSpec
+    """The recodings, as `plan.toml` holds them."""
+    folder: Path | None = None
+    """Where the files lie; None if they were not written."""
+    _made: Released | None = field(default=None)
+    _source: Any = None
+    _kind: FrameKind = FILE
+
+    @property
+    def converged(self) -> bool:
+        """Whether both fits converged."""
+        return self.summary.converged
+
+    @property
+    def frame(self) -> Any:
+        """The protected records, a frame of the kind of the data; of a file, a pandas frame."""
+        assert self._made is not None
+        return self._kind.frame(self._made.table)
+
+    @property
+    def plans(self) -> Any:
+        """The plans of the frontier, a pandas frame."""
+        return FILE.frame(results.plans_table(self.summary), same_rows=False)
+
+    def to_html(self) -> str:
+        """Return the page, a complete HTML document that needs no network."""
+        return render(self.summary)
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the protected file, the plan, the page and the numbers into a folder.
+
+        Raises
+        ------
+        OutputError
+            If the folder holds a protection and `overwrite` is not set, or it cannot be written.
+        """
+        folder = Path(folder)
+        check_folder(PROTECTION, folder, overwrite=overwrite)
+        assert self._made is not None
+        results.write(self.summary, self._made, self.plan, self._source, self.spec, folder)
+        return folder
+
+    def __repr__(self) -> str:
+        said = self.summary.sentences
+        return "\n".join([said["answer"], said["target"], said["refit"]])
+
+
+@documented(ProtectionSpec, ProtectOptions)
+def protect(
+    data: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+    **options: Unpack[ProtectOptions],
+) -> Protection:
+    """Recode the keys of microdata so that a target is reached and the least information is lost.
+
+    Parameters
+    ----------
+    data
+        As for :func:`unikat.assess`; or the path of a ``protect.toml``.
+
+    Returns
+    -------
+    Protection
+        The protected records, the plans that were found, and the risk before and after.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the data are wrong, or the target cannot be reached. Nothing was written.
+    OutputError
+        If `out` holds a protection and `overwrite` is not set, or it cannot be written.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> ages = [20 + i // 2 for i in range(40)]
+    >>> frame = pd.DataFrame({"sex": ["f", "m"] * 20, "age": ages})
+    >>> found = unikat.protect(frame, keys=["sex", "age"], population_size=40, target="tau1 <= 0",
+    ...                        recodings={"age": ["width(5)", "width(10)", "width(20)"]})
+    >>> found.plan.keys[1].rule, found.frame["age"].nunique()
+    ('width(5)', 4)
+    """
+    return start(PROTECTION, run, data, options, out, False, overwrite, progress)
+
+
+@in_folder(PROTECTION)
+def run(
+    spec: ProtectionSpec,
+    inputs: Inputs,
+    folder: Path | None,
+    *,
+    resume: bool,
+    overwrite: bool,
+    watcher: Watcher,
+) -> Protection:
+    """Protect what a specification names, in a folder of its own (see :func:`in_folder`)."""
+    started = datetime.now(UTC)
+    target = Target.of(spec.target)
+    model = build_model(spec.model.name, spec.model.options)
+    microdata, table, _ = read_table(spec, design_of(spec), inputs, watcher)
+    parts = choices(table, given=spec.recodings, keep=spec.keep)
+    weights = _weights(spec, [key.name for key in table.keys])
+    file = f"protected{ending(microdata.source)}"
+    if folder is not None:
+        keep_inputs([folder / file], spec.input_files())
+        claim(folder, [file])
+    if inputs.data is None and not has_own_format(microdata.source):
+        watcher.note(
+            "A file of the input's format cannot be written; the protected one is Parquet."
+        )
+    execution = Execution(workers=workers_of(spec.sampling), watcher=watcher)
+    level, seed, plan = spec.report.level, spec.sampling.seed, plan_of(spec.sampling)
+    fitted = fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
+    before = fitted.estimate(level)
+    watcher.stage("Going on from the fit")
+    posterior = Posterior.of(fitted)
+    watcher.stage("Searching")
+    n_states = _SOME if target.measure.endswith("upper") or "_k" in target.measure else _FEW
+
+    def evaluate(recoding: Recoding) -> Value:
+        return posterior.value(recoding, target, level, n_states)
+
+    search = Search.of(parts, evaluate, weights)
+    plans, chosen = frontier(search, target, table)
+    chosen, reached = _verified(search, chosen, posterior, target, level)
+    shown = _closer_look([*plans, chosen], chosen, posterior, level)
+    watcher.stage("Assessing the protected file")
+    coarse = chosen.recoding.table(table)
+    again = fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
+    refit = again.estimate(level)
+    every = microdata.tabulate()
+    coded = isinstance(microdata.source, StatisticalSource)
+    made = released(microdata, every.cells[every.record_cell], chosen.recoding, coded=coded)
+    facts = tuple(PlanFacts.of(one, risk, one is chosen) for one, risk in shown)
+    promised = next(risk for one, risk in shown if one is chosen)
+    summary = ProtectionSummary(
+        schema=SCHEMA,
+        data=None if spec.data.path is None else spec.data.path.name,
+        file=file,
+        n_records=table.n_records,
+        population_size=table.n_units,
+        target=str(target),
+        reached=reached,
+        model=spec.model.name,
+        converged=before.converged and refit.converged,
+        before=RiskFacts.of(before),
+        plans=facts,
+        n_plans=int(search.lost.size),
+        n_looked_at=len(search.seen),
+        n_states=sum(map(len, posterior.states)) or N_STATES,
+        columns=made.changes,
+        refit=RiskFacts.of(refit),
+        agrees=_agree(promised, refit),
+        level=level,
+        provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
+    )
+    summary = replace(summary, warnings=warnings(summary))
+    summary = replace(summary, sentences=sentences(summary))
+    written = _plan(spec, chosen)
+    found = Protection(
+        summary=summary,
+        spec=spec,
+        plan=written,
+        folder=folder,
+        _made=made,
+        _source=microdata.source,
+        _kind=FrameKind.of(inputs.data),
+    )
+    if folder is not None:
+        watcher.stage("Writing")
+        results.write(summary, made, written, microdata.source, spec, folder)
+    return found
+
+
+def apply(
+    plan: PlanSpec, data: Any, out: Path, *, overwrite: bool = False, watcher: Watcher
+) -> tuple[int, Path]:
+    """Recode another file as a plan says; return its number of records, and where it lies.
+
+    Parameters
+    ----------
+    plan
+        From `plan.toml`: what is done to the columns, and how they are read.
+    data
+        Path of the file; its columns are those of the file that the plan was made for.
+    out
+        The recoded file, in the format of the input.
+    overwrite
+        Whether a file that is there is replaced.
+    watcher
+        Is told what is done.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, or a key that is recoded by naming levels has a level that the plan
+        does not name.
+    OutputError
+        If the file is there, or cannot be written.
+    """
+    if out.exists() and not overwrite:
+        raise OutputError(
+            f"{out} exists. Replace it with {option('overwrite', True)}, or name another file."
+        )
+    watcher.stage("Reading")
+    spec = plan.data.model_copy(update={"path": Path(data)})
+    keys = [one.key for one in plan.keys]
+    microdata = open_data(spec, keys, UNKNOWN, fewest_keys=1, constant_keys=True)
+    table = microdata.tabulate()
+    recoding = Recoding(
+        keys=tuple(
+            unchanged(key)
+            if one.rule is None
+            else recode_key(key, np.zeros(key.n_levels, np.int64), _known(microdata, one, key))
+            for one, key in zip(plan.keys, table.keys, strict=True)
+        )
+    )
+    coded = isinstance(microdata.source, StatisticalSource)
+    made = released(microdata, table.cells[table.record_cell], recoding, coded=coded)
+    watcher.stage("Writing")
+    keep_inputs([out], [Path(data)])
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with all_or_nothing(out.parent, (out.name,), out.name) as scratch:
+        write_records(scratch / out.name, made.table, microdata.source, made.labels)
+    return table.n_records, out
+
+
+def _known(microdata: Microdata, one: PlanKey, key: Key) -> Rule:
+    """The rule of a key; if it names levels, those that the file has."""
+    if one.rule is None or isinstance(one.rule, str):
+        return one.rule
+    names = level_names(key)
+    strange = set(names) - set(one.levels or ()) - set(one.rule)
+    if strange:
+        raise DataError(
+            f"{microdata.name}, key {one.name!r}: the plan does not know {len(strange)} of its "
+            "levels, and does not say what becomes of them. Make a plan for this file, or add the "
+            "levels to the plan."
+        )
+    return {level: group for level, group in one.rule.items() if level in names}
+
+
+def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:
+    for name in spec.weights_of_keys:
+        if name not in names:
+            raise SpecError(
+                f"{option('weights_of_keys')} names {name!r}, which is none of the keys: "
+                f"{', '.join(names)}."
+            )
+    return [spec.weights_of_keys.get(name, 1.0) for name in names]
+
+
+def _verified(
+    search: Search, plan: Plan | None, posterior: Posterior, target: Target, level: float
+) -> tuple[Plan, float]:
+    """Look at the best plan by all states; go on with the next best while it misses the target."""
+    n_states = max(sum(map(len, posterior.states)), 1)
+    for _ in range(_MOST_REJECTED):
+        if plan is None:
+            break
+        value = posterior.value(plan.recoding, target, level, n_states)
+        if target.met(value.measure):
+            return Plan(recoding=plan.recoding, lost=plan.lost, value=value), value.measure
+        search.miss(plan.recoding)
+        plan = search.best(target)
+    best = (max if target.wants_more else min)(value.measure for value in search.seen.values())
+    raise SpecError(
+        f"No recoding reaches {target}; the best that was found has {target.measure} {best:.3g}. "
+        f"Keep fewer keys ({option('keep')}), allow coarser recodings ({option('recodings')}), or "
+        "set another target."
+    )
+
+
+def _closer_look(
+    plans: Sequence[Plan], chosen: Plan, posterior: Posterior, level: float
+) -> list[tuple[Plan, RiskEstimate]]:
+    """Estimate the risk after each plan by all states; leave out plans that another beats."""
+    found = [(one, posterior.what_if(one.recoding, level)) for one in undominated(plans, chosen)]
+    return [
+        (one, risk)
+        for one, risk in found
+        if one is chosen
+        or not any(
+            other.lost < one.lost and its.tau1.mean <= risk.tau1.mean for other, its in found
+        )
+    ]
+
+
+def _agree(promised: RiskEstimate, refit: RiskEstimate) -> bool:
+    """Whether the interval of either τ1 holds the other's mean."""
+    one, two = promised.tau1, refit.tau1
+    return one.lower - 0.5 <= two.mean <= one.upper + 0.5 or (
+        two.lower - 0.5 <= one.mean <= two.upper + 0.5
+    )
+
+
+def _plan(spec: ProtectionSpec, plan: Plan) -> PlanSpec:
+    """The recodings as they are done to other files."""
+    return PlanSpec(
+        data=spec.data.model_copy(update={"path": None}),
+        keys=tuple(
+            PlanKey(
+                name=one.name,
+                key=key,
+                rule=one.rule if one.changes else None,
+                levels=one.named if one.changes else None,
+            )
+            for one, key in zip(plan.recoding.keys, spec.keys, strict=True)
+        ),
+    )

@@ -1,0 +1,54 @@
+"""Groups of levels: cells of coarser keys as a model of the finer ones sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from unikat._typing import Bool, Float32, Float64, Int64
+
+_Theta = TypeVar("_Theta", Float32, Float64)
+
+
+class Groups(NamedTuple):
+    """Groups of levels of each key; they may overlap. A cell of groups is a union of cells."""
+
+    rows: Int64
+    """The levels in each group, group by group; levels of all keys are counted together. A group
+    without a level has n_rows, the number of all levels."""
+    starts: Int64
+    """(n_groups,): place of the first level of each group in `rows`."""
+    offsets: Int64
+    """(n_keys + 1,): first group of each key."""
+
+    @classmethod
+    def of(cls, members: Sequence[Bool]) -> Self:
+        """Make groups of the members of each key's, (n_groups, n_levels) each."""
+        first, n_rows = 0, sum(part.shape[1] for part in members)
+        rows: list[Int64] = []
+        for part in members:
+            for member in part:
+                levels = first + np.flatnonzero(member)
+                rows.append(levels if len(levels) else np.array([n_rows]))
+            first += part.shape[1]
+        sizes = [len(levels) for levels in rows]
+        return cls(
+            rows=np.concatenate(rows).astype(np.int64),
+            starts=np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
+            offsets=np.concatenate(([0], np.cumsum([len(part) for part in members]))),
+        )
+
+    def members(self, n_rows: int) -> Bool:
+        """Which levels are in each group, (n_groups, n_rows)."""
+        found = np.zeros((len(self.starts), n_rows + 1), np.bool_)
+        sizes = np.diff(np.append(self.starts, len(self.rows)))
+        found[np.repeat(np.arange(len(sizes)), sizes), self.rows] = True
+        return found[:, :n_rows]
+
+    def sums(self, theta: _Theta) -> _Theta:
+        """Sums of the levels' probabilities (n_rows, n_components), (n_groups, n_components)."""
+        padded = np.vstack((theta, np.zeros((1, theta.shape[1]), theta.dtype)))
+        found: _Theta = np.add.reduceat(padded[self.rows], self.starts, axis=0)
+        return found

@@ -1,0 +1,120 @@
+"""A fitted model seen through coarser keys.
+
+Merging levels merges rows of a profile, and leaving a key out is a margin: the law of coarser keys
+follows from each state of the fit, without another one. So the risk measures of a recoded table are
+computed from states of the model of the table as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from unikat._typing import Float64, Int32, Int64
+from unikat.models.base import AnyModel, Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.groups import Groups
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recoded(Model[Any, Any]):
+    """The law of recoded keys under a model, from the states of the model. It cannot be fitted.
+
+    Parameters
+    ----------
+    wrapped
+        The model, with `groups_levels`.
+    groups
+        The groups of each of its keys.
+    columns
+        Its key that each recoded key is of.
+    pairs
+        (n_groups + 1, n_classes + 1): where a key tells the class of records, and its groups do
+        not, the class is one more recoded key: the group of both, the last row and column for any.
+        (0, 0) elsewhere.
+    pairs_of
+        The recoded key whose groups `pairs` are joined with, -1 if it is left out; and the model's
+        key.
+    order
+        Which of the records that the model imputes are wanted, in the order of the recoded table.
+    recode
+        (n_keys, most levels) of the model's keys: group of each level.
+    """
+
+    name: ClassVar[str] = "recoded"
+    wrapped: AnyModel
+    groups: Groups
+    columns: tuple[int, ...]
+    pairs: Int32
+    pairs_of: tuple[int, int]
+    order: Int64
+    recode: Int32
+
+    @property
+    def population(self) -> PopulationLaw:
+        """That of the model."""
+        return self.wrapped.population
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """That of the model."""
+        return self.wrapped.uncertainty
+
+    def cell_probabilities(self, stream: Stream, state: Any, data: Any, cells: Int32) -> Float64:
+        """Probability of each recoded cell, (n,); -1 leaves a key out."""
+        if not len(cells):
+            return np.empty(0)
+        wanted = np.full((len(cells), len(self.groups.offsets) - 1), -1, np.int32)
+        n_recoded = len(self.columns)
+        wanted[:, list(self.columns)] = cells[:, :n_recoded]
+        if self.pairs.size:
+            beside, key = self.pairs_of
+            group = cells[:, beside] if beside >= 0 else np.full(len(cells), -1)
+            wanted[:, key] = self.pairs[group, cells[:, n_recoded]]
+        return self.wrapped.grouped_probabilities(stream, state, data, self.groups, wanted)
+
+    def impute(self, stream: Stream, state: Any, data: Any) -> Int32:
+        """Recode what the model imputes."""
+        imputed = self.wrapped.impute(stream, state, data)[self.order]
+        columns = list(self.columns)
+        recoded: Int32 = self.recode[columns, imputed[:, columns]]
+        return recoded
+
+    def risk_probabilities(
+        self,
+        stream: Stream,
+        data: Any,
+        p: Float64,
+        counts: Float64,
+        looked_at: Float64 | None = None,
+        population: Float64 | None = None,
+    ) -> Float64:
+        """Put the model's own error on probabilities of recoded cells: the same draw of (k, d)."""
+        return self.wrapped.risk_probabilities(stream, data, p, counts, looked_at, population)
+
+    def cost(self, data: Any) -> tuple[float, float]:
+        """That of the model."""
+        return self.wrapped.cost(data)
+
+    def prepare(self, table: Any) -> NoReturn:
+        """Not there: only the wrapped model is fitted."""
+        raise NotImplementedError
+
+    def init(self, stream: Stream, data: Any) -> NoReturn:
+        """Not there."""
+        raise NotImplementedError
+
+    def step(self, stream: Stream, state: Any, data: Any, n_threads: int) -> tuple[Any, Info]:
+        """Not there."""
+        raise NotImplementedError
+
+    def predictive_probabilities(
+        self, stream: Stream, state: Any, data: Any, cells: Int32
+    ) -> NoReturn:
+        """Not there: no scores are computed."""
+        raise NotImplementedError
+
+    def simulate(self, stream: Stream, state: Any, data: Any, n_records: int) -> NoReturn:
+        """Not there."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""From risk to decision: recodings, their risk without refitting, and the search among them."""

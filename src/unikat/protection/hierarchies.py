@@ -1,0 +1,192 @@
+"""The recodings of each key among which a search chooses, and what they lose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unikat._typing import Bool, Float64, Int64
+from unikat.data.keys import Key
+from unikat.data.numbers import number_shown
+from unikat.data.table import CellTable
+from unikat.errors import SpecError, listed, suggest
+from unikat.protection.recoding import (
+    KeyRecoding,
+    Rule,
+    left_out,
+    level_counts,
+    numbers_of,
+    recode_key,
+    unchanged,
+)
+from unikat.zeros.levels import Levels
+
+MOST = 7
+"""Recodings of a key that the program makes itself, the key as it is and left out included."""
+_FEWEST_ORDERED = 15
+"""Levels of a key of numbers from which on it gets groups of equal width."""
+_STEPS = (2.0, 5.0, 10.0, 20.0, 25.0, 50.0)
+_RARE = (0.01, 0.02, 0.05, 0.1)
+"""Shares of the records below which levels are merged."""
+_TOPS = 0.02
+"""Share of the records that top and bottom coding merge, about."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Choices:
+    """The recodings of one key, the one that loses least first. Made by :meth:`of`."""
+
+    recodings: tuple[KeyRecoding, ...]
+    lost: Float64 = field(repr=False)
+    """(n,): bits of information lost for each record, in the mean: the entropy of the key's levels
+    less that of the groups."""
+    entropy: float
+    """Bits of the key as it is."""
+    coarser: Bool = field(repr=False)
+    """(n, n): whether the first is coarser than the second, or the same."""
+
+    @classmethod
+    def of(cls, recodings: Sequence[KeyRecoding], counts: Int64) -> Choices:
+        """Put recodings of a key in order; of those that do the same the first stays.
+
+        counts (n_levels,): records of each level.
+        """
+        whole = entropy(counts)
+        lost = [whole - entropy(_joined(one, counts)) for one in recodings]
+        order = np.argsort(lost, kind="stable").tolist()
+        kept: list[int] = []
+        for i in order:
+            if not any(_same(recodings[i], recodings[j]) for j in kept):
+                kept.append(i)
+        chosen = tuple(recodings[i] for i in kept)
+        return cls(
+            recodings=chosen,
+            lost=np.maximum(np.array([lost[i] for i in kept]), 0.0),
+            entropy=whole,
+            coarser=np.array([[one.is_coarser(other) for other in chosen] for one in chosen]),
+        )
+
+
+def entropy(counts: Int64) -> float:
+    """Entropy of a distribution given as counts, in bits.
+
+    Examples
+    --------
+    >>> entropy(np.array([2, 2, 4]))
+    1.5
+    """
+    shares = counts[counts > 0] / max(counts.sum(), 1)
+    return float(-(shares * np.log2(shares)).sum()) + 0.0
+
+
+def choices(
+    table: CellTable,
+    *,
+    given: Mapping[str, Sequence[Rule]] | None = None,
+    keep: Sequence[str] = (),
+) -> list[Choices]:
+    """Recodings of every key of a table.
+
+    Parameters
+    ----------
+    table
+        The sample.
+    given
+        Recodings of some keys (see `parse_recoding`), in place of those that the program makes
+        itself: groups of equal width, quantiles, top and bottom coding for numbers; groups of rare
+        levels for labels; the key left out. Whether a key is left out is then said, too.
+    keep
+        Keys that stay as they are.
+
+    Raises
+    ------
+    SpecError
+        If a key is not known, all keys stay as they are, or a rule cannot be used.
+    """
+    names = [key.name for key in table.keys]
+    for name in (*(given or ()), *keep):
+        if name not in names:
+            raise SpecError(
+                f"{name!r} is none of the keys: {listed(names)}." + suggest(name, names)
+            )
+    if set(names) <= set(keep):
+        raise SpecError(
+            "All keys are to stay as they are, so nothing can be recoded; keep fewer keys (--keep; "
+            "in Python: keep)."
+        )
+    found = []
+    for key, counts in zip(table.keys, level_counts(table), strict=True):
+        if key.name in keep:
+            recodings = [unchanged(key)]
+        elif given and key.name in given:
+            rules = given[key.name]
+            recodings = [unchanged(key), *(recode_key(key, counts, rule) for rule in rules)]
+        else:
+            recodings = own_recodings(key, counts)
+        found.append(Choices.of(recodings, counts))
+    return found
+
+
+def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
+    """Recodings that the program makes itself: at most `MOST`."""
+    levels = Levels(key=key)
+    found: list[KeyRecoding] = []
+    if numbers_of(key) and levels.n_named >= _FEWEST_ORDERED:
+        found = _of_numbers(key, counts)
+    elif levels.n_named > 2:
+        found = [recode_key(key, counts, f"rare({share})") for share in _RARE]
+    found = [one for one in found if one.changes and _n_groups(one) >= 2]
+    return [unchanged(key), *found[: MOST - 2], left_out(key)]
+
+
+def _of_numbers(key: Key, counts: Int64) -> list[KeyRecoding]:
+    """Groups of equal width, each about half as many as before; quantiles; top and bottom."""
+    intervals = numbers_of(key)
+    assert intervals is not None
+    lows = np.array([one.low for one in intervals])
+    finite = lows[np.isfinite(lows)]
+    span = float(finite.max() - finite.min())
+    scale = 10.0 ** np.floor(np.log10(max(span, 1e-300) / 50.0))
+    widths = [step * scale * more for more in (1.0, 10.0) for step in _STEPS]
+    found: list[KeyRecoding] = []
+    least = len(intervals)
+    for width in sorted(set(widths)):
+        one = _tried(key, counts, f"width({number_shown(width)})")
+        if one is not None and 2 <= _n_groups(one) <= 0.6 * least:
+            least = _n_groups(one)
+            found.append(one)
+    ends = []
+    order = np.argsort(lows, kind="stable")
+    share = np.cumsum(counts[order]) / max(counts[: len(lows)].sum(), 1)
+    top = lows[order][np.searchsorted(share, 1.0 - _TOPS)]
+    bottom = lows[order][np.searchsorted(share, _TOPS)]
+    for rule, edge in (("top", top), ("bottom", bottom)):
+        if np.isfinite(edge) and (one := _tried(key, counts, f"{rule}({number_shown(edge)})")):
+            ends.append(one)
+    return [*found[: MOST - 4], *ends[:1], *filter(None, [_tried(key, counts, "quantile(4)")])]
+
+
+def _tried(key: Key, counts: Int64, rule: str) -> KeyRecoding | None:
+    """A recoding, or None where levels do not lie within its groups."""
+    try:
+        return recode_key(key, counts, rule)
+    except SpecError:
+        return None
+
+
+def _n_groups(one: KeyRecoding) -> int:
+    """Groups of values that are not missing."""
+    assert one.key is not None
+    return Levels(key=one.key).n_named
+
+
+def _joined(one: KeyRecoding, counts: Int64) -> Int64:
+    return np.bincount(one.groups, counts).astype(np.int64)
+
+
+def _same(one: KeyRecoding, other: KeyRecoding) -> bool:
+    if one.key is None or other.key is None:
+        return one.key is other.key
+    return bool(np.array_equal(one.groups, other.groups))

@@ -1,0 +1,395 @@
+"""Recodings: groups of levels of each key, from what is asked for, and the table they give."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from unikat._typing import Bool, Int32, Int64
+from unikat.data.keys import Key
+from unikat.data.numbers import number_shown
+from unikat.data.patterns import distinct
+from unikat.data.table import CellTable
+from unikat.errors import SpecError, brief, listed, suggest
+from unikat.spec.protection import LEFT_OUT
+from unikat.zeros.levels import Interval, Levels
+
+Rule: TypeAlias = "str | Mapping[Any, Any] | Sequence[Sequence[Any]] | None"
+"""How a key is recoded: a rule such as ``"width(10)"``, a mapping of levels to groups, a list of
+lists of levels, or None to leave the key out."""
+
+_FORM = re.compile(r"\s*(?P<rule>\w+)\s*\((?P<arguments>[^()]*)\)\s*")
+_FORMS = "width(10), cut(18,65), quantile(4), top(80), bottom(20) or rare(0.05)"
+OTHER = "other"
+"""Label of the group of rare levels."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeyRecoding:
+    """What becomes of one key.
+
+    Parameters
+    ----------
+    name
+        Of the key.
+    text
+        What is done, in words for a reader: ``"width(10)"``, ``"dropped"``.
+    groups
+        (n_levels,): group of each level; every level in group 0 where the key is left out.
+    key
+        The recoded key, its levels the groups; None where it is left out.
+    stays
+        (n_levels,): levels that are written as they were; none of a key that was read in groups.
+    rule
+        What recodes other records in the same way: quantiles as edges, rare levels by name.
+    named
+        All levels, where the rule names levels; None elsewhere.
+    """
+
+    name: str
+    text: str
+    groups: Int32
+    key: Key | None
+    stays: Bool
+    rule: str | Mapping[str, str] | None = field(default=None, compare=False)
+    named: tuple[str, ...] | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether levels are merged, or the key is left out."""
+        return self.key is None or self.key.n_levels < len(self.groups)
+
+    def is_coarser(self, other: KeyRecoding) -> bool:
+        """Whether each group of the other lies in one group of this one (so does each of its own).
+
+        A key that is left out is coarser than any.
+        """
+        if self.key is None:
+            return True
+        if other.key is None:
+            return False
+        pairs = np.unique(np.column_stack((other.groups, self.groups)), axis=0)
+        return len(pairs) == other.key.n_levels
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recoding:
+    """What becomes of all keys of a table, in their order."""
+
+    keys: tuple[KeyRecoding, ...]
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Places of the keys that are not left out."""
+        return tuple(j for j, one in enumerate(self.keys) if one.key is not None)
+
+    @property
+    def changes(self) -> bool:
+        """Whether any key is recoded."""
+        return any(one.changes for one in self.keys)
+
+    def codes(self, codes: Int32) -> Int32:
+        """Recode records (n, n_keys), -1 where missing; the columns are the keys that are kept."""
+        columns = [
+            np.where(codes[:, j] >= 0, self.keys[j].groups[codes[:, j]], -1) for j in self.kept
+        ]
+        return np.stack(columns, axis=1).astype(np.int32)
+
+    def table(self, table: CellTable) -> CellTable:
+        """Return the table of the recoded records.
+
+        A record whose last known key is left out has no key any more; all its keys are missing.
+        """
+        cells = self.codes(table.cells)
+        keys = tuple(one.key for one in self.keys if one.key is not None)
+        found = distinct(cells, [key.n_levels for key in keys])
+        return replace(
+            table,
+            keys=keys,
+            cells=np.ascontiguousarray(cells[found.first], np.int32),
+            counts=np.bincount(found.place, table.counts).astype(np.int64),
+            record_cell=found.place[table.record_cell].astype(np.int32),
+            # Impossible cells of recoded keys hold no record, and their law is the model's.
+            zeros=None,
+            clues=(),
+        )
+
+
+def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
+    """Make the recoding of a table from rules by key; keys without one stay as they are.
+
+    Parameters
+    ----------
+    table
+        The sample. Quantiles and rare levels are those of its records.
+    rules
+        For each key that is recoded, ``"width(w)"``: groups [k w, (k + 1) w) of numbers;
+        ``"cut(a,b,...)"``: groups between edges; ``"quantile(q)"``: q groups of about as many
+        records; ``"top(a)"``: one group of a and above; ``"bottom(a)"``: one of a and below;
+        ``"rare(s)"``: one group of all levels with less than a share s of the records; a mapping of
+        levels (or labels) to names of groups; a list of lists of levels, each a group; or None:
+        the key is left out. Levels that a mapping or list does not name stay as they are. Missing
+        values stay missing.
+
+    Raises
+    ------
+    SpecError
+        If a key, level or rule is not known; if a group of the key does not lie in one group of the
+        rule; if all keys are left out.
+    """
+    names = [key.name for key in table.keys]
+    for name in rules:
+        if name not in names:
+            raise SpecError(
+                f"{brief(str(name))!r} is none of the keys: {listed(names)}."
+                + suggest(str(name), names)
+            )
+    counts = level_counts(table)
+    found = Recoding(
+        keys=tuple(
+            recode_key(key, counts[j], rules[key.name]) if key.name in rules else unchanged(key)
+            for j, key in enumerate(table.keys)
+        )
+    )
+    if not found.kept:
+        raise SpecError("All keys are left out, so nothing is left to publish; keep at least one.")
+    return found
+
+
+def level_counts(table: CellTable) -> list[Int64]:
+    """Records of each level of each key; of incomplete records those that are known."""
+    found = []
+    for j, key in enumerate(table.keys):
+        known = table.cells[:, j] >= 0
+        counts = np.bincount(table.cells[known, j], table.counts[known], minlength=key.n_levels)
+        found.append(counts.astype(np.int64))
+    return found
+
+
+def unchanged(key: Key) -> KeyRecoding:
+    """Leave a key as it is."""
+    return KeyRecoding(
+        name=key.name,
+        text="as it is",
+        groups=np.arange(key.n_levels, dtype=np.int32),
+        key=key,
+        stays=np.full(key.n_levels, key.binning is None),
+    )
+
+
+def left_out(key: Key) -> KeyRecoding:
+    """Leave a key out."""
+    groups = np.zeros(key.n_levels, np.int32)
+    nothing = np.zeros(key.n_levels, np.bool_)
+    return KeyRecoding(
+        name=key.name, text=LEFT_OUT, groups=groups, key=None, stays=nothing, rule=LEFT_OUT
+    )
+
+
+def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
+    """Recode a key; see `parse_recoding`. counts (n_levels,): records of each level."""
+    if rule is None or rule == LEFT_OUT:
+        return left_out(key)
+    if isinstance(rule, str):
+        return _by_rule(key, counts, rule)
+    if isinstance(rule, Mapping):
+        named = [(level, str(group)) for level, group in rule.items()]
+        text = "groups " + listed(list(dict.fromkeys(group for _, group in named)))
+    else:
+        parts = [part if isinstance(part, (list, tuple)) else [part] for part in rule]
+        joined = [", ".join(map(str, part)) for part in parts]
+        named = [(level, joined[i]) for i, part in enumerate(parts) for level in part]
+        text = "groups " + listed(joined)
+    levels = Levels(key=key)
+    group_of: list[str | None] = [None] * levels.n_named
+    seen: dict[int, object] = {}
+    for level, group in named:
+        codes = levels.called(level)
+        if len(codes) != 1:
+            many = "several levels" if codes else "no level"
+            raise SpecError(
+                f"Key {key.name!r}, recoding: {brief(str(level))!r} is {many} of the key. Name "
+                "levels by their value or label." + suggest(str(level), key.labels)
+            )
+        (code,) = codes
+        if code in seen:
+            raise SpecError(
+                f"Key {key.name!r}, recoding: {brief(str(level))!r} is named twice; put each level "
+                "in one group."
+            )
+        seen[code] = level
+        group_of[code] = group
+    by_level = {str(level): group for level, group in named}
+    return _grouped(key, group_of, text, by_level)
+
+
+def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
+    found = _FORM.fullmatch(text)
+    try:
+        numbers = [float(part) for part in found["arguments"].split(",")] if found else []
+    except ValueError:
+        numbers = []
+    rule = found["rule"].lower() if found else ""
+    if rule not in ("width", "cut", "quantile", "top", "bottom", "rare"):
+        raise SpecError(
+            f"Key {key.name!r}: the recoding {brief(text)!r} is not known; write {_FORMS}, a "
+            "mapping of levels to groups, or none to leave the key out."
+        )
+    if not numbers or not all(map(math.isfinite, numbers)) or (rule != "cut" and len(numbers) > 1):
+        raise SpecError(f"Key {key.name!r}: {brief(text)!r} is malformed; write {_FORMS}.")
+    shown = f"{rule}({','.join(number_shown(number) for number in numbers)})"
+    if rule == "rare":
+        return _rare(key, counts, numbers[0], shown)
+    intervals = numbers_of(key)
+    if intervals is None:
+        raise SpecError(
+            f"Key {key.name!r} has levels that are no numbers, so that {shown} cannot group them; "
+            "name the groups: a mapping of levels to groups, or rare(0.05)."
+        )
+    if rule == "quantile":
+        edges = _quantiles(intervals, counts, numbers[0], key.name, shown)
+    elif rule == "width":
+        if numbers[0] <= 0.0:
+            raise SpecError(f"Key {key.name!r}: {shown} needs a width above 0.")
+        low = math.floor(min(one.low for one in intervals if math.isfinite(one.low)) / numbers[0])
+        high = max(one.high for one in intervals if math.isfinite(one.high)) / numbers[0]
+        edges = [k * numbers[0] for k in range(low, math.floor(high) + 2)]
+    else:
+        edges = sorted(numbers)
+    group_of: list[str | None] = []
+    for code, one in enumerate(intervals):
+        place = _place(one, edges, after=rule == "bottom")
+        if place is None:
+            raise SpecError(
+                f"Key {key.name!r}: the level {brief(key.labels[code])!r} lies in two groups of "
+                f"{shown}; take edges at which levels end."
+            )
+        group_of.append(_label(place, edges, rule, intervals))
+    frozen = shown
+    if rule == "quantile":
+        frozen = f"cut({','.join(number_shown(edge) for edge in edges)})"
+    return _grouped(key, group_of, shown, frozen)
+
+
+def numbers_of(key: Key) -> tuple[Interval, ...] | None:
+    """The numbers that each level stands for; None if levels are no numbers."""
+    views = Levels(key=key).views
+    if not views:
+        return None
+    # A group of numbers has its number as value, and its edges as label.
+    return views[0] if key.binning is None else views[-1]
+
+
+def _place(one: Interval, edges: Sequence[float], *, after: bool) -> int | None:
+    """Number of edges at or below an interval (`after`: below it); None if one lies within."""
+    place = [
+        edge < one.low
+        or (edge == one.low and not after and one.has_low)
+        or (edge == one.low and not one.has_low and not one.is_point)
+        for edge in edges
+    ]
+    for edge, is_below in zip(edges, place, strict=True):
+        inside = one.low < edge < one.high
+        if after and not is_below and edge == one.low and not one.is_point:
+            inside = True
+        if not after and edge == one.high and one.has_high and not one.is_point:
+            inside = True
+        if inside:
+            return None
+    return sum(place)
+
+
+def _label(
+    place: int, edges: Sequence[float], rule: str, intervals: Sequence[Interval]
+) -> str | None:
+    """What a group is called; None: its level stays as it is."""
+    if rule == "top":
+        return f">= {number_shown(edges[0])}" if place else None
+    if rule == "bottom":
+        return None if place else f"<= {number_shown(edges[0])}"
+    low = edges[place - 1] if place else None
+    high = edges[place] if place < len(edges) else None
+    if low is None:
+        return None if high is None else f"< {number_shown(high)}"
+    if high is None:
+        return f">= {number_shown(low)}"
+    starts = [one.low for one in intervals if math.isfinite(one.low)]
+    if not all(number.is_integer() for number in (low, high, *starts)):
+        return f"[{number_shown(low)}, {number_shown(high)})"
+    return number_shown(low) if high - low == 1 else f"{number_shown(low)}-{number_shown(high - 1)}"
+
+
+def _quantiles(
+    intervals: Sequence[Interval], counts: Int64, q: float, name: str, shown: str
+) -> list[float]:
+    """Edges of groups of about as many records, at starts of levels."""
+    if q < 2 or not q.is_integer():
+        raise SpecError(f"Key {name!r}: {shown} needs a whole number of groups, at least 2.")
+    lows = np.array([one.low for one in intervals])
+    order = np.argsort(lows, kind="stable")
+    before = np.cumsum(counts[: len(lows)][order]) - counts[: len(lows)][order]
+    total = float(counts[: len(lows)].sum())
+    edges = []
+    for part in range(1, int(q)):
+        place = int(np.argmin(np.abs(before - part * total / q)))
+        edges.append(float(lows[order[place]]))
+    return sorted({edge for edge in edges if math.isfinite(edge) and edge > lows.min()})
+
+
+def _rare(key: Key, counts: Int64, share: float, shown: str) -> KeyRecoding:
+    if not 0.0 < share < 1.0:
+        raise SpecError(f"Key {key.name!r}: {shown} needs a share between 0 and 1, as in 0.05.")
+    n = Levels(key=key).n_named
+    rare = counts[:n] < share * counts[:n].sum()
+    by_level = {level_names(key)[code]: OTHER for code in np.flatnonzero(rare).tolist()}
+    return _grouped(key, [OTHER if rare[code] else None for code in range(n)], shown, by_level)
+
+
+def level_names(key: Key) -> list[str]:
+    """What levels are called in rules: groups of numbers by label; not that for missing values."""
+    names = key.labels if key.binning is not None else [str(level) for level in key.levels]
+    return list(names[: Levels(key=key).n_named])
+
+
+def _grouped(
+    key: Key, group_of: Sequence[str | None], text: str, rule: str | Mapping[str, str]
+) -> KeyRecoding:
+    """Merge levels of one group, None being a group of its own; so is what means missing."""
+    n = Levels(key=key).n_named
+    named = [code if group is None else group for code, group in enumerate(group_of)]
+    place = {group: number for number, group in enumerate(dict.fromkeys(named))}
+    groups = np.array([place[group] for group in named], np.int32)
+    # A named group is its name even where it has one level: its value would tell that level.
+    first = np.unique(groups, return_index=True)[1].tolist()
+    levels: list[object] = []
+    labels: list[str] = []
+    for code, group in zip(first, place, strict=True):
+        labels.append(group if isinstance(group, str) else key.labels[code])
+        levels.append(group if isinstance(group, str) else key.levels[code])
+    private = {place[code] for code in key.private if code in place}
+    stays = np.array([group is None and key.binning is None for group in group_of], np.bool_)
+    if key.missing_level is not None:
+        groups = np.append(groups, len(place)).astype(np.int32)
+        stays = np.append(stays, True)
+        levels.append(None)
+        labels.append(key.labels[key.missing_level])
+    return KeyRecoding(
+        name=key.name,
+        text=text,
+        groups=groups,
+        stays=stays,
+        rule=rule,
+        named=None if isinstance(rule, str) else tuple(level_names(key)),
+        key=Key(
+            name=key.name,
+            levels=tuple(levels),
+            labels=tuple(labels),
+            binning=key.binning if len(place) == n else None,
+            private=frozenset(private),
+        ),
+    )

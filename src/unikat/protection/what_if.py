@@ -1,0 +1,356 @@
+"""The risk of recoded keys from the states of a fit, without another fit.
+
+Every state of the posterior gives the probabilities of the recoded cells (`models.recoded`), and
+these the risk measures. So one fit answers for every recoding, with the same intervals as a fit of
+the recoded file. States of the chains are drawn once; all recodings are looked at with the same
+states, so that differences between them are more precise than their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from unikat._typing import Bool, Float64, Int64
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.inference.diagnostics import diagnose
+from unikat.inference.draws import Draws
+from unikat.inference.processes import available_cores
+from unikat.inference.segments import add_totals
+from unikat.models.base import AnyModel, Stream
+from unikat.models.groups import Groups
+from unikat.models.recoded import Recoded
+from unikat.protection.recoding import Recoding, Rule, parse_recoding
+from unikat.protection.search import Value
+from unikat.risk.estimate import RiskEstimate, assess, known_exactly
+from unikat.risk.exposure import BySampling, Look, exposure_of, fitted_table
+from unikat.risk.measures import RiskMeasures
+from unikat.rng import chain_key
+from unikat.spec.target import Target
+from unikat.studies.fit import Fit
+
+N_STATES = 400
+"""States that are kept, at most."""
+MOST_BYTES = 4e8
+"""Of memory that they take."""
+_PARTS = 8
+"""In which states are looked at at the same time, whatever the number of threads."""
+_SHARE = 0.5
+"""Sweeps made for the states, at most, over those that the fit's draws took."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Posterior:
+    """States of the posterior of a fit, kept to look at recoded keys. Made by :meth:`of`."""
+
+    table: CellTable = field(repr=False)
+    """The sample."""
+    fitted: CellTable = field(repr=False)
+    """The table that the model was fitted to: with a design the class is one more key."""
+    model: AnyModel
+    data: Any = field(repr=False)
+    states: tuple[tuple[tuple[Stream, Any], ...], ...] = field(repr=False)
+    """Of each chain; none where the file itself tells the risk."""
+
+    @classmethod
+    def of(cls, fit: Fit, n_states: int = N_STATES, n_threads: int | None = None) -> Posterior:
+        """Go on from the last states of the chains of a fit, and keep states.
+
+        Parameters
+        ----------
+        fit
+            Of a mixture model, alone or selected by `auto`, to records drawn one by one or by a
+            design.
+        n_states
+            Kept of all chains; fewer where they would take more than `MOST_BYTES`.
+        n_threads
+            Chains that go on at the same time; None: one for each core. No number depends on it.
+
+        Raises
+        ------
+        SpecError
+            If the model has no probabilities of groups of levels, or the fit used households as
+            units, a registry or known margins.
+        """
+        check(fit)
+        table, model = fit.table, fit.model
+        if fit.draws is None:
+            return cls(table=table, fitted=table, model=model, data=None, states=())
+        fitted = fitted_table(table)
+        data = model.prepare(fitted)
+        draws = fit.draws
+        size = sum(np.asarray(part).nbytes for part in draws.states[0])
+        each = max(min(n_states, int(MOST_BYTES / max(size, 1))) // draws.n_chains, 2)
+        made = len(draws.retained_sweeps()) * draws.thin
+        apart = max(round(_SHARE * made / each), 1)
+        first = draws.n_before + draws.n_sweeps
+
+        def go_on(chain: int) -> tuple[tuple[Stream, Any], ...]:
+            state, kept = draws.states[chain], []
+            for sweep in range(first + 1, first + each * apart + 1):
+                stream = Stream(draws.seed, chain, sweep)
+                state, _ = model.step(stream, state, data, 1)
+                if (sweep - first) % apart == 0:
+                    kept.append((stream, state))
+            return tuple(kept)
+
+        with ThreadPoolExecutor(n_threads or available_cores()) as pool:
+            states = tuple(pool.map(go_on, range(draws.n_chains)))
+        return cls(table=table, fitted=fitted, model=model, data=data, states=states)
+
+    def look(
+        self, recoding: Recoding, *, n_states: int | None = None, n_threads: int | None = None
+    ) -> Draws | None:
+        """Draw the risk measures of a recoded table, as of a fit to it.
+
+        Parameters
+        ----------
+        recoding
+            Of the keys of the table.
+        n_states
+            States that are looked at, spread over the chains; None: all.
+        n_threads
+            None: one for each core. No number depends on it.
+
+        Returns
+        -------
+        Draws or None
+            None where the recoded file itself tells the risk.
+        """
+        table = recoding.table(self.table)
+        if known_exactly(table) or not self.states:
+            return None
+        model = recoded_model(self, recoding, table)
+        # Which key raises the risk is asked by recoding it.
+        measures = RiskMeasures.of(table, each_key=False)
+        each = len(self.states[0]) if n_states is None else n_states // len(self.states)
+        each = min(max(each, 1), len(self.states[0]))
+        taken = np.linspace(0, len(self.states[0]) - 1, each).round().astype(int).tolist()
+        looks = [
+            (c, i, chain[at]) for c, chain in enumerate(self.states) for i, at in enumerate(taken)
+        ]
+        scalars: dict[str, Float64] = {}
+        found: list[Mapping[str, float] | None] = [None] * len(looks)
+
+        def observe(part: int) -> Any:
+            totals = measures.start()
+            for number in range(part, len(looks), _PARTS):
+                stream, state = looks[number][2]
+                found[number] = measures.observe(stream, model, state, self.data, totals)
+            return totals
+
+        with ThreadPoolExecutor(n_threads or available_cores()) as pool:
+            totals = reduce(add_totals, pool.map(observe, range(_PARTS)))
+        for (chain, draw, _), values in zip(looks, found, strict=True):
+            assert values is not None
+            for name, value in values.items():
+                if name not in scalars:
+                    scalars[name] = np.empty((len(self.states), each))
+                scalars[name][chain, draw] = value
+        return Draws(
+            scalars=scalars,
+            n_discarded=0,
+            totals=totals,
+            thin=1,
+            n_sweeps=each,
+            n_chains=len(self.states),
+            seed=looks[0][2][0].seed,
+            seconds=0.0,
+            converged=True,
+            stop_reason="converged",
+            diagnostics={name: diagnose(scalars[name]) for name in measures.monitored},
+            model=model,
+            observer=measures,
+        )
+
+    def what_if(self, rules: Mapping[str, Rule] | Recoding, level: float = 0.95) -> RiskEstimate:
+        """Estimate the risk of the file with recoded keys.
+
+        Parameters
+        ----------
+        rules
+            See `parse_recoding`; or a recoding.
+        level
+            Probability of the equal-tailed intervals, between 0 and 1.
+
+        Returns
+        -------
+        RiskEstimate
+            τ1, τ2 and the risk of each pattern of the recoded table; without the falls in risk by
+            key.
+
+        Raises
+        ------
+        SpecError
+            If a rule cannot be used, or the level is not between 0 and 1.
+        """
+        recoding = rules if isinstance(rules, Recoding) else parse_recoding(self.table, rules)
+        return assess(self.look(recoding), recoding.table(self.table), level=level)
+
+    def value(self, recoding: Recoding, target: Target, level: float, n_states: int) -> Value:
+        """Find what a recoding reaches, quickly, by some of the states.
+
+        τ1 is a mean of expected values, which varies less than one of counts.
+        """
+        table = recoding.table(self.table)
+        if target.measure == "k":
+            smallest = float(table.matches.min())
+        if known_exactly(table) or not self.states:
+            found = assess(None, table, level=level)
+            tau1, tau2 = np.array([found.tau1.mean]), np.array([found.tau2.mean])
+            expected, r1 = tau1, np.nan_to_num(found.records.r1)
+        elif len(table.cells) and table.missing == "integrate" and table.incomplete.any():
+            draws = self.look(recoding, n_states=n_states)
+            assert draws is not None
+            tau1, tau2 = (draws.retained(name).ravel() for name in ("tau1", "tau2"))
+            expected = draws.retained("tau1_expected").ravel()
+            r1 = draws.totals.r1 / np.maximum(draws.totals.weight, 1.0)
+        else:
+            tau1, tau2, expected, r1 = self._uniques(
+                recoding, table, n_states, counted=target.measure.endswith("upper")
+            )
+        upper = (1.0 + level) / 2.0
+        measures: dict[str, Callable[[], float]] = {
+            "tau1": lambda: float(expected.mean()),
+            "tau2": lambda: float(tau2.mean()),
+            "tau1_upper": lambda: float(np.quantile(tau1, upper, method="inverted_cdf")),
+            "tau2_upper": lambda: float(np.quantile(tau2, upper, method="inverted_cdf")),
+            "r1": lambda: float(r1.max(initial=0.0)),
+            "records": lambda: float(np.count_nonzero(r1 > (target.above or 0.0))),
+            "k": lambda: smallest,
+            "population_k": lambda: self._population_k(recoding, table, n_states, level),
+        }
+        return Value(measures[target.measure](), float(expected.mean()))
+
+    def _uniques(
+        self, recoding: Recoding, table: CellTable, n_states: int, *, counted: bool
+    ) -> tuple[Float64, Float64, Float64, Float64]:
+        """τ1, τ2 and expected τ1 by state, (n_states,), and mean r1 of the sample uniques.
+
+        Unless `counted`, τ2 is the expected one and τ1 is not drawn.
+        """
+        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        cells = table.cells[table.unique]
+        ones, sums = np.ones(len(cells)), np.zeros(len(cells))
+        found = []
+        for look in self._looks(model, n_states):
+            stream, _, state, data = look
+            p = exposure.chances(stream, model, state, data, cells)
+            before = exposure.probabilities(p)
+            after = look.erring(before, ones, exposure.population(p))
+            q = p if after is before else exposure.scaled(p, after)
+            r1, r2 = exposure.risk(q, ones, look.poisson)
+            sums += r1
+            drawn = exposure.draw(stream, q, look.poisson) if counted else (0.0, float(r2.sum()))
+            found.append((*drawn, float(r1.sum())))
+        tau1, tau2, expected = np.array(found).T
+        return tau1, tau2, expected, sums / len(found)
+
+    def _looks(self, model: AnyModel, n_states: int) -> Iterator[Look]:
+        """Some of the states, spread over the chains."""
+        every = [at for chain in self.states for at in chain]
+        for at in np.linspace(0, len(every) - 1, min(n_states, len(every))).round().astype(int):
+            yield Look(every[at][0], model, every[at][1], self.data)
+
+    def _population_k(
+        self, recoding: Recoding, table: CellTable, n_states: int, level: float
+    ) -> float:
+        """Lower end of the interval of the smallest F of a record's combination."""
+        frequency = table.matches.astype(np.float64)
+        if not self.states:
+            # Nobody is unobserved, or the sample has no uniques and was not modelled.
+            return float(frequency.min())
+        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        found = []
+        for look in self._looks(model, n_states):
+            stream, _, state, data = look
+            chances = exposure.chances(stream, model, state, data, table.cells)
+            p = exposure.probabilities(chances)
+            erring = look.erring(p, frequency, exposure.population(chances))
+            others = exposure.means(exposure.scaled(chances, erring))
+            key = chain_key(look.stream.seed, look.stream.chain)
+            rng = np.random.Generator(
+                np.random.Philox(key=key, counter=[0, look.stream.sweep, 0, 1])
+            )
+            found.append(float((frequency + rng.poisson(others)).min()))
+        return float(np.quantile(found, (1.0 - level) / 2.0, method="inverted_cdf"))
+
+
+def check(fit: Fit) -> None:
+    """Refuse a fit that does not tell the risk of recoded keys (SpecError)."""
+    table, model = fit.table, fit.model
+    if table.layout is not None:
+        raise SpecError(
+            "What recoded keys would change is not known for households as units. Take their "
+            "members as records: --model auto (in Python: model='auto')."
+        )
+    if table.margins:
+        raise SpecError(
+            "What recoded keys would change is not known with margins of the population; leave "
+            "them out (--margins; in Python: margins)."
+        )
+    if fit.draws is not None and not model.groups_levels:
+        raise SpecError(
+            f"The model {model.as_specified.name} does not tell what recoded keys would change; "
+            "take auto, hdp, gom or latent-class."
+        )
+
+
+def recoded_model(posterior: Posterior, recoding: Recoding, recoded: CellTable) -> Recoded:
+    """Return the law of the recoded table's keys under the model."""
+    table, fitted = posterior.table, posterior.fitted
+    kept = list(recoding.kept)
+    n_levels = fitted.n_levels
+    members: list[Bool] = []
+    recode = np.zeros((fitted.n_keys, max(n_levels)), np.int32)
+    for j, n in enumerate(n_levels):
+        groups = recoding.keys[j].groups if j < table.n_keys else np.arange(n, dtype=np.int32)
+        recode[j, :n] = groups
+        members.append(groups == np.arange(groups.max() + 1)[:, None])
+    columns, pairs, pairs_of = list(kept), np.empty((0, 0), np.int32), (-1, -1)
+    exposure = exposure_of(recoded)
+    if isinstance(exposure, BySampling) and exposure.appended:
+        if fitted.n_keys > table.n_keys:
+            columns.append(table.n_keys)
+        else:
+            telling = exposure_of(table)
+            assert isinstance(telling, BySampling)
+            j = telling.column
+            of_class = telling.class_of == np.arange(exposure.width)[:, None]
+            own = members[j]
+            own = np.vstack((own, np.ones((1, own.shape[1]), bool)))
+            joined = (own[:, None, :] & of_class[None]).reshape(-1, own.shape[1])
+            pairs = np.full((len(own), exposure.width + 1), -1, np.int32)
+            pairs[:, :-1] = len(members[j]) + np.arange(len(joined)).reshape(len(own), -1)
+            pairs[:-1, -1] = np.arange(len(own) - 1)
+            members[j] = np.vstack((members[j], joined))
+            pairs_of = (kept.index(j) if j in kept else -1, j)
+    return Recoded(
+        wrapped=posterior.model,
+        groups=Groups.of(members),
+        columns=tuple(columns),
+        pairs=pairs,
+        pairs_of=pairs_of,
+        order=_imputed_order(fitted, recoded),
+        recode=recode,
+    )
+
+
+def _imputed_order(fitted: CellTable, recoded: CellTable) -> Int64:
+    """Places among the imputed records of those that are incomplete after recoding.
+
+    A model imputes in the order of the patterns of its table, records of one pattern being alike.
+    """
+    records = np.flatnonzero(fitted.incomplete[fitted.record_cell])
+    records = records[np.argsort(fitted.record_cell[records], kind="stable")]
+    place = np.full(fitted.n_records, -1, np.int64)
+    place[records] = np.arange(len(records))
+    still = np.flatnonzero(recoded.incomplete[recoded.record_cell])
+    still = still[np.argsort(recoded.record_cell[still], kind="stable")]
+    return place[still]

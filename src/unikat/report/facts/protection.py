@@ -1,0 +1,102 @@
+"""What `protect.json` holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from unikat.protection.released import ColumnChange
+from unikat.protection.search import Plan
+from unikat.risk.estimate import RiskEstimate, Summary
+from unikat.spec.provenance import Provenance
+
+SCHEMA = "unikat.protection-result/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskFacts:
+    """The risk of a file."""
+
+    n_uniques: int
+    """Sample uniques."""
+    smallest: int
+    """Records in the smallest combination of keys."""
+    tau1: Summary
+    tau2: Summary
+
+    @classmethod
+    def of(cls, found: RiskEstimate) -> Self:
+        """Take what an estimate tells."""
+        table = found.table
+        return cls(
+            n_uniques=table.n_uniques,
+            smallest=int(table.matches.min()),
+            tau1=found.tau1,
+            tau2=found.tau2,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanFacts:
+    """A plan: what is done to the keys, what is lost, and the risk after it."""
+
+    recodings: dict[str, str]
+    """What is done, by key; keys that stay as they are excepted."""
+    lost: float
+    """Share of the information of the keys that is lost, 0 to 1."""
+    risk: RiskFacts
+    """By the model of the file as it was."""
+    chosen: bool
+
+    @classmethod
+    def of(cls, plan: Plan, risk: RiskEstimate, chosen: bool) -> Self:
+        """Take what a plan and the estimate of its risk tell."""
+        return cls(
+            recodings={one.name: one.text for one in plan.recoding.keys if one.changes},
+            lost=plan.lost,
+            risk=RiskFacts.of(risk),
+            chosen=chosen,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtectionSummary:
+    """Every number of the page."""
+
+    schema: str
+    data: str | None
+    """Name of the file; None of a frame."""
+    file: str | None
+    """Name of the protected file."""
+    n_records: int
+    population_size: int
+    target: str
+    reached: float
+    """What the chosen plan reaches of the target's measure, by all states."""
+    model: str
+    converged: bool
+    """Whether both fits converged."""
+    before: RiskFacts
+    plans: tuple[PlanFacts, ...]
+    """In rising order of what is lost, and falling τ1; the file as it is comes first."""
+    n_plans: int
+    """Combinations of recodings among which the search could choose."""
+    n_looked_at: int
+    """Those whose risk was computed."""
+    n_states: int
+    """States of the posterior by which the risk of the plans was computed."""
+    columns: tuple[ColumnChange, ...]
+    """What was done to each key."""
+    refit: RiskFacts
+    """The protected file assessed anew."""
+    agrees: bool
+    """Whether the interval of τ1 of the new fit holds what the plan promised."""
+    level: float
+    provenance: Provenance
+    warnings: tuple[str, ...] = ()
+    sentences: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> PlanFacts:
+        """The plan that was carried out."""
+        return next(plan for plan in self.plans if plan.chosen)

@@ -1,0 +1,79 @@
+"""The page of a protection: one HTML file that needs no network and has no script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unikat.protection.released import ColumnChange
+from unikat.report.facts.protection import PlanFacts, ProtectionSummary
+from unikat.report.pages.canvas import Canvas, Drawing, drawing
+from unikat.report.pages.template import fill
+from unikat.report.text.numbers import number, percent
+from unikat.report.text.protection import plan_rows, plan_words
+from unikat.spec.provenance import Provenance
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtectionPage:
+    """The context of `protection.html.j2`: every name that the template uses, and no other."""
+
+    title: str
+    summary: ProtectionSummary
+    """The content of `protect.json`."""
+    frontier: Drawing
+    plans: Sequence[tuple[str, ...]]
+    """Rows of the table of plans."""
+    sides: Sequence[tuple[str, ...]]
+    """A measure before, after by the plan, and after by the new fit."""
+    columns: Sequence[ColumnChange]
+    provenance: Provenance
+    command: str
+
+
+def render(summary: ProtectionSummary) -> str:
+    """Render the page."""
+    sides = [summary.before, summary.chosen.risk, summary.refit]
+
+    def ends(name: str) -> list[str]:
+        return [
+            f"{number(one.mean)} ({number(one.lower)} to {number(one.upper)})"
+            for one in (getattr(side, name) for side in sides)
+        ]
+
+    context = ProtectionPage(
+        title=f"Protection of {summary.data or 'a data frame'}",
+        summary=summary,
+        frontier=frontier(summary.plans),
+        plans=plan_rows(summary)[1:],
+        sides=[
+            ("τ1, population uniques", *ends("tau1")),
+            ("τ2, expected correct matches", *ends("tau2")),
+            ("Sample uniques", *(number(side.n_uniques) for side in sides)),
+            ("Smallest combination, records", *(number(side.smallest) for side in sides)),
+        ],
+        columns=summary.columns,
+        provenance=summary.provenance,
+        command="unikat protect protect.toml --out NEW_FOLDER",
+    )
+    return fill("protection.html.j2", context)
+
+
+@drawing
+def frontier(canvas: Canvas, plans: Sequence[PlanFacts]) -> None:
+    """Draw τ1 with its interval against the information lost, plan by plan."""
+    canvas.inset()
+    most = max(plan.risk.tau1.upper for plan in plans) or 1.0
+    canvas.begin_rows(0.0, most)
+    said = []
+    for plan in plans:
+        tau1 = plan.risk.tau1
+        words = plan_words(plan)
+        canvas.name(f"{percent(plan.lost)} lost{', chosen' if plan.chosen else ''}")
+        tip = f"{words}: {number(tau1.mean)} ({number(tau1.lower)} to {number(tau1.upper)})"
+        kinds = ("bar-mid", "bar") if plan.chosen else ("bar-faint", "bar-mid")
+        canvas.interval((tau1.lower, tau1.mean, tau1.upper), canvas.cursor + 6, tip, kinds)
+        said.append(f"{percent(plan.lost)} lost, {tip}.")
+        canvas.cursor += 16
+    canvas.describe("τ1 of each plan, with the information that it loses", said)
+    canvas.end_rows("τ1, with its interval")

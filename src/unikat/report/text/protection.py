@@ -1,0 +1,99 @@
+"""The sentences of a protection."""
+
+from __future__ import annotations
+
+import re
+
+from unikat.report.facts.protection import PlanFacts, ProtectionSummary
+from unikat.report.text.numbers import counted, estimated, number, percent
+
+
+def sentences(found: ProtectionSummary) -> dict[str, str]:
+    """Say what every number means, by its place."""
+    before, after = found.before, found.chosen.risk
+    return {
+        "answer": f"{plan_words(found.chosen)}: τ1 falls from "
+        f"{estimated(before.tau1.mean, before.tau1)} to {estimated(after.tau1.mean, after.tau1)}; "
+        f"{percent(found.chosen.lost)} of the information in the keys is lost.",
+        "target": f"The target {found.target.replace('<=', '≤').replace('>=', '≥')} is reached: "
+        f"{number(found.reached)}.",
+        "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
+        f"{number(found.n_looked_at)}. No other reaches the target and loses less, by "
+        f"{counted(found.n_states, 'posterior state')} of the model of the file as it was.",
+        "lost": "Information lost is the entropy that the keys lose, as a share of the entropy "
+        "that they have" + (", each key counted with its weight." if len(found.columns) else "."),
+        "refit": "The protected file was assessed anew: τ1 is "
+        f"{estimated(found.refit.tau1.mean, found.refit.tau1)}. "
+        + (
+            "This agrees with what the plan promised."
+            if found.agrees
+            else "This does not agree with what the plan promised. Decide on the larger number."
+        ),
+        "columns": "Columns that are no keys were copied as they are. Look for columns that tell "
+        "what was recoded (a copy, a code of the place, a birth date), and for names and numbers "
+        "of persons.",
+    }
+
+
+def warnings(found: ProtectionSummary) -> tuple[str, ...]:
+    """Warn of what should be looked at before the file is released."""
+    said = []
+    if not found.converged:
+        said.append("The chains have not converged: do not decide on these numbers.")
+    if not found.agrees:
+        said.append(
+            "The new fit of the protected file does not agree with what the plan promised: its "
+            "interval of τ1 does not hold the plan's estimate, or the other way round."
+        )
+    return tuple(said)
+
+
+_RULE = re.compile(r"(?P<rule>\w+)\((?P<arguments>.*)\)")
+
+
+def plan_words(plan: PlanFacts) -> str:
+    """Say what a plan does: `age in groups of 10, region left out`."""
+    if not plan.recodings:
+        return "nothing is recoded"
+    return ", ".join(key_words(name, text) for name, text in plan.recodings.items())
+
+
+def key_words(name: str, text: str) -> str:
+    """Say what is done to a key.
+
+    Examples
+    --------
+    >>> key_words("age", "width(10)"), key_words("place", "rare(0.05)")
+    ('age in groups of 10', 'place: levels under 5% joined')
+    """
+    found = _RULE.fullmatch(text)
+    if found is None:
+        return f"{name} {text}"
+    argument = found["arguments"]
+    if found["rule"] == "rare":
+        return f"{name}: levels under {percent(float(argument))} joined"
+    return {
+        "width": f"{name} in groups of {argument}",
+        "cut": f"{name} in groups from {argument}",
+        "quantile": f"{name} in {argument} groups of about as many records",
+        "top": f"{name}: {argument} and above joined",
+        "bottom": f"{name}: {argument} and below joined",
+    }[found["rule"]]
+
+
+def plan_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
+    """Rows of the table of plans."""
+    rows: list[tuple[str, ...]] = [("plan", "lost", "τ1", "interval", "τ2")]
+    for plan in found.plans:
+        tau1 = plan.risk.tau1
+        words = "as it is" if not plan.recodings else plan_words(plan)
+        rows.append(
+            (
+                f"{'> ' if plan.chosen else ''}{words}",
+                percent(plan.lost),
+                number(tau1.mean),
+                f"{number(tau1.lower)} to {number(tau1.upper)}",
+                number(plan.risk.tau2.mean),
+            )
+        )
+    return rows

@@ -1,0 +1,159 @@
+"""What `protect.toml` and `plan.toml` hold: what a file has to reach, and what is done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
+from unikat.spec.base import Spec
+from unikat.spec.tables import Names, Table
+from unikat.spec.target import Target
+
+LEFT_OUT = "left out"
+"""The rule of a key that is left out."""
+
+
+def _recodings(value: object) -> object:
+    """Read `age: width(5), width(10); region: left out`; a mapping stays as it is."""
+    if not isinstance(value, str):
+        return value
+    found = {}
+    for part in filter(str.strip, value.split(";")):
+        name, colon, rules = part.partition(":")
+        if not colon or not rules.strip():
+            raise ValueError(
+                "name each key and its recodings, as in 'age: width(5), width(10); region: "
+                f"{LEFT_OUT}'"
+            )
+        found[name.strip()] = _split(rules)
+    return found
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas, those within parentheses excepted."""
+    items, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth <= 0:
+            items.append("")
+        else:
+            items[-1] += char
+    return [item.strip() for item in items if item.strip()]
+
+
+def _importance(value: object) -> object:
+    """Read `age=2,region=0.5`; a mapping stays as it is."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+    if not all(equals for _, equals, _ in pairs):
+        raise ValueError("name each key and its weight, as in 'age=2,region=0.5'")
+    return {name.strip(): weight.strip() for name, _, weight in pairs}
+
+
+class ProtectionSpec(AssessmentSpec):
+    """Everything a protection is asked to do, as `protect.toml` holds it.
+
+    Examples
+    --------
+    >>> spec = ProtectionSpec.parse(
+    ...     {"keys": "AGE,SEX", "target": "tau1 <= 5", "recodings": "AGE: width(5), width(10)"}
+    ... )
+    >>> spec.target, spec.recodings
+    ('tau1 <= 5', {'AGE': ('width(5)', 'width(10)')})
+    """
+
+    command: ClassVar[str] = "protect protect.toml"
+    format_version: Literal["unikat.protection/1"] = Field(  # type: ignore[assignment]
+        default="unikat.protection/1", alias="schema"
+    )
+    target: str = ""
+    """What the protected file has to reach: `tau1 <= 5`."""
+    keep: Names = ()
+    """Keys that stay as they are."""
+    weights_of_keys: Annotated[dict[str, float], BeforeValidator(_importance)] = Field(default={})
+    """How much the information of each key counts; 1 for those that are not named."""
+    recodings: Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_recodings)] = Field(
+        default={}
+    )
+    """Recodings of some keys to choose from, in place of those that the program makes itself."""
+
+    @field_validator("target")
+    @classmethod
+    def _of_known_form(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("no target is named; name one as in --target 'tau1 <= 5'")
+        return str(Target.of(text))
+
+    @field_validator("weights_of_keys")
+    @classmethod
+    def _not_negative(cls, weights: dict[str, float]) -> dict[str, float]:
+        if any(not 0.0 <= weight < float("inf") for weight in weights.values()):
+            raise ValueError("a weight of a key is negative or no number; give 0 or more")
+        return weights
+
+    @field_validator("recodings")
+    @classmethod
+    def _none_in_words(cls, recodings: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        return {
+            name: tuple(LEFT_OUT if rule is None else rule for rule in rules)
+            for name, rules in recodings.items()
+        }
+
+    @model_validator(mode="after")
+    def _of_persons(self) -> Self:
+        if not self.target:
+            raise ValueError("no target is named; name one as in --target 'tau1 <= 5'")
+        if self.model.name == HOUSEHOLDS:
+            raise ValueError(
+                f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
+                "hdp, gom or latent-class, with --household for samples of whole households"
+            )
+        for option, given in (
+            ("--margins", bool(self.margins)),
+            ("--relatives", self.relatives is not None),
+            ("--registry", self.registry is not None),
+            ("--classics", self.classics is not None),
+        ):
+            if given:
+                raise ValueError(f"{option} cannot be combined with protect; leave it out")
+        return self
+
+
+class PlanKey(Table):
+    """What a plan does to one key."""
+
+    name: str
+    """Of the column."""
+    key: str
+    """As the keys name it, with its rule of binning if any."""
+    rule: str | Mapping[str, str] | None = None
+    """A rule of recoding that no record's value changes, a mapping of levels to groups, or
+    `left out`; None: the key stays as it is."""
+    levels: tuple[str, ...] | None = None
+    """Where the rule names levels: all levels that it was made for."""
+
+
+class PlanSpec(Spec):
+    """A plan: recodings that can be done to other files with the same columns.
+
+    Examples
+    --------
+    >>> plan = PlanSpec.parse({"keys": [{"name": "AGE", "key": "AGE", "rule": "width(10)"}]})
+    >>> plan.keys[0].rule
+    'width(10)'
+    """
+
+    command: ClassVar[str] = "protect --apply plan.toml FILE"
+    format_version: Literal["unikat.plan/1"] = Field(default="unikat.plan/1", alias="schema")
+    keys: tuple[PlanKey, ...] = ()
+
+    def to_toml(self, folder: Path, note: str = "") -> str:
+        """Write as TOML, with what repeats the recodings."""
+        _, _, values = super().to_toml(folder, note).partition("\n")
+        head = f"To recode another file so: unikat {self.command} --out FILE2"
+        return f"# {head}\n{values}"

@@ -1,0 +1,67 @@
+"""The options of `unikat protect`; see :mod:`unikat.spec.options`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypedDict
+
+from unikat.spec.options import (
+    DesignOptions,
+    KeyOptions,
+    ModelOptions,
+    Option,
+    PopulationOptions,
+    ReadingOptions,
+    SamplingOptions,
+    ZerosOptions,
+)
+
+
+class _TargetOptions(TypedDict, total=False):
+    target: Annotated[
+        str,
+        Option(
+            "TEXT",
+            "What the protected file has to reach: 'tau1 <= 5', 'tau1_upper <= 5' (upper end of "
+            "the interval), 'tau2 <= 20', 'tau2_upper <= 20', 'r1 <= 0.2' (largest of a record), "
+            "'records(r1 > 0.2) <= 10', 'k >= 3' (k-anonymity in the file) or 'population_k >= 5'.",
+            default="required",
+        ),
+    ]
+    keep: Annotated[
+        str | Sequence[str], Option("A,B", "Keys that stay as they are.", default="none")
+    ]
+    weights_of_keys: Annotated[
+        str | Mapping[str, float],
+        Option(
+            "A=2,B=0.5",
+            "How much the information of each key counts.",
+            default="1 for each key",
+        ),
+    ]
+    recodings: Annotated[
+        str | Mapping[str, Sequence[Any]],
+        Option(
+            "TEXT",
+            "Recodings of some keys to choose from: 'age: width(5), width(10); region: left out'. "
+            "In Python a mapping of keys to lists, in which a mapping of levels to groups is a "
+            "recoding, too.",
+            default="made by the program",
+        ),
+    ]
+
+
+class ProtectOptions(
+    KeyOptions,
+    PopulationOptions,
+    _TargetOptions,
+    ModelOptions,
+    ReadingOptions,
+    DesignOptions,
+    ZerosOptions,
+    SamplingOptions,
+    total=False,
+):
+    """Options of `unikat protect` and `unikat.protect`."""
+
+    level: Annotated[float | str, Option("P", "Probability of the intervals.", "report.level")]

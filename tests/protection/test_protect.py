@@ -1,0 +1,209 @@
+"""`unikat protect` from a file to a file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import unikat
+from unikat.cli.main import main
+from unikat.spec.protection import PlanSpec
+
+QUICK = (
+    "--model", "latent-class", "--max-sweeps", "150", "--chains", "2", "--workers", "1", "--quiet",
+    "--allow-unconverged",
+)  # fmt: skip
+KEYS = "region,sex,age,education"
+PLANTED = "84"
+"""An age of one person: no output may hold it once ages are in groups."""
+
+
+def people(n: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    age = rng.integers(0, 80, n)
+    age[7] = int(PLANTED)
+    return pd.DataFrame(
+        {
+            "id": [f"p{i}q" for i in range(n)],
+            "region": rng.choice(["01", "02", "11", "12", "13"], n, p=[0.5, 0.3, 0.1, 0.07, 0.03]),
+            "sex": rng.choice(["f", "m"], n),
+            "age": age,
+            "note": "x",
+            "education": np.where(age < 20, "low", rng.choice(["low", "mid", "high"], n)),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def protected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("protect")
+    source = folder / "people.csv"
+    people().to_csv(source, index=False, sep=";")
+    out = folder / "out"
+    options = (
+        "--target",
+        "tau1 <= 1",
+        "--recodings",
+        "age: width(5), width(10), width(20); education: rare(0.1)",
+    )
+    assert main(["protect", str(source), "--keys", KEYS, "--population-size", "8000",
+                 *options, "--keep", "sex,region", "--out", str(out), *QUICK]) == 0  # fmt: skip
+    return source, out
+
+
+def test_the_folder_and_what_is_in_it(protected: tuple[Path, Path]) -> None:
+    source, out = protected
+    names = {"protected.csv", "plan.toml", "plans.parquet", "protect.json", "report.html"}
+    assert {path.name for path in out.iterdir()} >= {*names, "protect.toml"}
+    found = json.loads((out / "protect.json").read_text())
+    (chosen,) = (plan for plan in found["plans"] if plan["chosen"])
+    assert found["reached"] <= 1.0
+    assert found["before"]["tau1"]["mean"] > 1.0
+    assert "sex" not in chosen["recodings"]
+    lost = [plan["lost"] for plan in found["plans"]]
+    assert lost == sorted(lost)
+    tau1 = [plan["risk"]["tau1"]["mean"] for plan in found["plans"] if not plan["chosen"]]
+    assert all(a > b for a, b in itertools.pairwise(tau1))
+    assert pq.read_table(out / "plans.parquet").num_rows == len(lost)
+    before = pd.read_csv(source, sep=";", dtype=str)
+    after = pd.read_csv(out / "protected.csv", sep=";", dtype=str)
+    kept = [name for name in before.columns if chosen["recodings"].get(name) != "left out"]
+    assert list(after.columns) == kept
+    for name in set(kept) - set(chosen["recodings"]):
+        assert after[name].tolist() == before[name].tolist()
+    # Recoded values are those of the groups, record by record.
+    if chosen["recodings"].get("age", "").startswith("width"):
+        width = int(chosen["recodings"]["age"][6:-1])
+        low = before["age"].astype(int) // width * width
+        assert after["age"].tolist() == [f"{a}-{a + width - 1}" for a in low]
+    changes = {change["name"]: change for change in found["columns"]}
+    for name in kept:
+        if name in changes:
+            assert changes[name]["n_changed"] == (after[name] != before[name]).sum()
+
+
+def test_no_value_beyond_the_plan_survives(protected: tuple[Path, Path]) -> None:
+    _, out = protected
+    found = json.loads((out / "protect.json").read_text())
+    (chosen,) = (plan for plan in found["plans"] if plan["chosen"])
+    assert chosen["recodings"]["age"] != "as it is"
+    ages = set(pd.read_csv(out / "protected.csv", sep=";", dtype=str).get("age", []))
+    assert not any(text.strip().isdigit() for text in ages)
+    # Rows hold names of persons as well: no other file may.
+    for name in ("report.html", "protect.json", "plan.toml", "protect.toml"):
+        assert "p7q" not in (out / name).read_text()
+    plans = pq.read_table(out / "plans.parquet").to_pandas().astype(str).fillna("")
+    assert not plans.map(lambda text: "p7q" in text).any(axis=None)
+
+
+def test_the_plan_recodes_another_file(protected: tuple[Path, Path], tmp_path: Path) -> None:
+    source, out = protected
+    plan = out / "plan.toml"
+    again = tmp_path / "again.csv"
+    assert main(["protect", str(source), "--apply", str(plan), "--out", str(again)]) == 0
+    assert again.read_bytes() == (out / "protected.csv").read_bytes()
+    # It is not overwritten unasked.
+    assert main(["protect", str(source), "--apply", str(plan), "--out", str(again)]) == 1
+    fewer = tmp_path / "fewer.csv"
+    people().drop(columns="sex").to_csv(fewer, index=False, sep=";")
+    assert main(["protect", str(fewer), "--apply", str(plan), "--out", str(tmp_path / "x")]) == 1
+    assert not (tmp_path / "x").exists()
+
+
+def test_levels_that_a_plan_does_not_know_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people().to_csv(tmp_path / "people.csv", index=False)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'schema = "unikat.plan/1"\n[[keys]]\nname = "region"\nkey = "region"\n'
+        'levels = ["01", "02", "11", "12", "13"]\nrule = { 12 = "other", 13 = "other" }\n'
+        '[[keys]]\nname = "age"\nkey = "age"\nrule = "left out"\n'
+    )
+    command = ["protect", "--apply", str(plan), "--out", str(tmp_path / "out.csv")]
+    assert main([*command, str(tmp_path / "people.csv")]) == 0
+    found = pd.read_csv(tmp_path / "out.csv", dtype=str)
+    assert set(found["region"]) == {"01", "02", "11", "other"}
+    assert "age" not in found
+    people().assign(region="77").to_csv(tmp_path / "other.csv", index=False)
+    assert main([*command, str(tmp_path / "other.csv"), "--overwrite"]) == 1
+    said = capsys.readouterr().err
+    assert "the plan does not know 1 of its levels" in said
+    assert "77" not in said
+
+
+def test_a_frame_and_its_specification_give_the_same_plan(
+    protected: tuple[Path, Path],
+) -> None:
+    source, out = protected
+    frame = pd.read_csv(source, sep=";", dtype={"region": str})
+    spec = tomllib.loads((out / "protect.toml").read_text())
+    found = unikat.protect(
+        frame, keys=KEYS, population_size=8000, target="tau1 <= 1", keep="sex,region",
+        recodings={"age": ["width(5)", "width(10)", "width(20)"], "education": ["rare(0.1)"]},
+        model="latent-class",
+        max_sweeps=150, chains=2, workers=1,
+    )  # fmt: skip
+    assert spec["target"] == found.summary.target
+    assert found.plan.keys == PlanSpec.read(out / "plan.toml").keys
+    assert found.frame.astype(str).equals(
+        pd.read_csv(out / "protected.csv", sep=";", dtype=str).set_axis(found.frame.index)
+    )
+    assert len(found.plans) == len(found.summary.plans)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "no target is named"),
+        (("--target", "tau1 < 5"), "is no target"),
+        (("--target", "tau1 <= 5", "--keep", KEYS), "keep fewer keys"),
+        (("--target", "tau1 <= 5", "--keep", "agee"), "'agee' is none of the keys"),
+        (("--target", "tau1 <= 5", "--weights-of-keys", "age"), "name each key and its weight"),
+        (("--target", "tau1 <= 5", "--recodings", "age: wide(3)"), "is not known"),
+        (("--target", "k >= 1000"), "No recoding reaches k >= 1000"),
+        (("--target", "tau1 <= 5", "--model", "households", "--household", "id"), "recoded keys"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
+) -> None:
+    source, out = tmp_path / "people.csv", tmp_path / "out"
+    people(150).to_csv(source, index=False)
+    model = () if "--model" in options else QUICK[:2]
+    command = ["protect", str(source), "--keys", KEYS, "--population-size", "3000"]
+    code = main([*command, *options, *model, "--out", str(out), *QUICK[2:]])
+    assert code == 1
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not (out / "protected.csv").exists()
+
+
+def test_missing_values_and_statistical_files(tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = people(200).drop(columns=["id", "note"])
+    frame["region"] = frame["region"].astype(float)
+    frame.loc[::9, "region"] = np.nan
+    source = tmp_path / "people.sav"
+    labels = {"region": {1.0: "North", 2.0: "South", 11.0: "East", 12.0: "West", 13.0: "Isle"}}
+    pyreadstat.write_sav(frame, source, variable_value_labels=labels)
+    found = unikat.protect(
+        source, keys=["region", "sex", "age"], population_size=4000, target="k >= 2",
+        recodings={"region": [{"East": "others", "West": "others", "Isle": "others"}],
+                   "age": ["width(40)", None]},
+        model="latent-class", max_sweeps=60, chains=2, workers=1, out=tmp_path / "out",
+    )  # fmt: skip
+    after, meta = pyreadstat.read_sav(tmp_path / "out" / "protected.sav")
+    assert len(after) == 200
+    rules = {one.name: one.rule for one in found.plan.keys}
+    if isinstance(rules["region"], dict):
+        assert set(meta.variable_value_labels["region"].values()) >= {"others"}
+        assert after["region"].isna().sum() == frame["region"].isna().sum()
+    if rules["age"] is not None and rules["age"] != "left out":
+        assert set(meta.variable_value_labels["age"].values()) <= {"0-39", "40-79", "80-119"}

@@ -1,0 +1,115 @@
+"""What rules do to levels, and what is said of rules that cannot be used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.protection.recoding import parse_recoding
+
+AGES = Key(name="age", levels=tuple(range(18, 31)), labels=tuple(map(str, range(18, 31))))
+BANDS = Key(
+    name="band",
+    levels=(3, 4, 5, 6),
+    labels=("15-19", "20-24", "25-29", "30-34"),
+    binning="width(5)",
+)
+PLACES = Key(
+    name="place", levels=("a", "b", "c", "d", None), labels=("A", "B", "B", "D", "missing")
+)
+
+
+def table() -> CellTable:
+    codes = [[0, 0, 0], [2, 1, 1], [5, 2, 2], [12, 3, 3], [6, 3, 4], [6, 3, 0], [6, 3, 0]]
+    return CellTable.from_codes(codes, (AGES, BANDS, PLACES), 100, "level")
+
+
+def groups(name: str, rule: object) -> tuple[list[int], list[str]]:
+    found = parse_recoding(table(), {name: rule})  # type: ignore[dict-item]
+    (one,) = (one for one in found.keys if one.name == name)
+    assert one.key is not None
+    return one.groups.tolist(), list(one.key.labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "expected", "labels"),
+    [
+        (
+            "age",
+            "width(5)",
+            [0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3],
+            ["15-19", "20-24", "25-29", "30-34"],
+        ),
+        ("age", "cut(20, 25)", [0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2], ["< 20", "20-24", ">= 25"]),
+        ("age", "top(28)", [*range(10), 10, 10, 10], [*map(str, range(18, 28)), ">= 28"]),
+        ("age", "bottom(20)", [0, 0, 0, *range(1, 11)], ["<= 20", *map(str, range(21, 31))]),
+        ("band", "width(10)", [0, 1, 1, 2], ["10-19", "20-29", "30-39"]),
+        ("band", "top(25)", [0, 1, 2, 2], ["15-19", "20-24", ">= 25"]),
+        # Two levels of one label stay apart; what is missing stays missing.
+        ("place", {"a": "north", "D": "north"}, [0, 1, 2, 0, 3], ["north", "B", "B", "missing"]),
+        ("place", [["b", "c", "d"]], [0, 1, 1, 1, 2], ["A", "b, c, d", "missing"]),
+        ("place", "rare(0.2)", [0, 1, 1, 1, 2], ["A", "other", "missing"]),
+    ],
+)
+def test_rules(name: str, rule: object, expected: list[int], labels: list[str]) -> None:
+    assert groups(name, rule) == (expected, labels)
+
+
+def test_quantiles_have_about_as_many_records() -> None:
+    rng = np.random.default_rng(1)
+    codes = np.column_stack([rng.integers(0, 13, 500), rng.integers(0, 4, 500)])
+    many = CellTable.from_codes(codes, (AGES, BANDS), 5_000)
+    recoded = parse_recoding(many, {"age": "quantile(4)"}).table(many)
+    counts = np.bincount(recoded.cells[recoded.record_cell, 0])
+    assert len(counts) == 4
+    assert counts.min() > 70
+
+
+def test_the_table_holds_the_same_records() -> None:
+    before = table()
+    recoding = parse_recoding(before, {"age": "width(5)", "band": None})
+    after = recoding.table(before)
+    assert [key.name for key in after.keys] == ["age", "place"]
+    expected = recoding.codes(before.cells)[before.record_cell]
+    np.testing.assert_array_equal(after.cells[after.record_cell], expected)
+    assert after.counts.sum() == before.n_records
+
+
+def test_coarser_is_an_order() -> None:
+    found = [
+        parse_recoding(table(), {"age": rule}).keys[0]
+        for rule in ("width(2)", "width(4)", "width(5)", None)
+    ]
+    coarser = [[one.is_coarser(other) for other in found] for one in found]
+    assert coarser == [
+        [True, False, False, False],
+        [True, True, False, False],
+        [False, False, True, False],
+        [True, True, True, True],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"ag": None}, "'ag' is none of the keys: age, band, place. Did you mean 'age'?"),
+        ({"age": "wide(5)"}, "the recoding 'wide(5)' is not known; write width(10)"),
+        ({"age": "width(a)"}, "malformed"),
+        ({"age": "width(0)"}, "needs a width above 0"),
+        ({"band": "width(7)"}, "lies in two groups of width(7)"),
+        ({"band": "cut(22)"}, "the level '20-24' lies in two groups"),
+        ({"place": "width(2)"}, "levels that are no numbers"),
+        ({"place": {"x": "y"}}, "'x' is no level of the key"),
+        ({"place": [["a"], ["a"]]}, "'a' is named twice"),
+        ({"age": "rare(2)"}, "needs a share between 0 and 1"),
+        ({"age": "quantile(1)"}, "at least 2"),
+        ({"age": None, "band": None, "place": None}, "nothing is left to publish"),
+    ],
+)
+def test_wrong_rules_are_refused(rules: dict[str, object], said: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        parse_recoding(table(), rules)  # type: ignore[arg-type]
+    assert said in str(refused.value)

@@ -1,0 +1,165 @@
+"""The search among recodings against looking at all of them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.protection.hierarchies import choices
+from unikat.protection.recoding import Recoding
+from unikat.protection.search import Search, Value, frontier, undominated
+from unikat.spec.target import Target
+
+AGES = Key(name="age", levels=tuple(range(20)), labels=tuple(map(str, range(20))))
+PLACES = Key(name="place", levels=tuple("abcdef"), labels=tuple("abcdef"))
+SEX = Key.of_size("sex", 2)
+
+
+def sample_of(seed: int) -> CellTable:
+    rng = np.random.default_rng(seed)
+    codes = np.column_stack(
+        [rng.integers(0, 20, 60), rng.geometric(0.4, 60).clip(1, 6) - 1, rng.integers(0, 2, 60)]
+    )
+    return CellTable.from_codes(codes, (AGES, PLACES, SEX), 500)
+
+
+def uniques(table: CellTable, calls: list[Recoding] | None = None):
+    def evaluate(recoding: Recoding) -> Value:
+        if calls is not None:
+            calls.append(recoding)
+        found = recoding.table(table)
+        return Value(float(found.n_uniques), float(found.n_uniques))
+
+    return evaluate
+
+
+GIVEN = {
+    "age": ["width(2)", "width(4)", "width(5)", "quantile(3)", None],
+    "place": [[["a", "b"]], [["a", "b"], ["c", "d"]], [["e", "f"]], None],
+    "sex": [None],
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 1000), st.integers(0, 30), st.lists(st.floats(0.1, 3.0), min_size=3, max_size=3)
+)
+def test_best_plan_and_frontier_are_those_of_all_plans(
+    seed: int, limit: int, weights: list[float]
+) -> None:
+    table = sample_of(seed)
+    parts = choices(table, given=GIVEN)
+    calls: list[Recoding] = []
+    search = Search.of(parts, uniques(table, calls), weights)
+    every = {}
+    for place in itertools.product(*(range(len(part.recodings)) for part in parts)):
+        recoding = search.recoding(place)
+        if recoding.kept:
+            every[place] = (float(search.lost[place]), recoding.table(table).n_uniques)
+    target = Target("tau1", float(limit))
+    good = [lost for lost, n in every.values() if n <= limit]
+    found = search.best(target)
+    assert (found is None) == (not good)
+    if found is not None:
+        assert found.lost == pytest.approx(min(good))
+        assert found.value.measure <= limit
+    assert len(calls) < len(every)
+    plans, reached = frontier(search, target, table)
+    assert (reached is None) == (found is None)
+    for plan in plans:
+        # Nothing loses as little and has less risk.
+        better = [n for lost, n in every.values() if lost < plan.lost - 1e-12]
+        assert all(n > plan.value.tau1 for n in better)
+    assert plans[0].value.tau1 == table.n_uniques or plans[0].lost == 0.0
+
+
+def test_stricter_targets_go_on_from_what_is_known() -> None:
+    table = sample_of(3)
+    calls: list[Recoding] = []
+    search = Search.of(choices(table, given=GIVEN), uniques(table, calls))
+    assert search.best(Target("tau1", 10.0)) is not None
+    before = len(calls)
+    again = Search.of(choices(table, given=GIVEN), uniques(table))
+    one, two = search.best(Target("tau1", 3.0)), again.best(Target("tau1", 3.0))
+    assert one is not None
+    assert two is not None
+    assert one.lost == two.lost
+    assert len(calls) - before < len(again.seen)
+
+
+def test_a_plan_that_a_closer_look_rejects_is_not_found_again() -> None:
+    table = sample_of(4)
+    search = Search.of(choices(table, given=GIVEN), uniques(table))
+    first = search.best(Target("tau1", 5.0))
+    assert first is not None
+    search.miss(first.recoding)
+    second = search.best(Target("tau1", 5.0))
+    assert second is not None
+    assert second.recoding is not first.recoding
+    assert second.lost >= first.lost
+
+
+def test_keys_that_are_kept_stay_as_they_are() -> None:
+    table = sample_of(5)
+    parts = choices(table, keep=["age"])
+    assert len(parts[0].recodings) == 1
+    found = Search.of(parts, uniques(table)).best(Target("tau1", 20.0))
+    assert found is None or not found.recoding.keys[0].changes
+    with pytest.raises(SpecError, match="keep fewer keys"):
+        choices(table, keep=["age", "place", "sex"])
+    with pytest.raises(SpecError, match=r"'plce' is none of the keys.*Did you mean 'place'"):
+        choices(table, keep=["plce"])
+
+
+def test_own_recodings_are_in_order_of_what_they_lose() -> None:
+    table = sample_of(6)
+    for part in choices(table):
+        assert (np.diff(part.lost) >= 0.0).all()
+        assert part.lost[0] == 0.0
+        assert not part.recodings[0].changes
+        assert part.recodings[-1].key is None
+        assert part.lost[-1] == pytest.approx(part.entropy)
+        # What is coarser loses at least as much.
+        i, j = np.nonzero(part.coarser)
+        assert (part.lost[i] >= part.lost[j] - 1e-12).all()
+
+
+def test_undominated() -> None:
+    table = sample_of(7)
+    search = Search.of(choices(table), uniques(table))
+    plans = [search.best(Target("tau1", limit)) for limit in (30.0, 10.0, 10.0, 1.0)]
+    found = undominated([plan for plan in plans if plan is not None])
+    assert all(
+        a.lost < b.lost and a.value.tau1 > b.value.tau1 for a, b in itertools.pairwise(found)
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["tau1 < 5", "tau1 >= 5", "k <= 3", "r1 <= 1.5", "records <= 3", "tau3 <= 1", "5", ""]
+)
+def test_wrong_targets_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no target|is a probability"):
+        Target.of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "met"),
+    [
+        ("tau1 <= 5", 5.0, True),
+        ("τ1≤5", 5.1, False),
+        ("k >= 3", 3.0, True),
+        ("population_k >= 5", 4.0, False),
+        ("records(r1 > 0.2) <= 1,000", 1000.0, True),
+    ],
+)
+def test_targets(text: str, value: float, met: bool) -> None:
+    target = Target.of(text)
+    assert target.met(value) is met
+    assert Target.of(str(target)) == target

@@ -1,0 +1,216 @@
+"""Recoded keys from the states of a fit, against enumeration of the cells they are made of."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unikat.data.design import Sampling
+from unikat.data.keys import Key
+from unikat.data.sampling import telling_key
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.inference.backends import Workers
+from unikat.inference.chains import Plan, StopRule
+from unikat.models.auto import Auto
+from unikat.models.base import Stream
+from unikat.models.groups import Groups
+from unikat.models.named import build_model
+from unikat.protection.recoding import parse_recoding
+from unikat.protection.what_if import Posterior, recoded_model
+from unikat.risk.exposure import BySampling, exposure_of, fitted_table
+from unikat.risk.measures import RiskMeasures
+from unikat.studies.auto import Execution
+from unikat.studies.fit import Fit, fit
+from unikat.zeros.zeros import Zeros
+
+KEYS = tuple(Key.of_size(name, n) for name, n in (("A", 4), ("B", 3), ("C", 2), ("D", 3)))
+N_LEVELS = tuple(key.n_levels for key in KEYS)
+CELLS = np.array(list(itertools.product(*map(range, N_LEVELS))), np.int32)
+ZEROS = Zeros.of(["A == 0 and B >= 1", "B == 2 and C == 1", "A >= 2 and D == 2"], KEYS)
+MODELS: list[tuple[str, dict[str, Any]]] = [
+    ("hdp", {}),
+    ("hdp", {"alpha": "hierarchical"}),
+    ("gom", {"components": 4}),
+    ("latent-class", {}),
+]
+SHORT = Plan(n_chains=2, stop=StopRule(max_sweeps=120))
+ALONE = Execution(workers=Workers(n_workers=1))
+
+
+def sample_of(n: int = 150, *, zeros: bool = False, missing: float = 0.0) -> CellTable:
+    rng = np.random.default_rng(1)
+    group = rng.random((6 * n, 1)) < 0.5
+    codes = (rng.random((6 * n, 4)) ** np.where(group, 0.4, 2.0) * N_LEVELS).astype(int)
+    if zeros:
+        codes = codes[~ZEROS.forbids(codes)]
+    codes = codes[:n]
+    codes[rng.random(codes.shape) < missing] = -1
+    return CellTable.from_codes(
+        codes, KEYS, population_size=12 * n, zeros=ZEROS.diagram if zeros else None
+    )
+
+
+def state_of(model: Any, table: CellTable) -> tuple[Any, Any]:
+    data = model.prepare(table)
+    state = model.init(Stream(3, 1, 0), data)
+    for sweep in range(1, 16):
+        state, _ = model.step(Stream(3, 1, sweep), state, data, 1)
+    return state, data
+
+
+@pytest.mark.parametrize("zeros", [False, True], ids=["all-possible", "zeros"])
+@pytest.mark.parametrize(("name", "options"), MODELS)
+def test_a_cell_of_groups_has_the_probability_of_its_cells(
+    name: str, options: dict[str, Any], zeros: bool
+) -> None:
+    model = build_model(name, options)
+    state, data = state_of(model, sample_of(zeros=zeros))
+    stream = Stream(3, 1, 15)
+    p = model.cell_probabilities(stream, state, data, CELLS)
+    # Groups that overlap, an empty one, and keys that are left out.
+    members = [
+        np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0], [0, 0, 0, 0]], bool),
+        np.array([[1, 0, 1], [0, 1, 0]], bool),
+        np.eye(2, dtype=bool),
+        np.array([[1, 0, 0], [0, 1, 1], [1, 1, 1]], bool),
+    ]
+    asked = np.array(list(itertools.product(*(range(-1, len(part)) for part in members))), np.int32)
+    found = model.grouped_probabilities(stream, state, data, Groups.of(members), asked)
+    expected = np.zeros(len(asked))
+    for j, part in enumerate(members):
+        inside = np.vstack((part, np.ones((1, part.shape[1]), bool)))[asked[:, j]][:, CELLS[:, j]]
+        expected = inside if j == 0 else expected & inside
+    np.testing.assert_allclose(found, expected @ p, rtol=2e-5, atol=1e-9)
+
+
+def test_keys_as_they_are_have_the_risk_of_the_fit() -> None:
+    table = sample_of()
+    found = fit(build_model("latent-class", {}), table, plan=SHORT, execution=ALONE)
+    posterior = Posterior.of(found, n_states=10)
+    draws = posterior.look(parse_recoding(table, {}))
+    assert draws is not None
+    measures = RiskMeasures.of(table)
+    for chain, states in enumerate(posterior.states):
+        for place, (stream, state) in enumerate(states):
+            own = measures.observe(stream, posterior.model, state, posterior.data, measures.start())
+            for name in ("tau1", "tau2", "tau1_expected", "tau2_expected"):
+                assert draws.scalars[name][chain, place] == pytest.approx(own[name], rel=1e-12)
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["appended", "told-by-a-key"])
+@pytest.mark.parametrize("rules", [{"A": [[0, 2], [1, 3]]}, {"A": None}, {"D": None}])
+def test_classes_of_a_design_keep_their_chances(told: bool, rules: dict[str, Any]) -> None:
+    table = sample_of(240)
+    a = table.cells[table.record_cell, 0]
+    strata = (a >= 2) if told else np.arange(len(a)) % 3 == 0
+    strata = strata.astype(np.int32)
+    table = replace(
+        table,
+        population_size=1_200,
+        sampling=Sampling(
+            weights=np.where(strata == 0, 3.0, 8.0),
+            strata=strata,
+            sizes=np.array([3.0 * (strata == 0).sum(), 8.0 * (strata == 1).sum()]),
+            from_weights=False,
+        ),
+    )
+    assert table.sampling is not None
+    assert (telling_key(table.sampling, table) is not None) == told
+    model = build_model("latent-class", {})
+    fitted = fitted_table(table)
+    state, data = state_of(model, fitted)
+    stream = Stream(3, 1, 15)
+    recoding = parse_recoding(table, rules)
+    coarse = recoding.table(table)
+    posterior = Posterior(table=table, fitted=fitted, model=model, data=data, states=())
+    seen = recoded_model(posterior, recoding, coarse)
+    exposure, fine = exposure_of(coarse), exposure_of(table)
+    assert isinstance(exposure, BySampling)
+    found = exposure.chances(stream, seen, state, data, coarse.cells)
+    of_cells = fine.chances(stream, model, state, data, CELLS)
+    groups = recoding.codes(CELLS)
+    expected = [of_cells.sample[(groups == cell).all(axis=1)].sum() for cell in coarse.cells]
+    # Profiles are in single precision, so levels of a key that is left out sum to 1 about so well.
+    np.testing.assert_allclose(found.sample, expected, rtol=1e-6)
+    means = fine.means(of_cells)
+    expected = [means[(groups == cell).all(axis=1)].sum() for cell in coarse.cells]
+    np.testing.assert_allclose(exposure.means(found), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_missing_keys_are_imputed_as_before_and_recoded(zeros: bool) -> None:
+    table = sample_of(missing=0.15, zeros=zeros)
+    model = build_model("hdp", {})
+    state, data = state_of(model, table)
+    recoding = parse_recoding(table, {"A": [[0, 1], [2, 3]], "B": None})
+    coarse = recoding.table(table)
+    posterior = Posterior(table=table, fitted=table, model=model, data=data, states=())
+    seen = recoded_model(posterior, recoding, coarse)
+    stream = Stream(3, 1, 15)
+    found = seen.impute(stream, state, data)
+    patterns = np.flatnonzero(coarse.incomplete)
+    shown = coarse.cells[np.repeat(patterns, coarse.counts[patterns])]
+    assert found.shape == shown.shape
+    # What is known of a record stays, and nothing is left missing.
+    np.testing.assert_array_equal(found[shown >= 0], shown[shown >= 0])
+    assert (found >= 0).all()
+    # Those that lacked nothing but the key that is left out are complete now.
+    assert len(found) < (table.cells[table.record_cell] < 0).any(axis=1).sum()
+
+
+def test_one_fit_agrees_with_fits_of_the_recoded_files() -> None:
+    table = sample_of(400)
+    plan = Plan(n_chains=2, stop=StopRule(max_sweeps=1500))
+    model = build_model("latent-class", {})
+    posterior = Posterior.of(fit(model, table, plan=plan, execution=ALONE), n_states=200)
+    for rules in ({"A": [[0, 1], [2, 3]]}, {"B": None}, {"A": [[1, 2]], "D": None}):
+        recoding = parse_recoding(table, rules)
+        again = fit(model, recoding.table(table), plan=plan, execution=ALONE).estimate()
+        found = posterior.what_if(rules)
+        assert found.table.fingerprint == again.table.fingerprint
+        spread = again.tau1.upper - again.tau1.lower
+        assert abs(found.tau1.mean - again.tau1.mean) <= max(0.25 * spread, 0.3), rules
+
+
+def test_numbers_do_not_depend_on_threads() -> None:
+    table = sample_of(60)
+    found = fit(build_model("hdp", {}), table, plan=SHORT, execution=ALONE)
+    one, four = (Posterior.of(found, n_states=12, n_threads=n) for n in (1, 4))
+    for n, posterior in ((1, one), (4, four)):
+        draws = posterior.look(parse_recoding(table, {"D": [[0, 1]]}), n_threads=n)
+        assert draws is not None
+        if n == 1:
+            first = draws
+    for name, values in first.scalars.items():
+        np.testing.assert_array_equal(values, draws.scalars[name])
+
+
+def test_the_model_error_of_auto_is_in_the_interval() -> None:
+    table = sample_of(100)
+    found = fit(
+        Auto(candidates=("latent-class",), evidence_seconds=1.0),
+        table,
+        plan=SHORT,
+        execution=ALONE,
+    )
+    assert found.model.uncertainty == "calibrated"
+    draws = Posterior.of(found, n_states=40).look(parse_recoding(table, {"B": [[0, 1]]}))
+    assert draws is not None
+    assert {"tau1", "tau1_model"} <= set(draws.scalars)
+    assert (draws.scalars["tau1"] != draws.scalars["tau1_model"]).any()
+
+
+def test_fits_that_do_not_tell_are_refused() -> None:
+    table = sample_of()
+    found = fit(build_model("loglinear", {}), table, execution=ALONE)
+    with pytest.raises(SpecError, match="loglinear does not tell what recoded keys"):
+        Posterior.of(found)
+    census = replace(table, population_size=table.n_records)
+    # Known exactly: nothing is drawn, and no model needed.
+    exact = Posterior.of(Fit(table=census, model=build_model("hdp", {}), draws=None))
+    assert exact.what_if({"A": None}).tau1.mean == exact.what_if({"A": None}).table.n_uniques
