@@ -91,7 +91,7 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
 
     said = summary.sentences
     lines = [""]
-    for place in ("answer", "target", "refit"):
+    for place in ("answer", "plan", "target", "refit"):
         lines += wrap(said[place], width=88)
     lines += ["", *columns(plan_rows(summary)), ""]
     for warning in summary.warnings:

@@ -106,7 +106,7 @@ class Protection:
 
     def __repr__(self) -> str:
         said = self.summary.sentences
-        return "\n".join([said["answer"], said["target"], said["refit"]])
+        return "\n".join([said["answer"], said["plan"], said["target"], said["refit"]])
 
 
 @documented(ProtectionSpec, ProtectOptions)

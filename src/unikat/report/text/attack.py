@@ -47,6 +47,8 @@ def signed(share: float) -> str:
     """
     if share < -9.99:
         return "below −999%"
+    if -0.0001 < share < 0.0:
+        return "0%"
     return f"−{percent(-share)}" if share < 0 else percent(share)
 
 

@@ -12,9 +12,10 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     """Say what every number means, by its place."""
     before, after = found.before, found.chosen.risk
     return {
-        "answer": f"{plan_words(found.chosen)}: τ1 falls from "
-        f"{estimated(before.tau1.mean, before.tau1)} to {estimated(after.tau1.mean, after.tau1)}; "
-        f"{percent(found.chosen.lost)} of the information in the keys is lost.",
+        "answer": f"τ1 falls from {estimated(before.tau1.mean, before.tau1)} to "
+        f"{estimated(after.tau1.mean, after.tau1)}; {percent(found.chosen.lost)} of the "
+        "information in the keys is lost.",
+        "plan": f"Plan: {plan_words(found.chosen)}.",
         "target": f"The target {found.target.replace('<=', '≤').replace('>=', '≥')} is reached: "
         f"{number(found.reached)}.",
         "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
@@ -89,7 +90,7 @@ def plan_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
         words = "as it is" if not plan.recodings else plan_words(plan)
         rows.append(
             (
-                f"{'> ' if plan.chosen else ''}{words}",
+                f"{words}{' (chosen)' if plan.chosen else ''}",
                 percent(plan.lost),
                 number(tau1.mean),
                 f"{number(tau1.lower)} to {number(tau1.upper)}",
