@@ -12,6 +12,7 @@ from unikat.report.pages.assessment import ReportPage
 from unikat.report.pages.attack import AttackPage
 from unikat.report.pages.comparison import ComparisonPage
 from unikat.report.pages.evaluation import EvaluationPage
+from unikat.report.pages.protection import ProtectionPage
 from unikat.report.pages.synthesis import SynthesisPage
 from unikat.report.pages.template import environment
 
@@ -45,6 +46,7 @@ def used(name: str) -> set[str]:
         ("attack.html.j2", AttackPage),
         ("comparison.html.j2", ComparisonPage),
         ("evaluation.html.j2", EvaluationPage),
+        ("protection.html.j2", ProtectionPage),
         ("synthesis.html.j2", SynthesisPage),
     ],
 )
