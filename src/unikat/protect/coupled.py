@@ -1,10 +1,11 @@
 """Local suppression where a suppressed value of any record matches every level.
 
-A record may then be made safe by what is suppressed in another one. Small tables are solved by
-integer programming (HiGHS by way of SciPy), up to a number of nodes that does not depend on the
-clock. On larger ones two solutions are compared: the best of each record by itself, and a few
-records that are suppressed so far that they match all that are not safe. From the cheaper one
-every value is restored that is not needed.
+A record may then be made safe by what is suppressed in another one. Two solutions are compared: the
+best of each record by itself, and a few records that are suppressed so far that they match all that
+are not safe. From the cheaper one every value is restored that is not needed. Where few records are
+not safe, they and the records next to them are solved by integer programming (HiGHS by way of
+SciPy), up to a number of nodes that does not depend on the clock. On a small table these are all
+records, and the solution is optimal.
 
 **Integer program.** s_ij = 1 if value j of record i is suppressed; m_ih = 1 if i and h, which
 disagree in the keys D_ih, match; r_i = 1 if the risk of i is accepted. With a_i the matches that a
@@ -38,16 +39,16 @@ from unikat.data.keys import MISSING
 from unikat.data.patterns import distinct, match_sums
 from unikat.protect.matches import Patterns, as_bits
 
-MOST_PAIRS = 4_000
-"""Pairs of records that an integer program has."""
-MOST_NODES = 2_000
+MOST_PAIRS = 600
+"""Pairs of a record that lacks matches and any record that an integer program has."""
+MOST_NODES = 200
 """Nodes of its search."""
 ACCURACY = 1e-6
 """Of the solver, relative: a bound is that much lower, and solutions that near it are optimal."""
 MOST_SETS = 1 << 12
 """Sets of keys that a bound or an integer program looks at."""
 MOST_TRIED = 5_000_000
-"""Values that are tried to be restored, times records; thirty are always tried."""
+"""Values that are tried to be restored, times records; thirty are tried on any table."""
 
 
 def coupled(
@@ -97,13 +98,18 @@ def coupled(
     if price(broad) < price(found) and safe(broad):
         found = broad
     found = _restored(found, cost, safe)
-    bound = _largest_own(lacking, own, needed, cost)
+    # At least one value is suppressed.
+    bound = max(float(cost.min()), _largest_own(lacking, own, cost))
     bound = max(bound, _covering_bound(codes, lacking, cost))
-    program = _Program.of(codes, lacking, accepts, cost)
-    if program is not None:
-        mask, proved = program.solve()
-        bound = max(bound, proved)
-        if mask is not None and price(mask) < price(found) and safe(mask):
+    rows = _near(codes, lacking, cost)
+    if len(rows) and bound < price(found) * (1.0 - ACCURACY):
+        between = bound * (1.0 - ACCURACY), price(found) * (1.0 + ACCURACY)
+        part, proved = _programmed(codes[rows], lacking[rows], accepts, cost, between)
+        if len(rows) == len(codes):
+            bound = max(bound, proved)
+        mask = np.zeros_like(own)
+        mask[rows] = part
+        if price(mask) < price(found) and safe(mask):
             found = mask
     bound *= 1.0 - ACCURACY
     if (cost[np.isfinite(cost)] % 1.0 == 0.0).all():
@@ -120,7 +126,8 @@ def _lacking(
     total = match_sums(cells, found.counts[:, None], n_levels)[:, 0]
     lacking = np.maximum(needed - total, 0)
     unsure = np.flatnonzero(lacking)
-    lacking[unsure[accepts(cells[unsure])]] = 0
+    if len(unsure):
+        lacking[unsure[accepts(cells[unsure])]] = 0
     return lacking[found.place]
 
 
@@ -154,18 +161,14 @@ def _restored(mask: Bool, cost: Float64, safe: Callable[[Bool], bool]) -> Bool:
     """Restore every value that is not needed, the dearest first."""
     mask = mask.copy()
     rows, keys = np.nonzero(mask)
-    order = np.argsort(-cost[keys], kind="stable")
-    for i, j in zip(rows[order], keys[order], strict=True) if len(rows) <= _tries(mask) else ():
+    order = np.argsort(-cost[keys], kind="stable")[: max(30, MOST_TRIED // len(mask))]
+    for i, j in zip(rows[order], keys[order], strict=True):
         mask[i, j] = False
         mask[i, j] = not safe(mask)
     return mask
 
 
-def _tries(mask: Bool) -> int:
-    return max(30, MOST_TRIED // len(mask))
-
-
-def _largest_own(lacking: Int64, own: Bool, needed: int, cost: Float64) -> float:
+def _largest_own(lacking: Int64, own: Bool, cost: Float64) -> float:
     """Largest cost of a record that lacks one match, if all others may help it."""
     # Whatever is suppressed in the record or in its new match would do in the record alone.
     one = lacking == 1
@@ -213,85 +216,87 @@ def _covering_bound(codes: Int32, lacking: Int64, cost: Float64) -> float:
     return 0.0 if done.mip_dual_bound is None else float(done.mip_dual_bound)
 
 
-class _Program:
-    """The integer program; columns are s (n x n_keys), then m of each pair, then r."""
+def _near(codes: Int32, lacking: Int64, cost: Float64) -> Int64:
+    """Rows of the integer program: those that lack matches, and what is nearest to one of them.
 
-    @classmethod
-    def of(
-        cls, codes: Int32, lacking: Int64, accepts: Callable[[Int32], Bool], cost: Float64
-    ) -> _Program | None:
-        """Write the program down; None if it is too large."""
-        n, n_keys = codes.shape
-        asking = np.flatnonzero(lacking)
-        if len(asking) * n > 2 * MOST_PAIRS or 1 << n_keys > MOST_SETS:
-            return None
-        return cls(codes, lacking, asking, accepts, cost)
+    None if already these are too many.
+    """
+    asking = np.flatnonzero(lacking)
+    most = MOST_PAIRS // len(asking)
+    if most < min(len(asking) + 1, len(codes)) or 1 << codes.shape[1] > MOST_SETS:
+        return np.empty(0, np.int64)
+    distance = np.full(len(codes), np.inf)
+    for i in asking:
+        differs = (codes != codes[i]) & (codes != MISSING) & (codes[i] != MISSING)
+        np.minimum(distance, np.where(differs, cost, 0.0).sum(axis=1), out=distance)
+    distance[asking] = -1.0
+    return np.sort(np.argsort(distance, kind="stable")[:most])
 
-    def __init__(
-        self,
-        codes: Int32,
-        lacking: Int64,
-        asking: Int64,
-        accepts: Callable[[Int32], Bool],
-        cost: Float64,
-    ) -> None:
-        n, n_keys = codes.shape
-        self._shape = codes.shape
-        allowed = np.isfinite(cost)
-        usable = (codes != MISSING) & allowed
-        rows: list[dict[int, float]] = []
-        least: list[float] = []
-        n_columns = n * n_keys
-        pairs: dict[tuple[int, int], int] = {}
-        for i in asking.tolist():
-            cover: dict[int, float] = {}
-            for h in range(n):
-                differs = (codes[i] != codes[h]) & (codes[i] != MISSING) & (codes[h] != MISSING)
-                if not differs.any() or (differs & ~allowed).any():
-                    continue
-                pair = (min(i, h), max(i, h))
-                if pair not in pairs:
-                    pairs[pair] = n_columns
-                    for j in np.flatnonzero(differs).tolist():
-                        rows.append({i * n_keys + j: 1.0, h * n_keys + j: 1.0, n_columns: -1.0})
-                        least.append(0.0)
-                    n_columns += 1
-                cover[pairs[pair]] = 1.0
-            bad = _largest_refused(codes[i], usable[i], accepts)
-            if bad is not None:
-                cover[n_columns] = float(lacking[i])
-                for other in bad:
-                    rows.append({i * n_keys + j: 1.0 for j in other} | {n_columns: -1.0})
+
+def _programmed(
+    codes: Int32,
+    lacking: Int64,
+    accepts: Callable[[Int32], Bool],
+    cost: Float64,
+    between: tuple[float, float],
+) -> tuple[Bool, float]:
+    """Solve the integer program; return a mask, all False if none was found, and a lower bound.
+
+    Columns are s (n x n_keys), then m of each pair and r of each record. The optimum is known
+    to lie `between` two costs.
+    """
+    n, n_keys = codes.shape
+    allowed = np.isfinite(cost)
+    usable = (codes != MISSING) & allowed
+    rows: list[dict[int, float]] = []
+    least: list[float] = []
+    n_columns = n * n_keys
+    pairs: dict[tuple[int, int], int] = {}
+    for i in np.flatnonzero(lacking).tolist():
+        matches: dict[int, float] = {}
+        for h in range(n):
+            differs = (codes[i] != codes[h]) & (codes[i] != MISSING) & (codes[h] != MISSING)
+            if not differs.any() or (differs & ~allowed).any():
+                continue
+            pair = (min(i, h), max(i, h))
+            if pair not in pairs:
+                pairs[pair] = n_columns
+                for j in np.flatnonzero(differs).tolist():
+                    rows.append({i * n_keys + j: 1.0, h * n_keys + j: 1.0, n_columns: -1.0})
                     least.append(0.0)
                 n_columns += 1
-            rows.append(cover)
-            least.append(float(lacking[i]))
-        self._cost = np.zeros(n_columns)
-        self._cost[: n * n_keys] = np.tile(np.where(allowed, cost, 0.0), n)
-        self._upper = np.ones(n_columns)
-        self._upper[: n * n_keys] = usable.ravel()
-        self._whole = np.zeros(n_columns)
-        self._whole[: n * n_keys] = 1
-        matrix = sparse.lil_matrix((len(rows), n_columns))
-        for place, row in enumerate(rows):
-            for column, value in row.items():
-                matrix[place, column] = value
-        self._constraint = LinearConstraint(matrix.tocsr(), np.array(least), np.inf)
-
-    def solve(self) -> tuple[Bool | None, float]:
-        """Return the best solution found, if any, and a lower bound."""
-        done = milp(
-            self._cost,
-            constraints=self._constraint,
-            integrality=self._whole,
-            bounds=Bounds(0.0, self._upper),
-            options={"node_limit": MOST_NODES, "mip_rel_gap": 0.0},
-        )
-        n, n_keys = self._shape
-        bound = 0.0 if done.mip_dual_bound is None else float(done.mip_dual_bound)
-        if done.x is None:
-            return None, bound
-        return (done.x[: n * n_keys] > 0.5).reshape(n, n_keys), bound
+            matches[pairs[pair]] = 1.0
+        refused = _largest_refused(codes[i], usable[i], accepts)
+        if refused is not None:
+            matches[n_columns] = float(lacking[i])
+            for others in refused:
+                rows.append({i * n_keys + j: 1.0 for j in others} | {n_columns: -1.0})
+                least.append(0.0)
+            n_columns += 1
+        rows.append(matches)
+        least.append(float(lacking[i]))
+    prices, upper, whole = np.zeros(n_columns), np.ones(n_columns), np.zeros(n_columns)
+    prices[: n * n_keys] = np.tile(np.where(allowed, cost, 0.0), n)
+    upper[: n * n_keys] = usable.ravel()
+    whole[: n * n_keys] = 1.0
+    matrix = sparse.lil_array((len(rows), n_columns))
+    for place, row in enumerate(rows):
+        for column, value in row.items():
+            matrix[place, column] = value
+    done = milp(
+        prices,
+        constraints=[
+            LinearConstraint(matrix.tocsr(), np.array(least), np.inf),
+            LinearConstraint(prices[None, :], *between),
+        ],
+        integrality=whole,
+        bounds=Bounds(0.0, upper),
+        options={"node_limit": MOST_NODES, "mip_rel_gap": 0.0},
+    )
+    bound = 0.0 if done.mip_dual_bound is None else float(done.mip_dual_bound)
+    if done.x is None:
+        return np.zeros(codes.shape, np.bool_), bound
+    return (done.x[: n * n_keys] > 0.5).reshape(n, n_keys), bound
 
 
 def _largest_refused(

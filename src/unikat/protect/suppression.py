@@ -200,8 +200,8 @@ def suppress(
     >>> suppress(codes, (2, 2), KAnonymity(2), matching="wildcard").cost
     1.0
     """
+    cost = _checked(np.asarray(codes), n_levels, costs, matching)
     codes = np.ascontiguousarray(codes, np.int32)
-    cost = _checked(codes, n_levels, costs, matching)
     found = distinct(codes, n_levels)
     patterns = Patterns(codes[found.first], found.counts)
     own = _own_optimum(patterns, rule, cost)[found.place]
@@ -211,7 +211,7 @@ def suppress(
     return _result(mask, cost, bound)
 
 
-def _checked(codes: Int32, n_levels: Sequence[int], costs: object, matching: str) -> Float64:
+def _checked(codes: AnyArray, n_levels: Sequence[int], costs: object, matching: str) -> Float64:
     """Refuse arguments that are wrong; return the costs."""
     if matching not in get_args(Matching):
         choices = get_args(Matching)
