@@ -3,9 +3,9 @@
     python benchmarks/suppression.py --records 100_000
 
 Records of ten keys are drawn from the census data in ../shared/data. Two rules: k-anonymity with
-k = 3, and a limit of 0.1 on the probability that a record which is the only one of the sample in its
-margin is alone in a population ten times as large, with independent keys for the probability of a
-margin. `--missing 0.02` sets that share of the values missing first.
+k = 3, and a limit of 0.1 on the probability that a record which is the only one of the sample in
+its margin is alone in a population ten times as large, with independent keys for the probability of
+a margin. `--missing 0.02` sets that share of the values missing first.
 """
 
 from __future__ import annotations

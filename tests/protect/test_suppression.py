@@ -166,10 +166,10 @@ def check(codes: Any, n_levels: list[int], rule: Any, costs: Any, matching: Any)
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
-    n=st.integers(3, 25),
+    n=st.integers(3, 14),
     n_keys=st.integers(1, 4),
     kind=st.sampled_from(["k2", "k3", "r0.2", "r0.4"]),
     share_missing=st.sampled_from([0.0, 0.1, 0.4]),

@@ -36,10 +36,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.keys import MISSING
-from unikat.data.patterns import distinct, match_sums
+from unikat.data.patterns import distinct
 from unikat.protect.matches import Patterns, as_bits
 
-MOST_PAIRS = 600
+MOST_PAIRS = 400
 """Pairs of a record that lacks matches and any record that an integer program has."""
 MOST_NODES = 200
 """Nodes of its search."""
@@ -48,7 +48,7 @@ ACCURACY = 1e-6
 MOST_SETS = 1 << 12
 """Sets of keys that a bound or an integer program looks at."""
 MOST_TRIED = 5_000_000
-"""Values that are tried to be restored, times records; thirty are tried on any table."""
+"""Values that are tried to be restored, times records; 30 are tried on any table."""
 
 
 def coupled(
@@ -97,7 +97,7 @@ def coupled(
     broad = _broad(codes, lacking, needed, cost)
     if price(broad) < price(found) and safe(broad):
         found = broad
-    found = _restored(found, cost, safe)
+    found = _restored(codes, n_levels, found, needed, accepts, cost)
     # At least one value is suppressed.
     bound = max(float(cost.min()), _largest_own(lacking, own, cost))
     bound = max(bound, _covering_bound(codes, lacking, cost))
@@ -117,18 +117,25 @@ def coupled(
     return found, price(found) if bound >= price(found) * (1.0 - 2.0 * ACCURACY) else bound
 
 
+def _matches(codes: Int32, n_levels: Sequence[int]) -> Int64:
+    """Records that match each record, itself among them, (n,)."""
+    found = distinct(codes, n_levels)
+    patterns = Patterns(codes[found.first], found.counts)
+    total = np.zeros(len(patterns.cells), np.int64)
+    for rows, known in zip(patterns.members, patterns.known.tolist(), strict=True):
+        total[rows] = patterns.matching(rows, known)
+    return total[found.place]
+
+
 def _lacking(
     codes: Int32, n_levels: Sequence[int], needed: int, accepts: Callable[[Int32], Bool]
 ) -> Int64:
     """Matches that each record lacks to be safe, (n,); 0 where its risk is accepted."""
-    found = distinct(codes, n_levels)
-    cells = codes[found.first]
-    total = match_sums(cells, found.counts[:, None], n_levels)[:, 0]
-    lacking = np.maximum(needed - total, 0)
+    lacking = np.maximum(needed - _matches(codes, n_levels), 0)
     unsure = np.flatnonzero(lacking)
     if len(unsure):
-        lacking[unsure[accepts(cells[unsure])]] = 0
-    return lacking[found.place]
+        lacking[unsure[accepts(codes[unsure])]] = 0
+    return lacking
 
 
 def _broad(codes: Int32, lacking: Int64, needed: int, cost: Float64) -> Bool:
@@ -157,14 +164,33 @@ def _broad(codes: Int32, lacking: Int64, needed: int, cost: Float64) -> Bool:
     return mask
 
 
-def _restored(mask: Bool, cost: Float64, safe: Callable[[Bool], bool]) -> Bool:
+def _restored(
+    codes: Int32,
+    n_levels: Sequence[int],
+    mask: Bool,
+    needed: int,
+    accepts: Callable[[Int32], Bool],
+    cost: Float64,
+) -> Bool:
     """Restore every value that is not needed, the dearest first."""
     mask = mask.copy()
+    shown = np.where(mask, MISSING, codes)
+    total = _matches(shown, n_levels)
     rows, keys = np.nonzero(mask)
     order = np.argsort(-cost[keys], kind="stable")[: max(30, MOST_TRIED // len(mask))]
     for i, j in zip(rows[order], keys[order], strict=True):
+        agree = ((shown == shown[i]) | (shown == MISSING) | (shown[i] == MISSING)).all(axis=1)
+        lost = np.flatnonzero(agree & (shown[:, j] != codes[i, j]) & (shown[:, j] != MISSING))
+        shown[i, j] = codes[i, j]
+        unsure = lost[total[lost] <= needed]
+        if total[i] - len(lost) < needed:
+            unsure = np.append(unsure, i)
+        if len(unsure) and not accepts(shown[unsure]).all():
+            shown[i, j] = MISSING
+            continue
         mask[i, j] = False
-        mask[i, j] = not safe(mask)
+        total[lost] -= 1
+        total[i] -= len(lost)
     return mask
 
 

@@ -44,7 +44,7 @@ from unikat.data.keys import MISSING
 from unikat.data.patterns import distinct
 from unikat.errors import SpecError, suggest
 from unikat.protect.coupled import coupled
-from unikat.protect.matches import Patterns
+from unikat.protect.matches import Patterns, as_bits
 
 Matching: TypeAlias = Literal["true", "wildcard"]
 """What a suppressed value of another record matches: the level it has, or every level."""
@@ -245,62 +245,66 @@ def _result(mask: Bool, cost: Float64, bound: float | None = None) -> Suppressio
 
 
 def cheapest_first(cost: Float64) -> Int64:
-    """Sets of keys as bits (key j is bit j), in the order in which they are tried, (n_sets,).
+    """Sets of keys as bits (key j is bit j), in the order in which they are tried, (2^n_keys,).
 
-    By cost, then number of keys, then order of the keys. Sets with keys that are kept are left out.
+    By cost, then number of keys, then order of the keys. Keys that are not suppressed cost nothing
+    here: a set with one is tried for the records that lack it.
     """
     n_keys = len(cost)
     bits = np.arange(1 << n_keys, dtype=np.int64)
     members = (bits[:, None] >> np.arange(n_keys)) & 1
-    total = np.where(members > 0, cost, 0.0).sum(axis=1)
+    total = np.where((members > 0) & np.isfinite(cost), cost, 0.0).sum(axis=1)
     # Keys read as digits, the first one foremost: of two sets the larger number comes first.
     digits = members @ (1 << np.arange(n_keys)[::-1])
-    order = np.lexsort((-digits, members.sum(axis=1), total))
-    allowed: Int64 = order[np.isfinite(total[order])]
-    return allowed
+    order: Int64 = np.lexsort((-digits, members.sum(axis=1), total))
+    return order
 
 
 def _own_optimum(patterns: Patterns, rule: KAnonymity | RiskLimit, cost: Float64) -> Bool:
     """Cheapest set of keys that makes each pattern safe while all others stay, (C, n_keys).
 
-    A set with a key that a pattern does not know is never its first: without this key it costs
-    less and shows the same. So such sets are passed over.
+    The keys that are not shown are tried from the cheapest set on. Of a pattern that lacks keys all
+    its sets hold these, so they stand in the order of what is suppressed as well.
     """
+    n_keys = len(cost)
     chosen = np.zeros(len(patterns.cells), np.int64)
-    # The groups that still have patterns which are not safe.
-    asking = dict(enumerate(patterns.members))
-    sets = cheapest_first(cost)
-    for suppressed in sets.tolist():
-        for g, rows in list(asking.items()):
-            known = int(patterns.known[g])
-            if suppressed & ~known:
-                continue
-            safe = patterns.matching(rows, known & ~suppressed) >= rule.needed
-            unsure = np.flatnonzero(~safe)
-            if len(unsure):
-                safe[unsure] = rule.accepts(patterns.shown(rows[unsure], known & ~suppressed))
-            chosen[rows[safe]] = suppressed
-            if safe.all():
-                del asking[g]
-            else:
-                asking[g] = rows[~safe]
-        if not asking:
+    known = as_bits(patterns.cells != MISSING)
+    fixed = int(as_bits(np.isinf(cost)[None, :])[0])
+    unsafe = np.arange(len(chosen))
+    for hidden in cheapest_first(cost).tolist():
+        if not len(unsafe):
             break
-    if asking:
-        _refuse(patterns, rule, asking, ~int(sets.max()))
-    found: Bool = ((chosen[:, None] >> np.arange(len(cost))) & 1) > 0
+        shown = ((1 << n_keys) - 1) & ~hidden
+        bits = known[unsafe]
+        rows = unsafe[((bits & shown) == shown) & ((bits & hidden & fixed) == 0)]
+        if not len(rows):
+            continue
+        safe = _safe(patterns, rule, rows, shown)
+        chosen[rows[safe]] = hidden
+        unsafe = np.setdiff1d(unsafe, rows[safe], assume_unique=True)
+    if len(unsafe):
+        _refuse(patterns, rule, unsafe, known[unsafe] & fixed)
+    hidden_keys = ((chosen[:, None] >> np.arange(n_keys)) & 1) > 0
+    found: Bool = hidden_keys & (patterns.cells != MISSING)
     return found
 
 
-def _refuse(
-    patterns: Patterns, rule: KAnonymity | RiskLimit, asking: dict[int, Int64], kept: int
-) -> None:
+def _safe(patterns: Patterns, rule: KAnonymity | RiskLimit, rows: Int64, shown: int) -> Bool:
+    """Whether patterns are safe that show some keys alone, (n_rows,)."""
+    safe = patterns.matching(rows, shown) >= rule.needed
+    unsure = np.flatnonzero(~safe)
+    if len(unsure):
+        safe[unsure] = rule.accepts(patterns.shown(rows[unsure], shown))
+    return safe
+
+
+def _refuse(patterns: Patterns, rule: KAnonymity | RiskLimit, unsafe: Int64, kept: Int64) -> None:
     """Say what is the best that can be reached where all that may be is suppressed."""
     totals, shown = [], []
-    for g, rows in asking.items():
-        bits, counts = int(patterns.known[g]) & kept, patterns.counts[rows]
-        totals.append(np.repeat(patterns.matching(rows, bits), counts))
-        shown.append(np.repeat(patterns.shown(rows, bits), counts, axis=0))
+    for bits in np.unique(kept).tolist():
+        rows = np.repeat(unsafe[kept == bits], patterns.counts[unsafe[kept == bits]])
+        totals.append(patterns.matching(rows, bits))
+        shown.append(patterns.shown(rows, bits))
     raise SpecError(
         f"{rule.unreachable(np.concatenate(totals), np.concatenate(shown))} Ask for no more than "
         "that, merge levels of keys, or allow more keys to be suppressed."
