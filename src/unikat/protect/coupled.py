@@ -218,13 +218,8 @@ def _covering_bound(codes: Int32, lacking: Int64, cost: Float64) -> float:
         price = np.where(hidden, cost, 0.0).sum(axis=1).min(initial=np.inf)
         if not np.isfinite(price):
             continue
-        # Of a margin: those that know its keys, with all that match them; or those that do not.
-        knows = (patterns.known & shown) == shown
-        rows = [part for part, full in zip(patterns.members, knows, strict=True) if full]
-        most = max((int(patterns.matching(part, shown).max()) for part in rows), default=0)
-        others = [part for part, full in zip(patterns.members, knows, strict=True) if not full]
         prices.append(price)
-        gains.append(max(most, sum(int(found.counts[part].sum()) for part in others)))
+        gains.append(patterns.most_alike(shown))
     gain = np.array(gains, np.float64) + lacking.max()
     price_of = np.array(prices)
     # Of the sets only those stay that give more than every cheaper one.
