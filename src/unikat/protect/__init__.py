@@ -1,1 +1,1 @@
-"""What is done to a file before it is released: which values are suppressed, at what cost."""
+"""What is done to a file before it is released, and what it costs."""
