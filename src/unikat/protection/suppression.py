@@ -1,0 +1,311 @@
+"""Local suppression: the cheapest values to set missing so that no record exceeds a limit.
+
+A record shows the keys that it knows and that are not suppressed. Two rules say when it is safe:
+
+- `KAnonymity`: with it at least k records of the file match what it shows.
+- `RiskLimit`: another record of the file matches what it shows, or its risk as the only record of
+  its margin is at most a threshold.
+
+Two readings say what the suppressed values of *other* records are to it:
+
+- ``"true"``, the default: they are what they are. The records that match are those whose values
+  agree with what the record shows, whether they show them or not. This is f of the margin in r1 of
+  the published record (`unikat.risk.shown`).
+- ``"wildcard"``: they match every level, as in ``--missing wildcard``. One record that is wholly
+  suppressed then matches all others, so k - 1 such records make any file k-anonymous. That is
+  k-anonymity by the letter, and a protection of nobody: the suppressed records do not change how
+  many persons of the population share a cell. Use it to compare with programs that count so.
+
+A value that was missing before matches every level, in both readings.
+
+**To suppress never makes a record worse.** What a record shows after further suppression agrees
+with all that agreed before, since two patterns agree if they do so in each key by itself, and a key
+that becomes missing in either agrees with everything; so the number of matches never falls. The
+risk of a margin never grows as it loses a key, and other records' suppressions leave it alone. So
+a safe record stays safe, whoever is suppressed.
+
+**The reading "true" is solved exactly.** No record's safety depends on what is suppressed in
+another, so the cheapest solution is that of each record: the cheapest set of keys that makes it
+safe. Sets are visited from the cheapest one on, and only records that are not safe yet ask for
+their margin. The reading "wildcard" is in `unikat.protection.coupled`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
+from unikat.data.keys import MISSING
+from unikat.data.patterns import distinct
+from unikat.errors import SpecError, suggest
+from unikat.protection.coupled import coupled
+from unikat.protection.matches import Patterns, as_bits
+
+Matching: TypeAlias = Literal["true", "wildcard"]
+"""What a suppressed value of another record matches: the level it has, or every level."""
+
+MOST_KEYS = 20
+"""All sets of keys are sorted by their cost."""
+
+
+@dataclass(frozen=True)
+class KAnonymity:
+    """At least k records, the record itself among them, match what each record shows."""
+
+    k: int
+    """At least 2."""
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
+        if not whole or self.k < 2:
+            raise SpecError(f"k is {self.k!r}; it must be a whole number, at least 2, such as 3.")
+
+    @property
+    def needed(self) -> int:
+        """Records that must match, the record itself among them."""
+        return int(self.k)
+
+    def accepts(self, patterns: Int32) -> Bool:
+        """Whether a record that shows a pattern is safe with fewer matches: never."""
+        return np.zeros(len(patterns), np.bool_)
+
+    def unreachable(self, total: Int64, patterns: Int32) -> str:
+        """Tell the best k, from the matches and patterns of the records that cannot be safe."""
+        n = len(total)
+        return (
+            f"{n:,} {'record does' if n == 1 else 'records do'} not reach k = {self.k}, whatever "
+            f"is suppressed; the best that can be reached is k = {int(total.min())}."
+        )
+
+
+@dataclass(frozen=True)
+class RiskLimit:
+    """Each record is matched by another, or the risk of its margin is at most a threshold."""
+
+    threshold: float
+    """Largest risk allowed, from 0 to 1."""
+    risk_of: Callable[[Int32], Float64]
+    """Risk of a record that is the only one of the sample in a margin, such as the probability
+    that it is alone there in the population: patterns (m, n_keys) with -1 for a key not shown to
+    (m,). It must not grow when a further key is set to -1."""
+
+    needed = 2
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.threshold <= 1.0:
+            raise SpecError(
+                f"threshold is {self.threshold!r}; it must be from 0 to 1, such as 0.1."
+            )
+
+    def accepts(self, patterns: Int32) -> Bool:
+        """Whether the risk of each pattern is at most the threshold, (m,)."""
+        return np.asarray(self.risk_of(patterns), np.float64) <= self.threshold
+
+    def unreachable(self, total: Int64, patterns: Int32) -> str:
+        """Tell the least risk that the records which cannot be safe reach."""
+        n = len(total)
+        # Rounded up, so that it can be asked for.
+        least = min(1.0, math.ceil(1e6 * float(np.max(self.risk_of(patterns)))) / 1e6)
+        return (
+            f"{n:,} {'record has' if n == 1 else 'records have'} a risk above {self.threshold:g}, "
+            f"whatever is suppressed; the lowest threshold that can be reached is {least:.6f}."
+        )
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """Values to set missing, and how near to the fewest possible they are."""
+
+    suppressed: Bool
+    """(n, n_keys), in the order of the records; False where a value was missing before."""
+    by_key: Int64
+    """(n_keys,) values suppressed of each key."""
+    cost: float
+    """Sum of the costs of the suppressed values."""
+    lower_bound: float
+    """No solution costs less. Equal to `cost` where the solution is proved optimal."""
+    optimal: bool
+    """Whether no solution costs less."""
+
+    @property
+    def excess(self) -> float:
+        """Most by which the cost is above the lowest possible one, as a share of that one."""
+        if self.optimal:
+            return 0.0
+        return self.cost / self.lower_bound - 1.0 if self.lower_bound > 0.0 else np.inf
+
+
+def suppress(
+    codes: AnyArray,
+    n_levels: Sequence[int],
+    rule: KAnonymity | RiskLimit,
+    *,
+    costs: Sequence[float] | Float64 | None = None,
+    matching: Matching = "true",
+) -> Suppression:
+    """Find the cheapest values to suppress so that every record is safe.
+
+    Parameters
+    ----------
+    codes
+        (n, n_keys) codes of the records, -1 where a value is missing already.
+    n_levels
+        Levels of each key.
+    rule
+        When a record is safe.
+    costs
+        (n_keys,) cost of suppressing one value of each key, above 0; 1 by default, which finds the
+        fewest values. Infinity keeps a key.
+    matching
+        What suppressed values of other records are (see the head of this module): what they are
+        (``"true"``), or matches of every level (``"wildcard"``).
+
+    Returns
+    -------
+    Suppression
+        Optimal with ``"true"``; with ``"wildcard"`` optimal or with a lower bound. The same input
+        gives the same answer; of sets of keys that cost the same a record gets the one with fewest
+        keys, and of these the first in the order of the keys.
+
+    Raises
+    ------
+    SpecError
+        If an argument is out of range, or no suppression makes all records safe; the message says
+        the best that can be reached.
+
+    Notes
+    -----
+    With ``"true"`` the work is at most 2^n_keys passes over the distinct patterns, and as many for
+    each set of keys that patterns know. The risk is asked of sample uniques of a margin alone, and
+    of each until it is safe.
+
+    Examples
+    --------
+    The last two records are alone; each is one of the others without its second key.
+
+    >>> codes = [[0, 0], [0, 0], [1, 0], [1, 0], [0, 1], [1, 1]]
+    >>> found = suppress(codes, (2, 2), KAnonymity(2))
+    >>> found.suppressed.astype(int).tolist()
+    [[0, 0], [0, 0], [0, 0], [0, 0], [1, 0], [1, 0]]
+    >>> found.by_key.tolist(), found.cost, found.optimal
+    ([2, 0], 2.0, True)
+
+    A missing first key matches both levels, so by the letter one of the two is enough.
+
+    >>> suppress(codes, (2, 2), KAnonymity(2), matching="wildcard").cost
+    1.0
+    """
+    cost = _checked(np.asarray(codes), n_levels, costs, matching)
+    codes = np.ascontiguousarray(codes, np.int32)
+    found = distinct(codes, n_levels)
+    patterns = Patterns(codes[found.first], found.counts)
+    own = _own_optimum(patterns, rule, cost)[found.place]
+    if matching == "true":
+        return _result(own, cost)
+    mask, bound = coupled(codes, n_levels, rule.needed, rule.accepts, cost, own)
+    return _result(mask, cost, bound)
+
+
+def _checked(codes: AnyArray, n_levels: Sequence[int], costs: object, matching: str) -> Float64:
+    """Refuse arguments that are wrong; return the costs."""
+    if matching not in get_args(Matching):
+        choices = get_args(Matching)
+        raise SpecError(
+            f"matching={matching!r} is not known; use one of {', '.join(map(repr, choices))}."
+            + suggest(str(matching), choices)
+        )
+    n_keys = len(n_levels)
+    if codes.ndim != 2 or codes.shape[1] != n_keys:
+        raise SpecError(f"codes has the shape {codes.shape}; it must be (records, {n_keys} keys).")
+    if n_keys > MOST_KEYS:
+        raise SpecError(
+            f"Local suppression takes at most {MOST_KEYS} keys; there are {n_keys}. Name fewer."
+        )
+    if codes.size and ((codes < MISSING) | (codes >= np.asarray(n_levels))).any():
+        raise SpecError("codes must be from -1 (missing) to the number of levels less one.")
+    cost = np.ones(n_keys) if costs is None else np.asarray(costs, np.float64)
+    if cost.shape != (n_keys,) or not (cost > 0.0).all():
+        raise SpecError(
+            f"costs must be {n_keys} numbers above 0, one for each key; infinity keeps a key."
+        )
+    return cost
+
+
+def _result(mask: Bool, cost: Float64, bound: float | None = None) -> Suppression:
+    by_key = mask.sum(axis=0, dtype=np.int64)
+    # A key that is kept costs infinitely much, none of it 0.
+    total = float(np.sum(by_key[by_key > 0] * cost[by_key > 0]))
+    bound = total if bound is None else min(bound, total)
+    return Suppression(mask, by_key, total, bound, bound == total)
+
+
+def cheapest_first(cost: Float64) -> Int64:
+    """Sets of keys as bits (key j is bit j), in the order in which they are tried, (2^n_keys,).
+
+    By cost, then number of keys, then order of the keys. Keys that are not suppressed cost nothing
+    here: a set with one is tried for the records that lack it.
+    """
+    n_keys = len(cost)
+    bits = np.arange(1 << n_keys, dtype=np.int64)
+    members = (bits[:, None] >> np.arange(n_keys)) & 1
+    total = np.where((members > 0) & np.isfinite(cost), cost, 0.0).sum(axis=1)
+    # Keys read as digits, the first one foremost: of two sets the larger number comes first.
+    digits = members @ (1 << np.arange(n_keys)[::-1])
+    order: Int64 = np.lexsort((-digits, members.sum(axis=1), total))
+    return order
+
+
+def _own_optimum(patterns: Patterns, rule: KAnonymity | RiskLimit, cost: Float64) -> Bool:
+    """Cheapest set of keys that makes each pattern safe while all others stay, (C, n_keys).
+
+    The keys that are not shown are tried from the cheapest set on. Of a pattern that lacks keys all
+    its sets hold these, so they stand in the order of what is suppressed as well.
+    """
+    n_keys = len(cost)
+    chosen = np.zeros(len(patterns.cells), np.int64)
+    known = as_bits(patterns.cells != MISSING)
+    fixed = int(as_bits(np.isinf(cost)[None, :])[0])
+    unsafe = np.arange(len(chosen))
+    for hidden in cheapest_first(cost).tolist():
+        if not len(unsafe):
+            break
+        shown = ((1 << n_keys) - 1) & ~hidden
+        bits = known[unsafe]
+        rows = unsafe[((bits & shown) == shown) & ((bits & hidden & fixed) == 0)]
+        if not len(rows):
+            continue
+        safe = _safe(patterns, rule, rows, shown)
+        chosen[rows[safe]] = hidden
+        unsafe = np.setdiff1d(unsafe, rows[safe], assume_unique=True)
+    if len(unsafe):
+        _refuse(patterns, rule, unsafe, known[unsafe] & fixed)
+    hidden_keys = ((chosen[:, None] >> np.arange(n_keys)) & 1) > 0
+    found: Bool = hidden_keys & (patterns.cells != MISSING)
+    return found
+
+
+def _safe(patterns: Patterns, rule: KAnonymity | RiskLimit, rows: Int64, shown: int) -> Bool:
+    """Whether patterns are safe that show some keys alone, (n_rows,)."""
+    safe = patterns.matching(rows, shown) >= rule.needed
+    unsure = np.flatnonzero(~safe)
+    if len(unsure):
+        safe[unsure] = rule.accepts(patterns.shown(rows[unsure], shown))
+    return safe
+
+
+def _refuse(patterns: Patterns, rule: KAnonymity | RiskLimit, unsafe: Int64, kept: Int64) -> None:
+    """Say what is the best that can be reached where all that may be is suppressed."""
+    totals, shown = [], []
+    for bits in np.unique(kept).tolist():
+        rows = np.repeat(unsafe[kept == bits], patterns.counts[unsafe[kept == bits]])
+        totals.append(patterns.matching(rows, bits))
+        shown.append(patterns.shown(rows, bits))
+    raise SpecError(
+        f"{rule.unreachable(np.concatenate(totals), np.concatenate(shown))} Ask for no more than "
+        "that, merge levels of keys, or allow more keys to be suppressed."
+    )

@@ -1,0 +1,378 @@
+"""Local suppression against all masks of small tables, and what must hold on any table."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unikat.protect import coupled as coupled_module
+from unikat.protect import suppression
+
+from unikat.errors import SpecError
+from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+READINGS: list[suppression.Matching] = ["true", "wildcard"]
+
+
+# --- the twin: the definition of a safe record, in plain Python -----------------------------------
+
+
+def agrees(a: Any, b: Any) -> bool:
+    return all(x == y or x == -1 or y == -1 for x, y in zip(a, b, strict=True))
+
+
+def lacking(codes: Any, mask: Any, rule: Any, matching: str) -> list[int]:
+    """Matches that each record lacks to be safe; 0 if it is safe by its risk."""
+    codes = np.asarray(codes)
+    shown = np.where(mask, -1, codes)
+    others = shown if matching == "wildcard" else codes
+    n_missing = []
+    for i, record in enumerate(shown):
+        total = 1 + sum(agrees(record, others[h]) for h in range(len(codes)) if h != i)
+        accepted = isinstance(rule, RiskLimit) and (
+            rule.risk_of(record[None, :])[0] <= rule.threshold
+        )
+        n_missing.append(0 if accepted else max(0, rule.needed - total))
+    return n_missing
+
+
+def cheapest(codes: Any, rule: Any, costs: Any, matching: str) -> float | None:
+    """Lowest cost over all masks; None if there is no mask that makes all safe."""
+    codes = np.asarray(codes)
+    places = [tuple(at) for at in np.argwhere((codes >= 0) & np.isfinite(costs)).tolist()]
+    best = None
+    for chosen in itertools.product((False, True), repeat=len(places)):
+        mask = np.zeros(codes.shape, bool)
+        for at, hide in zip(places, chosen, strict=True):
+            mask[at] = hide
+        cost = sum(costs[j] for (_, j), hide in zip(places, chosen, strict=True) if hide)
+        if (best is None or cost < best) and not any(lacking(codes, mask, rule, matching)):
+            best = cost
+    return best
+
+
+def risk_by_share(n_levels: list[int], seed: int) -> Any:
+    """Return a risk that never grows with a further missing key: exp of minus a product."""
+    rng = np.random.default_rng(seed)
+    rate = [rng.uniform(0.1, 1.0, n) for n in n_levels]
+
+    def risk_of(patterns: Any) -> Any:
+        mean = np.ones(len(patterns))
+        for j, values in enumerate(rate):
+            mean *= np.where(patterns[:, j] < 0, 1.5, values[patterns[:, j]])
+        return np.exp(-mean)
+
+    return risk_of
+
+
+def table(seed: int, n: int, n_levels: list[int], share_missing: float) -> Any:
+    rng = np.random.default_rng(seed)
+    codes = np.column_stack([rng.integers(0, k, n) for k in n_levels]).astype(np.int32)
+    codes[rng.random(codes.shape) < share_missing] = -1
+    return codes
+
+
+def rule_of(kind: str, n_levels: list[int], seed: int) -> Any:
+    if kind.startswith("k"):
+        return KAnonymity(int(kind[1:]))
+    return RiskLimit(float(kind[1:]), risk_by_share(n_levels, seed))
+
+
+@pytest.mark.parametrize("matching", READINGS)
+@pytest.mark.parametrize("kind", ["k2", "k3", "r0.3", "r0.6"])
+@pytest.mark.parametrize("costs", [(1.0, 1.0, 1.0), (2.0, 1.0, 2.5), (1.0, np.inf, 0.7)])
+def test_the_cost_is_the_lowest_of_all_masks(matching, kind, costs):
+    n_levels = [3, 2, 3]
+    n_refused = 0
+    for seed in range(8):
+        codes = table(seed, 4, n_levels, 0.1 * (seed % 3))
+        rule = rule_of(kind, n_levels, seed)
+        best = cheapest(codes, rule, costs, matching)
+        if best is None:
+            n_refused += 1
+            with pytest.raises(SpecError, match=r"best that can be|lowest threshold that can be"):
+                suppress(codes, n_levels, rule, costs=costs, matching=matching)
+            continue
+        found = suppress(codes, n_levels, rule, costs=costs, matching=matching)
+        assert found.cost == pytest.approx(best, abs=1e-9)
+        assert found.optimal
+        assert not any(lacking(codes, found.suppressed, rule, matching))
+    assert n_refused < 8
+
+
+@pytest.mark.parametrize("kind", ["k2", "k3", "r0.5"])
+def test_without_the_integer_program_the_bound_is_below_and_the_solution_above(kind, monkeypatch):
+    monkeypatch.setattr(coupled_module, "MOST_PAIRS", 0)
+    n_levels = [3, 2, 3]
+    n_above = 0
+    for seed in range(12):
+        codes = table(seed, 4, n_levels, 0.15 * (seed % 2))
+        rule = rule_of(kind, n_levels, seed)
+        costs = np.array([1.0, 1.5, 0.8]) if seed % 3 else np.ones(3)
+        best = cheapest(codes, rule, costs, "wildcard")
+        found = suppress(codes, n_levels, rule, costs=costs, matching="wildcard")
+        assert found.lower_bound - 1e-9 <= best <= found.cost + 1e-9
+        assert not any(lacking(codes, found.suppressed, rule, "wildcard"))
+        assert not found.optimal or found.cost == pytest.approx(best)
+        n_above += found.cost > best + 1e-9
+    assert n_above < 6
+
+
+# --- what must hold on any table ------------------------------------------------------------------
+
+
+def naive(codes: Any, rule: Any, costs: Any) -> list[float]:
+    """Lowest cost of each record by itself, over all sets of its keys."""
+    least = []
+    for record in codes:
+        options = []
+        known = np.flatnonzero(record >= 0)
+        for chosen in itertools.product((False, True), repeat=len(known)):
+            shown = record.copy()
+            shown[known[np.array(chosen, bool)]] = -1
+            total = ((codes == shown) | (codes < 0) | (shown < 0)).all(axis=1).sum()
+            accepted = isinstance(rule, RiskLimit) and (
+                rule.risk_of(shown[None, :])[0] <= rule.threshold
+            )
+            if accepted or total >= rule.needed:
+                options.append(sum(costs[j] for j in np.flatnonzero(shown != record)))
+        least.append(min(options))
+    return least
+
+
+def check(codes: Any, n_levels: list[int], rule: Any, costs: Any, matching: Any) -> Any:
+    found = suppress(codes, n_levels, rule, costs=costs, matching=matching)
+    again = suppress(codes, n_levels, rule, costs=costs, matching=matching)
+    assert (found.suppressed == again.suppressed).all()
+    assert (codes[found.suppressed] >= 0).all()
+    assert found.by_key.tolist() == found.suppressed.sum(axis=0).tolist()
+    assert found.cost == pytest.approx(found.by_key @ np.asarray(costs))
+    assert 0.0 <= found.lower_bound <= found.cost
+    assert found.optimal == (found.lower_bound == found.cost)
+    assert found.excess >= 0.0
+    # By the letter too, since what agrees by its true values does so with some of them missing.
+    for reading in READINGS if matching == "true" else ["wildcard"]:
+        assert not any(lacking(codes, found.suppressed, rule, reading))
+    if matching == "true":
+        assert found.optimal
+        by_record = np.where(found.suppressed, costs, 0.0).sum(axis=1)
+        np.testing.assert_allclose(by_record, naive(codes, rule, costs), atol=1e-9)
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(3, 14),
+    n_keys=st.integers(1, 4),
+    kind=st.sampled_from(["k2", "k3", "r0.2", "r0.4"]),
+    share_missing=st.sampled_from([0.0, 0.1, 0.4]),
+    costs=st.sampled_from([(1.0, 1.0, 1.0, 1.0), (0.3, 2.0, 1.0, 1.1)]),
+)
+def test_what_must_hold(seed, n, n_keys, kind, share_missing, costs):
+    n_levels = [4, 3, 2, 5][:n_keys]
+    codes = table(seed, n, n_levels, share_missing)
+    rule = rule_of(kind, n_levels, seed)
+    if isinstance(rule, RiskLimit) and n < 2:
+        return
+    alone = check(codes, n_levels, rule, costs[:n_keys], "true")
+    together = check(codes, n_levels, rule, costs[:n_keys], "wildcard")
+    assert together.cost <= alone.cost + 1e-9
+    order = np.random.default_rng(seed).permutation(n)
+    shuffled = suppress(codes[order], n_levels, rule, costs=costs[:n_keys])
+    assert (shuffled.suppressed == alone.suppressed[order]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from(["k2", "k4", "r0.4"]))
+def test_to_suppress_more_makes_no_record_worse(seed, kind):
+    n_levels = [3, 2, 4]
+    codes = table(seed, 9, n_levels, 0.1)
+    rule = rule_of(kind, n_levels, seed)
+    rng = np.random.default_rng(seed)
+    some = (rng.random(codes.shape) < 0.2) & (codes >= 0)
+    more = some | ((rng.random(codes.shape) < 0.2) & (codes >= 0))
+    for reading in READINGS:
+        before, after = (lacking(codes, mask, rule, reading) for mask in (some, more))
+        assert all(a <= b for a, b in zip(after, before, strict=True))
+
+
+@pytest.mark.parametrize("matching", READINGS)
+@pytest.mark.parametrize("target", ["count", "code", "subset"])
+def test_a_planted_mistake_is_found(matching, target, monkeypatch):
+    n_levels = [4, 3, 2]
+    rule = KAnonymity(2)
+    real = suppression.Patterns.matching
+    if target == "count":
+        # A record that counts itself twice needs nobody.
+        monkeypatch.setattr(suppression.Patterns, "matching", lambda *given: real(*given) + 1)
+        monkeypatch.setattr(coupled_module, "_lacking", lambda codes, *_: np.zeros(len(codes), int))
+    elif target == "code":
+        # One record keeps what it has.
+        own = suppression._own_optimum
+        monkeypatch.setattr(
+            suppression,
+            "_own_optimum",
+            lambda *given: own(*given) & (np.arange(len(given[0].cells)) > 0)[:, None],
+        )
+        monkeypatch.setattr(coupled_module, "_lacking", lambda codes, *_: np.zeros(len(codes), int))
+    else:
+        # Sets of keys from the dearest one on.
+        first = suppression.cheapest_first
+        monkeypatch.setattr(suppression, "cheapest_first", lambda cost: first(cost)[::-1])
+        matching = "true"
+    codes = np.array([[0, 0, 0], [1, 1, 0], [1, 1, 1], [2, 2, 1], [3, 0, 1]], np.int32)
+    with pytest.raises(AssertionError):
+        check(codes, n_levels, rule, (1.0, 1.0, 1.0), matching)
+
+
+# --- what the two readings say --------------------------------------------------------------------
+
+
+def test_one_record_without_values_makes_every_file_two_anonymous_by_the_letter():
+    codes = np.array(list(itertools.product(range(4), repeat=3)), np.int32)
+    apart = suppress(codes, [4, 4, 4], KAnonymity(2))
+    letter = suppress(codes, [4, 4, 4], KAnonymity(2), matching="wildcard")
+    assert apart.cost == len(codes)
+    assert letter.by_key.tolist() == [1, 1, 1]
+    assert letter.optimal
+    assert letter.suppressed.all(axis=1).sum() == 1
+
+
+@pytest.mark.parametrize("n_keys", [6, 13])
+def test_on_a_large_table_the_letter_has_a_bound(n_keys):
+    n_levels = [6] * n_keys
+    codes = table(5, 600, n_levels, 0.0)
+    found = suppress(codes, n_levels, KAnonymity(3), matching="wildcard")
+    assert found.cost <= 2 * n_keys
+    # Beyond twelve keys the bound is that of single records.
+    assert found.excess == 0.0 if n_keys == 6 else found.lower_bound >= 1.0
+
+
+def test_of_equal_sets_the_first_in_the_order_of_the_keys_is_taken():
+    codes = [[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 0]]
+    found = suppress(codes, (2, 2, 2), KAnonymity(2))
+    assert found.suppressed.astype(int).tolist() == [
+        [0, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 1], [0, 1, 0],
+    ]  # fmt: skip
+
+
+def test_a_missing_value_matches_everything():
+    codes = np.array([[0, 1], [-1, 1], [1, 0], [1, -1]], np.int32)
+    assert suppress(codes, (2, 2), KAnonymity(2)).cost == 0.0
+    # The first has one match in every case; the second and third of them lack a value.
+    found = suppress(codes, (2, 2), KAnonymity(3))
+    assert not any(lacking(codes, found.suppressed, KAnonymity(3), "true"))
+    assert not found.suppressed[codes < 0].any()
+
+
+def test_a_table_without_records_needs_nothing():
+    for matching in READINGS:
+        found = suppress(np.empty((0, 2), np.int32), (2, 2), KAnonymity(2), matching=matching)
+        assert (found.cost, found.optimal, found.suppressed.shape) == (0.0, True, (0, 2))
+
+
+def test_more_levels_than_fit_in_an_integer():
+    n_levels = [60_000] * 6
+    codes = np.array([[i * 59_999 % 60_000] * 6 for i in range(40)] * 2, np.int32)
+    codes[40:, 5] = 7
+    found = suppress(codes, n_levels, KAnonymity(2))
+    assert found.by_key.tolist() == [0, 0, 0, 0, 0, 80]
+
+
+def test_the_risk_is_asked_of_sample_uniques_of_a_margin_alone_and_until_they_are_safe():
+    asked = []
+
+    def risk_of(patterns: Any) -> Any:
+        asked.extend(map(tuple, patterns.tolist()))
+        return np.where((patterns < 0).any(axis=1), 0.0, 1.0)
+
+    codes = np.array([[0, 0], [0, 0], [1, 0], [0, 1], [1, 1]])
+    found = suppress(codes, (2, 2), RiskLimit(0.5, risk_of), costs=[1.0, 2.0])
+    assert found.by_key.tolist() == [3, 0]
+    assert sorted(asked) == [(0, 1), (1, 0), (1, 1)]
+
+
+# --- what cannot be reached, and wrong arguments --------------------------------------------------
+
+
+@pytest.mark.parametrize("matching", READINGS)
+def test_what_cannot_be_reached_is_named_and_can_be_reached(matching):
+    codes = table(3, 6, [3, 3], 0.0)
+    with pytest.raises(SpecError, match=r"6 records do not reach k = 7.* is k = 6"):
+        suppress(codes, (3, 3), KAnonymity(7), matching=matching)
+    assert suppress(codes, (3, 3), KAnonymity(6), matching=matching).cost > 0.0
+    risk = RiskLimit(0.1, lambda patterns: np.where((patterns < 0).all(axis=1), 0.4321987, 0.9))
+    with pytest.raises(SpecError, match=r"1 record has a risk above 0.1, .* reached is 0.432199"):
+        suppress([[1, 1]], (3, 3), risk, matching=matching)
+    allowed = RiskLimit(0.432199, risk.risk_of)
+    assert suppress([[1, 1]], (3, 3), allowed, matching=matching).cost == 2.0
+
+
+@pytest.mark.parametrize("matching", READINGS)
+def test_a_key_that_is_kept_is_never_suppressed(matching):
+    codes = np.array([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [2, 2]], np.int32)
+    with pytest.raises(SpecError, match=r"1 record does not reach k = 2.* is k = 1"):
+        suppress(codes, (3, 3), KAnonymity(2), costs=[np.inf, 1.0], matching=matching)
+    found = suppress(codes[:5], (3, 3), KAnonymity(2), costs=[np.inf, 1.0], matching=matching)
+    assert found.by_key.tolist() == ([0, 5] if matching == "true" else [0, 2])
+    assert found.optimal
+    with pytest.raises(SpecError, match="reach k = 2"):
+        suppress(codes, (3, 3), KAnonymity(2), costs=[np.inf, np.inf], matching=matching)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"costs": [1.0]}, "2 numbers above 0"),
+        ({"costs": [1.0, 0.0]}, "2 numbers above 0"),
+        ({"costs": [1.0, np.nan]}, "2 numbers above 0"),
+        ({"matching": "wild"}, "'wildcard'"),
+        ({"codes": [[0, 2]]}, "number of levels less one"),
+        ({"codes": [[0, -2]]}, "number of levels less one"),
+        ({"codes": [[0, 0, 0]]}, r"must be \(records, 2 keys\)"),
+        ({"codes": np.zeros((1, 21), int), "n_levels": [1] * 21}, "at most 20 keys; there are 21"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, message):
+    given: dict[str, Any] = {"codes": [[0, 0]], "n_levels": (2, 2), "rule": KAnonymity(2)}
+    with pytest.raises(SpecError, match=message):
+        suppress(**(given | change))
+
+
+@pytest.mark.parametrize("k", [1, 0, 2.5, True, "3"])
+def test_a_wrong_k_is_refused(k):
+    with pytest.raises(SpecError, match="whole number, at least 2"):
+        KAnonymity(k)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, np.nan])
+def test_a_wrong_threshold_is_refused(threshold):
+    with pytest.raises(SpecError, match="from 0 to 1"):
+        RiskLimit(threshold, lambda patterns: np.zeros(len(patterns)))
+
+
+# --- real data ------------------------------------------------------------------------------------
+
+
+def test_on_the_census_each_record_has_its_own_optimum():
+    path = DATA / "acs2024_persons_northeast.parquet"
+    if not path.exists():
+        pytest.skip("the real data are not here")
+    import pandas as pd
+
+    keys = ["ST", "AGEP", "SEX", "RAC1P", "MAR"]
+    frame = pd.read_parquet(path, columns=keys).iloc[::2_000]
+    codes = np.column_stack([pd.factorize(frame[key], sort=True)[0] for key in keys])
+    n_levels = (codes.max(axis=0) + 1).tolist()
+    found = check(
+        codes.astype(np.int32), n_levels, KAnonymity(2), (2.0, 1.0, 3.0, 1.5, 1.0), "true"
+    )
+    assert found.suppressed.any(axis=1).mean() > 0.5
+    assert found.by_key[1] > found.by_key[2]
