@@ -207,3 +207,62 @@ def test_missing_values_and_statistical_files(tmp_path: Path) -> None:
         assert after["region"].isna().sum() == frame["region"].isna().sum()
     if rules["age"] is not None and rules["age"] != "left out":
         assert set(meta.variable_value_labels["age"].values()) <= {"0-39", "40-79", "80-119"}
+
+
+@pytest.mark.parametrize("suppress", ["k >= 2", "r1 <= 0.3"])
+def test_suppression_makes_every_record_safe(tmp_path: Path, suppress: str) -> None:
+    frame = people(250)
+    frame.loc[::11, "education"] = None
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    found = unikat.protect(
+        tmp_path / "people.csv", keys=KEYS, population_size=3000, target="tau1 <= 20",
+        suppress=suppress, keep="sex", model="latent-class", max_sweeps=100, chains=2, workers=1,
+        recodings={"age": ["width(10)", "width(20)"], "region": ["rare(0.2)"], "education": []},
+        out=tmp_path / "out",
+    )  # fmt: skip
+    before = found.summary
+    assert before.suppression is not None
+    after = pd.read_csv(tmp_path / "out" / "protected.csv", dtype=str)
+    names = [name for name in KEYS.split(",") if name in after]
+    blanks = {change.name: change.n_suppressed for change in before.columns}
+    missing = pd.read_csv(tmp_path / "people.csv", dtype=str)[names].isna().sum()
+    assert sum(blanks.values()) == before.suppression.n_values > 0
+    for name in names:
+        assert after[name].isna().sum() == missing[name] + blanks[name]
+    # Columns that are no keys stay as they were.
+    assert after["id"].tolist() == frame["id"].tolist()
+    if suppress == "k >= 2":
+        # What a record shows agrees with another one, as that was before suppression.
+        whole = pd.DataFrame(index=frame.index)
+        for name in names:
+            groups = after[[name]].assign(raw=frame[name].astype(str)).dropna(subset=[name])
+            known = frame[name].notna()
+            whole[name] = (
+                frame[name]
+                .astype(str)
+                .map(dict(zip(groups["raw"], groups[name], strict=True)))
+                .where(known)
+            )
+        for i in after.index[after[names].notna().any(axis=1)]:
+            shown = [name for name in names if pd.notna(after.loc[i, name])]
+            agree = pd.Series(True, index=whole.index)
+            for name in shown:
+                agree &= whole[name].isna() | (whole[name] == after.loc[i, name])
+            assert agree.sum() >= 2
+    else:
+        smallest = found.summary.refit.tau1.mean
+        assert smallest <= found.summary.chosen.risk.tau1.mean + 0.5
+
+
+def test_suppression_of_missing_levels_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people(100).to_csv(tmp_path / "people.csv", index=False)
+    command = ["protect", str(tmp_path / "people.csv"), "--keys", KEYS, "--target", "tau1 <= 5",
+               "--population-size", "3000", "--out", str(tmp_path / "out")]  # fmt: skip
+    for options, said in (
+        (["--suppress", "tau1 <= 3"], "--suppress is about single records"),
+        (["--suppress", "k >= 2", "--missing", "level"], "takes it for a level"),
+    ):
+        assert main([*command, *options]) == 1
+        assert said in " ".join(capsys.readouterr().err.split())

@@ -91,8 +91,8 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
 
     said = summary.sentences
     lines = [""]
-    for place in ("answer", "plan", "target", "refit"):
-        lines += wrap(said[place], width=88)
+    for place in ("answer", "plan", "target", "suppression", "refit"):
+        lines += wrap(said.get(place, ""), width=88)
     lines += ["", *columns(plan_rows(summary)), ""]
     for warning in summary.warnings:
         lines += wrap(f"Note: {warning}", width=88)

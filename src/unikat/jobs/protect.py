@@ -11,10 +11,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from unikat._typing import Bool, Int32
 from unikat.data.frames import FILE, FrameKind
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
+from unikat.data.patterns import distinct
 from unikat.data.statistical import StatisticalSource
+from unikat.data.table import CellTable
 from unikat.data.writers import ending, has_own_format, write_records
 from unikat.errors import DataError, OutputError, SpecError, option
 from unikat.files.folder import claim, keep_inputs
@@ -27,8 +30,15 @@ from unikat.protection.hierarchies import choices
 from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
 from unikat.protection.released import Released, released
 from unikat.protection.search import Plan, Search, Value, frontier, undominated
+from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 from unikat.protection.what_if import N_STATES, Posterior
-from unikat.report.facts.protection import SCHEMA, PlanFacts, ProtectionSummary, RiskFacts
+from unikat.report.facts.protection import (
+    SCHEMA,
+    PlanFacts,
+    ProtectionSummary,
+    RiskFacts,
+    SuppressionFacts,
+)
 from unikat.report.folders import protection as results
 from unikat.report.pages.protection import render
 from unikat.report.text.protection import sentences, warnings
@@ -164,7 +174,7 @@ def run(
     started = datetime.now(UTC)
     target = Target.of(spec.target)
     model = build_model(spec.model.name, spec.model.options)
-    microdata, table, _ = read_table(spec, design_of(spec), inputs, watcher)
+    microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
     parts = choices(table, given=spec.recodings, keep=spec.keep)
     weights = _weights(spec, [key.name for key in table.keys])
     file = f"protected{ending(microdata.source)}"
@@ -191,13 +201,18 @@ def run(
     plans, chosen = frontier(search, target, table)
     chosen, reached = _verified(search, chosen, posterior, target, level)
     shown = _closer_look([*plans, chosen], chosen, posterior, level)
+    every = microdata.tabulate()
+    codes = every.cells[every.record_cell]
+    gone = _suppressed(spec, chosen, posterior, chosen.recoding.codes(codes), weights)
     watcher.stage("Assessing the protected file")
     coarse = chosen.recoding.table(table)
+    if gone is not None:
+        rows = np.arange(len(codes)) if handled is None else np.flatnonzero(handled.kept)
+        coarse = _without(coarse, gone[rows])
     again = fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
     refit = again.estimate(level)
-    every = microdata.tabulate()
     coded = isinstance(microdata.source, StatisticalSource)
-    made = released(microdata, every.cells[every.record_cell], chosen.recoding, coded=coded)
+    made = released(microdata, codes, chosen.recoding, gone, coded=coded)
     facts = tuple(PlanFacts.of(one, risk, one is chosen) for one, risk in shown)
     promised = next(risk for one, risk in shown if one is chosen)
     summary = ProtectionSummary(
@@ -217,7 +232,14 @@ def run(
         n_states=sum(map(len, posterior.states)) or N_STATES,
         columns=made.changes,
         refit=RiskFacts.of(refit),
-        agrees=_agree(promised, refit),
+        suppression=None
+        if spec.suppress is None or gone is None
+        else SuppressionFacts(
+            rule=spec.suppress,
+            n_values=int(gone.sum()),
+            n_records=int(gone.any(axis=1).sum()),
+        ),
+        agrees=_agree(promised, refit, suppressed=gone is not None),
         level=level,
         provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
     )
@@ -353,9 +375,45 @@ def _closer_look(
     ]
 
 
-def _agree(promised: RiskEstimate, refit: RiskEstimate) -> bool:
-    """Whether the interval of either τ1 holds the other's mean."""
-    one, two = promised.tau1, refit.tau1
+def _suppressed(
+    spec: ProtectionSpec,
+    plan: Plan,
+    posterior: Posterior,
+    codes: Int32,
+    weights: Sequence[float],
+) -> Bool | None:
+    """Values of the recoded records (n, n_recoded_keys) that local suppression sets missing."""
+    if spec.suppress is None:
+        return None
+    target = Target.of(spec.suppress)
+    rule = (
+        KAnonymity(int(target.limit))
+        if target.measure == "k"
+        else RiskLimit(target.limit, posterior.margin_risk(plan.recoding))
+    )
+    keys = [one.key for one in plan.recoding.keys if one.key is not None]
+    # A key whose information does not count is the first to go, but not for nothing.
+    costs = [max(weights[j], 1e-6) for j in plan.recoding.kept]
+    return suppress(codes, [key.n_levels for key in keys], rule, costs=costs).suppressed
+
+
+def _without(table: CellTable, gone: Bool) -> CellTable:
+    """Set values missing, (n_records, n_keys)."""
+    codes = np.where(gone, -1, table.cells[table.record_cell]).astype(np.int32)
+    found = distinct(codes, table.n_levels)
+    return replace(
+        table,
+        cells=np.ascontiguousarray(codes[found.first], np.int32),
+        counts=found.counts,
+        record_cell=found.place.astype(np.int32),
+    )
+
+
+def _agree(promised: RiskEstimate, refit: RiskEstimate, *, suppressed: bool) -> bool:
+    """Whether the interval of either τ1 holds the other's mean; less is right if suppressed."""
+    one, two = promised.tau1, refit.tau1_shown or refit.tau1
+    if suppressed:
+        return two.lower - 0.5 <= one.upper
     return one.lower - 0.5 <= two.mean <= one.upper + 0.5 or (
         two.lower - 0.5 <= one.mean <= two.upper + 0.5
     )

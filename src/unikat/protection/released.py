@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Int32
+from unikat._typing import Bool, Int32
 from unikat.data.microdata import Microdata
 from unikat.protection.recoding import KeyRecoding, Recoding
 
@@ -28,7 +28,9 @@ class ColumnChange:
     n_groups: int
     """Values after."""
     n_changed: int
-    """Records whose value is another, or gone."""
+    """Records whose value is another, or gone; without suppressed ones."""
+    n_suppressed: int = 0
+    """Values set missing by local suppression."""
 
 
 class Released(NamedTuple):
@@ -42,7 +44,14 @@ class Released(NamedTuple):
     """Of recoded columns that hold codes: what each code means."""
 
 
-def released(microdata: Microdata, codes: Int32, recoding: Recoding, *, coded: bool) -> Released:
+def released(
+    microdata: Microdata,
+    codes: Int32,
+    recoding: Recoding,
+    suppressed: Bool | None = None,
+    *,
+    coded: bool,
+) -> Released:
     """Make the recoded file of microdata.
 
     A key that is recoded, or was read in groups, is written as the labels of its groups; a level
@@ -56,10 +65,13 @@ def released(microdata: Microdata, codes: Int32, recoding: Recoding, *, coded: b
         (n_records, n_keys): of all rows, -1 where missing.
     recoding
         Of the keys.
+    suppressed
+        (n_records, n_kept_keys): values of recoded keys that are set missing; None: none.
     coded
         Write codes 1, 2, ... that have labels, as statistical programs do, and not the labels.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     by_name = {one.name: (j, one) for j, one in enumerate(recoding.keys)}
     names = [
@@ -69,12 +81,17 @@ def released(microdata: Microdata, codes: Int32, recoding: Recoding, *, coded: b
     ]
     original = microdata.values(names)
     columns, labels = [], {}
+    gone = {} if suppressed is None else dict(zip(recoding.kept, suppressed.T, strict=True))
     for name in names:
         j, one = by_name.get(name, (-1, None))
+        nothing = gone.get(j, np.zeros(len(codes), np.bool_))
         if one is None or (not one.changes and one.key is not None and one.key.binning is None):
-            columns.append(original[name])
+            column = original[name]
+            if nothing.any():
+                column = pc.if_else(pa.array(nothing), pa.scalar(None, column.type), column)
+            columns.append(column)
             continue
-        groups = _groups_of(codes[:, j], one)
+        groups = np.where(nothing, -1, _groups_of(codes[:, j], one))
         texts = _texts(one)
         if coded:
             labels[name] = {number + 1: text for number, text in enumerate(texts)}
@@ -84,7 +101,7 @@ def released(microdata: Microdata, codes: Int32, recoding: Recoding, *, coded: b
         columns.append(column)
     return Released(
         table=pa.table(dict(zip(names, columns, strict=True))),
-        changes=_changes(codes, recoding.keys),
+        changes=_changes(codes, recoding.keys, {j: int(mask.sum()) for j, mask in gone.items()}),
         labels=labels,
     )
 
@@ -106,7 +123,9 @@ def _texts(one: KeyRecoding) -> list[str]:
     return [str(level) for level in one.key.levels[:n]]
 
 
-def _changes(codes: Int32, keys: Sequence[KeyRecoding]) -> tuple[ColumnChange, ...]:
+def _changes(
+    codes: Int32, keys: Sequence[KeyRecoding], suppressed: Mapping[int, int]
+) -> tuple[ColumnChange, ...]:
     found = []
     for j, one in enumerate(keys):
         known = codes[:, j] >= 0
@@ -115,5 +134,7 @@ def _changes(codes: Int32, keys: Sequence[KeyRecoding]) -> tuple[ColumnChange, .
         if one.key is not None:
             n_groups = one.key.n_levels - (one.key.missing_level is not None)
         n_levels = len(one.groups) - (one.key is not None and one.key.missing_level is not None)
-        found.append(ColumnChange(one.name, one.text, n_levels, n_groups, changed))
+        found.append(
+            ColumnChange(one.name, one.text, n_levels, n_groups, changed, suppressed.get(j, 0))
+        )
     return tuple(found)

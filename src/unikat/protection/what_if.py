@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int64
+from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
@@ -257,6 +257,33 @@ class Posterior:
         every = [at for chain in self.states for at in chain]
         for at in np.linspace(0, len(every) - 1, min(n_states, len(every))).round().astype(int):
             yield Look(every[at][0], model, every[at][1], self.data)
+
+    def margin_risk(self, recoding: Recoding, n_states: int = 32) -> Callable[[Int32], Float64]:
+        """Return what tells r1 of a record that shows some of the recoded keys.
+
+        It takes patterns (n, n_recoded_keys), -1 for a key that is not shown, each of one record
+        that no other agrees with, and gives the probability that nobody else of the population
+        does, (n,).
+        """
+        table = recoding.table(self.table)
+        if not self.states:
+            # Nobody is unobserved: who is alone in the sample is alone.
+            return lambda patterns: np.ones(len(patterns))
+        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+
+        def risk(patterns: Int32) -> Float64:
+            total = np.zeros(len(patterns))
+            if not len(patterns):
+                return total
+            for look in self._looks(model, n_states):
+                p = exposure.chances(look.stream, model, look.state, look.data, patterns)
+                before = exposure.probabilities(p)
+                after = look.erring(before, np.ones(len(patterns)), exposure.population(p))
+                total += exposure.alone(exposure.scaled(p, after), look.poisson)
+            mean: Float64 = total / min(n_states, sum(map(len, self.states)))
+            return mean
+
+        return risk
 
     def _population_k(
         self, recoding: Recoding, table: CellTable, n_states: int, level: float

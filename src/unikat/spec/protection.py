@@ -82,6 +82,22 @@ class ProtectionSpec(AssessmentSpec):
     )
     """Recodings of some keys to choose from, in place of those that the program makes itself."""
 
+    suppress: str | None = None
+    """What every record has to reach by local suppression after recoding: `r1 <= 0.2` or `k >= 3`;
+    None: nothing is suppressed."""
+
+    @field_validator("suppress")
+    @classmethod
+    def _of_a_record(cls, text: str | None) -> str | None:
+        if text is None:
+            return None
+        target = Target.of(text)
+        if target.measure not in ("r1", "k"):
+            raise ValueError(
+                f"--suppress is about single records; write 'r1 <= 0.2' or 'k >= 3', not {target}"
+            )
+        return str(target)
+
     @field_validator("target")
     @classmethod
     def _of_known_form(cls, text: str) -> str:
@@ -112,6 +128,11 @@ class ProtectionSpec(AssessmentSpec):
             raise ValueError(
                 f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
                 "hdp, gom or latent-class, with --household for samples of whole households"
+            )
+        if self.suppress is not None and self.data.missing == "level":
+            raise ValueError(
+                "a suppressed value says nothing, and --missing level takes it for a level; leave "
+                "--missing out, or --suppress"
             )
         for option, given in (
             ("--margins", bool(self.margins)),

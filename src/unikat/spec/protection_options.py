@@ -51,10 +51,23 @@ class _TargetOptions(TypedDict, total=False):
     ]
 
 
+class _SuppressOptions(TypedDict, total=False):
+    suppress: Annotated[
+        str,
+        Option(
+            "TEXT",
+            "Then set the fewest values missing so that every record reaches 'r1 <= 0.2', or "
+            "'k >= 3'. Weights of keys are the costs of their values.",
+            default="nothing is suppressed",
+        ),
+    ]
+
+
 class ProtectOptions(
     KeyOptions,
     PopulationOptions,
     _TargetOptions,
+    _SuppressOptions,
     ModelOptions,
     ReadingOptions,
     DesignOptions,

@@ -26,13 +26,13 @@ class RiskFacts:
 
     @classmethod
     def of(cls, found: RiskEstimate) -> Self:
-        """Take what an estimate tells."""
+        """Take what an estimate tells; of incomplete records by what they show."""
         table = found.table
         return cls(
             n_uniques=table.n_uniques,
             smallest=int(table.matches.min()),
-            tau1=found.tau1,
-            tau2=found.tau2,
+            tau1=found.tau1_shown or found.tau1,
+            tau2=found.tau2_shown or found.tau2,
         )
 
 
@@ -57,6 +57,16 @@ class PlanFacts:
             risk=RiskFacts.of(risk),
             chosen=chosen,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuppressionFacts:
+    """What local suppression did."""
+
+    rule: str
+    n_values: int
+    n_records: int
+    """Records of which at least one value was set missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +97,8 @@ class ProtectionSummary:
     """States of the posterior by which the risk of the plans was computed."""
     columns: tuple[ColumnChange, ...]
     """What was done to each key."""
+    suppression: SuppressionFacts | None
+    """None if nothing was to be suppressed."""
     refit: RiskFacts
     """The protected file assessed anew."""
     agrees: bool

@@ -11,7 +11,7 @@ from unikat.report.text.numbers import counted, estimated, number, percent
 def sentences(found: ProtectionSummary) -> dict[str, str]:
     """Say what every number means, by its place."""
     before, after = found.before, found.chosen.risk
-    return {
+    said = {
         "answer": f"τ1 falls from {estimated(before.tau1.mean, before.tau1)} to "
         f"{estimated(after.tau1.mean, after.tau1)}; {percent(found.chosen.lost)} of the "
         "information in the keys is lost.",
@@ -34,6 +34,15 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "what was recoded (a copy, a code of the place, a birth date), and for names and numbers "
         "of persons.",
     }
+    if found.suppression is not None:
+        what = found.suppression
+        said["suppression"] = (
+            f"So that every record reaches {what.rule.replace('<=', '≤').replace('>=', '≥')}, "
+            f"{counted(what.n_values, 'value')} of {counted(what.n_records, 'record')} "
+            f"{'was' if what.n_values == 1 else 'were'} set missing: the fewest, each counted with "
+            "the weight of its key."
+        )
+    return said
 
 
 def warnings(found: ProtectionSummary) -> tuple[str, ...]:
