@@ -153,7 +153,7 @@ def protect(
     >>> ages = [20 + i // 2 for i in range(40)]
     >>> frame = pd.DataFrame({"sex": ["f", "m"] * 20, "age": ages})
     >>> found = unikat.protect(frame, keys=["sex", "age"], population_size=40, target="tau1 <= 0",
-    ...                        keep="sex", recodings={"age": ["width(5)", "width(10)", "width(20)"]})
+    ...                        keep="sex", recodings={"age": ["width(5)", "width(10)"]})
     >>> found.plan.keys[1].rule, found.frame["age"].nunique()
     ('width(5)', 4)
     """
