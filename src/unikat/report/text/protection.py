@@ -81,7 +81,7 @@ def key_words(name: str, text: str) -> str:
         return f"{name} {text}"
     argument = found["arguments"]
     if found["rule"] == "rare":
-        return f"{name}: levels under {percent(float(argument))} joined"
+        return f"{name}: levels under {100.0 * float(argument):.3g}% joined"
     return {
         "width": f"{name} in groups of {argument}",
         "cut": f"{name} in groups from {argument}",
