@@ -197,7 +197,6 @@ def test_probabilities_add_up(name, options):
 def test_a_lost_normalising_constant_is_seen(name, options, monkeypatch):
     """The planted bug: probabilities of cells without truncation."""
     monkeypatch.setattr(new_record, "possible_mass", lambda *_: 1.0)
-    monkeypatch.setattr("unikat.models.mixtures.mixed_membership.possible_mass", lambda *_: 1.0)
     right = truncation.chances
     monkeypatch.setattr(truncation, "chances", lambda *given: np.ones_like(right(*given)))
     with pytest.raises(AssertionError):
