@@ -116,6 +116,8 @@ def test_bad_options_and_files_are_refused(capsys):
     larger.owner = 1
     larger.to_csv("made.csv", index=False)
     assert "larger than any of the original" in refused(capsys, *HOMES)
+    homes(39, seed=4).to_csv("made.csv", index=False)
+    assert "made.csv has 39 households, and the original 40" in refused(capsys, *HOMES)
     homes().drop(columns="hid").to_csv("made.csv", index=False)
     assert "hid" in refused(capsys, *HOMES)
     broken = homes()

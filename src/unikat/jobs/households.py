@@ -177,6 +177,12 @@ def attacked_households(
                 f"{file.name}: {n_larger:,} household(s) are larger than any of the original, so "
                 "its model did not draw them. Check the column of the households in both files."
             )
+        if len(houses) != sample.table.n_records:
+            raise DataError(
+                f"{file.name} has {len(houses):,} households, and the original "
+                f"{sample.table.n_records:,}. The generator keeps their number, so this is a file "
+                "of another original; check both, and the column of the households."
+            )
         slots = np.empty((len(houses), layout.n_slots, len(layout.person_keys)), np.int32)
         slots[:] = layout.absent
         slots[:, : made.layout.n_slots] = members
