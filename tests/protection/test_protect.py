@@ -266,3 +266,17 @@ def test_suppression_of_missing_levels_is_refused(
     ):
         assert main([*command, *options]) == 1
         assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_columns_that_tell_what_was_recoded_are_named() -> None:
+    frame = people(500)
+    frame["born"] = 2026 - frame["age"] // 2 * 2
+    frame["ageing"] = frame["age"] * 7
+    frame["other"] = np.arange(len(frame)) % 5
+    found = unikat.protect(
+        frame, keys=["sex", "age", "region"], population_size=4000, target="tau1 <= 5",
+        keep="sex,region", recodings={"age": ["width(20)"]}, model="latent-class", max_sweeps=60,
+        chains=2, workers=1,
+    )  # fmt: skip
+    assert found.summary.telling == (("born", "age"), ("ageing", "age"))
+    assert "The column ageing tells more of age than" in " ".join(found.summary.warnings)

@@ -28,7 +28,7 @@ from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, worke
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import choices
 from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
-from unikat.protection.released import Released, released
+from unikat.protection.released import Released, released, telling_columns
 from unikat.protection.search import Plan, Search, Value, frontier, undominated
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 from unikat.protection.what_if import N_STATES, Posterior
@@ -239,6 +239,7 @@ def run(
             n_values=int(gone.sum()),
             n_records=int(gone.any(axis=1).sum()),
         ),
+        telling=telling_columns(microdata, codes, chosen.recoding),
         agrees=_agree(promised, refit, suppressed=gone is not None),
         level=level,
         provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Bool, Int32
+from unikat._typing import AnyArray, Bool, Int32
 from unikat.data.microdata import Microdata
 from unikat.protection.recoding import KeyRecoding, Recoding
 
@@ -138,3 +138,65 @@ def _changes(
             ColumnChange(one.name, one.text, n_levels, n_groups, changed, suppressed.get(j, 0))
         )
     return tuple(found)
+
+
+TELLING = 0.98
+"""Share of the records whose level a column tells, from which on it is named."""
+_CHANCE = 0.9
+"""Share of the records whose level their group tells, up to which a column is looked at."""
+_MANY = 5
+"""Records of a level, at least, where it is asked whether the level tells the column."""
+
+
+def telling_columns(
+    microdata: Microdata, codes: Int32, recoding: Recoding
+) -> tuple[tuple[str, str], ...]:
+    """Find columns that tell more of a key than the recoding shows: a copy, a year of birth.
+
+    Looked at are records that share their value of the column with another one. Numbers of persons
+    have none, and tell nothing by themselves.
+
+    Parameters
+    ----------
+    microdata, codes, recoding
+        As for `released`.
+
+    Returns
+    -------
+    tuple
+        Names of columns that are copied, each with that of the key.
+    """
+    import pyarrow.compute as pc
+
+    keys = {one.name for one in recoding.keys}
+    names = [name for name in microdata.source.columns if name not in keys]
+    table = microdata.values(names)
+    found = []
+    for name in names:
+        column = pc.fill_null(pc.dictionary_encode(table[name].combine_chunks()).indices, -1)
+        values = column.to_numpy(zero_copy_only=False)
+        known = values >= 0
+        sizes = np.bincount(values[known]) if known.any() else np.zeros(1, np.int64)
+        repeated = known & (sizes[np.maximum(values, 0)] > 1)
+        for j, one in enumerate(recoding.keys):
+            rows = repeated & (codes[:, j] >= 0)
+            if not one.changes or 2 * rows.sum() < len(codes):
+                continue
+            levels, shown = codes[rows, j], values[rows]
+            groups = one.groups[levels]
+            tells = _told(shown, levels) >= TELLING and _told(groups, levels) <= _CHANCE
+            # Or it is another grouping of the key, one that splits those of the plan.
+            many = np.bincount(levels)[levels] >= _MANY
+            if not tells and 2 * many.sum() >= len(codes):
+                levels, shown, groups = levels[many], shown[many], groups[many]
+                tells = _told(levels, shown) >= TELLING and _told(groups, shown) <= _CHANCE
+            if tells:
+                found.append((name, one.name))
+    return tuple(found)
+
+
+def _told(values: AnyArray, levels: Int32) -> float:
+    """Share of the records that have the commonest level of their value."""
+    pairs, counts = np.unique(np.column_stack((values, levels)), axis=0, return_counts=True)
+    starts = np.flatnonzero(np.diff(pairs[:, 0], prepend=pairs[0, 0] - 1))
+    return float(np.maximum.reduceat(counts, starts).sum() / len(values))

@@ -99,6 +99,8 @@ class ProtectionSummary:
     """What was done to each key."""
     suppression: SuppressionFacts | None
     """None if nothing was to be suppressed."""
+    telling: tuple[tuple[str, str], ...]
+    """Columns that tell more of a key than the plan shows, each with the key."""
     refit: RiskFacts
     """The protected file assessed anew."""
     agrees: bool

@@ -47,7 +47,11 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
 
 def warnings(found: ProtectionSummary) -> tuple[str, ...]:
     """Warn of what should be looked at before the file is released."""
-    said = []
+    said = [
+        f"The column {column} tells more of {key} than the plan shows. Remove the column, or take "
+        "it as a key."
+        for column, key in found.telling
+    ]
     if not found.converged:
         said.append("The chains have not converged: do not decide on these numbers.")
     if not found.agrees:
