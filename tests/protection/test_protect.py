@@ -6,9 +6,11 @@ import itertools
 import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -280,3 +282,26 @@ def test_columns_that_tell_what_was_recoded_are_named() -> None:
     )  # fmt: skip
     assert found.summary.telling == (("born", "age"), ("ageing", "age"))
     assert "The column ageing tells more of age than" in " ".join(found.summary.warnings)
+
+
+def test_files_of_keys_alone_nested_columns_and_plans_told_once(tmp_path: Path) -> None:
+    options: Any = {
+        "population_size": 8000, "keys": KEYS.split(","), "target": "tau1 <= 10", "keep": "sex",
+        "model": "latent-class", "max_sweeps": 150, "chains": 2, "workers": 1, "progress": False,
+    }  # fmt: skip
+    alone = people()[KEYS.split(",")]
+    pq.write_table(pa.Table.from_pandas(alone), tmp_path / "alone.parquet")
+    found = unikat.protect(tmp_path / "alone.parquet", **options)
+    told = [tuple(sorted(plan.recodings.items())) for plan in found.summary.plans]
+    assert len(set(told)) == len(told)
+    with_lists = pa.Table.from_pandas(alone).append_column(
+        "visits", pa.array([[1, 2]] * len(alone))
+    )
+    pq.write_table(with_lists, tmp_path / "lists.parquet")
+    again = unikat.protect(
+        tmp_path / "lists.parquet", suppress="k >= 2", out=tmp_path / "out", **options
+    )
+    assert pq.read_table(tmp_path / "out" / "protected.parquet")["visits"][0].as_py() == [1, 2]
+    blanks = {change.name: change.n_suppressed for change in again.summary.columns}
+    assert blanks["sex"] == 0
+    assert sum(blanks.values()) > 0

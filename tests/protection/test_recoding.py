@@ -113,3 +113,44 @@ def test_wrong_rules_are_refused(rules: dict[str, object], said: str) -> None:
     with pytest.raises(SpecError) as refused:
         parse_recoding(table(), rules)  # type: ignore[arg-type]
     assert said in str(refused.value)
+
+
+def one_key(levels: list[object], rule: object) -> list[str]:
+    """Label of the group of each level."""
+    key = Key(name="x", levels=tuple(levels), labels=tuple(map(str, levels)))
+    codes = [[code, code % 2] for code in range(len(levels)) for _ in range(code + 1)]
+    both = CellTable.from_codes(codes, (key, Key.of_size("y", 2)), 1000)
+    (one, _) = parse_recoding(both, {"x": rule}).keys  # type: ignore[dict-item]
+    assert one.key is not None
+    return [one.key.labels[group] for group in one.groups]
+
+
+def test_decimals_begin_the_group_that_is_named_after_them() -> None:
+    tenths = [number / 10 for number in range(12)]
+    assert one_key(list(tenths), "width(0.1)") == [
+        f"[{tenth:g}, {tenth + 0.1:.15g})" for tenth in tenths
+    ]
+
+
+def test_the_group_of_rare_levels_has_a_name_of_its_own() -> None:
+    assert one_key(["a", "b", "c", "other"], "rare(0.25)") == ["other 2"] * 2 + ["c", "other"]
+    # A rare level may have the name of its group.
+    assert one_key(["other", "b", "c"], "rare(0.2)") == ["other", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "rule", "said"),
+    [
+        (["a", "b", "c"], {"a": "b"}, "a group has the name of a level that is not in it"),
+        ([1, 2, 3], {"1": "2"}, "a group has the name of a level that is not in it"),
+        (["a", "b", "c"], {"a": "", "b": ""}, "a group has no name"),
+        ([1, 2, 3], 10, r"a recoding is int; write width\(10"),
+        ([1, 2, 3], "width(1e-300)", "more than 100,000 groups"),
+        ([1, 2, 3], "width(1e-320)", "more than 100,000 groups"),
+    ],
+)
+def test_groups_that_cannot_be_told_apart_or_made_are_refused(
+    levels: list[object], rule: object, said: str
+) -> None:
+    with pytest.raises(SpecError, match=said):
+        one_key(levels, rule)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -200,7 +201,8 @@ def run(
     search = Search.of(parts, evaluate, weights)
     plans, chosen = frontier(search, target, table)
     chosen, reached = _verified(search, chosen, posterior, target, level)
-    shown = _closer_look([*plans, chosen], chosen, posterior, level)
+    others = [one for one in plans if one.recoding.keys != chosen.recoding.keys]
+    shown = _closer_look([*others, chosen], chosen, posterior, level)
     every = microdata.tabulate()
     codes = every.cells[every.record_cell]
     gone = _suppressed(spec, chosen, posterior, chosen.recoding.codes(codes), weights)
@@ -388,13 +390,17 @@ def _suppressed(
         return None
     target = Target.of(spec.suppress)
     rule = (
-        KAnonymity(int(target.limit))
+        KAnonymity(math.ceil(target.limit))
         if target.measure == "k"
         else RiskLimit(target.limit, posterior.margin_risk(plan.recoding))
     )
     keys = [one.key for one in plan.recoding.keys if one.key is not None]
     # A key whose information does not count is the first to go, but not for nothing.
-    costs = [max(weights[j], 1e-6) for j in plan.recoding.kept]
+    # One that is to stay as it is loses no value.
+    costs = [
+        np.inf if plan.recoding.keys[j].name in spec.keep else max(weights[j], 1e-6)
+        for j in plan.recoding.kept
+    ]
     return suppress(codes, [key.n_levels for key in keys], rule, costs=costs).suppressed
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
-from unikat.data.keys import Key
+from unikat.data.keys import MOST_LEVELS, Key
 from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
@@ -200,6 +201,11 @@ def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
     if isinstance(rule, Mapping):
         named = [(level, str(group)) for level, group in rule.items()]
         text = "groups " + listed(list(dict.fromkeys(group for _, group in named)))
+    elif not isinstance(rule, (list, tuple)):
+        raise SpecError(
+            f"Key {key.name!r}: a recoding is {type(rule).__name__}; write {_FORMS}, a mapping of "
+            "levels to groups, a list of lists of levels, or none to leave the key out."
+        )
     else:
         parts = [part if isinstance(part, (list, tuple)) else [part] for part in rule]
         joined = [", ".join(map(str, part)) for part in parts]
@@ -256,9 +262,18 @@ def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
     elif rule == "width":
         if numbers[0] <= 0.0:
             raise SpecError(f"Key {key.name!r}: {shown} needs a width above 0.")
-        low = math.floor(min(one.low for one in intervals if math.isfinite(one.low)) / numbers[0])
+        low = min(one.low for one in intervals if math.isfinite(one.low)) / numbers[0]
         high = max(one.high for one in intervals if math.isfinite(one.high)) / numbers[0]
-        edges = [k * numbers[0] for k in range(low, math.floor(high) + 2)]
+        if not high - low < MOST_LEVELS:
+            raise SpecError(
+                f"Key {key.name!r}: {shown} makes more than {MOST_LEVELS:,} groups; take a larger "
+                "width."
+            )
+        # As decimals: 3 * 0.1 is a little above 0.3, which begins its group.
+        edges = [
+            float(number_shown(k * numbers[0]))
+            for k in range(math.floor(low) - 1, math.floor(high) + 3)
+        ]
     else:
         edges = sorted(numbers)
     group_of: list[str | None] = []
@@ -346,8 +361,22 @@ def _rare(key: Key, counts: Int64, share: float, shown: str) -> KeyRecoding:
         raise SpecError(f"Key {key.name!r}: {shown} needs a share between 0 and 1, as in 0.05.")
     n = Levels(key=key).n_named
     rare = counts[:n] < share * counts[:n].sum()
-    by_level = {level_names(key)[code]: OTHER for code in np.flatnonzero(rare).tolist()}
-    return _grouped(key, [OTHER if rare[code] else None for code in range(n)], shown, by_level)
+    # The name must be none of a level that stays.
+    taken = {name for code in range(n) if not rare[code] for name in _called(key, code)}
+    other = next(name for name in _others() if name not in taken)
+    by_level = {level_names(key)[code]: other for code in np.flatnonzero(rare).tolist()}
+    return _grouped(key, [other if rare[code] else None for code in range(n)], shown, by_level)
+
+
+def _others() -> Iterator[str]:
+    """Names for the group of rare levels."""
+    yield OTHER
+    yield from (f"{OTHER} {number}" for number in count(2))
+
+
+def _called(key: Key, code: int) -> tuple[str, str]:
+    """What a level is called in a file: its value and its label."""
+    return str(key.levels[code]), key.labels[code]
 
 
 def level_names(key: Key) -> list[str]:
@@ -361,6 +390,18 @@ def _grouped(
 ) -> KeyRecoding:
     """Merge levels of one group, None being a group of its own; so is what means missing."""
     n = Levels(key=key).n_named
+    groups_named = {group for group in group_of if group is not None}
+    if "" in groups_named:
+        raise SpecError(
+            f"Key {key.name!r}, recoding: a group has no name, which is what a missing value is "
+            "written as; name it."
+        )
+    for code, group in enumerate(group_of):
+        if group is None and not groups_named.isdisjoint(_called(key, code)):
+            raise SpecError(
+                f"Key {key.name!r}, recoding: a group has the name of a level that is not in it; "
+                "name the group otherwise, or put that level in it."
+            )
     named = [code if group is None else group for code, group in enumerate(group_of)]
     place = {group: number for number, group in enumerate(dict.fromkeys(named))}
     groups = np.array([place[group] for group in named], np.int32)

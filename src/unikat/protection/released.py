@@ -166,13 +166,18 @@ def telling_columns(
     tuple
         Names of columns that are copied, each with that of the key.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     keys = {one.name for one in recoding.keys}
     names = [name for name in microdata.source.columns if name not in keys]
+    if not names:
+        return ()
     table = microdata.values(names)
     found = []
     for name in names:
+        if pa.types.is_nested(table[name].type) or pa.types.is_null(table[name].type):
+            continue
         column = pc.fill_null(pc.dictionary_encode(table[name].combine_chunks()).indices, -1)
         values = column.to_numpy(zero_copy_only=False)
         known = values >= 0
