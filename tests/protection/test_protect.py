@@ -16,7 +16,8 @@ import pytest
 
 import unikat
 from unikat.cli.main import main
-from unikat.spec.protection import PlanSpec
+from unikat.errors import SpecError
+from unikat.spec.protection import PlanSpec, ProtectionSpec
 
 QUICK = (
     "--model", "latent-class", "--max-sweeps", "150", "--chains", "2", "--workers", "1", "--quiet",
@@ -305,3 +306,23 @@ def test_files_of_keys_alone_nested_columns_and_plans_told_once(tmp_path: Path) 
     blanks = {change.name: change.n_suppressed for change in again.summary.columns}
     assert blanks["sex"] == 0
     assert sum(blanks.values()) > 0
+
+
+def test_a_plan_that_is_applied_suppresses_nothing(
+    protected: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = protected
+    call = ["protect", str(source), "--apply", str(out / "plan.toml"), "--out", str(tmp_path / "a")]
+    assert main([*call, "--suppress", "k >= 3"]) == 1
+    assert "--suppress has no use" in capsys.readouterr().err
+    assert main([*call, "--weights-of-keys", "age=2"]) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_keys_may_hold_colons_and_equals_signs() -> None:
+    values = {"target": "k >= 2", "keys": "a=b,c:d", "weights_of_keys": "a=b=2"}
+    spec = ProtectionSpec.parse({**values, "recodings": "c:d: width(5)"})
+    assert spec.weights_of_keys == {"a=b": 2.0}
+    assert spec.recodings == {"c:d": ("width(5)",)}
+    with pytest.raises(SpecError, match="suppresses nothing"):
+        ProtectionSpec.parse({**values, "suppress": "k >= 1"})

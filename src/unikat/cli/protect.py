@@ -65,7 +65,8 @@ def _apply(plan: Path, source: Path, values: dict[str, Any]) -> int:
 
     if values["out"] is None:
         raise SpecError("Name the recoded file: --out FILE2.")
-    others = [name for name in ("target", "keys", "keep", "recodings") if values[name] is not None]
+    no_use = ("target", "suppress", "keys", "keep", "recodings", "weights_of_keys")
+    others = [name.replace("_", "-") for name in no_use if values[name] is not None]
     if others:
         raise SpecError(
             f"--apply does what the plan says, so --{others[0]} has no use; leave it out."

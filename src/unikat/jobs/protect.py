@@ -61,7 +61,7 @@ PROTECTION = Kind(
     extends=False,
 )
 _FEW, _SOME = 8, 100
-"""States by which the search looks at means, and at ends of intervals."""
+"""States by which the search looks at sums over records; at single records and intervals."""
 _MOST_REJECTED = 200
 """Plans that a closer look may reject."""
 
@@ -193,7 +193,7 @@ def run(
     watcher.stage("Going on from the fit")
     posterior = Posterior.of(fitted)
     watcher.stage("Searching")
-    n_states = _SOME if target.measure.endswith("upper") or "_k" in target.measure else _FEW
+    n_states = _FEW if target.measure in ("tau1", "tau2", "k") else _SOME
 
     def evaluate(recoding: Recoding) -> Value:
         return posterior.value(recoding, target, level, n_states)

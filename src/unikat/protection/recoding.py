@@ -396,12 +396,12 @@ def _grouped(
             f"Key {key.name!r}, recoding: a group has no name, which is what a missing value is "
             "written as; name it."
         )
-    for code, group in enumerate(group_of):
-        if group is None and not groups_named.isdisjoint(_called(key, code)):
-            raise SpecError(
-                f"Key {key.name!r}, recoding: a group has the name of a level that is not in it; "
-                "name the group otherwise, or put that level in it."
-            )
+    alone = [code for code, group in enumerate(group_of) if group is None]
+    if any(not groups_named.isdisjoint(_called(key, code)) for code in alone):
+        raise SpecError(
+            f"Key {key.name!r}, recoding: a group has the name of a level that is not in it; "
+            "name the group otherwise, or put that level in it."
+        )
     named = [code if group is None else group for code, group in enumerate(group_of)]
     place = {group: number for number, group in enumerate(dict.fromkeys(named))}
     groups = np.array([place[group] for group in named], np.int32)

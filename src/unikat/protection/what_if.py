@@ -258,7 +258,9 @@ class Posterior:
         for at in np.linspace(0, len(every) - 1, min(n_states, len(every))).round().astype(int):
             yield Look(every[at][0], model, every[at][1], self.data)
 
-    def margin_risk(self, recoding: Recoding, n_states: int = 32) -> Callable[[Int32], Float64]:
+    def margin_risk(
+        self, recoding: Recoding, n_states: int = N_STATES
+    ) -> Callable[[Int32], Float64]:
         """Return what tells r1 of a record that shows some of the recoded keys.
 
         It takes patterns (n, n_recoded_keys), -1 for a key that is not shown, each of one record

@@ -23,7 +23,8 @@ def _recodings(value: object) -> object:
         return value
     found = {}
     for part in filter(str.strip, value.split(";")):
-        name, colon, rules = part.partition(":")
+        # A name may hold a colon, a rule has none.
+        name, colon, rules = part.rpartition(":")
         if not colon or not rules.strip():
             raise ValueError(
                 "name each key and its recodings, as in 'age: width(5), width(10); region: "
@@ -49,7 +50,7 @@ def _importance(value: object) -> object:
     """Read `age=2,region=0.5`; a mapping stays as it is."""
     if not isinstance(value, str):
         return value
-    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+    pairs = [part.rpartition("=") for part in value.split(",") if part.strip()]
     if not all(equals for _, equals, _ in pairs):
         raise ValueError("name each key and its weight, as in 'age=2,region=0.5'")
     return {name.strip(): weight.strip() for name, _, weight in pairs}
@@ -96,6 +97,8 @@ class ProtectionSpec(AssessmentSpec):
             raise ValueError(
                 f"--suppress is about single records; write 'r1 <= 0.2' or 'k >= 3', not {target}"
             )
+        if target.measure == "k" and target.limit < 2.0:
+            raise ValueError(f"{target} suppresses nothing; write 'k >= 2' or more")
         return str(target)
 
     @field_validator("target")
