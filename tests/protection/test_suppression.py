@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unikat.protect import coupled as coupled_module
-from unikat.protect import suppression
 
 from unikat.errors import SpecError
+from unikat.protection import coupled as coupled_module
+from unikat.protection import suppression
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
