@@ -18,6 +18,7 @@ from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
 from unikat.models.auto import Auto
 from unikat.models.base import Stream
+from unikat.models.calibrated import Calibrated
 from unikat.models.groups import Groups
 from unikat.models.named import build_model
 from unikat.protection.recoding import parse_recoding
@@ -214,3 +215,28 @@ def test_fits_that_do_not_tell_are_refused() -> None:
     # Known exactly: nothing is drawn, and no model needed.
     exact = Posterior.of(Fit(table=census, model=build_model("hdp", {}), draws=None))
     assert exact.what_if({"A": None}).tau1.mean == exact.what_if({"A": None}).table.n_uniques
+
+
+def test_risk_of_a_margin_is_the_mean_over_drawn_errors() -> None:
+    table = sample_of(100)
+    auto = Auto(candidates=("latent-class",), evidence_seconds=1.0)
+    found = fit(auto, table, plan=SHORT, execution=ALONE)
+    posterior = Posterior.of(found, n_states=4)
+    assert isinstance(found.model, Calibrated)
+    stream, state = posterior.states[0][0]
+    p = found.model.cell_probabilities(stream, state, posterior.data, CELLS[:12])
+    unobserved = float(table.n_units - table.n_records)
+    exact = found.model.alone(stream, posterior.data, p, unobserved)
+    # The same cells many times over have as many draws of their errors.
+    many = np.tile(p, 20_000)
+    drawn = found.model.risk_probabilities(stream, posterior.data, many, np.ones(len(many)))
+    mean = np.exp(-unobserved * drawn).reshape(-1, len(p)).mean(axis=0)
+    np.testing.assert_allclose(exact, mean, atol=0.012)
+    order = np.argsort(p)
+    assert (np.diff(exact[order]) <= 0.0).all()
+    # What is asked of one pattern does not depend on what is asked of others.
+    risk = posterior.margin_risk(parse_recoding(table, {}))
+    np.testing.assert_array_equal(risk(CELLS[:9])[::-1], risk(CELLS[:9][::-1]))
+    wider = CELLS[:9].copy()
+    wider[:, 1] = -1
+    assert (risk(wider) <= risk(CELLS[:9])).all()

@@ -242,6 +242,7 @@ def run(
             n_records=int(gone.any(axis=1).sum()),
         ),
         telling=telling_columns(microdata, codes, chosen.recoding),
+        refit_reaches=target.met(_reached(refit, target)),
         agrees=_agree(promised, refit, suppressed=gone is not None),
         level=level,
         provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
@@ -293,6 +294,11 @@ def apply(
     if out.exists() and not overwrite:
         raise OutputError(
             f"{out} exists. Replace it with {option('overwrite', True)}, or name another file."
+        )
+    if out.suffix.lower() != Path(data).suffix.lower():
+        raise OutputError(
+            f"{out.name} has another ending than {Path(data).name}, and a plan keeps the format of "
+            "the file; name the recoded file with the same ending."
         )
     watcher.stage("Reading")
     spec = plan.data.model_copy(update={"path": Path(data)})
@@ -414,6 +420,23 @@ def _without(table: CellTable, gone: Bool) -> CellTable:
         counts=found.counts,
         record_cell=found.place.astype(np.int32),
     )
+
+
+def _reached(found: RiskEstimate, target: Target) -> float:
+    """What an estimate says of the target's measure; where it cannot tell, that it is reached."""
+    tau1, tau2 = found.tau1_shown or found.tau1, found.tau2_shown or found.tau2
+    r1 = np.nan_to_num(found.records.r1_published)
+    return {
+        "tau1": tau1.mean,
+        "tau2": tau2.mean,
+        "tau1_upper": tau1.upper,
+        "tau2_upper": tau2.upper,
+        "r1": float(r1.max(initial=0.0)),
+        "records": float(found.table.counts[r1 > (target.above or 0.0)].sum()),
+        "k": float(found.table.matches.min()),
+        # No estimate holds the smallest F of all combinations.
+        "population_k": target.limit,
+    }[target.measure]
 
 
 def _agree(promised: RiskEstimate, refit: RiskEstimate, *, suppressed: bool) -> bool:

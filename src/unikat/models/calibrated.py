@@ -252,8 +252,7 @@ class Calibrated(Model[Any, CalibratedData]):
         if not self.weights:
             return p
         key = chain_key(stream.seed, stream.chain)
-        pair = kernels.draw_pair(key, stream.sweep, np.cumsum(self.weights))
-        index, shift = divmod(pair, len(SHIFTS))
+        index, shift = divmod(self._pair(stream), len(SHIFTS))
         out = np.empty(len(p))
         kernels.draw_rates(
             key,
@@ -267,6 +266,27 @@ class Calibrated(Model[Any, CalibratedData]):
             out,
         )
         return out
+
+    def alone(self, stream: Stream, data: CalibratedData, p: Float64, unobserved: float) -> Float64:
+        """Probability that nobody else is in a cell of one record, (n,), g_c integrated out.
+
+        Of a sample with equal chances: given its record g_c ~ Gamma(1/k_c + 1, rate 1/k_c + n q_c),
+        and others are Poisson, of mean `unobserved` q_c g_c. It depends on each cell alone, and
+        falls as p grows, as sets of cells that are compared have to.
+        """
+        index, shift = divmod(self._pair(stream), len(SHIFTS))
+        q = math.exp(SHIFTS[shift]) * p
+        expected = np.maximum(data.population_size * q, 1e-30)
+        shape = 1.0 / np.minimum(OVERDISPERSION[index] * expected**-kernels.FALL, kernels.MOST)
+        found: Float64 = np.exp(
+            -(shape + 1.0) * np.log1p(unobserved * q / (shape + data.n_records * q))
+        )
+        return found
+
+    def _pair(self, stream: Stream) -> int:
+        """Number of the pair (k, d) in `weights` that a sweep has."""
+        key = chain_key(stream.seed, stream.chain)
+        return int(kernels.draw_pair(key, stream.sweep, np.cumsum(self.weights)))
 
     def pairs(self, seed: int, n_chains: int, sweeps: Sequence[int]) -> Int64:
         """Number of the pair (k, d) in `weights` that each draw had, (n_chains, n_sweeps)."""

@@ -11,7 +11,7 @@ from unikat._typing import Bool, Float64, Int64
 from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
 from unikat.data.table import CellTable
-from unikat.errors import SpecError, listed, suggest
+from unikat.errors import SpecError, brief, listed, suggest
 from unikat.protection.recoding import (
     KeyRecoding,
     Rule,
@@ -111,6 +111,11 @@ def choices(
             raise SpecError(
                 f"{name!r} is none of the keys: {listed(names)}." + suggest(name, names)
             )
+    if both := [name for name in (given or ()) if name in keep]:
+        raise SpecError(
+            f"{brief(both[0])!r} is to stay as it is, and has recodings to choose from; leave it "
+            "out of one of the two (--keep, --recodings)."
+        )
     if set(names) <= set(keep):
         raise SpecError(
             "All keys are to stay as they are, so nothing can be recoded; keep fewer keys (--keep; "

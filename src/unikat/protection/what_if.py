@@ -24,12 +24,13 @@ from unikat.inference.draws import Draws
 from unikat.inference.processes import available_cores
 from unikat.inference.segments import add_totals
 from unikat.models.base import AnyModel, Stream
+from unikat.models.calibrated import Calibrated
 from unikat.models.groups import Groups
 from unikat.models.recoded import Recoded
 from unikat.protection.recoding import Recoding, Rule, parse_recoding
 from unikat.protection.search import Value
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
-from unikat.risk.exposure import BySampling, Look, exposure_of, fitted_table
+from unikat.risk.exposure import BySampling, EqualChances, Look, exposure_of, fitted_table
 from unikat.risk.measures import RiskMeasures
 from unikat.rng import chain_key
 from unikat.spec.target import Target
@@ -272,6 +273,8 @@ class Posterior:
             # Nobody is unobserved: who is alone in the sample is alone.
             return lambda patterns: np.ones(len(patterns))
         model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        fitted = self.model
+        erring = fitted if isinstance(fitted, Calibrated) and fitted.weights else None
 
         def risk(patterns: Int32) -> Float64:
             total = np.zeros(len(patterns))
@@ -279,6 +282,10 @@ class Posterior:
                 return total
             for look in self._looks(model, n_states):
                 p = exposure.chances(look.stream, model, look.state, look.data, patterns)
+                if erring is not None and isinstance(exposure, EqualChances):
+                    # A drawn error would differ from set to set of keys, and lucky ones be taken.
+                    total += erring.alone(look.stream, look.data, p, exposure.unobserved)
+                    continue
                 before = exposure.probabilities(p)
                 after = look.erring(before, np.ones(len(patterns)), exposure.population(p))
                 total += exposure.alone(exposure.scaled(p, after), look.poisson)

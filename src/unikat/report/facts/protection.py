@@ -103,6 +103,8 @@ class ProtectionSummary:
     """Columns that tell more of a key than the plan shows, each with the key."""
     refit: RiskFacts
     """The protected file assessed anew."""
+    refit_reaches: bool
+    """Whether the new fit reaches the target."""
     agrees: bool
     """Whether the interval of τ1 of the new fit holds what the plan promised."""
     level: float

@@ -19,8 +19,10 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "target": f"The target {found.target.replace('<=', '≤').replace('>=', '≥')} is reached: "
         f"{number(found.reached)}.",
         "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
-        f"{number(found.n_looked_at)}. No other reaches the target and loses less, by "
-        f"{counted(found.n_states, 'posterior state')} of the model of the file as it was.",
+        f"{number(found.n_looked_at)}, by some of {counted(found.n_states, 'posterior state')} of "
+        "the model of the file as it was, and took the one that reaches the target and loses "
+        "least. All states agree that it does; near the limit, they might accept another that the "
+        "search ruled out.",
         "lost": "Information lost is the entropy that the keys lose, as a share of the entropy "
         "that they have" + (", each key counted with its weight." if len(found.columns) else "."),
         "refit": "The protected file was assessed anew: τ1 is "
@@ -54,6 +56,11 @@ def warnings(found: ProtectionSummary) -> tuple[str, ...]:
     ]
     if not found.converged:
         said.append("The chains have not converged: do not decide on these numbers.")
+    if not found.refit_reaches:
+        said.append(
+            "The protected file, assessed anew, misses the target: decide on the larger number, or "
+            "set a stricter target."
+        )
     if not found.agrees:
         said.append(
             "The new fit of the protected file does not agree with what the plan promised: its "
