@@ -63,11 +63,11 @@ def speed(options: argparse.Namespace) -> None:
     target = Target.of("tau1 <= 5")
     search = Search.of(choices(table), lambda recoding: posterior.value(recoding, target, 0.95, 8))
     started = time.perf_counter()
-    plans, _ = frontier(search, target, table)
+    found = frontier(search, target)
     rows.append(
         [
-            f"search of {search.lost.size:,} plans, {len(search.seen):,} looked at for the target, "
-            f"{len(plans)} in the frontier",
+            f"search of {search.lost.size:,} plans, {found.n_looked_at:,} looked at, "
+            f"{len(found.plans)} in the frontier",
             time.perf_counter() - started,
         ]
     )

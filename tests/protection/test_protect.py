@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ import pytest
 import unikat
 from unikat.cli.main import main
 from unikat.errors import SpecError
+from unikat.jobs import protect as job
+from unikat.report.text import protection as text
 from unikat.spec.protection import PlanSpec, ProtectionSpec
+from unikat.spec.target import Target
 
 QUICK = (
     "--model", "latent-class", "--max-sweeps", "150", "--chains", "2", "--workers", "1", "--quiet",
@@ -326,3 +330,42 @@ def test_names_of_keys_may_hold_colons_and_equals_signs() -> None:
     assert spec.recodings == {"c:d": ("width(5)",)}
     with pytest.raises(SpecError, match="suppresses nothing"):
         ProtectionSpec.parse({**values, "suppress": "k >= 1"})
+
+
+def test_rows_outside_the_assessment_and_a_missed_target_are_said(tmp_path: Path) -> None:
+    frame = people(250)
+    frame.loc[:2, ["age", "education"]] = [5, "high"]
+    found = unikat.protect(
+        frame, keys=KEYS, population_size=3000, target="tau1 <= 20", model="latent-class",
+        zeros=["age < 10 and education == 'high'"], zeros_conflict="drop", max_sweeps=60, chains=2,
+        workers=1,
+    )  # fmt: skip
+    assert found.summary.n_not_assessed == 3
+    assert "3 rows of the protected file broke a rule and were not assessed" in " ".join(
+        found.summary.warnings
+    )
+    assert len(found.frame) == 250
+    missed = replace(found.summary, refit_reaches=False, agrees=False)
+    said = " ".join(text.warnings(missed))
+    assert "misses the target" in said
+    assert "does not agree with the plan" in said
+    assert "misses the target" not in " ".join(
+        text.warnings(replace(found.summary, refit_reaches=None))
+    )
+
+
+def test_what_a_new_fit_says_of_a_target() -> None:
+    found = unikat.assess(
+        people(150), keys=KEYS, population_size=3000, model="latent-class", max_sweeps=60,
+        chains=2, workers=1,
+    ).estimate  # fmt: skip
+    assert found is not None
+    r1 = np.nan_to_num(found.records.r1)
+    for words, number in {
+        "tau1 <= 5": found.tau1.mean,
+        "tau2_upper <= 5": found.tau2.upper,
+        "r1 <= 0.5": r1.max(),
+        "records(r1 > 0.1) <= 3": found.table.counts[r1 > 0.1].sum(),
+        "k >= 2": 1,
+    }.items():
+        assert job._reached(found, Target.of(words)) == number

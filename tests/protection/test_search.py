@@ -71,7 +71,8 @@ def test_best_plan_and_frontier_are_those_of_all_plans(
         assert found.lost == pytest.approx(min(good))
         assert found.value.measure <= limit
     assert len(calls) < len(every)
-    plans, reached = frontier(search, target, table)
+    plans, reached, n_looked_at = frontier(search, target)
+    assert len(search.seen) <= n_looked_at <= len(every)
     assert (reached is None) == (found is None)
     for plan in plans:
         # Nothing loses as little and has less risk.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from unikat.data.design import Sampling
 from unikat.data.keys import Key
@@ -25,6 +26,7 @@ from unikat.protection.recoding import parse_recoding
 from unikat.protection.what_if import Posterior, recoded_model
 from unikat.risk.exposure import BySampling, exposure_of, fitted_table
 from unikat.risk.measures import RiskMeasures
+from unikat.spec.target import Target
 from unikat.studies.auto import Execution
 from unikat.studies.fit import Fit, fit
 from unikat.zeros.zeros import Zeros
@@ -240,3 +242,82 @@ def test_risk_of_a_margin_is_the_mean_over_drawn_errors() -> None:
     wider = CELLS[:9].copy()
     wider[:, 1] = -1
     assert (risk(wider) <= risk(CELLS[:9])).all()
+
+
+@pytest.mark.parametrize("model", ["latent-class", "auto"])
+def test_quick_values_are_those_of_the_whole_look(model: str) -> None:
+    """By all states: what the search sees is what the report says."""
+    table = replace(sample_of(70), population_size=200)
+    chosen: Any = (
+        Auto(candidates=("latent-class",), evidence_seconds=1.0)
+        if model == "auto"
+        else build_model(model, {})
+    )
+    posterior = Posterior.of(fit(chosen, table, plan=SHORT, execution=ALONE), n_states=60)
+    recoding = parse_recoding(table, {"D": [[0, 1]]})
+    draws = posterior.look(recoding)
+    assert draws is not None
+    whole = posterior.what_if(recoding)
+    r1 = np.nan_to_num(whole.records.r1)
+    expected = {
+        "tau1 <= 1": draws.scalars["tau1_expected"].mean(),
+        "tau2 <= 1": draws.scalars["tau2_expected"].mean(),
+        "tau1_upper <= 1": whole.tau1.upper,
+        "tau2_upper <= 1": whole.tau2.upper,
+        "r1 <= 0.1": r1.max(),
+        "records(r1 > 0.2) <= 1": np.count_nonzero(r1 > 0.2),
+        "k >= 2": whole.table.counts.min(),
+    }
+    assert whole.tau1.mean > 0.5
+    # The error of the model is drawn by place, and uniques alone have other places.
+    close = 1e-9 if model == "latent-class" else 0.3
+    for text, number in expected.items():
+        found = posterior.value(recoding, Target.of(text), 0.95, 60)
+        assert found.measure == pytest.approx(number, rel=close, abs=close), text
+        assert found.tau1 == pytest.approx(expected["tau1 <= 1"], rel=close)
+
+
+def test_the_smallest_combination_of_the_population_has_its_law() -> None:
+    table = sample_of(150)
+    model = build_model("latent-class", {})
+    posterior = Posterior.of(fit(model, table, plan=SHORT, execution=ALONE), n_states=100)
+    recoding = parse_recoding(table, {"C": None, "D": [[0, 1]]})
+    recoded = recoding.table(table)
+    groups, means = recoding.codes(CELLS), []
+    for chain in posterior.states:
+        for stream, state in chain:
+            p = model.cell_probabilities(stream, state, posterior.data, CELLS)
+            means.append([p[(groups == cell).all(axis=1)].sum() for cell in recoded.cells])
+    others = np.array(means) * (table.n_units - table.n_records)
+
+    def at_least(k: int) -> float:
+        """Probability that every combination has k persons, over the states."""
+        return float(stats.poisson.sf(k - recoded.counts - 1, others).prod(axis=1).mean())
+
+    for level in (0.2, 0.5):
+        found = posterior.value(recoding, Target.of("population_k >= 1"), level, 100).measure
+        tail = (1.0 - level) / 2.0
+        # The quantile of 100 draws lies within four standard errors of its share.
+        spread = 4.0 * np.sqrt(tail * (1.0 - tail) / 100)
+        assert 1.0 - at_least(int(found)) <= tail + spread
+        assert 1.0 - at_least(int(found) + 1) >= tail - spread
+
+
+def test_risk_of_a_margin_without_an_error_is_that_of_its_probability() -> None:
+    table = sample_of(100)
+    model = build_model("latent-class", {})
+    posterior = Posterior.of(fit(model, table, plan=SHORT, execution=ALONE), n_states=6)
+    patterns = np.array([[0, -1, 1, -1], [3, 2, -1, -1], [-1, 1, 0, 2]], np.int32)
+    inside = [((patterns[i] < 0) | (patterns[i] == CELLS)).all(axis=1) for i in range(3)]
+    unobserved = table.n_units - table.n_records
+    expected = np.mean(
+        [
+            (1.0 - np.array(inside) @ model.cell_probabilities(*at, posterior.data, CELLS))
+            ** unobserved
+            for chain in posterior.states
+            for at in chain
+        ],
+        axis=0,
+    )
+    found = posterior.margin_risk(parse_recoding(table, {}))(patterns)
+    np.testing.assert_allclose(found, expected, rtol=1e-3)

@@ -199,9 +199,9 @@ def run(
         return posterior.value(recoding, target, level, n_states)
 
     search = Search.of(parts, evaluate, weights)
-    plans, chosen = frontier(search, target, table)
-    chosen, reached = _verified(search, chosen, posterior, target, level)
-    others = [one for one in plans if one.recoding.keys != chosen.recoding.keys]
+    found = frontier(search, target)
+    chosen, reached = _verified(search, found.reached, posterior, target, level)
+    others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
     shown = _closer_look([*others, chosen], chosen, posterior, level)
     every = microdata.tabulate()
     codes = every.cells[every.record_cell]
@@ -230,7 +230,7 @@ def run(
         before=RiskFacts.of(before),
         plans=facts,
         n_plans=int(search.lost.size),
-        n_looked_at=len(search.seen),
+        n_looked_at=found.n_looked_at,
         n_states=sum(map(len, posterior.states)) or N_STATES,
         columns=made.changes,
         refit=RiskFacts.of(refit),
@@ -242,7 +242,10 @@ def run(
             n_records=int(gone.any(axis=1).sum()),
         ),
         telling=telling_columns(microdata, codes, chosen.recoding),
-        refit_reaches=target.met(_reached(refit, target)),
+        n_not_assessed=len(codes) - table.n_records,
+        refit_reaches=None
+        if target.measure == "population_k"
+        else target.met(_reached(refit, target)),
         agrees=_agree(promised, refit, suppressed=gone is not None),
         level=level,
         provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
@@ -250,7 +253,7 @@ def run(
     summary = replace(summary, warnings=warnings(summary))
     summary = replace(summary, sentences=sentences(summary))
     written = _plan(spec, chosen)
-    found = Protection(
+    answer = Protection(
         summary=summary,
         spec=spec,
         plan=written,
@@ -262,7 +265,7 @@ def run(
     if folder is not None:
         watcher.stage("Writing")
         results.write(summary, made, written, microdata.source, spec, folder)
-    return found
+    return answer
 
 
 def apply(
@@ -423,7 +426,7 @@ def _without(table: CellTable, gone: Bool) -> CellTable:
 
 
 def _reached(found: RiskEstimate, target: Target) -> float:
-    """What an estimate says of the target's measure; where it cannot tell, that it is reached."""
+    """What an estimate says of the target's measure; of the smallest F it says nothing."""
     tau1, tau2 = found.tau1_shown or found.tau1, found.tau2_shown or found.tau2
     r1 = np.nan_to_num(found.records.r1_published)
     return {
@@ -434,8 +437,6 @@ def _reached(found: RiskEstimate, target: Target) -> float:
         "r1": float(r1.max(initial=0.0)),
         "records": float(found.table.counts[r1 > (target.above or 0.0)].sum()),
         "k": float(found.table.matches.min()),
-        # No estimate holds the smallest F of all combinations.
-        "population_k": target.limit,
     }[target.measure]
 
 

@@ -35,8 +35,8 @@ def invariant_matrix(codes: AnyArray, n_levels: int, keep: float) -> Float64:
     n_levels
         Levels of the key.
     keep
-        k, from 0 to 1: probability that a value is not drawn anew. A drawn value can be the old
-        one.
+        k, from 0 to 1: probability that a value is kept without a draw. A drawn value can be the
+        old one.
 
     Returns
     -------

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64
-from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.protection.hierarchies import Choices
 from unikat.protection.recoding import Recoding
@@ -53,12 +52,7 @@ class Plan:
 
 @dataclass(kw_only=True, eq=False)
 class Search:
-    """A search among the recodings of some keys. Made by :meth:`of`; it remembers what it found.
-
-    Examples
-    --------
-    See `frontier`.
-    """
+    """A search among the recodings of some keys. Made by :meth:`of`; it remembers what it found."""
 
     choices: Sequence[Choices]
     lost: Float64 = field(repr=False)
@@ -209,7 +203,18 @@ def losses(choices: Sequence[Choices], weights: Sequence[float] | None = None) -
     return np.minimum(found, 1.0)
 
 
-def frontier(search: Search, target: Target, table: CellTable) -> tuple[list[Plan], Plan | None]:
+class Frontier(NamedTuple):
+    """What `frontier` finds."""
+
+    plans: list[Plan]
+    """None of them is dominated, in rising order of what is lost; the file as it is comes first."""
+    reached: Plan | None
+    """What loses least and reaches the target; None if nothing does."""
+    n_looked_at: int
+    """Plans whose risk was computed."""
+
+
+def frontier(search: Search, target: Target) -> Frontier:
     """Find plans of falling τ1, each of which loses least for its τ1, and that of the target.
 
     The limits of τ1 are halved from that of the file as it is, down to half a record.
@@ -220,27 +225,15 @@ def frontier(search: Search, target: Target, table: CellTable) -> tuple[list[Pla
         Its `evaluate` tells the target's measure and τ1.
     target
         What the protected file has to reach.
-    table
-        The sample.
-
-    Returns
-    -------
-    list of Plan
-        None of them is dominated, in rising order of what is lost; the file as it is comes first.
-    Plan or None
-        What loses least and reaches the target; None if nothing does.
     """
     whole = tuple(0 for _ in search.choices)
     first = Plan(recoding=search.recoding(whole), lost=0.0, value=search.value(whole))
     reached = search.best(target)
     # τ1 is another measure: what misses its limits need not miss the target.
-    by_tau1 = Search(
-        choices=search.choices,
-        lost=search.lost,
-        evaluate=lambda recoding: Value(*(search.evaluate(recoding)[1:] * 2)),
-        misses=Search.of(search.choices, search.evaluate).misses,
-        nothing=search.nothing,
+    by_tau1 = Search.of(
+        search.choices, lambda recoding: Value(*(search.evaluate(recoding)[1:] * 2))
     )
+    by_tau1.lost = search.lost
     by_tau1.seen = {place: Value(value.tau1, value.tau1) for place, value in search.seen.items()}
     found = [first]
     limit = first.value.tau1 / 2.0
@@ -252,7 +245,7 @@ def frontier(search: Search, target: Target, table: CellTable) -> tuple[list[Pla
         limit = min(limit, plan.value.tau1) / 2.0
     if reached is not None:
         found.append(reached)
-    return undominated(found), reached
+    return Frontier(undominated(found), reached, len(by_tau1.seen))
 
 
 def undominated(plans: Sequence[Plan], chosen: Plan | None = None) -> list[Plan]:

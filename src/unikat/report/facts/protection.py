@@ -79,6 +79,8 @@ class ProtectionSummary:
     file: str | None
     """Name of the protected file."""
     n_records: int
+    n_not_assessed: int
+    """Rows of the protected file that were left out of the assessment, since they break a rule."""
     population_size: int
     target: str
     reached: float
@@ -102,9 +104,9 @@ class ProtectionSummary:
     telling: tuple[tuple[str, str], ...]
     """Columns that tell more of a key than the plan shows, each with the key."""
     refit: RiskFacts
-    """The protected file assessed anew."""
-    refit_reaches: bool
-    """Whether the new fit reaches the target."""
+    """The risk of the protected file by a fit of its own."""
+    refit_reaches: bool | None
+    """Whether the new fit reaches the target; None of `population_k`, which it does not tell."""
     agrees: bool
     """Whether the interval of τ1 of the new fit holds what the plan promised."""
     level: float

@@ -24,13 +24,13 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "least. All states agree that it does; near the limit, they might accept another that the "
         "search ruled out.",
         "lost": "Information lost is the entropy that the keys lose, as a share of the entropy "
-        "that they have" + (", each key counted with its weight." if len(found.columns) else "."),
-        "refit": "The protected file was assessed anew: τ1 is "
+        "that they have, each key counted with its weight.",
+        "refit": "A new fit of the protected file gives τ1 "
         f"{estimated(found.refit.tau1.mean, found.refit.tau1)}. "
         + (
-            "This agrees with what the plan promised."
+            "This agrees with the plan."
             if found.agrees
-            else "This does not agree with what the plan promised. Decide on the larger number."
+            else "This does not agree with the plan. Decide on the larger number."
         ),
         "columns": "Columns that are no keys were copied as they are. Look for columns that tell "
         "what was recoded (a copy, a code of the place, a birth date), and for names and numbers "
@@ -56,15 +56,21 @@ def warnings(found: ProtectionSummary) -> tuple[str, ...]:
     ]
     if not found.converged:
         said.append("The chains have not converged: do not decide on these numbers.")
-    if not found.refit_reaches:
+    if found.refit_reaches is False:
         said.append(
-            "The protected file, assessed anew, misses the target: decide on the larger number, or "
+            "The new fit of the protected file misses the target. Decide on the larger number, or "
             "set a stricter target."
         )
     if not found.agrees:
         said.append(
-            "The new fit of the protected file does not agree with what the plan promised: its "
-            "interval of τ1 does not hold the plan's estimate, or the other way round."
+            "The new fit of the protected file does not agree with the plan: neither interval of "
+            "τ1 holds the other estimate."
+        )
+    if found.n_not_assessed:
+        said.append(
+            f"{counted(found.n_not_assessed, 'row')} of the protected file broke a rule and "
+            f"{'was' if found.n_not_assessed == 1 else 'were'} not assessed. Correct or remove "
+            "them before the release."
         )
     return tuple(said)
 
