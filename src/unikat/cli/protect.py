@@ -88,13 +88,15 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
     """Print what was done, what it reaches, and where it is."""
     from unikat.report.folders.protection import PAGE
     from unikat.report.text.numbers import columns
-    from unikat.report.text.protection import plan_rows
+    from unikat.report.text.protection import plan_rows, table_rows
 
     said = summary.sentences
     lines = [""]
     for place in ("answer", "plan", "target", "suppression", "refit"):
         lines += wrap(said.get(place, ""), width=88)
     lines += ["", *columns(plan_rows(summary)), ""]
+    if summary.utility.tables:
+        lines += [*columns(table_rows(summary)), ""]
     for warning in summary.warnings:
         lines += wrap(f"Note: {warning}", width=88)
     lines += wrap(said["columns"], width=88)

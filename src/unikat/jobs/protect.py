@@ -32,6 +32,7 @@ from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, 
 from unikat.protection.released import Released, released, telling_columns
 from unikat.protection.search import Plan, Search, Value, frontier, undominated
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
+from unikat.protection.utility import Tables
 from unikat.protection.what_if import N_STATES, Posterior
 from unikat.report.facts.protection import (
     SCHEMA,
@@ -178,6 +179,9 @@ def run(
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
     parts = choices(table, given=spec.recodings, keep=spec.keep)
     weights = _weights(spec, [key.name for key in table.keys])
+    every = microdata.tabulate()
+    codes = every.cells[every.record_cell]
+    tables = Tables.of(microdata, table.keys, codes, spec.tables)
     file = f"protected{ending(microdata.source)}"
     if folder is not None:
         keep_inputs([folder / file], spec.input_files())
@@ -203,9 +207,10 @@ def run(
     chosen, reached = _verified(search, found.reached, posterior, target, level)
     others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
     shown = _closer_look([*others, chosen], chosen, posterior, level)
-    every = microdata.tabulate()
-    codes = every.cells[every.record_cell]
-    gone = _suppressed(spec, chosen, posterior, chosen.recoding.codes(codes), weights)
+    published = chosen.recoding.codes(codes)
+    gone = _suppressed(spec, chosen, posterior, published, weights)
+    if gone is not None:
+        published = np.where(gone, -1, published)
     watcher.stage("Assessing the protected file")
     coarse = chosen.recoding.table(table)
     if gone is not None:
@@ -215,7 +220,9 @@ def run(
     refit = again.estimate(level)
     coded = isinstance(microdata.source, StatisticalSource)
     made = released(microdata, codes, chosen.recoding, gone, coded=coded)
-    facts = tuple(PlanFacts.of(one, risk, one is chosen) for one, risk in shown)
+    facts = tuple(
+        PlanFacts.of(one, risk, tables.kept(one.recoding), one is chosen) for one, risk in shown
+    )
     promised = next(risk for one, risk in shown if one is chosen)
     summary = ProtectionSummary(
         schema=SCHEMA,
@@ -241,6 +248,7 @@ def run(
             n_values=int(gone.sum()),
             n_records=int(gone.any(axis=1).sum()),
         ),
+        utility=tables.kept(chosen.recoding, published),
         telling=telling_columns(microdata, codes, chosen.recoding),
         n_not_assessed=len(codes) - table.n_records,
         refit_reaches=None

@@ -46,6 +46,13 @@ def _split(text: str) -> list[str]:
     return [item.strip() for item in items if item.strip()]
 
 
+def _tables(value: object) -> object:
+    """Read `age,sex; region,income`; lists stay as they are."""
+    if not isinstance(value, str):
+        return value
+    return [_split(part) for part in value.split(";") if part.strip()]
+
+
 def _importance(value: object) -> object:
     """Read `age=2,region=0.5`; a mapping stays as it is."""
     if not isinstance(value, str):
@@ -83,6 +90,10 @@ class ProtectionSpec(AssessmentSpec):
     )
     """Recodings of some keys to choose from, in place of those that the program makes itself."""
 
+    tables: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_tables)] = ()
+    """Tables of the user, each as the names of its columns: what each plan keeps of them is
+    told."""
+
     suppress: str | None = None
     """What every record has to reach by local suppression after recoding: `r1 <= 0.2` or `k >= 3`;
     None: nothing is suppressed."""
@@ -107,6 +118,17 @@ class ProtectionSpec(AssessmentSpec):
         if not text.strip():
             raise ValueError("no target is named; name one as in --target 'tau1 <= 5'")
         return str(Target.of(text))
+
+    @field_validator("tables")
+    @classmethod
+    def _of_columns(cls, tables: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        for one in tables:
+            if not 1 < len(one) == len(set(one)):
+                raise ValueError(
+                    "a table is made of two columns or more, each named once, as in "
+                    "'age,sex; region,income'"
+                )
+        return tables
 
     @field_validator("weights_of_keys")
     @classmethod

@@ -50,6 +50,16 @@ class _TargetOptions(TypedDict, total=False):
         ),
     ]
 
+    tables: Annotated[
+        str | Sequence[Sequence[str]],
+        Option(
+            "TEXT",
+            "Tables of your own, by columns: 'age,sex; region,income'. The report says how far "
+            "each of them moves.",
+            default="those of every two keys",
+        ),
+    ]
+
 
 class _SuppressOptions(TypedDict, total=False):
     suppress: Annotated[

@@ -116,11 +116,11 @@ def margin_utility(
         found, first, second = [], [], []
         for one in (every[i] for i in at):
             keys = list(one)
-            counts = [_counts(columns, keys, sizes) for columns in files]
+            counts = [margin_counts(columns, keys, sizes) for columns in files]
             drawn = tuple(i for i, key in enumerate(one) if names[key] not in kept)
-            margin = _margin(counts, tuple(names[key] for key in one), sizes[keys], drawn)
+            margin = compare_margin(counts, tuple(names[key] for key in one), sizes[keys], drawn)
             if weights is not None:
-                sums = [_counts(columns, keys, sizes, weights) for columns in files]
+                sums = [margin_counts(columns, keys, sizes, weights) for columns in files]
                 margin = replace(margin, distance_weighted=_distance(sums))
             found.append(margin)
             shares = [count / max(count.sum(), 1) for count in counts]
@@ -147,7 +147,7 @@ def margin_utility(
     return tuple(orders), tuple(points)
 
 
-def _counts(
+def margin_counts(
     columns: Int64, keys: Sequence[int], sizes: Int64, weights: Float64 | None = None
 ) -> Float64:
     """Records in each cell of a margin, or their weights, of the columns (n_keys, n) of a file."""
@@ -168,7 +168,7 @@ def _distance(counts: Sequence[Float64]) -> float:
     return float(np.mean([0.5 * np.abs(first - other).sum() for other in others]))
 
 
-def _margin(
+def compare_margin(
     counts: Sequence[Float64], variables: tuple[str, ...], shape: Int64, drawn: tuple[int, ...]
 ) -> MarginUtility:
     """Compare a margin of this shape, of which the keys at the places `drawn` were drawn."""

@@ -7,6 +7,7 @@ from typing import Self
 
 from unikat.protection.released import ColumnChange
 from unikat.protection.search import Plan
+from unikat.protection.utility import Utility
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.provenance import Provenance
 
@@ -46,15 +47,18 @@ class PlanFacts:
     """Share of the information of the keys that is lost, 0 to 1."""
     risk: RiskFacts
     """By the model of the file as it was."""
+    utility: Utility
+    """What it keeps of tables."""
     chosen: bool
 
     @classmethod
-    def of(cls, plan: Plan, risk: RiskEstimate, chosen: bool) -> Self:
+    def of(cls, plan: Plan, risk: RiskEstimate, utility: Utility, chosen: bool) -> Self:
         """Take what a plan and the estimate of its risk tell."""
         return cls(
             recodings={one.name: one.text for one in plan.recoding.keys if one.changes},
             lost=plan.lost,
             risk=RiskFacts.of(risk),
+            utility=utility,
             chosen=chosen,
         )
 
@@ -101,6 +105,8 @@ class ProtectionSummary:
     """What was done to each key."""
     suppression: SuppressionFacts | None
     """None if nothing was to be suppressed."""
+    utility: Utility
+    """What the protected file keeps of tables."""
     telling: tuple[tuple[str, str], ...]
     """Columns that tell more of a key than the plan shows, each with the key."""
     refit: RiskFacts
