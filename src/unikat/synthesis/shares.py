@@ -82,9 +82,9 @@ def share_of(
 ) -> ShareOf:
     """Compute a share of the households of a file.
 
-    Its variance is that of the ratio sum w x / sum w, with two households more of which x is true,
-    two of which it is not (Agresti and Coull 1998) and the mean weight: so a share of 0 or 1 has
-    one too.
+    Its variance is that of the ratio sum w x / sum w after four households of the mean weight are
+    added, two with x = 1 and two with x = 0 (Agresti and Coull 1998). So the variance of a share of
+    0 or 1 is not zero.
 
     Parameters
     ----------

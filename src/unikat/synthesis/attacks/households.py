@@ -349,7 +349,7 @@ def one_household_unknown(
             for one in means
         ]
         uniform = np.where(allowed, 0.0, -np.inf)
-        # A person is known by name, a household by who lives in it.
+        # Members of a household come in any order; a person asked for is one member.
         orders = candidates.log_orders if unit == HOUSEHOLDS else np.zeros((1, 1))
         told_of, more = told(
             taken,
