@@ -184,25 +184,43 @@ def what_if(options: argparse.Namespace) -> None:
 
 
 def targets(options: argparse.Namespace) -> None:
-    """Count protected files whose true τ1 is at most the target."""
-    import unikat
-    from unikat.protection.recoding import parse_recoding
+    """Count protected files whose true τ1 is at most the target.
 
-    found = []
-    for trial in range(options.trials):
-        drawn = Sampled.of(list(POPULATIONS)[trial % len(POPULATIONS)], options.records, trial)
-        made = unikat.protect(
+    The plan is that of `unikat.protect`, without the frontier and the new fit at the end.
+    """
+    import unikat
+    from unikat.protection.hierarchies import choices
+    from unikat.protection.search import Search
+    from unikat.protection.what_if import N_STATES
+    from unikat.spec.target import Target
+
+    target, found = Target.of(options.target), []
+    for trial in range(options.first, options.first + options.trials):
+        name = list(POPULATIONS)[trial % len(POPULATIONS)]
+        drawn = Sampled.of(name, options.records, trial)
+        started = time.perf_counter()
+        result = unikat.assess(
             drawn.sample, keys=drawn.keys, population_size=drawn.everybody.n_records,
-            model=options.model, target=options.target, max_sweeps=options.sweeps,
-            progress=False, seed=trial + 1, missing="level",
+            model=options.model, max_sweeps=options.sweeps, progress=False, seed=trial + 1,
+            missing="level", workers=options.workers,
         )  # fmt: skip
-        whole = unikat.Design(population_size=drawn.everybody.n_records)
-        table = unikat.read(drawn.sample, drawn.keys, whole, missing="level").tabulate()
-        rules = {one.name: one.rule for one in made.plan.keys if one.rule is not None}
-        recoding = parse_recoding(table, rules)
-        found.append([drawn.true_tau1(recoding), made.summary.chosen.lost])
-        refit = made.summary.refit.tau1
-        print(trial, found[-1], [refit.mean, refit.lower, refit.upper], flush=True)
+        posterior = result._posterior
+        search = Search.of(
+            choices(result.estimate.table),
+            lambda recoding, its=posterior: its.value(recoding, target, 0.95, 100),
+        )
+        while (plan := search.best(target)) is not None:
+            value = posterior.value(plan.recoding, target, 0.95, N_STATES)
+            if target.met(value.measure):
+                break
+            search.miss(plan.recoding)
+        if plan is None:
+            print(trial, name, "no plan reaches the target", flush=True)
+            continue
+        found.append([drawn.true_tau1(plan.recoding), plan.lost])
+        before = f"{result.tau1.mean:.0f} ({result.tau1.lower:.0f} to {result.tau1.upper:.0f})"
+        print(trial, name, before, "then", found[-1], value,
+              f"{time.perf_counter() - started:.0f} s", flush=True)  # fmt: skip
     true = np.array([one[0] for one in found])
     print(
         f"{len(true)} files: true τ1 at most 5 in {np.count_nonzero(true <= 5)}; largest "
@@ -218,6 +236,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=2_000)
     parser.add_argument("--sweeps", type=int, default=2_000)
     parser.add_argument("--trials", type=int, default=50)
+    parser.add_argument("--first", type=int, default=0, help="of the trials")
+    parser.add_argument("--workers", type=int)
     parser.add_argument("--target", default="tau1_upper <= 5")
     options = parser.parse_args()
     print(machine())

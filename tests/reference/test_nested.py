@@ -118,6 +118,7 @@ def margins(layout: HouseholdLayout, rows: Any, sizes: Any) -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_margins_are_those_of_nestedcategbayesimpute():
     """Within four errors and half a deviation of the peer's synthetic populations."""

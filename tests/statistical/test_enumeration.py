@@ -193,6 +193,7 @@ def test_the_learned_prior_of_the_profiles_is_that_of_the_enumeration(monkeypatc
     assert moved > 0.1
 
 
+@pytest.mark.slow
 def test_a_prior_drawn_where_a_move_was_accepted_is_caught(monkeypatch):
     """The planted bug: besides every so many sweeps, the prior is drawn after accepted moves.
 

@@ -104,6 +104,7 @@ class Recalling(HDP):
 top_of = [0.0]
 
 
+@pytest.mark.slow
 def test_tables_with_the_wrong_concentration_are_caught(monkeypatch):
     """Paper 1's slip: alpha_0 in the place of alpha in the table counts (its step 2, eq. 12)."""
     right = weights.draw_tables
@@ -181,6 +182,7 @@ LENGTHS = {"tokens of the base": (400, 144, 3000)}
 """Runs, sweeps and draws of the prior for a bug in what is drawn every fourth sweep."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bugs_are_caught(name, monkeypatch):
     """A wrong number handed to a kernel."""
@@ -192,6 +194,7 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     assert not passes(p, 0.01), p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bug", "prior", "n_runs"),
     [

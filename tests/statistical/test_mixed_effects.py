@@ -104,6 +104,7 @@ BUGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bugs_are_caught(name, monkeypatch):
     """A wrong number handed to a kernel."""
@@ -114,6 +115,7 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     assert not passes(p, 0.01), p
 
 
+@pytest.mark.slow
 def test_values_moved_under_the_wrong_mean_are_caught(monkeypatch):
     """The Langevin move takes the values' prior mean for 0."""
     right = MixedEffects._prior

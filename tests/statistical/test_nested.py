@@ -49,6 +49,7 @@ def test_sampler_keeps_the_joint_law_with_missing_keys():
     assert passes(p), p
 
 
+@pytest.mark.slow
 def test_wrong_weights_of_person_classes_are_caught(monkeypatch):
     """Members counted twice in the weights of the person classes."""
     right = kernels.draw_member_weights
@@ -63,6 +64,7 @@ def test_wrong_weights_of_person_classes_are_caught(monkeypatch):
     assert not passes(p, 0.01), p
 
 
+@pytest.mark.slow
 def test_flat_profiles_where_they_are_not_are_caught(monkeypatch):
     """Another Dirichlet prior of the profiles than was asked for."""
     right = profiles.draw_profiles
@@ -75,6 +77,7 @@ def test_flat_profiles_where_they_are_not_are_caught(monkeypatch):
     assert not passes(p, 0.01), p
 
 
+@pytest.mark.slow
 def test_splits_by_another_concentration_are_caught(monkeypatch):
     """Household classes split as if alpha were twenty times as large."""
     right = nested_split.propose
@@ -262,6 +265,7 @@ def test_sampler_keeps_the_joint_law_with_the_composition_by_role(name, hidden):
     assert passes(p), p
 
 
+@pytest.mark.slow
 def test_members_of_one_role_that_have_the_profile_of_another_are_caught(monkeypatch):
     """Rows of the profiles of the second role are those of the first."""
     right = records.columns_of
@@ -283,6 +287,7 @@ def test_sampler_keeps_the_joint_law_under_rules(hidden):
     assert passes(p), p
 
 
+@pytest.mark.slow
 def test_impossible_households_that_are_not_counted_are_caught(monkeypatch):
     """The sign with which they are counted is zero."""
     right = nested_truncation.simulate

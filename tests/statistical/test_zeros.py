@@ -235,6 +235,7 @@ BUGS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bugs_are_caught(name, monkeypatch):
     prior, n_runs, module, function, plant = BUGS[name]
@@ -272,6 +273,7 @@ RIDGE_BUGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RIDGE_BUGS)
 def test_planted_bugs_of_ridges_are_caught(name, monkeypatch):
     only_ridges(monkeypatch)
@@ -322,6 +324,7 @@ def test_ranks_of_the_truth_are_uniform(name):
     assert min(p_values) > FALSE_ALARM / len(p_values), p_values
 
 
+@pytest.mark.slow
 def test_ranks_tell_a_sampler_without_truncation(monkeypatch):
     monkeypatch.setattr(truncation, CLASSES, ignored(truncation.simulate_classes))
     p_values = joint.rank_test(RANKED["classes"], [[0, 0, 0], [1, -1, 0]], seed=6, n_sets=160)
