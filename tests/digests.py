@@ -238,9 +238,12 @@ def _summed(values: NDArray[np.float64]) -> list[Any]:
 
 def machine() -> str:
     """Return what the last bits of a number depend on: instructions, and what compiles to them."""
+    from llvmlite import __version__ as llvmlite
+    from llvmlite.binding import get_host_cpu_name
     from numpy._core._multiarray_umath import __cpu_features__ as features
 
-    parts = [platform.machine(), np.__version__, scipy.__version__, numba.__version__]
+    versions = [np.__version__, scipy.__version__, numba.__version__, llvmlite]
+    parts = [platform.machine(), get_host_cpu_name(), *versions]
     parts += sorted(name for name, there in features.items() if there)
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
 
