@@ -88,12 +88,14 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
     """Print what was done, what it reaches, and where it is."""
     from unikat.report.folders.protection import PAGE
     from unikat.report.text.numbers import columns
-    from unikat.report.text.protection import plan_rows, table_rows
+    from unikat.report.text.protection import plan_rows, scenario_rows, table_rows
 
     said = summary.sentences
     lines = [""]
     for place in ("answer", "plan", "target", "suppression", "refit"):
         lines += wrap(said.get(place, ""), width=88)
+    if summary.scenarios:
+        lines += ["", *columns(scenario_rows(summary), (0, 1, 2, 6))]
     lines += ["", *columns(plan_rows(summary)), ""]
     if summary.utility.tables:
         lines += [*columns(table_rows(summary)), ""]
