@@ -18,7 +18,7 @@ import pytest
 import unikat
 from unikat.cli.main import main
 from unikat.errors import SpecError
-from unikat.jobs import protect as job
+from unikat.jobs.goals import reached
 from unikat.report.text import protection as text
 from unikat.spec.protection import PlanSpec, ProtectionSpec
 from unikat.spec.target import Target
@@ -368,4 +368,4 @@ def test_what_a_new_fit_says_of_a_target() -> None:
         "records(r1 > 0.1) <= 3": found.table.counts[r1 > 0.1].sum(),
         "k >= 2": 1,
     }.items():
-        assert job._reached(found, Target.of(words)) == number
+        assert reached(found, Target.of(words)) == number

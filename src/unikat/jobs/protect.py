@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,18 +20,19 @@ from unikat.data.patterns import distinct
 from unikat.data.statistical import StatisticalSource
 from unikat.data.table import CellTable
 from unikat.data.writers import ending, has_own_format, write_records
-from unikat.errors import DataError, OutputError, SpecError, listed, option
+from unikat.errors import DataError, OutputError, SpecError, option
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.writing import all_or_nothing
 from unikat.inference.progress import Watcher
+from unikat.jobs.goals import aim_of, refit_reaches, scenarios_of, verdicts_of, verified
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
-from unikat.protection.hierarchies import Choices, choices
+from unikat.protection.hierarchies import choices
 from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
 from unikat.protection.released import Released, released, telling_columns
-from unikat.protection.scenarios import Scenario, Scenarios, n_states_for
-from unikat.protection.search import Goal, Plan, Search, Value, frontier, undominated
+from unikat.protection.scenarios import Scenarios
+from unikat.protection.search import Plan, Search, frontier, undominated
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 from unikat.protection.utility import Tables
 from unikat.protection.what_if import N_STATES, Posterior
@@ -40,7 +41,6 @@ from unikat.report.facts.protection import (
     PlanFacts,
     ProtectionSummary,
     RiskFacts,
-    ScenarioFacts,
     SuppressionFacts,
 )
 from unikat.report.folders import protection as results
@@ -53,7 +53,7 @@ from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
 from unikat.spec.target import Target
 from unikat.studies.auto import Execution
-from unikat.studies.fit import Fit, fit
+from unikat.studies.fit import fit
 
 PROTECTION = Kind(
     noun="protection",
@@ -63,8 +63,6 @@ PROTECTION = Kind(
     work=(),
     extends=False,
 )
-_MOST_REJECTED = 200
-"""Plans that a closer look may reject."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -176,7 +174,7 @@ def run(
     started = datetime.now(UTC)
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
-    asked = _asked(spec, table)
+    asked = scenarios_of(spec, table)
     parts = choices(table, given=spec.recodings, keep=spec.keep)
     weights = _weights(spec, [key.name for key in table.keys])
     every = microdata.tabulate()
@@ -198,10 +196,10 @@ def run(
     posterior = Posterior.of(fitted)
     watcher.stage("Searching")
     scenarios = Scenarios(posterior=posterior, scenarios=asked, level=level)
-    aim = _aim(spec, scenarios)
+    aim = aim_of(spec, scenarios)
     search = Search.of(parts, aim.quick, weights)
     found = frontier(search, aim.goal, aim.tau1)
-    chosen = _verified(search, found.reached, aim, spec.keep)
+    chosen = verified(search, found.reached, aim, spec.keep)
     others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
     shown = _closer_look([*others, chosen], chosen, posterior, level)
     published = chosen.recoding.codes(codes)
@@ -217,7 +215,7 @@ def run(
     refit = again.estimate(level)
     coded = isinstance(microdata.source, StatisticalSource)
     made = released(microdata, codes, chosen.recoding, gone, coded=coded)
-    judged = _judged(spec, scenarios, parts, chosen, again, refit)
+    verdicts = verdicts_of(spec, scenarios, parts, chosen, again, refit)
     facts = tuple(
         PlanFacts.of(one, risk, tables.kept(one.recoding), one is chosen) for one, risk in shown
     )
@@ -230,7 +228,7 @@ def run(
         population_size=table.n_units,
         target=spec.target or None,
         reached=chosen.value.measure if not spec.scenarios else None,
-        scenarios=judged,
+        scenarios=verdicts,
         model=spec.model.name,
         converged=before.converged and refit.converged,
         before=RiskFacts.of(before),
@@ -250,7 +248,7 @@ def run(
         utility=tables.kept(chosen.recoding, published),
         telling=telling_columns(microdata, codes, chosen.recoding),
         n_not_assessed=len(codes) - table.n_records,
-        refit_reaches=_refit_reaches(spec, judged, refit),
+        refit_reaches=refit_reaches(spec, verdicts, refit),
         agrees=_agree(promised, refit, suppressed=gone is not None),
         level=level,
         provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
@@ -356,124 +354,6 @@ def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:
     return [spec.weights_of_keys.get(name, 1.0) for name in names]
 
 
-class _Aim(NamedTuple):
-    """What the search is to reach, and how it looks at a recoding."""
-
-    goal: Goal
-    quick: Callable[[Recoding], Value]
-    closely: Callable[[Recoding], Value]
-    """By all states."""
-    tau1: Callable[[Recoding], float] | None
-    """None where the quick look tells it."""
-    unreached: Callable[[Search], SpecError]
-    """What is said if no recoding reaches the goal."""
-
-
-def _asked(spec: ProtectionSpec, table: CellTable) -> list[Scenario]:
-    """The scenarios; the target of the file itself is the first, of one who knows all keys."""
-    if not spec.scenarios:
-        return []
-    of_file = [spec.target] if spec.target else []
-    found = Scenario.of("all keys", (), of_file, table, in_sample=False)
-    for one in spec.scenarios:
-        found += Scenario.of(one.name, one.keys, one.target, table, in_sample=one.in_sample)
-    return found
-
-
-def _aim(spec: ProtectionSpec, scenarios: Scenarios) -> _Aim:
-    """The target, or those of the scenarios."""
-    posterior, level = scenarios.posterior, spec.report.level
-    n_all = max(sum(map(len, posterior.states)), 1)
-
-    def by(n_states: int, target: Target) -> Callable[[Recoding], Value]:
-        return lambda recoding: posterior.value(recoding, target, level, n_states)
-
-    if not spec.scenarios:
-        target = Target.of(spec.target)
-
-        def unreached(search: Search) -> SpecError:
-            best = (max if target.wants_more else min)(one.measure for one in search.seen.values())
-            return SpecError(
-                f"No recoding reaches {target}; the best that was found has {target.measure} "
-                f"{best:.3g}."
-            )
-
-        quick = by(n_states_for(target), target)
-        return _Aim(target, quick, by(n_all, target), None, unreached)
-    of_tau1 = Target("tau1", 0.0)
-
-    def closely(recoding: Recoding) -> Value:
-        values = zip(scenarios.scenarios, scenarios.measures(recoding), strict=True)
-        missed = not all(one.target.met(value) for one, value in values)
-        return Value(float(missed), by(n_all, of_tau1)(recoding).tau1)
-
-    def tau1(recoding: Recoding) -> float:
-        return by(n_states_for(of_tau1), of_tau1)(recoding).tau1
-
-    return _Aim(scenarios, scenarios.evaluate, closely, tau1, lambda _: scenarios.unreached())
-
-
-def _verified(search: Search, plan: Plan | None, aim: _Aim, keep: Sequence[str]) -> Plan:
-    """Look at the best plan by all states; go on with the next best while it misses the goal."""
-    for _ in range(_MOST_REJECTED):
-        if plan is None:
-            break
-        value = aim.closely(plan.recoding)
-        if aim.goal.met(value.measure):
-            return Plan(recoding=plan.recoding, lost=plan.lost, value=value)
-        search.miss(plan.recoding)
-        plan = search.best(aim.goal)
-    remedy = "Allow"
-    if keep:
-        remedy = (
-            f"Kept as they are: {listed(list(keep))}. Keep fewer keys ({option('keep')}), allow"
-        )
-    raise SpecError(
-        f"{aim.unreached(search)} {remedy} coarser recodings ({option('recodings')}), or set "
-        "another target."
-    )
-
-
-def _judged(
-    spec: ProtectionSpec,
-    scenarios: Scenarios,
-    parts: Sequence[Choices],
-    plan: Plan,
-    again: Fit,
-    refit: RiskEstimate,
-) -> tuple[ScenarioFacts, ...]:
-    """What each scenario has before, after by the plan, and after by the new fit."""
-    if not spec.scenarios:
-        return ()
-    before = scenarios.measures(Recoding(keys=tuple(part.recodings[0] for part in parts)))
-    after = scenarios.measures(plan.recoding)
-    posterior = Posterior.of(again)
-    whole = Recoding(keys=tuple(map(unchanged, again.table.keys)))
-    seen = Scenarios(posterior=posterior, scenarios=scenarios.scenarios, level=spec.report.level)
-    found = []
-    for one, first, then in zip(scenarios.scenarios, before, after, strict=True):
-        margin = one.margin(whole)
-        if margin is None or one.target.measure == "population_k":
-            last = seen.measure(one, whole, N_STATES)
-        elif len(margin.kept) == len(whole.keys) and not one.in_sample:
-            last = _reached(refit, one.target)
-        else:
-            of = posterior.within_sample if one.in_sample else posterior
-            last = _reached(of.what_if(margin, spec.report.level), one.target)
-        found.append(ScenarioFacts.of(one, first, then, last))
-    return tuple(found)
-
-
-def _refit_reaches(
-    spec: ProtectionSpec, judged: Sequence[ScenarioFacts], refit: RiskEstimate
-) -> bool | None:
-    """Whether the new fit reaches all targets; None where it does not tell."""
-    if judged:
-        return all(one.reached for one in judged)
-    target = Target.of(spec.target)
-    return None if target.measure == "population_k" else target.met(_reached(refit, target))
-
-
 def _closer_look(
     plans: Sequence[Plan], chosen: Plan, posterior: Posterior, level: float
 ) -> list[tuple[Plan, RiskEstimate]]:
@@ -525,21 +405,6 @@ def _without(table: CellTable, gone: Bool) -> CellTable:
         counts=found.counts,
         record_cell=found.place.astype(np.int32),
     )
-
-
-def _reached(found: RiskEstimate, target: Target) -> float:
-    """What an estimate says of the target's measure; of the smallest F it says nothing."""
-    tau1, tau2 = found.tau1_shown or found.tau1, found.tau2_shown or found.tau2
-    r1 = np.nan_to_num(found.records.r1_published)
-    return {
-        "tau1": tau1.mean,
-        "tau2": tau2.mean,
-        "tau1_upper": tau1.upper,
-        "tau2_upper": tau2.upper,
-        "r1": float(r1.max(initial=0.0)),
-        "records": float(found.table.counts[r1 > (target.above or 0.0)].sum()),
-        "k": float(found.table.matches.min()),
-    }[target.measure]
 
 
 def _agree(promised: RiskEstimate, refit: RiskEstimate, *, suppressed: bool) -> bool:

@@ -83,7 +83,7 @@ def _tables(value: object) -> object:
     """Read `age,sex; region,income`; lists stay as they are."""
     if not isinstance(value, str):
         return value
-    return [_split(part) for part in value.split(";") if part.strip()]
+    return [_split(part, ",") for part in value.split(";") if part.strip()]
 
 
 def _importance(value: object) -> object:
