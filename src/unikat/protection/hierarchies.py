@@ -15,7 +15,6 @@ from unikat.errors import SpecError, brief, listed, suggest
 from unikat.protection.recoding import (
     KeyRecoding,
     Rule,
-    left_out,
     level_counts,
     numbers_of,
     recode_key,
@@ -143,7 +142,7 @@ def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
     elif levels.n_named > 2:
         found = [recode_key(key, counts, f"rare({share})") for share in _RARE]
     found = [one for one in found if one.changes and _n_groups(one) >= 2]
-    return [unchanged(key), *found[: MOST - 2], left_out(key)]
+    return [unchanged(key), *found[: MOST - 2], unchanged(key).left_out()]
 
 
 def _of_numbers(key: Key, counts: Int64) -> list[KeyRecoding]:

@@ -65,6 +65,14 @@ class KeyRecoding:
         """Whether levels are merged, or the key is left out."""
         return self.key is None or self.key.n_levels < len(self.groups)
 
+    def left_out(self) -> KeyRecoding:
+        """The same key left out."""
+        nothing = np.zeros(len(self.groups), np.bool_)
+        groups = np.zeros(len(self.groups), np.int32)
+        return KeyRecoding(
+            name=self.name, text=LEFT_OUT, groups=groups, key=None, stays=nothing, rule=LEFT_OUT
+        )
+
     def is_coarser(self, other: KeyRecoding) -> bool:
         """Whether each group of the other lies in one group of this one (so does each of its own).
 
@@ -183,19 +191,10 @@ def unchanged(key: Key) -> KeyRecoding:
     )
 
 
-def left_out(key: Key) -> KeyRecoding:
-    """Leave a key out."""
-    groups = np.zeros(key.n_levels, np.int32)
-    nothing = np.zeros(key.n_levels, np.bool_)
-    return KeyRecoding(
-        name=key.name, text=LEFT_OUT, groups=groups, key=None, stays=nothing, rule=LEFT_OUT
-    )
-
-
 def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
     """Recode a key; see `parse_recoding`. counts (n_levels,): records of each level."""
     if rule is None or rule == LEFT_OUT:
-        return left_out(key)
+        return unchanged(key).left_out()
     if isinstance(rule, str):
         return _by_rule(key, counts, rule)
     if isinstance(rule, Mapping):

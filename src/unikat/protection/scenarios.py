@@ -21,7 +21,7 @@ from math import nan
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, suggest
-from unikat.protection.recoding import KeyRecoding, Recoding, left_out, unchanged
+from unikat.protection.recoding import KeyRecoding, Recoding, unchanged
 from unikat.protection.search import Value
 from unikat.protection.what_if import Posterior
 from unikat.spec.target import Target
@@ -74,10 +74,7 @@ class Scenario:
     def margin(self, recoding: Recoding) -> Recoding | None:
         """Leave out the keys that he does not know; None if none is left that he does."""
         found = Recoding(
-            keys=tuple(
-                one if one.key is None or one.name in self.keys else left_out(one.key)
-                for one in recoding.keys
-            )
+            keys=tuple(one if one.name in self.keys else one.left_out() for one in recoding.keys)
         )
         return found if found.kept else None
 
