@@ -124,6 +124,18 @@ def test_the_plan_recodes_another_file(protected: tuple[Path, Path], tmp_path: P
     assert not (tmp_path / "x").exists()
 
 
+def test_a_plan_groups_levels_that_are_alone_in_their_groups(tmp_path: Path) -> None:
+    """Another file may have one level in each group; its values would tell what the plan hides."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'schema = "unikat.plan/1"\n[[keys]]\nname = "age"\nkey = "age"\nrule = "width(10)"\n'
+    )
+    pd.DataFrame({"age": [84, 35, 35], "x": [1, 2, 3]}).to_csv(tmp_path / "a.csv", index=False)
+    out = tmp_path / "out.csv"
+    assert main(["protect", str(tmp_path / "a.csv"), "--apply", str(plan), "--out", str(out)]) == 0
+    assert pd.read_csv(out)["age"].tolist() == ["80-89", "30-39", "30-39"]
+
+
 def test_levels_that_a_plan_does_not_know_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

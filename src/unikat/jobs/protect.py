@@ -14,6 +14,7 @@ import numpy as np
 
 from unikat._typing import Bool, Int32
 from unikat.data.frames import FILE, FrameKind
+from unikat.data.hierarchies import Hierarchy, read_hierarchy
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
 from unikat.data.patterns import distinct
@@ -29,7 +30,14 @@ from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import choices
-from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
+from unikat.protection.recoding import (
+    Recoding,
+    Rule,
+    codes_called,
+    level_names,
+    recode_key,
+    unchanged,
+)
 from unikat.protection.released import Released, released, telling_columns
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Plan, Search, frontier, undominated
@@ -48,7 +56,7 @@ from unikat.report.pages.protection import render
 from unikat.report.text.protection import sentences, warnings
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.from_options import Inputs, documented
-from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec
+from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec, hierarchy_file
 from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
 from unikat.spec.target import Target
@@ -175,7 +183,7 @@ def run(
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
     asked = scenarios_of(spec, table)
-    parts = choices(table, given=spec.recodings, keep=spec.keep)
+    parts = choices(table, given=_recodings(spec), keep=spec.keep)
     weights = _weights(spec, [key.name for key in table.keys])
     every = microdata.tabulate()
     codes = every.cells[every.record_cell]
@@ -333,15 +341,29 @@ def _known(microdata: Microdata, one: PlanKey, key: Key) -> Rule:
     """The rule of a key; if it names levels, those that the file has."""
     if one.rule is None or isinstance(one.rule, str):
         return one.rule
-    names = level_names(key)
-    strange = set(names) - set(one.levels or ()) - set(one.rule)
-    if strange:
+    names, called = level_names(key), codes_called(key)
+    group_of = {code: group for text, group in one.rule.items() for code in called(text)}
+    known = {code for text in one.levels or () for code in called(text)} | set(group_of)
+    if n_strange := len(names) - len(known):
         raise DataError(
-            f"{microdata.name}, key {one.name!r}: the plan does not know {len(strange)} of its "
+            f"{microdata.name}, key {one.name!r}: the plan does not know {n_strange} of its "
             "levels, and does not say what becomes of them. Make a plan for this file, or add the "
             "levels to the plan."
         )
-    return {level: group for level, group in one.rule.items() if level in names}
+    return {names[code]: group for code, group in group_of.items()}
+
+
+def _recodings(spec: ProtectionSpec) -> dict[str, list[Rule | Hierarchy]]:
+    """The recodings that are named, with the hierarchies of files."""
+    return {
+        name: [
+            read_hierarchy(Path(path), spec.data.encoding)
+            if (path := hierarchy_file(rule))
+            else rule
+            for rule in rules
+        ]
+        for name, rules in spec.recodings.items()
+    }
 
 
 def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int64
+from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
 from unikat.data.table import CellTable
@@ -15,6 +16,7 @@ from unikat.errors import SpecError, brief, listed, suggest
 from unikat.protection.recoding import (
     KeyRecoding,
     Rule,
+    by_hierarchy,
     level_counts,
     numbers_of,
     recode_key,
@@ -83,7 +85,7 @@ def entropy(counts: Int64) -> float:
 def choices(
     table: CellTable,
     *,
-    given: Mapping[str, Sequence[Rule]] | None = None,
+    given: Mapping[str, Sequence[Rule | Hierarchy]] | None = None,
     keep: Sequence[str] = (),
 ) -> list[Choices]:
     """Recodings of every key of a table.
@@ -93,9 +95,10 @@ def choices(
     table
         The sample.
     given
-        Recodings of some keys (see `parse_recoding`), in place of those that the program makes
-        itself: groups of equal width, quantiles, top and bottom coding for numbers; groups of rare
-        levels for labels; the key left out. Whether a key is left out is then said, too.
+        Recodings of some keys (see `parse_recoding`) and hierarchies, in place of those that the
+        program makes itself: groups of equal width, quantiles, top and bottom coding for numbers;
+        groups of rare levels for labels; the key left out. Whether a key is left out is then
+        said, too.
     keep
         Keys that stay as they are.
 
@@ -125,8 +128,12 @@ def choices(
         if key.name in keep:
             recodings = [unchanged(key)]
         elif given and key.name in given:
-            rules = given[key.name]
-            recodings = [unchanged(key), *(recode_key(key, counts, rule) for rule in rules)]
+            recodings = [unchanged(key)]
+            for rule in given[key.name]:
+                if isinstance(rule, Hierarchy):
+                    recodings += by_hierarchy(key, rule)
+                else:
+                    recodings.append(recode_key(key, counts, rule))
         else:
             recodings = own_recodings(key, counts)
         found.append(Choices.of(recodings, counts))
@@ -141,7 +148,7 @@ def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
         found = _of_numbers(key, counts)
     elif levels.n_named > 2:
         found = [recode_key(key, counts, f"rare({share})") for share in _RARE]
-    found = [one for one in found if one.changes and _n_groups(one) >= 2]
+    found = [one for one in found if 2 <= _n_groups(one) < levels.n_named]
     return [unchanged(key), *found[: MOST - 2], unchanged(key).left_out()]
 
 

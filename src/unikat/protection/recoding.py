@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
+from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import MOST_LEVELS, Key
 from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
@@ -62,8 +63,11 @@ class KeyRecoding:
 
     @property
     def changes(self) -> bool:
-        """Whether levels are merged, or the key is left out."""
-        return self.key is None or self.key.n_levels < len(self.groups)
+        """Whether a value becomes another one, or the key is left out.
+
+        A group of one level has a name too: its value would tell more than the plan shows.
+        """
+        return self.key is None or (self.rule is not None and not self.stays.all())
 
     def left_out(self) -> KeyRecoding:
         """The same key left out."""
@@ -382,6 +386,52 @@ def level_names(key: Key) -> list[str]:
     """What levels are called in rules: groups of numbers by label; not that for missing values."""
     names = key.labels if key.binning is not None else [str(level) for level in key.levels]
     return list(names[: Levels(key=key).n_named])
+
+
+def codes_called(key: Key) -> Callable[[str], set[int]]:
+    """Return what tells the levels that a file calls so: by value, or else by label or number."""
+    levels = Levels(key=key)
+    by_value = {name: {code} for code, name in enumerate(level_names(key))}
+    return lambda text: by_value.get(text) or levels.called(text)
+
+
+def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
+    """Recode a key by each column of a hierarchy; a column of one group leaves the key out.
+
+    Raises
+    ------
+    SpecError
+        If a level of the key is in no row, or in several.
+    """
+    where = f"Key {key.name!r}, hierarchy {hierarchy.name}"
+    names, row_of = level_names(key), dict[int, int]()
+    called = codes_called(key)
+    for row, text in enumerate(hierarchy.levels):
+        for code in called(text):
+            if code in row_of:
+                raise SpecError(
+                    f"{where}: a level of the key is in two rows, by its value and its label or "
+                    "as two numbers; give each level one row."
+                )
+            row_of[code] = row
+    if n_lacking := len(names) - len(row_of):
+        raise SpecError(
+            f"{where}: {n_lacking:,} of the {len(names):,} levels of the key "
+            f"{'is' if n_lacking == 1 else 'are'} in no row; add a row for each."
+        )
+    # Levels of the file by their values there; others as the hierarchy has them, for other files.
+    by_row = {row: names[code] for code, row in row_of.items()}
+    texts = [by_row.get(row, text) for row, text in enumerate(hierarchy.levels)]
+    found = []
+    for column, groups in enumerate(hierarchy.groups, start=2):
+        if len(set(groups)) == 1:
+            found.append(unchanged(key).left_out())
+            continue
+        named: list[str | None] = [groups[row_of[code]] for code in range(len(names))]
+        text = f"in the groups of column {column} of {hierarchy.name}"
+        by_level = dict(zip(texts, groups, strict=True))
+        found.append(replace(_grouped(key, named, text, by_level), named=tuple(texts)))
+    return found
 
 
 def _grouped(
