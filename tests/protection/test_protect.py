@@ -335,6 +335,46 @@ def test_a_plan_that_is_applied_suppresses_nothing(
     assert not list(tmp_path.iterdir())
 
 
+def test_options_of_reading_go_with_a_plan_and_others_are_refused(
+    protected: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = protected
+    plan = str(out / "plan.toml")
+    other = tmp_path / "other.txt"
+    people().to_csv(other, index=False, sep="|")
+    call = ["protect", str(other), "--apply", plan, "--out", str(tmp_path / "out.txt")]
+    assert main([*call, "--format", "csv", "--delimiter", "|"]) == 0
+    read = [pd.read_csv(tmp_path / "out.txt", sep="|"), pd.read_csv(out / "protected.csv", sep=";")]
+    assert read[0].equals(read[1])
+    capsys.readouterr()
+    for option in (("--seed", "3"), ("--missing", "wildcard"), ("--json",), ("--keep", "sex")):
+        assert main([*call, "--overwrite", *option]) == 1
+        assert f"{option[0]} has no use" in capsys.readouterr().err
+    # Another TOML file of the same folder.
+    assert main(["protect", str(source), "--apply", str(out / "protect.toml"), *call[4:]]) == 1
+    said = capsys.readouterr().err
+    assert "is of another kind: its schema is 'unikat.protection/1'" in said
+    assert said.count("\n") == 1
+
+
+def test_keys_that_are_kept_are_named_where_nothing_reaches_the_limit() -> None:
+    options: Any = {
+        "keys": KEYS, "population_size": 900, "keep": "age", "model": "latent-class",
+        "max_sweeps": 40, "chains": 2, "workers": 1,
+    }  # fmt: skip
+    with pytest.raises(SpecError, match=r"Kept as they are: age\. Keep fewer keys"):
+        unikat.protect(people(60), target="k >= 2", **options)
+    with pytest.raises(SpecError, match="No value of age is suppressed, since --keep"):
+        unikat.protect(people(60), target="tau1 <= 60", suppress="k >= 2", **options)
+
+
+def test_too_many_keys_for_suppression_are_refused_before_anything_is_read() -> None:
+    with pytest.raises(SpecError, match="of at most 20, and there are 21"):
+        ProtectionSpec.parse(
+            {"target": "k >= 2", "keys": [f"k{i}" for i in range(21)], "suppress": "k >= 2"}
+        )
+
+
 def test_names_of_keys_may_hold_colons_and_equals_signs() -> None:
     values = {"target": "k >= 2", "keys": "a=b,c:d", "weights_of_keys": "a=b=2"}
     spec = ProtectionSpec.parse({**values, "recodings": "c:d: width(5)"})

@@ -21,7 +21,7 @@ from unikat.data.patterns import distinct
 from unikat.data.statistical import StatisticalSource
 from unikat.data.table import CellTable
 from unikat.data.writers import ending, has_own_format, write_records
-from unikat.errors import DataError, OutputError, SpecError, option
+from unikat.errors import DataError, OutputError, SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.writing import all_or_nothing
 from unikat.inference.progress import Watcher
@@ -323,7 +323,12 @@ def apply(
         keys=tuple(
             unchanged(key)
             if one.rule is None
-            else recode_key(key, np.zeros(key.n_levels, np.int64), _known(microdata, one, key))
+            else recode_key(
+                key,
+                np.zeros(key.n_levels, np.int64),
+                _known(microdata, one, key),
+                whole=one.whole_numbers,
+            )
             for one, key in zip(plan.keys, table.keys, strict=True)
         )
     )
@@ -414,7 +419,15 @@ def _suppressed(
         np.inf if plan.recoding.keys[j].name in spec.keep else max(weights[j], 1e-6)
         for j in plan.recoding.kept
     ]
-    return suppress(codes, [key.n_levels for key in keys], rule, costs=costs).suppressed
+    try:
+        return suppress(codes, [key.n_levels for key in keys], rule, costs=costs).suppressed
+    except SpecError as error:
+        if not spec.keep:
+            raise
+        raise SpecError(
+            f"{error} No value of {listed(list(spec.keep))} is suppressed, since "
+            f"{option('keep')} names {'it' if len(spec.keep) == 1 else 'them'}."
+        ) from None
 
 
 def _without(table: CellTable, gone: Bool) -> CellTable:
@@ -449,6 +462,7 @@ def _plan(spec: ProtectionSpec, plan: Plan) -> PlanSpec:
                 key=key,
                 rule=one.rule if one.changes else None,
                 levels=one.named if one.changes else None,
+                whole_numbers=one.whole if one.changes else None,
             )
             for one, key in zip(plan.recoding.keys, spec.keys, strict=True)
         ),

@@ -12,12 +12,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
+from unikat.data.binning import whole_span
 from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import MOST_LEVELS, Key
 from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, suggest
+from unikat.errors import shown as value_shown
 from unikat.spec.protection import LEFT_OUT
 from unikat.zeros.levels import Interval, Levels
 
@@ -27,6 +29,7 @@ lists of levels, or None to leave the key out."""
 
 _FORM = re.compile(r"\s*(?P<rule>\w+)\s*\((?P<arguments>[^()]*)\)\s*")
 _FORMS = "width(10), cut(18,65), quantile(4), top(80), bottom(20) or rare(0.05)"
+_MOST_QUANTILES = 1_000
 OTHER = "other"
 """Label of the group of rare levels."""
 
@@ -51,6 +54,8 @@ class KeyRecoding:
         What recodes other records in the same way: quantiles as edges, rare levels by name.
     named
         All levels, where the rule names levels; None elsewhere.
+    whole
+        Whether groups of numbers are called as those of whole numbers are; None of other rules.
     """
 
     name: str
@@ -60,6 +65,7 @@ class KeyRecoding:
     stays: Bool
     rule: str | Mapping[str, str] | None = field(default=None, compare=False)
     named: tuple[str, ...] | None = None
+    whole: bool | None = None
 
     @property
     def changes(self) -> bool:
@@ -155,6 +161,11 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
         If a key, level or rule is not known; if a group of the key does not lie in one group of the
         rule; if all keys are left out.
     """
+    if not isinstance(rules, Mapping):
+        raise SpecError(
+            "A recoding is a mapping of keys to rules, as in {'age': 'width(10)', 'region': None}; "
+            f"it is {value_shown(rules)}. Keys that it does not name stay as they are."
+        )
     names = [key.name for key in table.keys]
     for name in rules:
         if name not in names:
@@ -195,12 +206,22 @@ def unchanged(key: Key) -> KeyRecoding:
     )
 
 
-def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
-    """Recode a key; see `parse_recoding`. counts (n_levels,): records of each level."""
+def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None) -> KeyRecoding:
+    """Recode a key; see `parse_recoding`.
+
+    Parameters
+    ----------
+    key, rule
+        What is recoded, and how.
+    counts
+        (n_levels,): records of each level.
+    whole
+        Whether groups of numbers are called as those of whole numbers are; None: if all are whole.
+    """
     if rule is None or rule == LEFT_OUT:
         return unchanged(key).left_out()
     if isinstance(rule, str):
-        return _by_rule(key, counts, rule)
+        return _by_rule(key, counts, rule, whole)
     if isinstance(rule, Mapping):
         named = [(level, str(group)) for level, group in rule.items()]
         text = "groups " + listed(list(dict.fromkeys(group for _, group in named)))
@@ -237,7 +258,7 @@ def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
     return _grouped(key, group_of, text, by_level)
 
 
-def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
+def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecoding:
     found = _FORM.fullmatch(text)
     try:
         numbers = [float(part) for part in found["arguments"].split(",")] if found else []
@@ -279,6 +300,8 @@ def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
         ]
     else:
         edges = sorted(numbers)
+    if whole is None:
+        whole = all(one.low.is_integer() for one in intervals if math.isfinite(one.low))
     group_of: list[str | None] = []
     for code, one in enumerate(intervals):
         place = _place(one, edges, after=rule == "bottom")
@@ -287,11 +310,11 @@ def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
                 f"Key {key.name!r}: the level {brief(key.labels[code])!r} lies in two groups of "
                 f"{shown}; take edges at which levels end."
             )
-        group_of.append(_label(place, edges, rule, intervals))
+        group_of.append(_label(place, edges, rule, whole=whole))
     frozen = shown
     if rule == "quantile":
         frozen = f"cut({','.join(number_shown(edge) for edge in edges)})"
-    return _grouped(key, group_of, shown, frozen)
+    return replace(_grouped(key, group_of, shown, frozen), whole=whole)
 
 
 def numbers_of(key: Key) -> tuple[Interval, ...] | None:
@@ -322,9 +345,7 @@ def _place(one: Interval, edges: Sequence[float], *, after: bool) -> int | None:
     return sum(place)
 
 
-def _label(
-    place: int, edges: Sequence[float], rule: str, intervals: Sequence[Interval]
-) -> str | None:
+def _label(place: int, edges: Sequence[float], rule: str, *, whole: bool) -> str | None:
     """What a group is called; None: its level stays as it is."""
     if rule == "top":
         return f">= {number_shown(edges[0])}" if place else None
@@ -336,10 +357,9 @@ def _label(
         return None if high is None else f"< {number_shown(high)}"
     if high is None:
         return f">= {number_shown(low)}"
-    starts = [one.low for one in intervals if math.isfinite(one.low)]
-    if not all(number.is_integer() for number in (low, high, *starts)):
-        return f"[{number_shown(low)}, {number_shown(high)})"
-    return number_shown(low) if high - low == 1 else f"{number_shown(low)}-{number_shown(high - 1)}"
+    if whole and low.is_integer() and high.is_integer():
+        return whole_span(low, high - 1.0, number_shown)
+    return f"[{number_shown(low)}, {number_shown(high)})"
 
 
 def _quantiles(
@@ -348,6 +368,10 @@ def _quantiles(
     """Edges of groups of about as many records, at starts of levels."""
     if q < 2 or not q.is_integer():
         raise SpecError(f"Key {name!r}: {shown} needs a whole number of groups, at least 2.")
+    if q > _MOST_QUANTILES:
+        raise SpecError(
+            f"Key {name!r}: {shown} asks for more than {_MOST_QUANTILES:,} groups; ask for fewer."
+        )
     lows = np.array([one.low for one in intervals])
     order = np.argsort(lows, kind="stable")
     before = np.cumsum(counts[: len(lows)][order]) - counts[: len(lows)][order]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ValidationError
 
-from unikat.errors import SpecError, all_problems
+from unikat.errors import SpecError, all_problems, brief
 from unikat.files.toml import read_toml, write_toml
 from unikat.spec.tables import DataSpec, Table, ZerosSpec, located_path
 
@@ -76,6 +76,13 @@ class Spec(Table):
 
     @classmethod
     def _checked(cls, values: Mapping[str, Any], where: str, spoken: Mapping[str, str]) -> Self:
+        own = cls.model_fields["format_version"].default
+        other = values.get("schema", own)
+        if isinstance(other, str) and other.partition("/")[0] != own.partition("/")[0]:
+            raise SpecError(
+                f"{where} is of another kind: its schema is {brief(other)!r}, and {own!r} is "
+                f"needed here. Name a file for unikat {cls.command}."
+            )
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:

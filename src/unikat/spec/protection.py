@@ -296,6 +296,9 @@ class PlanKey(Table):
     `left out`; None: the key stays as it is."""
     levels: tuple[str, ...] | None = None
     """Where the rule names levels: all levels that it was made for."""
+    whole_numbers: bool | None = None
+    """Where the rule groups numbers: whether they are whole, and groups are called `20-29` and not
+    `[20, 30)`; None: as the file has them."""
 
 
 class PlanSpec(Spec):
