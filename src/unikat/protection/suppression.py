@@ -222,7 +222,8 @@ def _checked(codes: AnyArray, n_levels: Sequence[int], costs: object, matching: 
         raise SpecError(f"codes has the shape {codes.shape}; it must be (records, {n_keys} keys).")
     if n_keys > MOST_SUPPRESSED:
         raise SpecError(
-            f"Local suppression takes at most {MOST_SUPPRESSED} keys; there are {n_keys}. Name fewer."
+            f"Local suppression takes at most {MOST_SUPPRESSED} keys; there are {n_keys}. Name "
+            "fewer."
         )
     if codes.size and ((codes < MISSING) | (codes >= np.asarray(n_levels))).any():
         raise SpecError("codes must be from -1 (missing) to the number of levels less one.")
