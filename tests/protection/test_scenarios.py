@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from unikat.protection.recoding import Recoding, parse_recoding
 from unikat.protection.scenarios import Scenario, Scenarios, n_states_for
 from unikat.protection.search import Search, frontier
 from unikat.protection.what_if import Posterior
+from unikat.report.facts.protection import ScenarioFacts
+from unikat.report.text.protection import scenario_rows, target_words
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.target import Target
 from unikat.studies.fit import fit
@@ -219,3 +222,13 @@ def test_a_file_of_scenarios_holds_nothing_else(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(SpecError, match=said):
             unikat.protect(people(60), keys=KEYS, population_size=900, scenarios=path)
+
+
+def test_a_target_that_the_new_fit_misses_is_a_missed_one() -> None:
+    table = sample_of(60)
+    one = scenario(table, "AB", "r1 <= 0.2", False)
+    rows = (ScenarioFacts.of(one, 0.5, 0.1, 0.15), ScenarioFacts.of(one, 0.5, 0.1, 0.25))
+    assert [row.reached for row in rows] == [True, False]
+    summary: Any = SimpleNamespace(scenarios=rows)
+    assert [row[-1] for row in scenario_rows(summary)] == ["verdict", "reached", "missed"]
+    assert "the new fit 1 of 2" in target_words(summary)

@@ -36,7 +36,12 @@ def hierarchy_file(rule: object) -> str | None:
 
 
 def recodings_of(value: object) -> object:
-    """Read `age: width(5), width(10); region: left out`; a mapping stays as it is."""
+    """Read `age: width(5), width(10); region: left out`; also the rules in a mapping by key."""
+    if isinstance(value, Mapping):
+        return {
+            name: _split(rules, ",") if isinstance(rules, str) else rules
+            for name, rules in value.items()
+        }
     if not isinstance(value, str):
         return value
     found = {}
@@ -237,7 +242,9 @@ class ProtectionSpec(AssessmentSpec):
     @model_validator(mode="after")
     def _of_persons(self) -> Self:
         if not self.target and not self.scenarios:
-            raise ValueError("no target is named; name one as in --target 'tau1 <= 5'")
+            raise ValueError(
+                "no target is named; name one as in --target 'tau1 <= 5', or --scenarios"
+            )
         if self.model.name == HOUSEHOLDS:
             raise ValueError(
                 f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "

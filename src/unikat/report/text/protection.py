@@ -16,7 +16,7 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         f"{estimated(after.tau1.mean, after.tau1)}; {percent(found.chosen.lost)} of the "
         "information in the keys is lost.",
         "plan": f"Plan: {plan_words(found.chosen)}.",
-        "target": _target(found),
+        "target": target_words(found),
         "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
         f"{number(found.n_looked_at)}, by some of {counted(found.n_states, 'posterior state')} of "
         "the model of the file as it was, and took the one that reaches the target and loses "
@@ -58,7 +58,7 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     return said
 
 
-def _target(found: ProtectionSummary) -> str:
+def target_words(found: ProtectionSummary) -> str:
     """Say whether the target is reached, or those of all scenarios."""
     if not found.scenarios:
         assert found.target is not None
