@@ -155,7 +155,9 @@ def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
     elif n_levels > 2:
         found = [recode_key(key, counts, f"rare({share})") for share in _RARE]
         if n_levels >= _FEWEST_GROUPED and _are_ordered(key):
-            found = [*_of_numbers(key, counts)[:_ORDERED], *found]
+            # Quartiles of few numbers are groups that nobody would make by hand.
+            ordered = [one for one in _of_numbers(key, counts) if "quantile" not in one.text]
+            found = [*ordered[:_ORDERED], *found]
     found = [one for one in found if 2 <= _n_groups(one) < n_levels]
     different = [one for i, one in enumerate(found) if not any(_same(one, b) for b in found[:i])]
     return [unchanged(key), *different[: MOST - 2], unchanged(key).left_out()]
