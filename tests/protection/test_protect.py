@@ -18,7 +18,7 @@ import pytest
 import unikat
 from unikat.cli.main import main
 from unikat.errors import SpecError
-from unikat.jobs import protect as job
+from unikat.jobs.goals import reached
 from unikat.report.text import protection as text
 from unikat.spec.protection import PlanSpec, ProtectionSpec
 from unikat.spec.target import Target
@@ -122,6 +122,18 @@ def test_the_plan_recodes_another_file(protected: tuple[Path, Path], tmp_path: P
     people().drop(columns="sex").to_csv(fewer, index=False, sep=";")
     assert main(["protect", str(fewer), "--apply", str(plan), "--out", str(tmp_path / "x")]) == 1
     assert not (tmp_path / "x").exists()
+
+
+def test_a_plan_groups_levels_that_are_alone_in_their_groups(tmp_path: Path) -> None:
+    """Another file may have one level in each group; its values would tell what the plan hides."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'schema = "unikat.plan/1"\n[[keys]]\nname = "age"\nkey = "age"\nrule = "width(10)"\n'
+    )
+    pd.DataFrame({"age": [84, 35, 35], "x": [1, 2, 3]}).to_csv(tmp_path / "a.csv", index=False)
+    out = tmp_path / "out.csv"
+    assert main(["protect", str(tmp_path / "a.csv"), "--apply", str(plan), "--out", str(out)]) == 0
+    assert pd.read_csv(out)["age"].tolist() == ["80-89", "30-39", "30-39"]
 
 
 def test_levels_that_a_plan_does_not_know_are_refused(
@@ -323,6 +335,46 @@ def test_a_plan_that_is_applied_suppresses_nothing(
     assert not list(tmp_path.iterdir())
 
 
+def test_options_of_reading_go_with_a_plan_and_others_are_refused(
+    protected: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = protected
+    plan = str(out / "plan.toml")
+    other = tmp_path / "other.txt"
+    people().to_csv(other, index=False, sep="|")
+    call = ["protect", str(other), "--apply", plan, "--out", str(tmp_path / "out.txt")]
+    assert main([*call, "--format", "csv", "--delimiter", "|"]) == 0
+    read = [pd.read_csv(tmp_path / "out.txt", sep="|"), pd.read_csv(out / "protected.csv", sep=";")]
+    assert read[0].equals(read[1])
+    capsys.readouterr()
+    for option in (("--seed", "3"), ("--missing", "wildcard"), ("--json",), ("--keep", "sex")):
+        assert main([*call, "--overwrite", *option]) == 1
+        assert f"{option[0]} has no use" in capsys.readouterr().err
+    # Another TOML file of the same folder.
+    assert main(["protect", str(source), "--apply", str(out / "protect.toml"), *call[4:]]) == 1
+    said = capsys.readouterr().err
+    assert "is of another kind: its schema is 'unikat.protection/1'" in said
+    assert said.count("\n") == 1
+
+
+def test_keys_that_are_kept_are_named_where_nothing_reaches_the_limit() -> None:
+    options: Any = {
+        "keys": KEYS, "population_size": 900, "keep": "age", "model": "latent-class",
+        "max_sweeps": 40, "chains": 2, "workers": 1,
+    }  # fmt: skip
+    with pytest.raises(SpecError, match=r"Kept as they are: age\. Keep fewer keys"):
+        unikat.protect(people(60), target="k >= 2", **options)
+    with pytest.raises(SpecError, match="No value of age is suppressed, since --keep"):
+        unikat.protect(people(60), target="tau1 <= 60", suppress="k >= 2", **options)
+
+
+def test_too_many_keys_for_suppression_are_refused_before_anything_is_read() -> None:
+    with pytest.raises(SpecError, match="of at most 20, and there are 21"):
+        ProtectionSpec.parse(
+            {"target": "k >= 2", "keys": [f"k{i}" for i in range(21)], "suppress": "k >= 2"}
+        )
+
+
 def test_names_of_keys_may_hold_colons_and_equals_signs() -> None:
     values = {"target": "k >= 2", "keys": "a=b,c:d", "weights_of_keys": "a=b=2"}
     spec = ProtectionSpec.parse({**values, "recodings": "c:d: width(5)"})
@@ -368,4 +420,4 @@ def test_what_a_new_fit_says_of_a_target() -> None:
         "records(r1 > 0.1) <= 3": found.table.counts[r1 > 0.1].sum(),
         "k >= 2": 1,
     }.items():
-        assert job._reached(found, Target.of(words)) == number
+        assert reached(found, Target.of(words)) == number

@@ -8,7 +8,8 @@ import pytest
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.protection.recoding import parse_recoding
+from unikat.protection.hierarchies import own_recodings
+from unikat.protection.recoding import parse_recoding, recode_key
 
 AGES = Key(name="age", levels=tuple(range(18, 31)), labels=tuple(map(str, range(18, 31))))
 BANDS = Key(
@@ -154,3 +155,47 @@ def test_groups_that_cannot_be_told_apart_or_made_are_refused(
 ) -> None:
     with pytest.raises(SpecError, match=said):
         one_key(levels, rule)
+
+
+def test_labels_of_groups_do_not_depend_on_which_levels_a_file_has() -> None:
+    """Those of a plan stay, also where another file has fractions or none."""
+    below = Key(name="x", levels=(-7, -3, 4, 12), labels=("-7", "-3", "4", "12"))
+    fractions = Key(name="x", levels=(-7, -2.5, 4, 12), labels=("-7", "-2.5", "4", "12"))
+    counts = np.ones(4, np.int64)
+    whole = ("-10 to -6", "-5 to -1", "0-4", "10-14")
+    precise = ("[-10, -5)", "[-5, 0)", "[0, 5)", "[10, 15)")
+    for key, own, labels in ((below, True, whole), (fractions, False, precise)):
+        first = recode_key(key, counts, "width(5)")
+        assert (first.whole, first.key and first.key.labels) == (own, labels)
+        for other in (below, fractions):
+            again = recode_key(other, counts, "width(5)", whole=first.whole)
+            assert again.key is not None
+            assert again.key.labels == labels
+
+
+def test_a_recoding_that_is_no_mapping_and_too_many_quantiles() -> None:
+    for wrong in (None, "width(10)", ["width(10)"]):
+        with pytest.raises(SpecError, match="A recoding is a mapping of keys to rules"):
+            parse_recoding(table(), wrong)  # type: ignore[arg-type]
+    with pytest.raises(SpecError, match="asks for more than 1,000 groups"):
+        parse_recoding(table(), {"age": "quantile(1e12)"})
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "ordered"),
+    [
+        (tuple(range(1, 8)), None, True),
+        (("0-4", "5-9", "10-14", "15-19"), None, True),
+        # Codes of places, and those that a codebook names.
+        (("01", "02", "03", "11", "12"), None, False),
+        (tuple(range(1, 8)), tuple("abcdefg"), False),
+    ],
+)
+def test_numbers_of_few_levels_are_grouped_as_numbers_unless_they_are_codes(
+    levels: tuple[object, ...], labels: tuple[str, ...] | None, ordered: bool
+) -> None:
+    key = Key(name="x", levels=levels, labels=labels or tuple(map(str, levels)))
+    counts = np.arange(1, len(levels) + 1, dtype=np.int64) * 10
+    rules = [one.text.partition("(")[0] for one in own_recodings(key, counts)]
+    assert ("width" in rules) == ordered
+    assert "quantile" not in rules

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unikat.cli._options import given
 from unikat.cli._output import DONE, UNCONVERGED, say, tell
 from unikat.cli._runs import perform, run_options
+from unikat.spec.options import ReadingOptions
 from unikat.spec.protection_options import ProtectOptions
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     "plan",
     metavar="PLAN",
     type=click.Path(path_type=Path),
-    help="Recode FILE as this plan.toml says, and write it to --out; nothing else is done.",
+    help="Recode FILE as this plan.toml says, and write it to --out; nothing else is done. Options "
+    "say how FILE is read, where it differs from the file of the plan.",
 )
 @run_options(
     ProtectOptions,
@@ -61,19 +64,29 @@ def _apply(plan: Path, source: Path, values: dict[str, Any]) -> int:
     from unikat.errors import SpecError
     from unikat.jobs.progress import watching
     from unikat.jobs.protect import apply
+    from unikat.spec.from_options import specify
     from unikat.spec.protection import PlanSpec
 
     if values["out"] is None:
         raise SpecError("Name the recoded file: --out FILE2.")
-    no_use = ("target", "suppress", "keys", "keep", "recodings", "weights_of_keys")
-    others = [name.replace("_", "-") for name in no_use if values[name] is not None]
-    if others:
+    reading = given(ReadingOptions, values)
+    # What a missing key is to an assessment is none of a plan.
+    no_use = [name for name in given(ProtectOptions, values) if name not in reading]
+    no_use += [name for name in ("missing",) if reading.pop(name, None)]
+    flags = {"json": "as_json", "allow_unconverged": "allow_unconverged"}
+    no_use += [name for name, value in flags.items() if values[value]]
+    if no_use:
         raise SpecError(
-            f"--apply does what the plan says, so --{others[0]} has no use; leave it out."
+            f"--apply does what the plan says, so --{no_use[0].replace('_', '-')} has no use; "
+            "leave it out."
         )
+    recodings = PlanSpec.read(plan)
+    read_so = specify(PlanSpec, ReadingOptions, None, reading, shell=True)[0].data
+    update = {name: getattr(read_so, name) for name in reading}
+    data = recodings.data.model_copy(update=update)
     with watching(not values["quiet"]) as watcher:
         n, out = apply(
-            PlanSpec.read(plan),
+            recodings.model_copy(update={"data": data}),
             source,
             values["out"],
             overwrite=values["overwrite"],
@@ -88,12 +101,14 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
     """Print what was done, what it reaches, and where it is."""
     from unikat.report.folders.protection import PAGE
     from unikat.report.text.numbers import columns
-    from unikat.report.text.protection import plan_rows, table_rows
+    from unikat.report.text.protection import plan_rows, scenario_rows, table_rows
 
     said = summary.sentences
     lines = [""]
     for place in ("answer", "plan", "target", "suppression", "refit"):
         lines += wrap(said.get(place, ""), width=88)
+    if summary.scenarios:
+        lines += ["", *columns(scenario_rows(summary), (0, 1, 2, 6))]
     lines += ["", *columns(plan_rows(summary)), ""]
     if summary.utility.tables:
         lines += [*columns(table_rows(summary)), ""]

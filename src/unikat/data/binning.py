@@ -212,5 +212,18 @@ def bin_label(
     if high is None:
         return f">= {show(low)}"
     if whole and float(low).is_integer() and float(high).is_integer():
-        return show(low) if high - low == 1 else f"{show(low)}-{show(high - 1)}"
+        return whole_span(low, high - 1, show)
     return f"[{show(low)}, {show(high)})"
+
+
+def whole_span(first: float, last: float, show: Callable[[float], str]) -> str:
+    """Name of the whole numbers from one to another.
+
+    Examples
+    --------
+    >>> [whole_span(a, b, str) for a, b in ((20, 24), (20, 20), (-5, -1))]
+    ['20-24', '20', '-5 to -1']
+    """
+    if first == last:
+        return show(first)
+    return f"{show(first)}{'-' if first >= 0 else ' to '}{show(last)}"

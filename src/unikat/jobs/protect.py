@@ -14,23 +14,33 @@ import numpy as np
 
 from unikat._typing import Bool, Int32
 from unikat.data.frames import FILE, FrameKind
+from unikat.data.hierarchies import Hierarchy, read_hierarchy
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
 from unikat.data.patterns import distinct
 from unikat.data.statistical import StatisticalSource
 from unikat.data.table import CellTable
 from unikat.data.writers import ending, has_own_format, write_records
-from unikat.errors import DataError, OutputError, SpecError, option
+from unikat.errors import DataError, OutputError, SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.writing import all_or_nothing
 from unikat.inference.progress import Watcher
+from unikat.jobs.goals import aim_of, refit_reaches, scenarios_of, verdicts_of, verified
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import choices
-from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
+from unikat.protection.recoding import (
+    Recoding,
+    Rule,
+    codes_called,
+    level_names,
+    recode_key,
+    unchanged,
+)
 from unikat.protection.released import Released, released, telling_columns
-from unikat.protection.search import Plan, Search, Value, frontier, undominated
+from unikat.protection.scenarios import Scenarios
+from unikat.protection.search import Plan, Search, frontier, undominated
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 from unikat.protection.utility import Tables
 from unikat.protection.what_if import N_STATES, Posterior
@@ -46,7 +56,7 @@ from unikat.report.pages.protection import render
 from unikat.report.text.protection import sentences, warnings
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.from_options import Inputs, documented
-from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec
+from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec, hierarchy_file
 from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
 from unikat.spec.target import Target
@@ -61,10 +71,6 @@ PROTECTION = Kind(
     work=(),
     extends=False,
 )
-_FEW, _SOME = 8, 100
-"""States by which the search looks at sums over records; at single records and intervals."""
-_MOST_REJECTED = 200
-"""Plans that a closer look may reject."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -174,10 +180,10 @@ def run(
 ) -> Protection:
     """Protect what a specification names, in a folder of its own (see :func:`in_folder`)."""
     started = datetime.now(UTC)
-    target = Target.of(spec.target)
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
-    parts = choices(table, given=spec.recodings, keep=spec.keep)
+    asked = scenarios_of(spec, table)
+    parts = choices(table, given=_recodings(spec), keep=spec.keep)
     weights = _weights(spec, [key.name for key in table.keys])
     every = microdata.tabulate()
     codes = every.cells[every.record_cell]
@@ -197,14 +203,11 @@ def run(
     watcher.stage("Going on from the fit")
     posterior = Posterior.of(fitted)
     watcher.stage("Searching")
-    n_states = _FEW if target.measure in ("tau1", "tau2", "k") else _SOME
-
-    def evaluate(recoding: Recoding) -> Value:
-        return posterior.value(recoding, target, level, n_states)
-
-    search = Search.of(parts, evaluate, weights)
-    found = frontier(search, target)
-    chosen, reached = _verified(search, found.reached, posterior, target, level)
+    scenarios = Scenarios(posterior=posterior, scenarios=asked, level=level)
+    aim = aim_of(spec, scenarios)
+    search = Search.of(parts, aim.quick, weights)
+    found = frontier(search, aim.goal, aim.tau1)
+    chosen = verified(search, found.reached, aim, spec.keep)
     others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
     shown = _closer_look([*others, chosen], chosen, posterior, level)
     published = chosen.recoding.codes(codes)
@@ -220,6 +223,7 @@ def run(
     refit = again.estimate(level)
     coded = isinstance(microdata.source, StatisticalSource)
     made = released(microdata, codes, chosen.recoding, gone, coded=coded)
+    verdicts = verdicts_of(spec, scenarios, parts, chosen, again, refit)
     facts = tuple(
         PlanFacts.of(one, risk, tables.kept(one.recoding), one is chosen) for one, risk in shown
     )
@@ -230,8 +234,9 @@ def run(
         file=file,
         n_records=table.n_records,
         population_size=table.n_units,
-        target=str(target),
-        reached=reached,
+        target=spec.target or None,
+        reached=chosen.value.measure if not spec.scenarios else None,
+        scenarios=verdicts,
         model=spec.model.name,
         converged=before.converged and refit.converged,
         before=RiskFacts.of(before),
@@ -251,9 +256,7 @@ def run(
         utility=tables.kept(chosen.recoding, published),
         telling=telling_columns(microdata, codes, chosen.recoding),
         n_not_assessed=len(codes) - table.n_records,
-        refit_reaches=None
-        if target.measure == "population_k"
-        else target.met(_reached(refit, target)),
+        refit_reaches=refit_reaches(spec, verdicts, refit),
         agrees=_agree(promised, refit, suppressed=gone is not None),
         level=level,
         provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
@@ -320,7 +323,12 @@ def apply(
         keys=tuple(
             unchanged(key)
             if one.rule is None
-            else recode_key(key, np.zeros(key.n_levels, np.int64), _known(microdata, one, key))
+            else recode_key(
+                key,
+                np.zeros(key.n_levels, np.int64),
+                _known(microdata, one, key),
+                whole=one.whole_numbers,
+            )
             for one, key in zip(plan.keys, table.keys, strict=True)
         )
     )
@@ -338,15 +346,29 @@ def _known(microdata: Microdata, one: PlanKey, key: Key) -> Rule:
     """The rule of a key; if it names levels, those that the file has."""
     if one.rule is None or isinstance(one.rule, str):
         return one.rule
-    names = level_names(key)
-    strange = set(names) - set(one.levels or ()) - set(one.rule)
-    if strange:
+    names, called = level_names(key), codes_called(key)
+    group_of = {code: group for text, group in one.rule.items() for code in called(text)}
+    known = {code for text in one.levels or () for code in called(text)} | set(group_of)
+    if n_strange := len(names) - len(known):
         raise DataError(
-            f"{microdata.name}, key {one.name!r}: the plan does not know {len(strange)} of its "
+            f"{microdata.name}, key {one.name!r}: the plan does not know {n_strange} of its "
             "levels, and does not say what becomes of them. Make a plan for this file, or add the "
             "levels to the plan."
         )
-    return {level: group for level, group in one.rule.items() if level in names}
+    return {names[code]: group for code, group in group_of.items()}
+
+
+def _recodings(spec: ProtectionSpec) -> dict[str, list[Rule | Hierarchy]]:
+    """The recodings that are named, with the hierarchies of files."""
+    return {
+        name: [
+            read_hierarchy(Path(path), spec.data.encoding)
+            if (path := hierarchy_file(rule))
+            else rule
+            for rule in rules
+        ]
+        for name, rules in spec.recodings.items()
+    }
 
 
 def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:
@@ -357,27 +379,6 @@ def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:
                 f"{', '.join(names)}."
             )
     return [spec.weights_of_keys.get(name, 1.0) for name in names]
-
-
-def _verified(
-    search: Search, plan: Plan | None, posterior: Posterior, target: Target, level: float
-) -> tuple[Plan, float]:
-    """Look at the best plan by all states; go on with the next best while it misses the target."""
-    n_states = max(sum(map(len, posterior.states)), 1)
-    for _ in range(_MOST_REJECTED):
-        if plan is None:
-            break
-        value = posterior.value(plan.recoding, target, level, n_states)
-        if target.met(value.measure):
-            return Plan(recoding=plan.recoding, lost=plan.lost, value=value), value.measure
-        search.miss(plan.recoding)
-        plan = search.best(target)
-    best = (max if target.wants_more else min)(value.measure for value in search.seen.values())
-    raise SpecError(
-        f"No recoding reaches {target}; the best that was found has {target.measure} {best:.3g}. "
-        f"Keep fewer keys ({option('keep')}), allow coarser recodings ({option('recodings')}), or "
-        "set another target."
-    )
 
 
 def _closer_look(
@@ -418,7 +419,15 @@ def _suppressed(
         np.inf if plan.recoding.keys[j].name in spec.keep else max(weights[j], 1e-6)
         for j in plan.recoding.kept
     ]
-    return suppress(codes, [key.n_levels for key in keys], rule, costs=costs).suppressed
+    try:
+        return suppress(codes, [key.n_levels for key in keys], rule, costs=costs).suppressed
+    except SpecError as error:
+        if not spec.keep:
+            raise
+        raise SpecError(
+            f"{error} No value of {listed(list(spec.keep))} is suppressed, since "
+            f"{option('keep')} names {'it' if len(spec.keep) == 1 else 'them'}."
+        ) from None
 
 
 def _without(table: CellTable, gone: Bool) -> CellTable:
@@ -431,21 +440,6 @@ def _without(table: CellTable, gone: Bool) -> CellTable:
         counts=found.counts,
         record_cell=found.place.astype(np.int32),
     )
-
-
-def _reached(found: RiskEstimate, target: Target) -> float:
-    """What an estimate says of the target's measure; of the smallest F it says nothing."""
-    tau1, tau2 = found.tau1_shown or found.tau1, found.tau2_shown or found.tau2
-    r1 = np.nan_to_num(found.records.r1_published)
-    return {
-        "tau1": tau1.mean,
-        "tau2": tau2.mean,
-        "tau1_upper": tau1.upper,
-        "tau2_upper": tau2.upper,
-        "r1": float(r1.max(initial=0.0)),
-        "records": float(found.table.counts[r1 > (target.above or 0.0)].sum()),
-        "k": float(found.table.matches.min()),
-    }[target.measure]
 
 
 def _agree(promised: RiskEstimate, refit: RiskEstimate, *, suppressed: bool) -> bool:
@@ -468,6 +462,7 @@ def _plan(spec: ProtectionSpec, plan: Plan) -> PlanSpec:
                 key=key,
                 rule=one.rule if one.changes else None,
                 levels=one.named if one.changes else None,
+                whole_numbers=one.whole if one.changes else None,
             )
             for one, key in zip(plan.recoding.keys, spec.keys, strict=True)
         ),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int64
+from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
 from unikat.data.table import CellTable
@@ -15,8 +17,9 @@ from unikat.errors import SpecError, brief, listed, suggest
 from unikat.protection.recoding import (
     KeyRecoding,
     Rule,
-    left_out,
+    by_hierarchy,
     level_counts,
+    level_names,
     numbers_of,
     recode_key,
     unchanged,
@@ -26,7 +29,11 @@ from unikat.zeros.levels import Levels
 MOST = 7
 """Recodings of a key that the program makes itself, the key as it is and left out included."""
 _FEWEST_ORDERED = 15
-"""Levels of a key of numbers from which on it gets groups of equal width."""
+"""Levels of a key of numbers from which on it gets groups of equal width, codes or not."""
+_FEWEST_GROUPED = 4
+"""The same of a key of numbers that are no codes."""
+_ORDERED = 3
+"""Recodings of such a key beside those of rare levels."""
 _STEPS = (2.0, 5.0, 10.0, 20.0, 25.0, 50.0)
 _RARE = (0.01, 0.02, 0.05, 0.1)
 """Shares of the records below which levels are merged."""
@@ -84,7 +91,7 @@ def entropy(counts: Int64) -> float:
 def choices(
     table: CellTable,
     *,
-    given: Mapping[str, Sequence[Rule]] | None = None,
+    given: Mapping[str, Sequence[Rule | Hierarchy]] | None = None,
     keep: Sequence[str] = (),
 ) -> list[Choices]:
     """Recodings of every key of a table.
@@ -94,9 +101,10 @@ def choices(
     table
         The sample.
     given
-        Recodings of some keys (see `parse_recoding`), in place of those that the program makes
-        itself: groups of equal width, quantiles, top and bottom coding for numbers; groups of rare
-        levels for labels; the key left out. Whether a key is left out is then said, too.
+        Recodings of some keys (see `parse_recoding`) and hierarchies, in place of those that the
+        program makes itself: groups of equal width, quantiles, top and bottom coding for numbers;
+        groups of rare levels for labels; the key left out. Whether a key is left out is then
+        said, too.
     keep
         Keys that stay as they are.
 
@@ -126,8 +134,12 @@ def choices(
         if key.name in keep:
             recodings = [unchanged(key)]
         elif given and key.name in given:
-            rules = given[key.name]
-            recodings = [unchanged(key), *(recode_key(key, counts, rule) for rule in rules)]
+            recodings = [unchanged(key)]
+            for rule in given[key.name]:
+                if isinstance(rule, Hierarchy):
+                    recodings += by_hierarchy(key, rule)
+                else:
+                    recodings.append(recode_key(key, counts, rule))
         else:
             recodings = own_recodings(key, counts)
         found.append(Choices.of(recodings, counts))
@@ -136,14 +148,32 @@ def choices(
 
 def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
     """Recodings that the program makes itself: at most `MOST`."""
-    levels = Levels(key=key)
+    n_levels = Levels(key=key).n_named
     found: list[KeyRecoding] = []
-    if numbers_of(key) and levels.n_named >= _FEWEST_ORDERED:
+    if numbers_of(key) and n_levels >= _FEWEST_ORDERED:
         found = _of_numbers(key, counts)
-    elif levels.n_named > 2:
+    elif n_levels > 2:
         found = [recode_key(key, counts, f"rare({share})") for share in _RARE]
-    found = [one for one in found if one.changes and _n_groups(one) >= 2]
-    return [unchanged(key), *found[: MOST - 2], left_out(key)]
+        if n_levels >= _FEWEST_GROUPED and _are_ordered(key):
+            # Quartiles of few numbers are groups that nobody would make by hand.
+            ordered = [one for one in _of_numbers(key, counts) if "quantile" not in one.text]
+            found = [*ordered[:_ORDERED], *found]
+    found = [one for one in found if 2 <= _n_groups(one) < n_levels]
+    different = [one for i, one in enumerate(found) if not any(_same(one, b) for b in found[:i])]
+    return [unchanged(key), *different[: MOST - 2], unchanged(key).left_out()]
+
+
+def _are_ordered(key: Key) -> bool:
+    """Whether the levels are numbers, or groups of them, and no codes.
+
+    Codes have labels, or leading zeros.
+    """
+    if key.binning is not None:
+        return True
+    names = zip(level_names(key), key.labels, strict=False)
+    return numbers_of(key) is not None and all(
+        label == name and not re.match(r"-?0\d", name) for name, label in names
+    )
 
 
 def _of_numbers(key: Key, counts: Int64) -> list[KeyRecoding]:

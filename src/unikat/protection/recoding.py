@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeAlias
@@ -12,11 +12,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
+from unikat.data.binning import whole_span
+from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import MOST_LEVELS, Key
 from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, suggest
+from unikat.errors import shown as value_shown
 from unikat.spec.protection import LEFT_OUT
 from unikat.zeros.levels import Interval, Levels
 
@@ -26,6 +29,7 @@ lists of levels, or None to leave the key out."""
 
 _FORM = re.compile(r"\s*(?P<rule>\w+)\s*\((?P<arguments>[^()]*)\)\s*")
 _FORMS = "width(10), cut(18,65), quantile(4), top(80), bottom(20) or rare(0.05)"
+_MOST_QUANTILES = 1_000
 OTHER = "other"
 """Label of the group of rare levels."""
 
@@ -50,6 +54,8 @@ class KeyRecoding:
         What recodes other records in the same way: quantiles as edges, rare levels by name.
     named
         All levels, where the rule names levels; None elsewhere.
+    whole
+        Whether groups of numbers are called as those of whole numbers are; None of other rules.
     """
 
     name: str
@@ -59,11 +65,23 @@ class KeyRecoding:
     stays: Bool
     rule: str | Mapping[str, str] | None = field(default=None, compare=False)
     named: tuple[str, ...] | None = None
+    whole: bool | None = None
 
     @property
     def changes(self) -> bool:
-        """Whether levels are merged, or the key is left out."""
-        return self.key is None or self.key.n_levels < len(self.groups)
+        """Whether a value becomes another one, or the key is left out.
+
+        A group of one level has a name too: its value would tell more than the plan shows.
+        """
+        return self.key is None or (self.rule is not None and not self.stays.all())
+
+    def left_out(self) -> KeyRecoding:
+        """The same key left out."""
+        nothing = np.zeros(len(self.groups), np.bool_)
+        groups = np.zeros(len(self.groups), np.int32)
+        return KeyRecoding(
+            name=self.name, text=LEFT_OUT, groups=groups, key=None, stays=nothing, rule=LEFT_OUT
+        )
 
     def is_coarser(self, other: KeyRecoding) -> bool:
         """Whether each group of the other lies in one group of this one (so does each of its own).
@@ -143,6 +161,11 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
         If a key, level or rule is not known; if a group of the key does not lie in one group of the
         rule; if all keys are left out.
     """
+    if not isinstance(rules, Mapping):
+        raise SpecError(
+            "A recoding is a mapping of keys to rules, as in {'age': 'width(10)', 'region': None}; "
+            f"it is {value_shown(rules)}. Keys that it does not name stay as they are."
+        )
     names = [key.name for key in table.keys]
     for name in rules:
         if name not in names:
@@ -183,21 +206,22 @@ def unchanged(key: Key) -> KeyRecoding:
     )
 
 
-def left_out(key: Key) -> KeyRecoding:
-    """Leave a key out."""
-    groups = np.zeros(key.n_levels, np.int32)
-    nothing = np.zeros(key.n_levels, np.bool_)
-    return KeyRecoding(
-        name=key.name, text=LEFT_OUT, groups=groups, key=None, stays=nothing, rule=LEFT_OUT
-    )
+def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None) -> KeyRecoding:
+    """Recode a key; see `parse_recoding`.
 
-
-def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
-    """Recode a key; see `parse_recoding`. counts (n_levels,): records of each level."""
+    Parameters
+    ----------
+    key, rule
+        What is recoded, and how.
+    counts
+        (n_levels,): records of each level.
+    whole
+        Whether groups of numbers are called as those of whole numbers are; None: if all are whole.
+    """
     if rule is None or rule == LEFT_OUT:
-        return left_out(key)
+        return unchanged(key).left_out()
     if isinstance(rule, str):
-        return _by_rule(key, counts, rule)
+        return _by_rule(key, counts, rule, whole)
     if isinstance(rule, Mapping):
         named = [(level, str(group)) for level, group in rule.items()]
         text = "groups " + listed(list(dict.fromkeys(group for _, group in named)))
@@ -234,7 +258,7 @@ def recode_key(key: Key, counts: Int64, rule: Rule) -> KeyRecoding:
     return _grouped(key, group_of, text, by_level)
 
 
-def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
+def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecoding:
     found = _FORM.fullmatch(text)
     try:
         numbers = [float(part) for part in found["arguments"].split(",")] if found else []
@@ -276,6 +300,8 @@ def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
         ]
     else:
         edges = sorted(numbers)
+    if whole is None:
+        whole = all(one.low.is_integer() for one in intervals if math.isfinite(one.low))
     group_of: list[str | None] = []
     for code, one in enumerate(intervals):
         place = _place(one, edges, after=rule == "bottom")
@@ -284,11 +310,11 @@ def _by_rule(key: Key, counts: Int64, text: str) -> KeyRecoding:
                 f"Key {key.name!r}: the level {brief(key.labels[code])!r} lies in two groups of "
                 f"{shown}; take edges at which levels end."
             )
-        group_of.append(_label(place, edges, rule, intervals))
+        group_of.append(_label(place, edges, rule, whole=whole))
     frozen = shown
     if rule == "quantile":
         frozen = f"cut({','.join(number_shown(edge) for edge in edges)})"
-    return _grouped(key, group_of, shown, frozen)
+    return replace(_grouped(key, group_of, shown, frozen), whole=whole)
 
 
 def numbers_of(key: Key) -> tuple[Interval, ...] | None:
@@ -319,9 +345,7 @@ def _place(one: Interval, edges: Sequence[float], *, after: bool) -> int | None:
     return sum(place)
 
 
-def _label(
-    place: int, edges: Sequence[float], rule: str, intervals: Sequence[Interval]
-) -> str | None:
+def _label(place: int, edges: Sequence[float], rule: str, *, whole: bool) -> str | None:
     """What a group is called; None: its level stays as it is."""
     if rule == "top":
         return f">= {number_shown(edges[0])}" if place else None
@@ -333,10 +357,9 @@ def _label(
         return None if high is None else f"< {number_shown(high)}"
     if high is None:
         return f">= {number_shown(low)}"
-    starts = [one.low for one in intervals if math.isfinite(one.low)]
-    if not all(number.is_integer() for number in (low, high, *starts)):
-        return f"[{number_shown(low)}, {number_shown(high)})"
-    return number_shown(low) if high - low == 1 else f"{number_shown(low)}-{number_shown(high - 1)}"
+    if whole and low.is_integer() and high.is_integer():
+        return whole_span(low, high - 1.0, number_shown)
+    return f"[{number_shown(low)}, {number_shown(high)})"
 
 
 def _quantiles(
@@ -345,6 +368,10 @@ def _quantiles(
     """Edges of groups of about as many records, at starts of levels."""
     if q < 2 or not q.is_integer():
         raise SpecError(f"Key {name!r}: {shown} needs a whole number of groups, at least 2.")
+    if q > _MOST_QUANTILES:
+        raise SpecError(
+            f"Key {name!r}: {shown} asks for more than {_MOST_QUANTILES:,} groups; ask for fewer."
+        )
     lows = np.array([one.low for one in intervals])
     order = np.argsort(lows, kind="stable")
     before = np.cumsum(counts[: len(lows)][order]) - counts[: len(lows)][order]
@@ -383,6 +410,52 @@ def level_names(key: Key) -> list[str]:
     """What levels are called in rules: groups of numbers by label; not that for missing values."""
     names = key.labels if key.binning is not None else [str(level) for level in key.levels]
     return list(names[: Levels(key=key).n_named])
+
+
+def codes_called(key: Key) -> Callable[[str], set[int]]:
+    """Return what tells the levels that a file calls so: by value, or else by label or number."""
+    levels = Levels(key=key)
+    by_value = {name: {code} for code, name in enumerate(level_names(key))}
+    return lambda text: by_value.get(text) or levels.called(text)
+
+
+def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
+    """Recode a key by each column of a hierarchy; a column of one group leaves the key out.
+
+    Raises
+    ------
+    SpecError
+        If a level of the key is in no row, or in several.
+    """
+    where = f"Key {key.name!r}, hierarchy {hierarchy.name}"
+    names, row_of = level_names(key), dict[int, int]()
+    called = codes_called(key)
+    for row, text in enumerate(hierarchy.levels):
+        for code in called(text):
+            if code in row_of:
+                raise SpecError(
+                    f"{where}: a level of the key is in two rows, by its value and its label or "
+                    "as two numbers; give each level one row."
+                )
+            row_of[code] = row
+    if n_lacking := len(names) - len(row_of):
+        raise SpecError(
+            f"{where}: {n_lacking:,} of the {len(names):,} levels of the key "
+            f"{'is' if n_lacking == 1 else 'are'} in no row; add a row for each."
+        )
+    # Levels of the file by their values there; others as the hierarchy has them, for other files.
+    by_row = {row: names[code] for code, row in row_of.items()}
+    texts = [by_row.get(row, text) for row, text in enumerate(hierarchy.levels)]
+    found = []
+    for column, groups in enumerate(hierarchy.groups, start=2):
+        if len(set(groups)) == 1:
+            found.append(unchanged(key).left_out())
+            continue
+        named: list[str | None] = [groups[row_of[code]] for code in range(len(names))]
+        text = f"in the groups of column {column} of {hierarchy.name}"
+        by_level = dict(zip(texts, groups, strict=True))
+        found.append(replace(_grouped(key, named, text, by_level), named=tuple(texts)))
+    return found
 
 
 def _grouped(

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,13 +27,21 @@ MOST_PLANS = 20_000_000
 """Plans among which the search can choose."""
 
 
+class Goal(Protocol):
+    """What has to be reached: a target, or those of several scenarios."""
+
+    def met(self, value: float) -> bool:
+        """Whether a value of its measure is good enough."""
+        ...
+
+
 class Value(NamedTuple):
     """What a plan reaches."""
 
     measure: float
-    """Of the target."""
+    """Of the goal."""
     tau1: float
-    """Posterior mean of τ1."""
+    """Posterior mean of τ1; NaN if it was not looked at."""
 
 
 Evaluate = Callable[[Recoding], Value]
@@ -105,14 +113,14 @@ class Search:
             misses[out] = True
         return cls(choices=choices, lost=lost, evaluate=evaluate, misses=misses, nothing=out)
 
-    def best(self, target: Target) -> Plan | None:
-        """Find the plan that loses least and reaches a target; None if none does.
+    def best(self, goal: Goal) -> Plan | None:
+        """Find the plan that loses least and reaches a goal; None if none does.
 
-        Later targets must be stricter: what misses this one misses them.
+        Later goals must be stricter: what misses this one misses them.
         """
         reaches = np.zeros(self.lost.shape, np.bool_)
         for place, value in self.seen.items():
-            if target.met(value.measure):
+            if goal.met(value.measure):
                 reaches[self._coarser(place)] = True
             else:
                 self._rule_out(place)
@@ -122,10 +130,10 @@ class Search:
             if self.misses[place]:
                 return None
             value = self.value(place)
-            if target.met(value.measure):
+            if goal.met(value.measure):
                 lost = float(self.lost[place])
                 return Plan(recoding=self.recoding(place), lost=lost, value=value)
-            self._rule_out(self._coarsest_that_misses(place, target, reaches))
+            self._rule_out(self._coarsest_that_misses(place, goal, reaches))
 
     def value(self, place: tuple[int, ...]) -> Value:
         """What a plan reaches; looked at once."""
@@ -141,15 +149,17 @@ class Search:
 
     def miss(self, recoding: Recoding) -> None:
         """Rule out a plan and all finer ones, since a closer look has shown that it misses."""
-        self._rule_out(
-            tuple(
-                next(i for i, one in enumerate(part.recodings) if one is chosen)
-                for part, chosen in zip(self.choices, recoding.keys, strict=True)
-            )
+        self._rule_out(self.place(recoding))
+
+    def place(self, recoding: Recoding) -> tuple[int, ...]:
+        """The place of each key's recoding."""
+        return tuple(
+            next(i for i, one in enumerate(part.recodings) if one is chosen)
+            for part, chosen in zip(self.choices, recoding.keys, strict=True)
         )
 
     def _coarsest_that_misses(
-        self, place: tuple[int, ...], target: Target, reaches: Bool
+        self, place: tuple[int, ...], goal: Goal, reaches: Bool
     ) -> tuple[int, ...]:
         """Make keys coarser as long as the target is missed, those of least entropy first.
 
@@ -168,7 +178,7 @@ class Search:
                     break
                 if reaches[tried]:
                     continue
-                if target.met(self.value(tried).measure):
+                if goal.met(self.value(tried).measure):
                     reaches[self._coarser(tried)] = True
                     continue
                 found = tried
@@ -214,27 +224,38 @@ class Frontier(NamedTuple):
     """Plans whose risk was computed."""
 
 
-def frontier(search: Search, target: Target) -> Frontier:
-    """Find plans of falling τ1, each of which loses least for its τ1, and that of the target.
+def frontier(
+    search: Search, goal: Goal, tau1: Callable[[Recoding], float] | None = None
+) -> Frontier:
+    """Find plans of falling τ1, each of which loses least for its τ1, and that of the goal.
 
     The limits of τ1 are halved from that of the file as it is, down to half a record.
 
     Parameters
     ----------
     search
-        Its `evaluate` tells the target's measure and τ1.
-    target
+        Its `evaluate` tells the goal's measure and τ1.
+    goal
         What the protected file has to reach.
+    tau1
+        Tells τ1 of a recoding, if the search does not.
     """
-    whole = tuple(0 for _ in search.choices)
-    first = Plan(recoding=search.recoding(whole), lost=0.0, value=search.value(whole))
-    reached = search.best(target)
-    # τ1 is another measure: what misses its limits need not miss the target.
-    by_tau1 = Search.of(
-        search.choices, lambda recoding: Value(*(search.evaluate(recoding)[1:] * 2))
-    )
+
+    def by_tau1_alone(recoding: Recoding) -> Value:
+        found = search.evaluate(recoding).tau1 if tau1 is None else tau1(recoding)
+        return Value(found, found)
+
+    reached = search.best(goal)
+    # τ1 is another measure: what misses its limits need not miss the goal.
+    by_tau1 = Search.of(search.choices, by_tau1_alone)
     by_tau1.lost = search.lost
-    by_tau1.seen = {place: Value(value.tau1, value.tau1) for place, value in search.seen.items()}
+    by_tau1.seen = {
+        place: Value(value.tau1, value.tau1)
+        for place, value in search.seen.items()
+        if not math.isnan(value.tau1)
+    }
+    whole = tuple(0 for _ in search.choices)
+    first = Plan(recoding=search.recoding(whole), lost=0.0, value=by_tau1.value(whole))
     found = [first]
     limit = first.value.tau1 / 2.0
     while limit >= 0.5:
@@ -244,8 +265,11 @@ def frontier(search: Search, target: Target) -> Frontier:
         found.append(plan)
         limit = min(limit, plan.value.tau1) / 2.0
     if reached is not None:
+        value = Value(reached.value.measure, by_tau1.value(search.place(reached.recoding)).tau1)
+        reached = replace(reached, value=value)
         found.append(reached)
-    return Frontier(undominated(found), reached, len(by_tau1.seen))
+    n_looked_at = len({*search.seen, *by_tau1.seen})
+    return Frontier(undominated(found), reached, n_looked_at)
 
 
 def undominated(plans: Sequence[Plan], chosen: Plan | None = None) -> list[Plan]:

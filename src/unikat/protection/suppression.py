@@ -45,12 +45,10 @@ from unikat.data.patterns import distinct
 from unikat.errors import SpecError, suggest
 from unikat.protection.coupled import coupled
 from unikat.protection.matches import Patterns, as_bits
+from unikat.spec.protection import MOST_SUPPRESSED
 
 Matching: TypeAlias = Literal["true", "wildcard"]
 """What a suppressed value of another record matches: the level it has, or every level."""
-
-MOST_KEYS = 20
-"""All sets of keys are sorted by their cost."""
 
 
 @dataclass(frozen=True)
@@ -222,9 +220,10 @@ def _checked(codes: AnyArray, n_levels: Sequence[int], costs: object, matching: 
     n_keys = len(n_levels)
     if codes.ndim != 2 or codes.shape[1] != n_keys:
         raise SpecError(f"codes has the shape {codes.shape}; it must be (records, {n_keys} keys).")
-    if n_keys > MOST_KEYS:
+    if n_keys > MOST_SUPPRESSED:
         raise SpecError(
-            f"Local suppression takes at most {MOST_KEYS} keys; there are {n_keys}. Name fewer."
+            f"Local suppression takes at most {MOST_SUPPRESSED} keys; there are {n_keys}. Name "
+            "fewer."
         )
     if codes.size and ((codes < MISSING) | (codes >= np.asarray(n_levels))).any():
         raise SpecError("codes must be from -1 (missing) to the number of levels less one.")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,12 @@ class Posterior:
         with ThreadPoolExecutor(n_threads or available_cores()) as pool:
             states = tuple(pool.map(go_on, range(draws.n_chains)))
         return cls(table=table, fitted=fitted, model=model, data=data, states=states)
+
+    @cached_property
+    def within_sample(self) -> Posterior:
+        """The same for one who knows who is in the sample: nobody is unobserved, N = n."""
+        table = replace(self.table, population_size=self.table.n_records, sampling=None, margins=())
+        return replace(self, table=table)
 
     def look(
         self, recoding: Recoding, *, n_states: int | None = None, n_threads: int | None = None

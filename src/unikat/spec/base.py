@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ValidationError
 
-from unikat.errors import SpecError, all_problems
+from unikat.errors import SpecError, all_problems, brief
 from unikat.files.toml import read_toml, write_toml
 from unikat.spec.tables import DataSpec, Table, ZerosSpec, located_path
 
@@ -71,8 +71,18 @@ class Spec(Table):
         """Tables with paths of their own, relative ones counting from a folder."""
         return {}
 
+    def _as_written(self, values: dict[str, Any], folder: Path) -> None:
+        """Change values as they are written into a folder."""
+
     @classmethod
     def _checked(cls, values: Mapping[str, Any], where: str, spoken: Mapping[str, str]) -> Self:
+        own = cls.model_fields["format_version"].default
+        other = values.get("schema", own)
+        if isinstance(other, str) and other.partition("/")[0] != own.partition("/")[0]:
+            raise SpecError(
+                f"{where} is of another kind: its schema is {brief(other)!r}, and {own!r} is "
+                f"needed here. Name a file for unikat {cls.command}."
+            )
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
@@ -107,28 +117,31 @@ class Spec(Table):
             del values["design"]
         for table in ("registry", "households", "control", "population", "risk"):
             if "path" in values.get(table, {}):
-                values[table]["path"] = _relative(Path(values[table]["path"]), folder)
-        if not values.get("margins"):
-            values.pop("margins", None)
+                values[table]["path"] = relative_path(Path(values[table]["path"]), folder)
+        for name in ("margins", "scenario"):
+            if not values.get(name):
+                values.pop(name, None)
         for file in (*values.get("margins", ()), *values.get("synthetic", ())):
             if "path" in file:
-                file["path"] = _relative(Path(file["path"]), folder)
+                file["path"] = relative_path(Path(file["path"]), folder)
         for name in ("path", "codebook"):
             if isinstance(path := getattr(self.data, name), Path):
-                values["data"][name] = _relative(path, folder)
+                values["data"][name] = relative_path(path, folder)
         if self.zeros is not None:
             values["zeros"]["rules"] = [
                 rule["rule"] if len(rule) == 1 else rule for rule in values["zeros"]["rules"]
             ]
             if not self.zeros.roles:
                 del values["zeros"]["roles"]
-            values["zeros"]["tables"] = [_relative(path, folder) for path in self.zeros.tables]
+            values["zeros"]["tables"] = [relative_path(path, folder) for path in self.zeros.tables]
+        self._as_written(values, folder)
         lines = [f"The run as run. To repeat it: unikat {self.command} --out NEW_FOLDER"]
         head = "".join(f"# {line}\n" for line in (*lines, note) if line)
         return head + write_toml(values)
 
 
-def _relative(path: Path, folder: Path) -> str:
+def relative_path(path: Path, folder: Path) -> str:
+    """Return a path from a folder, unless they share nothing."""
     folder = Path(os.path.abspath(folder))
     try:
         shared = Path(os.path.commonpath([path, folder]))

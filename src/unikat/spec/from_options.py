@@ -14,6 +14,7 @@ from unikat.errors import SpecError, option, shown, suggest
 from unikat.files.toml import read_toml, toml_value
 from unikat.spec.base import Spec
 from unikat.spec.options import Defined, default_of, options_of
+from unikat.spec.protection import read_scenarios, recodings_of, with_paths
 from unikat.spec.tables import ModelSpec, ZerosSpec, read_stratum_sizes, split_keys
 
 S = TypeVar("S", bound=Spec)
@@ -199,6 +200,16 @@ def _meant(name: str, value: Any) -> Any:
         return {str(stratum): size for stratum, size in _plain(value).items()}
     if name in ("codebook", "household_file", "risk", *_TABLES) and _is_path(value):
         return str(Path(value).expanduser().absolute())
+    if name == "scenarios":
+        return read_scenarios(Path(value).expanduser()) if _is_path(value) else _plain(value)
+    if name == "recodings":
+        try:
+            return with_paths(
+                recodings_of(value), lambda path: os.path.abspath(os.path.expanduser(path))
+            )
+        except ValueError:
+            # The specification says what is wrong.
+            return value
     if name == "path" and isinstance(value, Mapping) and "option" not in value and len(value) == 1:
         ((varied, values),) = value.items()
         return {"option": varied, "values": _plain(values)}

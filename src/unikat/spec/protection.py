@@ -2,55 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from unikat.errors import SpecError, brief
+from unikat.files.toml import read_toml
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
-from unikat.spec.base import Spec
-from unikat.spec.tables import Names, Table
+from unikat.spec.base import Spec, relative_path
+from unikat.spec.tables import Names, Table, located_path
 from unikat.spec.target import Target
 
 LEFT_OUT = "left out"
 """The rule of a key that is left out."""
+MOST_SUPPRESSED = 20
+"""Keys of a file in which values can be suppressed: all sets of them are looked at."""
+_FILE = re.compile(r"\s*file\((?P<path>.*)\)\s*", re.DOTALL)
 
 
-def _recodings(value: object) -> object:
-    """Read `age: width(5), width(10); region: left out`; a mapping stays as it is."""
+def hierarchy_file(rule: object) -> str | None:
+    """Return the file that a recoding names, `file(age.csv)`; None of other recodings.
+
+    Examples
+    --------
+    >>> hierarchy_file("file(age.csv)"), hierarchy_file("width(5)")
+    ('age.csv', None)
+    """
+    found = _FILE.fullmatch(rule) if isinstance(rule, str) else None
+    return found["path"].strip() if found else None
+
+
+def recodings_of(value: object) -> object:
+    """Read `age: width(5), width(10); region: left out`; also the rules in a mapping by key."""
+    if isinstance(value, Mapping):
+        return {
+            name: _split(rules, ",") if isinstance(rules, str) else rules
+            for name, rules in value.items()
+        }
     if not isinstance(value, str):
         return value
     found = {}
-    for part in filter(str.strip, value.split(";")):
-        # A name may hold a colon, a rule has none.
-        name, colon, rules = part.rpartition(":")
-        if not colon or not rules.strip():
+    for part in _split(value, ";"):
+        # A name may hold a colon, a rule has one within parentheses alone.
+        *name, rules = _split(part, ":", empty=True)
+        if not name or not rules:
             raise ValueError(
                 "name each key and its recodings, as in 'age: width(5), width(10); region: "
                 f"{LEFT_OUT}'"
             )
-        found[name.strip()] = _split(rules)
+        found[":".join(name)] = _split(rules, ",")
     return found
 
 
-def _split(text: str) -> list[str]:
-    """Split at commas, those within parentheses excepted."""
+def with_paths(recodings: object, change: Callable[[str], str]) -> object:
+    """Change the paths of the files of hierarchies that recodings name; others stay."""
+    if not isinstance(recodings, Mapping):
+        return recodings
+
+    def changed(rule: object) -> object:
+        path = hierarchy_file(rule)
+        return rule if not path else f"file({change(path)})"
+
+    return {
+        name: tuple(map(changed, rules)) if isinstance(rules, (list, tuple)) else rules
+        for name, rules in recodings.items()
+    }
+
+
+def _split(text: str, at: str, *, empty: bool = False) -> list[str]:
+    """Split at a character, but not within parentheses; `empty`: keep what is empty."""
     items, depth = [""], 0
     for char in text:
         depth += (char == "(") - (char == ")")
-        if char == "," and depth <= 0:
+        if char == at and depth <= 0:
             items.append("")
         else:
             items[-1] += char
-    return [item.strip() for item in items if item.strip()]
+    return [item.strip() for item in items if empty or item.strip()]
 
 
 def _tables(value: object) -> object:
     """Read `age,sex; region,income`; lists stay as they are."""
     if not isinstance(value, str):
         return value
-    return [_split(part) for part in value.split(";") if part.strip()]
+    return [_split(part, ",") for part in value.split(";") if part.strip()]
 
 
 def _importance(value: object) -> object:
@@ -61,6 +99,55 @@ def _importance(value: object) -> object:
     if not all(equals for _, equals, _ in pairs):
         raise ValueError("name each key and its weight, as in 'age=2,region=0.5'")
     return {name.strip(): weight.strip() for name, _, weight in pairs}
+
+
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+class ScenarioSpec(Table):
+    """A `[[scenario]]` table: what an intruder knows, and what has to be reached against him."""
+
+    name: str
+    keys: Names = ()
+    """Keys that he knows, by the names of their columns; empty: all."""
+    target: Annotated[tuple[str, ...], BeforeValidator(_several)]
+    """One target or more, each as `tau1 <= 5`."""
+    in_sample: bool = False
+    """Whether he knows that the person is in the file, so that a sample unique is identified."""
+
+    @field_validator("name")
+    @classmethod
+    def _not_empty(cls, name: str) -> str:
+        if not name.strip():
+            raise ValueError("a scenario has no name; give it one, such as 'neighbour'")
+        return name.strip()
+
+    @field_validator("target")
+    @classmethod
+    def _of_known_form(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
+        if not texts:
+            raise ValueError("a scenario has no target; give it one, as in 'tau1 <= 5'")
+        return tuple(str(Target.of(text)) for text in texts)
+
+
+def read_scenarios(path: Path) -> list[Any]:
+    """Read the `[[scenario]]` tables of a file.
+
+    Raises
+    ------
+    SpecError
+        If it cannot be read, or holds no scenario or anything else.
+    """
+    values = read_toml(path)
+    found = values.pop("scenario", None)
+    if values or not isinstance(found, list) or not found:
+        other = f"; it has {brief(next(iter(values)))!r}" if values else ""
+        raise SpecError(
+            f"{brief(path.name)} has to hold [[scenario]] tables and nothing else{other}. Write "
+            "for each: name, keys, target, and in_sample if the intruder knows who is in the file."
+        )
+    return found
 
 
 class ProtectionSpec(AssessmentSpec):
@@ -80,12 +167,14 @@ class ProtectionSpec(AssessmentSpec):
         default="unikat.protection/1", alias="schema"
     )
     target: str = ""
-    """What the protected file has to reach: `tau1 <= 5`."""
+    """What the protected file has to reach: `tau1 <= 5`; empty if scenarios alone say it."""
+    scenarios: tuple[ScenarioSpec, ...] = Field(default=(), alias="scenario")
+    """What intruders know; the targets of all of them have to be reached."""
     keep: Names = ()
     """Keys that stay as they are."""
     weights_of_keys: Annotated[dict[str, float], BeforeValidator(_importance)] = Field(default={})
     """How much the information of each key counts; 1 for those that are not named."""
-    recodings: Annotated[dict[str, tuple[Any, ...]], BeforeValidator(_recodings)] = Field(
+    recodings: Annotated[dict[str, tuple[Any, ...]], BeforeValidator(recodings_of)] = Field(
         default={}
     )
     """Recodings of some keys to choose from, in place of those that the program makes itself."""
@@ -115,9 +204,14 @@ class ProtectionSpec(AssessmentSpec):
     @field_validator("target")
     @classmethod
     def _of_known_form(cls, text: str) -> str:
-        if not text.strip():
-            raise ValueError("no target is named; name one as in --target 'tau1 <= 5'")
-        return str(Target.of(text))
+        return str(Target.of(text)) if text.strip() else ""
+
+    @field_validator("scenarios")
+    @classmethod
+    def _of_different_names(cls, scenarios: tuple[ScenarioSpec, ...]) -> tuple[ScenarioSpec, ...]:
+        if len({one.name for one in scenarios}) < len(scenarios):
+            raise ValueError("two scenarios have the same name; give each its own")
+        return scenarios
 
     @field_validator("tables")
     @classmethod
@@ -147,8 +241,10 @@ class ProtectionSpec(AssessmentSpec):
 
     @model_validator(mode="after")
     def _of_persons(self) -> Self:
-        if not self.target:
-            raise ValueError("no target is named; name one as in --target 'tau1 <= 5'")
+        if not self.target and not self.scenarios:
+            raise ValueError(
+                "no target is named; name one as in --target 'tau1 <= 5', or --scenarios"
+            )
         if self.model.name == HOUSEHOLDS:
             raise ValueError(
                 f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
@@ -159,6 +255,11 @@ class ProtectionSpec(AssessmentSpec):
                 "a suppressed value says nothing, and --missing level takes it for a level; leave "
                 "--missing out, or --suppress"
             )
+        if self.suppress is not None and len(self.keys) > MOST_SUPPRESSED:
+            raise ValueError(
+                f"--suppress looks at all sets of keys, of at most {MOST_SUPPRESSED}, and there "
+                f"are {len(self.keys)}; name fewer keys, or leave --suppress out"
+            )
         for option, given in (
             ("--margins", bool(self.margins)),
             ("--relatives", self.relatives is not None),
@@ -168,6 +269,26 @@ class ProtectionSpec(AssessmentSpec):
             if given:
                 raise ValueError(f"{option} cannot be combined with protect; leave it out")
         return self
+
+    def hierarchy_files(self) -> list[Path]:
+        """Files of hierarchies that the recodings name."""
+        rules = [rule for rules in self.recodings.values() for rule in rules]
+        return [Path(path) for path in map(hierarchy_file, rules) if path]
+
+    def input_files(self) -> list[Path]:
+        """Files that the run reads."""
+        return [*super().input_files(), *self.hierarchy_files()]
+
+    def _located(self, base: Path) -> dict[str, object]:
+        located = with_paths(
+            self.recodings, lambda path: str(located_path(Path(path), base, "a hierarchy"))
+        )
+        return {**super()._located(base), "recodings": located}
+
+    def _as_written(self, values: dict[str, Any], folder: Path) -> None:
+        values["recodings"] = with_paths(
+            values["recodings"], lambda path: relative_path(Path(path), folder)
+        )
 
 
 class PlanKey(Table):
@@ -182,6 +303,9 @@ class PlanKey(Table):
     `left out`; None: the key stays as it is."""
     levels: tuple[str, ...] | None = None
     """Where the rule names levels: all levels that it was made for."""
+    whole_numbers: bool | None = None
+    """Where the rule groups numbers: whether they are whole, and groups are called `20-29` and not
+    `[20, 30)`; None: as the file has them."""
 
 
 class PlanSpec(Spec):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypedDict
 
 from unikat.spec.options import (
     DesignOptions,
+    File,
     KeyOptions,
     ModelOptions,
     Option,
@@ -25,7 +26,18 @@ class _TargetOptions(TypedDict, total=False):
             "What the protected file has to reach: 'tau1 <= 5', 'tau1_upper <= 5' (upper end of "
             "the interval), 'tau2 <= 20', 'tau2_upper <= 20', 'r1 <= 0.2' (largest of a record), "
             "'records(r1 > 0.2) <= 10', 'k >= 3' (k-anonymity in the file) or 'population_k >= 5'.",
-            default="required",
+            default="required, unless there are scenarios",
+        ),
+    ]
+    scenarios: Annotated[
+        File | Sequence[Mapping[str, Any]],
+        Option(
+            "FILE",
+            "Several intruders, the targets of all of whom have to be reached: a TOML file with "
+            "[[scenario]] tables of name, keys, target and in_sample. In Python also a list of "
+            "mappings.",
+            "scenario",
+            default="one intruder, who knows all keys",
         ),
     ]
     keep: Annotated[
@@ -44,8 +56,9 @@ class _TargetOptions(TypedDict, total=False):
         Option(
             "TEXT",
             "Recodings of some keys to choose from: 'age: width(5), width(10); region: left out'. "
-            "In Python a mapping of keys to lists, in which a mapping of levels to groups is a "
-            "recoding, too.",
+            "'age: file(age.csv)' takes them from a hierarchy: a level and ever coarser groups in "
+            "each row. In Python a mapping of keys to lists, in which a mapping of levels to "
+            "groups is a recoding, too.",
             default="made by the program",
         ),
     ]

@@ -31,7 +31,7 @@ from unikat.errors import (
     shown,
 )
 from unikat.files.toml import read_toml, toml_literal, toml_value
-from unikat.spec.threshold import Threshold
+from unikat.spec.target import Target
 
 Code = str | int | float
 
@@ -500,7 +500,7 @@ class ReportSpec(Table):
     @field_validator("threshold")
     @classmethod
     def _of_known_form(cls, text: str | None) -> str | None:
-        return None if text is None else str(Threshold.of(text))
+        return None if text is None else str(Target.threshold(text))
 
     @field_validator("by")
     @classmethod

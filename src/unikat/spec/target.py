@@ -1,4 +1,4 @@
-"""A target of protection that the owner of the data sets: `tau1 <= 5`."""
+"""A target or threshold that the owner of the data sets: `tau1 <= 5`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ _FORM = re.compile(
     rf"\s*(?P<measure>[a-z0-9τ_]+)\s*(?:\(\s*r1\s*>\s*(?P<above>{_NUMBER})\s*\))?\s*"
     rf"(?P<sign><=|≤|>=|≥)\s*(?P<limit>{_NUMBER})\s*"
 )
+TAUS: tuple[TargetMeasure, ...] = ("tau1", "tau2")
+"""Measures of which an assessment has a threshold."""
 AT_LEAST: tuple[TargetMeasure, ...] = ("k", "population_k")
 """Measures that a target wants to be large."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a protected file has to reach.
+    """What a protected file has to reach; of an assessment the largest acceptable risk.
 
     Examples
     --------
@@ -77,6 +79,26 @@ class Target:
         if (measure == "r1" and limit >= 1.0) or (above is not None and above >= 1.0):
             raise ValueError(f"{shown(text)}: r1 is a probability; give a number below 1")
         return cls(measure, limit, above)  # type: ignore[arg-type]
+
+    @classmethod
+    def threshold(cls, text: str) -> Self:
+        """Read the threshold of an assessment: a target for τ1 or τ2.
+
+        Raises
+        ------
+        ValueError
+            If the text has another form.
+        """
+        try:
+            found = cls.of(text)
+        except ValueError:
+            found = None
+        if found is None or found.measure not in TAUS:
+            raise ValueError(
+                f"{shown(text)} is no threshold; write tau1 or tau2, then <=, then the largest "
+                "acceptable number, as in 'tau1 <= 5'"
+            )
+        return found
 
     @property
     def wants_more(self) -> bool:

@@ -26,7 +26,7 @@ from unikat.report.text import breakdown as table_text
 from unikat.report.text.overview import MOST_OF_COLUMN, groups, threshold_sentence
 from unikat.report.text.summary import summarise
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.threshold import Threshold
+from unikat.spec.target import Target
 
 MOST_WORDS = 300
 
@@ -195,8 +195,8 @@ def test_other_thresholds_are_refused(text: str) -> None:
 
 def test_thresholds_are_read_as_they_are_written() -> None:
     for text in ("tau1 <= 5", "tau2 <= 12.5"):
-        assert str(Threshold.of(text)) == text
-    assert Threshold.of(" τ1≤1,000 ") == Threshold("tau1", 1000.0)
+        assert str(Target.threshold(text)) == text
+    assert Target.threshold(" τ1≤1,000 ") == Target("tau1", 1000.0)
     read = AssessmentSpec.parse({"keys": ["A"], "report": {"threshold": "τ1 ≤ 5", "by": "A, B,A"}})
     assert read.report.threshold == "tau1 <= 5"
     assert read.report.by == ("A", "B")

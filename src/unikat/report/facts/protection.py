@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from unikat.protection.released import ColumnChange
+from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
 from unikat.protection.utility import Utility
 from unikat.risk.estimate import RiskEstimate, Summary
@@ -64,6 +65,40 @@ class PlanFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScenarioFacts:
+    """A target against an intruder, and what is reached of it."""
+
+    name: str
+    keys: tuple[str, ...]
+    """Keys that he knows."""
+    in_sample: bool
+    """Whether he knows that the person is in the file."""
+    target: str
+    before: float
+    """The target's measure in the file as it was."""
+    after: float
+    """By the plan, by all states."""
+    refit: float
+    """By a fit of the protected file."""
+    reached: bool
+    """Whether the plan and the new fit reach the target."""
+
+    @classmethod
+    def of(cls, one: Scenario, before: float, after: float, refit: float) -> Self:
+        """Take what a scenario and its measures tell."""
+        return cls(
+            name=one.name,
+            keys=one.keys,
+            in_sample=one.in_sample,
+            target=str(one.target),
+            before=before,
+            after=after,
+            refit=refit,
+            reached=one.target.met(after) and one.target.met(refit),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class SuppressionFacts:
     """What local suppression did."""
 
@@ -86,9 +121,13 @@ class ProtectionSummary:
     n_not_assessed: int
     """Rows of the protected file that were left out of the assessment, since they break a rule."""
     population_size: int
-    target: str
-    reached: float
-    """What the chosen plan reaches of the target's measure, by all states."""
+    target: str | None
+    """Of all keys; None if scenarios alone say what has to be reached."""
+    reached: float | None
+    """What the chosen plan reaches of the target's measure, by all states; None, as the scenarios
+    tell, if there are any."""
+    scenarios: tuple[ScenarioFacts, ...]
+    """Each target of each intruder; the target of all keys, if there is one, first."""
     model: str
     converged: bool
     """Whether both fits converged."""

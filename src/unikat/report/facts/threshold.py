@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from unikat.spec.threshold import Measure, Threshold
+from unikat.spec.target import Target, TargetMeasure
 
 if TYPE_CHECKING:
     from unikat.risk.estimate import Summary
@@ -21,7 +21,7 @@ class ThresholdResult:
 
     threshold: str
     """As it was set: `tau1 <= 5`."""
-    measure: Measure
+    measure: TargetMeasure
     limit: float
     verdict: Verdict
     reason: Reason
@@ -30,7 +30,7 @@ class ThresholdResult:
 
 
 def threshold_result(
-    text: str | None, measures: Mapping[Measure, Summary], *, final: bool
+    text: str | None, measures: Mapping[TargetMeasure, Summary], *, final: bool
 ) -> ThresholdResult | None:
     """Judge a threshold, if there is one, by the interval of its measure.
 
@@ -39,7 +39,7 @@ def threshold_result(
     """
     if text is None:
         return None
-    threshold = Threshold.of(text)
+    threshold = Target.threshold(text)
     summary = measures[threshold.measure]
     verdict: Verdict = "undecided"
     if final and summary.upper <= threshold.limit:

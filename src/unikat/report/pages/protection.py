@@ -10,7 +10,7 @@ from unikat.report.facts.protection import PlanFacts, ProtectionSummary
 from unikat.report.pages.canvas import Canvas, Drawing, drawing
 from unikat.report.pages.template import fill
 from unikat.report.text.numbers import number, percent
-from unikat.report.text.protection import plan_rows, plan_words, table_rows
+from unikat.report.text.protection import plan_rows, plan_words, scenario_rows, table_rows
 from unikat.spec.provenance import Provenance
 
 
@@ -28,6 +28,8 @@ class ProtectionPage:
     """A measure before, after by the plan, and after by the new fit."""
     tables: Sequence[tuple[str, ...]]
     """What becomes of the user's own tables; empty if none was named."""
+    scenarios: Sequence[tuple[str, ...]]
+    """Rows of the table of scenarios; none if there are no scenarios."""
     columns: Sequence[ColumnChange]
     provenance: Provenance
     command: str
@@ -55,6 +57,7 @@ def render(summary: ProtectionSummary) -> str:
             ("Smallest combination, records", *(number(side.smallest) for side in sides)),
         ],
         tables=table_rows(summary)[1:],
+        scenarios=scenario_rows(summary)[1:],
         columns=summary.columns,
         provenance=summary.provenance,
         command="unikat protect protect.toml --out NEW_FOLDER",

@@ -16,8 +16,7 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         f"{estimated(after.tau1.mean, after.tau1)}; {percent(found.chosen.lost)} of the "
         "information in the keys is lost.",
         "plan": f"Plan: {plan_words(found.chosen)}.",
-        "target": f"The target {found.target.replace('<=', '≤').replace('>=', '≥')} is reached: "
-        f"{number(found.reached)}.",
+        "target": target_words(found),
         "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
         f"{number(found.n_looked_at)}, by some of {counted(found.n_states, 'posterior state')} of "
         "the model of the file as it was, and took the one that reaches the target and loses "
@@ -42,15 +41,57 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "what was recoded (a copy, a code of the place, a birth date), and for names and numbers "
         "of persons.",
     }
+    if found.scenarios:
+        said["scenarios"] = (
+            "Each row is an intruder and what has to be reached against him. He sees the keys that "
+            "he knows; one who knows who is in the file identifies every sample unique. A target "
+            "is reached if the plan and the new fit reach it."
+        )
     if found.suppression is not None:
         what = found.suppression
         said["suppression"] = (
-            f"So that every record reaches {what.rule.replace('<=', '≤').replace('>=', '≥')}, "
+            f"So that every record reaches {_signs(what.rule)}, "
             f"{counted(what.n_values, 'value')} of {counted(what.n_records, 'record')} "
             f"{'was' if what.n_values == 1 else 'were'} set missing: the fewest, each counted with "
             "the weight of its key."
         )
     return said
+
+
+def target_words(found: ProtectionSummary) -> str:
+    """Say whether the target is reached, or those of all scenarios."""
+    if not found.scenarios:
+        assert found.target is not None
+        assert found.reached is not None
+        return f"The target {_signs(found.target)} is reached: {number(found.reached)}."
+    n, n_reached = len(found.scenarios), sum(one.reached for one in found.scenarios)
+    if n_reached == n:
+        return (
+            "The target of the scenario is reached."
+            if n == 1
+            else (f"All {n} targets of the scenarios are reached.")
+        )
+    return f"The plan reaches all targets of the scenarios, the new fit {n_reached} of {n}."
+
+
+def scenario_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
+    """Rows of the table of scenarios."""
+    rows: list[tuple[str, ...]] = [
+        ("scenario", "knows", "target", "before", "by the plan", "new fit", "verdict")
+    ]
+    for one in found.scenarios:
+        knows = ", ".join(one.keys) + ("; who is in the file" if one.in_sample else "")
+        measures = (
+            number(value) if value >= 1.0 else f"{value:.2g}"
+            for value in (one.before, one.after, one.refit)
+        )
+        verdict = "reached" if one.reached else "missed"
+        rows.append((one.name, knows, _signs(one.target), *measures, verdict))
+    return rows
+
+
+def _signs(target: str) -> str:
+    return target.replace("<=", "≤").replace(">=", "≥")
 
 
 def warnings(found: ProtectionSummary) -> tuple[str, ...]:
