@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 def protect(source: Path, plan: Path | None, **values: Any) -> int:
     """Recode FILE so that a target is reached and the least information is lost.
 
+    Or perturb some keys, --pram and --swap, with or without a target.
+
     Writes protected, in the format of FILE, report.html, protect.json, plans.parquet, plan.toml and
     protect.toml into DIR, all readable by you alone. plan.toml does the same to another file with
     the same columns: unikat protect --apply plan.toml FILE2 --out FILE3.
@@ -65,7 +67,7 @@ def _apply(plan: Path, source: Path, values: dict[str, Any]) -> int:
 
     if values["out"] is None:
         raise SpecError("Name the recoded file: --out FILE2.")
-    no_use = ("target", "suppress", "keys", "keep", "recodings", "weights_of_keys")
+    no_use = ("target", "suppress", "keys", "keep", "recodings", "weights_of_keys", "pram", "swap")
     others = [name.replace("_", "-") for name in no_use if values[name] is not None]
     if others:
         raise SpecError(
@@ -92,9 +94,9 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
 
     said = summary.sentences
     lines = [""]
-    for place in ("answer", "plan", "target", "suppression", "refit"):
+    for place in ("answer", "plan", "target", "perturbation", "matches", "suppression", "refit"):
         lines += wrap(said.get(place, ""), width=88)
-    lines += ["", *columns(plan_rows(summary)), ""]
+    lines += ["", *columns(plan_rows(summary)), ""] if summary.target else [""]
     if summary.utility.tables:
         lines += [*columns(table_rows(summary)), ""]
     for warning in summary.warnings:

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from unikat._typing import Bool, Int32
+from unikat._typing import Bool, Int32, Int64
 from unikat.data.frames import FILE, FrameKind
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
@@ -27,7 +27,14 @@ from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
-from unikat.protection.hierarchies import choices
+from unikat.protection.hierarchies import Choices, choices
+from unikat.protection.perturbed import (
+    CorrectMatches,
+    Perturbed,
+    check_perturbation,
+    correct_matches,
+    perturb,
+)
 from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
 from unikat.protection.released import Released, released, telling_columns
 from unikat.protection.search import Plan, Search, Value, frontier, undominated
@@ -36,6 +43,8 @@ from unikat.protection.utility import Tables
 from unikat.protection.what_if import N_STATES, Posterior
 from unikat.report.facts.protection import (
     SCHEMA,
+    PerturbationFacts,
+    PerturbedKey,
     PlanFacts,
     ProtectionSummary,
     RiskFacts,
@@ -46,6 +55,7 @@ from unikat.report.pages.protection import render
 from unikat.report.text.protection import sentences, warnings
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.perturbation import SwapRule
 from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec
 from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
@@ -118,7 +128,8 @@ class Protection:
 
     def __repr__(self) -> str:
         said = self.summary.sentences
-        return "\n".join([said["answer"], said["plan"], said["target"], said["refit"]])
+        places = ("answer", "plan", "perturbation", "matches", "target", "refit")
+        return "\n".join(said[place] for place in places if place in said)
 
 
 @documented(ProtectionSpec, ProtectOptions)
@@ -131,6 +142,8 @@ def protect(
     **options: Unpack[ProtectOptions],
 ) -> Protection:
     """Recode the keys of microdata so that a target is reached and the least information is lost.
+
+    And perturb keys, or suppress single values, if that is asked for.
 
     Parameters
     ----------
@@ -174,10 +187,12 @@ def run(
 ) -> Protection:
     """Protect what a specification names, in a folder of its own (see :func:`in_folder`)."""
     started = datetime.now(UTC)
-    target = Target.of(spec.target)
+    target = Target.of(spec.target) if spec.target else None
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
-    parts = choices(table, given=spec.recodings, keep=spec.keep)
+    asked = SwapRule.of(spec.swap) if spec.swap else SwapRule((), 0.0)
+    check_perturbation(table, pram=spec.pram, swap=asked.keys, match=spec.swap_match)
+    parts = _parts(spec, table, asked)
     weights = _weights(spec, [key.name for key in table.keys])
     every = microdata.tabulate()
     codes = every.cells[every.record_cell]
@@ -196,48 +211,72 @@ def run(
     before = fitted.estimate(level)
     watcher.stage("Going on from the fit")
     posterior = Posterior.of(fitted)
-    watcher.stage("Searching")
-    n_states = _FEW if target.measure in ("tau1", "tau2", "k") else _SOME
+    if target is None:
+        chosen = _as_it_is(table)
+        shown = [(chosen, posterior.what_if(chosen.recoding, level))]
+        n_plans, n_looked_at, reached = 1, 1, None
+    else:
+        watcher.stage("Searching")
+        n_states = _FEW if target.measure in ("tau1", "tau2", "k") else _SOME
 
-    def evaluate(recoding: Recoding) -> Value:
-        return posterior.value(recoding, target, level, n_states)
+        def evaluate(recoding: Recoding) -> Value:
+            assert target is not None
+            return posterior.value(recoding, target, level, n_states)
 
-    search = Search.of(parts, evaluate, weights)
-    found = frontier(search, target)
-    chosen, reached = _verified(search, found.reached, posterior, target, level)
-    others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
-    shown = _closer_look([*others, chosen], chosen, posterior, level)
-    published = chosen.recoding.codes(codes)
+        search = Search.of(parts, evaluate, weights)
+        found = frontier(search, target)
+        chosen, reached = _verified(search, found.reached, posterior, target, level)
+        others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
+        shown = _closer_look([*others, chosen], chosen, posterior, level)
+        n_plans, n_looked_at = int(search.lost.size), found.n_looked_at
+    promised = next(risk for one, risk in shown if one is chosen)
+    rows = np.arange(len(codes)) if handled is None else np.flatnonzero(handled.kept)
+    recoded = chosen.recoding.codes(codes)
+    perturbed = None
+    if spec.perturbs:
+        watcher.stage("Perturbing")
+        perturbed = _perturbed(spec, asked, chosen, promised, recoded, rows, every.households)
+    published = recoded if perturbed is None else perturbed.codes
     gone = _suppressed(spec, chosen, posterior, published, weights)
-    if gone is not None:
-        published = np.where(gone, -1, published)
+    visible = published if gone is None else np.where(gone, -1, published).astype(np.int32)
     watcher.stage("Assessing the protected file")
-    coarse = chosen.recoding.table(table)
-    if gone is not None:
-        rows = np.arange(len(codes)) if handled is None else np.flatnonzero(handled.kept)
+    coarse, again = chosen.recoding.table(table), fitted
+    if gone is not None and perturbed is None:
         coarse = _without(coarse, gone[rows])
-    again = fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
+    if perturbed is None or chosen.recoding.changes:
+        # A fit of perturbed records would take their values for true.
+        again = fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
     refit = again.estimate(level)
+    perturbation = None
+    if perturbed is not None:
+        matches = correct_matches(posterior, chosen.recoding, visible[rows], level)
+        perturbation = _perturbation(spec, chosen, perturbed, recoded, matches)
     coded = isinstance(microdata.source, StatisticalSource)
-    made = released(microdata, codes, chosen.recoding, gone, coded=coded)
+    made = released(
+        microdata,
+        codes,
+        chosen.recoding,
+        gone,
+        None if perturbed is None else published,
+        coded=coded,
+    )
     facts = tuple(
         PlanFacts.of(one, risk, tables.kept(one.recoding), one is chosen) for one, risk in shown
     )
-    promised = next(risk for one, risk in shown if one is chosen)
     summary = ProtectionSummary(
         schema=SCHEMA,
         data=None if spec.data.path is None else spec.data.path.name,
         file=file,
         n_records=table.n_records,
         population_size=table.n_units,
-        target=str(target),
+        target=None if target is None else str(target),
         reached=reached,
         model=spec.model.name,
         converged=before.converged and refit.converged,
         before=RiskFacts.of(before),
         plans=facts,
-        n_plans=int(search.lost.size),
-        n_looked_at=found.n_looked_at,
+        n_plans=n_plans,
+        n_looked_at=n_looked_at,
         n_states=sum(map(len, posterior.states)) or N_STATES,
         columns=made.changes,
         refit=RiskFacts.of(refit),
@@ -248,13 +287,14 @@ def run(
             n_values=int(gone.sum()),
             n_records=int(gone.any(axis=1).sum()),
         ),
-        utility=tables.kept(chosen.recoding, published),
+        utility=tables.kept(chosen.recoding, visible),
+        perturbation=perturbation,
         telling=telling_columns(microdata, codes, chosen.recoding),
         n_not_assessed=len(codes) - table.n_records,
         refit_reaches=None
-        if target.measure == "population_k"
+        if target is None or target.measure == "population_k"
         else target.met(_reached(refit, target)),
-        agrees=_agree(promised, refit, suppressed=gone is not None),
+        agrees=_agree(promised, refit, suppressed=gone is not None and perturbed is None),
         level=level,
         provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
     )
@@ -357,6 +397,82 @@ def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:
                 f"{', '.join(names)}."
             )
     return [spec.weights_of_keys.get(name, 1.0) for name in names]
+
+
+def _parts(spec: ProtectionSpec, table: CellTable, swap: SwapRule) -> list[Choices]:
+    """Recodings of every key; a key that is perturbed is not left out."""
+    if not spec.target:
+        return []
+    # A matrix names the levels of the key as it is.
+    fixed = [name for name, one in spec.pram.items() if isinstance(one, dict)]
+    return choices(
+        table,
+        given=spec.recodings,
+        keep=[*spec.keep, *(name for name in fixed if name not in spec.keep)],
+        there=[*spec.pram, *swap.keys],
+    )
+
+
+def _as_it_is(table: CellTable) -> Plan:
+    """The plan that recodes nothing."""
+    recoding = Recoding(keys=tuple(map(unchanged, table.keys)))
+    return Plan(recoding=recoding, lost=0.0, value=Value(math.nan, math.nan))
+
+
+def _perturbed(
+    spec: ProtectionSpec,
+    swap: SwapRule,
+    plan: Plan,
+    risk: RiskEstimate,
+    codes: Int32,
+    rows: Int64,
+    household: Int32 | None,
+) -> Perturbed:
+    """Perturb the recoded records, (n, n_recoded_keys); `rows` are those that were assessed."""
+    keys = [one.key for one in plan.recoding.keys if one.key is not None]
+    r1 = np.nan_to_num(risk.records.r1_published)[risk.table.record_cell]
+    targets = np.zeros(len(codes))
+    targets[rows] = np.where(r1 > swap.above, r1, 0.0)
+    names = {key.name for key in keys}
+    return perturb(
+        codes,
+        keys,
+        pram=spec.pram,
+        swap=swap.keys,
+        match=[name for name in spec.swap_match if name in names],
+        targets=targets,
+        household=household,
+        seed=spec.sampling.seed,
+    )
+
+
+def _perturbation(
+    spec: ProtectionSpec, plan: Plan, made: Perturbed, true: Int32, matches: CorrectMatches
+) -> PerturbationFacts:
+    """Say what was perturbed, and the risk after it."""
+    others = made.codes != true
+    names = [plan.recoding.keys[j].name for j in plan.recoding.kept]
+    swapped = () if spec.swap is None else SwapRule.of(spec.swap).keys
+    return PerturbationFacts(
+        keys=tuple(
+            PerturbedKey(
+                name=name,
+                method="PRAM" if name in spec.pram else "swapping",
+                kept=None
+                if name in swapped
+                else float(np.diag(made.matrices[j])[true[:, j]].mean()),
+                n_changed=int(others[:, j].sum()),
+            )
+            for j, name in enumerate(names)
+            if name in spec.pram or name in swapped
+        ),
+        n_records=int(others.any(axis=1).sum()),
+        n_left=made.n_left if swapped else None,
+        n_uniques=matches.n_uniques,
+        n_true=matches.n_true,
+        tau1=matches.tau1,
+        tau2=matches.tau2,
+    )
 
 
 def _verified(

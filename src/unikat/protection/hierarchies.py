@@ -86,6 +86,7 @@ def choices(
     *,
     given: Mapping[str, Sequence[Rule]] | None = None,
     keep: Sequence[str] = (),
+    there: Sequence[str] = (),
 ) -> list[Choices]:
     """Recodings of every key of a table.
 
@@ -99,6 +100,8 @@ def choices(
         levels for labels; the key left out. Whether a key is left out is then said, too.
     keep
         Keys that stay as they are.
+    there
+        Keys that are not left out.
 
     Raises
     ------
@@ -130,7 +133,8 @@ def choices(
             recodings = [unchanged(key), *(recode_key(key, counts, rule) for rule in rules)]
         else:
             recodings = own_recodings(key, counts)
-        found.append(Choices.of(recodings, counts))
+        left = [one for one in recodings if one.key is not None or key.name not in there]
+        found.append(Choices.of(left, counts))
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,17 @@ _PARTS = 8
 """In which states are looked at at the same time, whatever the number of threads."""
 _SHARE = 0.5
 """Sweeps made for the states, at most, over those that the fit's draws took."""
+
+
+class Counts(NamedTuple):
+    """Population counts of patterns under one state of a model."""
+
+    units: Float64
+    """(n,): F, drawn."""
+    alone: Float64
+    """(n,): probability that the population has the records alone."""
+    match: Float64
+    """(n,): expected 1/F."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -294,6 +305,41 @@ class Posterior:
 
         return risk
 
+    def counts(
+        self,
+        recoding: Recoding,
+        table: CellTable,
+        patterns: Int32,
+        frequency: Float64,
+        n_states: int,
+    ) -> Iterator[Counts]:
+        """Draw the population counts of patterns, state by state.
+
+        Parameters
+        ----------
+        recoding, table
+            The recoding, and the table that it gives.
+        patterns, frequency
+            (n, n_recoded_keys), -1 for a key that is not shown; and (n,) records that agree.
+        n_states
+            States that are looked at, spread over the chains.
+        """
+        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        for look in self._looks(model, n_states):
+            stream, _, state, data = look
+            chances = exposure.chances(stream, model, state, data, patterns)
+            p = exposure.probabilities(chances)
+            erring = look.erring(p, frequency, exposure.population(chances))
+            scaled = exposure.scaled(chances, erring)
+            key = chain_key(look.stream.seed, look.stream.chain)
+            rng = np.random.Generator(
+                np.random.Philox(key=key, counter=[0, look.stream.sweep, 0, 1])
+            )
+            yield Counts(
+                frequency + rng.poisson(exposure.means(scaled)),
+                *exposure.risk(scaled, frequency, look.poisson),
+            )
+
     def _population_k(
         self, recoding: Recoding, table: CellTable, n_states: int, level: float
     ) -> float:
@@ -302,19 +348,10 @@ class Posterior:
         if not self.states:
             # Nobody is unobserved, or the sample has no uniques and was not modelled.
             return float(frequency.min())
-        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
-        found = []
-        for look in self._looks(model, n_states):
-            stream, _, state, data = look
-            chances = exposure.chances(stream, model, state, data, table.cells)
-            p = exposure.probabilities(chances)
-            erring = look.erring(p, frequency, exposure.population(chances))
-            others = exposure.means(exposure.scaled(chances, erring))
-            key = chain_key(look.stream.seed, look.stream.chain)
-            rng = np.random.Generator(
-                np.random.Philox(key=key, counter=[0, look.stream.sweep, 0, 1])
-            )
-            found.append(float((frequency + rng.poisson(others)).min()))
+        found = [
+            float(one.units.min())
+            for one in self.counts(recoding, table, table.cells, frequency, n_states)
+        ]
         return float(np.quantile(found, (1.0 - level) / 2.0, method="inverted_cdf"))
 
 

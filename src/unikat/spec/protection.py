@@ -8,9 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from unikat.errors import shown
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.base import Spec
-from unikat.spec.tables import Names, Table
+from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
+from unikat.spec.tables import Names, Table, located_path
 from unikat.spec.target import Target
 
 LEFT_OUT = "left out"
@@ -80,7 +82,7 @@ class ProtectionSpec(AssessmentSpec):
         default="unikat.protection/1", alias="schema"
     )
     target: str = ""
-    """What the protected file has to reach: `tau1 <= 5`."""
+    """What the protected file has to reach: `tau1 <= 5`; empty: nothing is recoded."""
     keep: Names = ()
     """Keys that stay as they are."""
     weights_of_keys: Annotated[dict[str, float], BeforeValidator(_importance)] = Field(default={})
@@ -97,6 +99,34 @@ class ProtectionSpec(AssessmentSpec):
     suppress: str | None = None
     """What every record has to reach by local suppression after recoding: `r1 <= 0.2` or `k >= 3`;
     None: nothing is suppressed."""
+    pram: PramByKey = Field(default={})
+    """Keys whose values are drawn anew after recoding: the probability of keeping a value, or a
+    matrix."""
+    swap: SwapText | None = None
+    """Keys that records at risk exchange with records that are like them: `region: r1 > 0.2`."""
+    swap_match: Names = ()
+    """Keys in which the two agree; none: all that are not swapped."""
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether values are changed at random."""
+        return bool(self.pram) or self.swap is not None
+
+    @field_validator("swap")
+    @classmethod
+    def _of_keys(cls, text: str | None) -> str | None:
+        return None if text is None else str(SwapRule.of(text))
+
+    @field_validator("pram")
+    @classmethod
+    def _probabilities(cls, pram: Pram) -> Pram:
+        for name, one in pram.items():
+            if isinstance(one, float) and not 0.0 <= one < 1.0:
+                raise ValueError(
+                    f"the probability of keeping a value of {shown(name)} must be from 0 to below "
+                    "1, such as 0.8"
+                )
+        return pram
 
     @field_validator("suppress")
     @classmethod
@@ -115,9 +145,7 @@ class ProtectionSpec(AssessmentSpec):
     @field_validator("target")
     @classmethod
     def _of_known_form(cls, text: str) -> str:
-        if not text.strip():
-            raise ValueError("no target is named; name one as in --target 'tau1 <= 5'")
-        return str(Target.of(text))
+        return str(Target.of(text)) if text.strip() else ""
 
     @field_validator("tables")
     @classmethod
@@ -147,8 +175,9 @@ class ProtectionSpec(AssessmentSpec):
 
     @model_validator(mode="after")
     def _of_persons(self) -> Self:
-        if not self.target:
+        if not self.target and not self.perturbs:
             raise ValueError("no target is named; name one as in --target 'tau1 <= 5'")
+        self._check_perturbation()
         if self.model.name == HOUSEHOLDS:
             raise ValueError(
                 f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
@@ -168,6 +197,41 @@ class ProtectionSpec(AssessmentSpec):
             if given:
                 raise ValueError(f"{option} cannot be combined with protect; leave it out")
         return self
+
+    def _check_perturbation(self) -> None:
+        rule = None if self.swap is None else SwapRule.of(self.swap)
+        swapped = () if rule is None else rule.keys
+        if not self.target and self.recodings:
+            raise ValueError(
+                "recodings are chosen to reach a target, and there is none; add --target, or leave "
+                "--recodings out"
+            )
+        if self.swap_match and rule is None:
+            raise ValueError("--swap-match belongs to --swap; add it, or leave --swap-match out")
+        if both := [name for name in swapped if name in self.pram]:
+            raise ValueError(
+                f"{shown(both[0])} is named by --pram and by --swap; change a key in one way"
+            )
+        if both := [name for name in swapped if name in self.swap_match]:
+            raise ValueError(
+                f"{shown(both[0])} is to be swapped, so records cannot agree in it; leave it out "
+                "of --swap-match"
+            )
+        if self.perturbs and self.suppress is not None and not self.suppress.startswith("k"):
+            raise ValueError(
+                f"--suppress {self.suppress!r} takes the values of the file for true, and --pram "
+                "and --swap change them; take --suppress 'k >= 3', or leave one of them out"
+            )
+
+    def _located(self, base: Path) -> dict[str, object]:
+        found = {
+            name: read_matrix(located_path(one, base, f"the matrix of {name}"))
+            if isinstance(one, Path)
+            else one
+            for name, one in self.pram.items()
+        }
+        # The matrices themselves stand in the specification, so that it repeats the run.
+        return {**super()._located(base), "pram": found}
 
 
 class PlanKey(Table):

@@ -74,6 +74,38 @@ class SuppressionFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PerturbedKey:
+    """What perturbation did to a key."""
+
+    name: str
+    method: str
+    """`PRAM` or `swapping`."""
+    kept: float | None
+    """Mean probability that a record kept its value; None of swapping."""
+    n_changed: int
+    """Records whose value is another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbationFacts:
+    """What perturbation did, and the risk of matches after it."""
+
+    keys: tuple[PerturbedKey, ...]
+    n_records: int
+    """Records with a value that is another one."""
+    n_left: int | None
+    """Records at risk that found no partner to swap with; None if nothing was swapped."""
+    n_uniques: int
+    """Records that are alone in the protected file with what they show."""
+    n_true: int
+    """Of these, records that show their true keys."""
+    tau1: Summary
+    """Of these, population uniques."""
+    tau2: Summary
+    """Expected number of correct matches."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProtectionSummary:
     """Every number of the page."""
 
@@ -86,8 +118,9 @@ class ProtectionSummary:
     n_not_assessed: int
     """Rows of the protected file that were left out of the assessment, since they break a rule."""
     population_size: int
-    target: str
-    reached: float
+    target: str | None
+    """None if nothing was to be recoded."""
+    reached: float | None
     """What the chosen plan reaches of the target's measure, by all states."""
     model: str
     converged: bool
@@ -107,10 +140,13 @@ class ProtectionSummary:
     """None if nothing was to be suppressed."""
     utility: Utility
     """What the protected file keeps of tables."""
+    perturbation: PerturbationFacts | None
+    """None if nothing was to be perturbed."""
     telling: tuple[tuple[str, str], ...]
     """Columns that tell more of a key than the plan shows, each with the key."""
     refit: RiskFacts
-    """The risk of the protected file by a fit of its own."""
+    """The risk of the protected file by a fit of its own; of the recoded one, if values were
+    perturbed."""
     refit_reaches: bool | None
     """Whether the new fit reaches the target; None of `population_k`, which it does not tell."""
     agrees: bool

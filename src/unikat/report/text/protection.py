@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 
-from unikat.report.facts.protection import PlanFacts, ProtectionSummary
+from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
 from unikat.report.text.numbers import counted, estimated, number, percent
 
 
 def sentences(found: ProtectionSummary) -> dict[str, str]:
     """Say what every number means, by its place."""
-    before, after = found.before, found.chosen.risk
+    before, after = found.before.tau1, (found.perturbation or found.chosen.risk).tau1
+    recoded = bool(found.chosen.recodings)
+    lost = f"{percent(found.chosen.lost)} of the information in the keys is lost"
+    if found.perturbation is not None and not recoded:
+        lost = "nothing is recoded, values are perturbed"
     said = {
-        "answer": f"τ1 falls from {estimated(before.tau1.mean, before.tau1)} to "
-        f"{estimated(after.tau1.mean, after.tau1)}; {percent(found.chosen.lost)} of the "
-        "information in the keys is lost.",
+        "answer": f"τ1 falls from {estimated(before.mean, before)} to "
+        f"{estimated(after.mean, after)}; {lost}.",
         "plan": f"Plan: {plan_words(found.chosen)}.",
-        "target": f"The target {found.target.replace('<=', '≤').replace('>=', '≥')} is reached: "
-        f"{number(found.reached)}.",
         "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
         f"{number(found.n_looked_at)}, by some of {counted(found.n_states, 'posterior state')} of "
         "the model of the file as it was, and took the one that reaches the target and loses "
@@ -31,7 +32,7 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "the shares that these had. A second sample of the same population would differ by about "
         f"{percent(found.utility.distance_expected)}. The protected file, suppressed values "
         f"missing, differs by {percent(found.utility.distance)}.",
-        "refit": "A new fit of the protected file gives τ1 "
+        "refit": f"A new fit of the {_fitted(found)} file gives τ1 "
         f"{estimated(found.refit.tau1.mean, found.refit.tau1)}. "
         + (
             "This agrees with the plan."
@@ -42,6 +43,19 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "what was recoded (a copy, a code of the place, a birth date), and for names and numbers "
         "of persons.",
     }
+    if found.target is not None and found.reached is not None:
+        before_it = " before perturbation" if found.perturbation else ""
+        said["target"] = (
+            f"The target {found.target.replace('<=', '≤').replace('>=', '≥')} is reached"
+            f"{before_it}: {number(found.reached)}."
+        )
+    if found.perturbation is not None:
+        said |= _perturbed(found, found.perturbation)
+        if not recoded:
+            # Nothing was fitted again.
+            del said["refit"]
+    if found.target is None:
+        del said["search"], said["lost"]
     if found.suppression is not None:
         what = found.suppression
         said["suppression"] = (
@@ -49,6 +63,40 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
             f"{counted(what.n_values, 'value')} of {counted(what.n_records, 'record')} "
             f"{'was' if what.n_values == 1 else 'were'} set missing: the fewest, each counted with "
             "the weight of its key."
+        )
+    return said
+
+
+def _fitted(found: ProtectionSummary) -> str:
+    """Which file was fitted last: perturbed values are not taken for true."""
+    return "recoded" if found.perturbation else "protected"
+
+
+def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, str]:
+    """Say what perturbation did, and what it does to the risk."""
+    before = found.chosen.risk
+    parts = [
+        f"{one.name} by {one.method} in {counted(one.n_changed, 'record')}" for one in what.keys
+    ]
+    said = {
+        "perturbation": f"{counted(what.n_records, 'record')} of {number(found.n_records)} "
+        f"{'shows' if what.n_records == 1 else 'show'} a value that is not "
+        f"{'its' if what.n_records == 1 else 'their'} own: {', '.join(parts)}.",
+        "matches": f"Of {counted(what.n_uniques, 'unique record')} of the protected file "
+        f"{number(what.n_true)} {'shows its' if what.n_true == 1 else 'show their'} true keys. An "
+        "intruder's expected number of correct matches (τ2) is "
+        f"{estimated(what.tau2.mean, what.tau2)}; it was {number(before.tau2.mean)} before "
+        f"perturbation. Of these {estimated(what.tau1.mean, what.tau1)} are matches with "
+        f"population uniques (τ1); {number(before.tau1.mean)} were before.",
+        "method": "A match with a unique record of the protected file is correct only if the "
+        "record shows its true keys, and then for one of the persons of the population with these "
+        "keys. The owner of the file knows which records do, so the numbers hold however the "
+        "values were changed. An intruder does not know which of his matches are the correct ones.",
+    }
+    if what.n_left:
+        said["perturbation"] += (
+            f" {counted(what.n_left, 'record')} at risk found no partner to swap with; with fewer "
+            "keys in which partners agree (--swap-match) more do."
         )
     return said
 
