@@ -368,4 +368,4 @@ def test_what_a_new_fit_says_of_a_target() -> None:
         "records(r1 > 0.1) <= 3": found.table.counts[r1 > 0.1].sum(),
         "k >= 2": 1,
     }.items():
-        assert job._reached(found, Target.of(words)) == number
+        assert job.reached_by(found, Target.of(words)) == number

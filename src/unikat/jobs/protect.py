@@ -293,7 +293,7 @@ def run(
         n_not_assessed=len(codes) - table.n_records,
         refit_reaches=None
         if target is None or target.measure == "population_k"
-        else target.met(_reached(refit, target)),
+        else target.met(reached_by(refit, target)),
         agrees=_agree(promised, refit, suppressed=gone is not None and perturbed is None),
         level=level,
         provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
@@ -549,7 +549,7 @@ def _without(table: CellTable, gone: Bool) -> CellTable:
     )
 
 
-def _reached(found: RiskEstimate, target: Target) -> float:
+def reached_by(found: RiskEstimate, target: Target) -> float:
     """What an estimate says of the target's measure; of the smallest F it says nothing."""
     tau1, tau2 = found.tau1_shown or found.tau1, found.tau2_shown or found.tau2
     r1 = np.nan_to_num(found.records.r1_published)

@@ -215,7 +215,11 @@ class CorrectMatches:
 
 
 def correct_matches(
-    posterior: Posterior, recoding: Recoding, published: Int32, level: float
+    posterior: Posterior,
+    recoding: Recoding,
+    published: Int32,
+    level: float,
+    rows: Int64 | None = None,
 ) -> CorrectMatches:
     """Estimate how many matches with the uniques of a published file are correct.
 
@@ -226,14 +230,18 @@ def correct_matches(
     recoding
         Of its keys.
     published
-        (n_records, n_recoded_keys) codes of the recoded keys as they are published, in the order
+        (n_published, n_recoded_keys) codes of the recoded keys as they are published, in the order
         of the table; -1 where a value is missing or suppressed. Codes beyond the levels of a key
         are values that no record truly has.
     level
         Probability of the intervals.
+    rows
+        (n_published,): records of the table that are published, in the order of `published`; None:
+        all.
     """
     table = recoding.table(posterior.table)
-    true = table.cells[table.record_cell]
+    sample = table.cells[table.record_cell]
+    true = sample if rows is None else sample[rows]
     n_levels = np.maximum(table.n_levels, published.max(axis=0, initial=0) + 1).tolist()
     # A suppressed value of another record is what it was: it does not make two records alike.
     whole = np.where(published == MISSING, true, published).astype(np.int32)
@@ -242,7 +250,7 @@ def correct_matches(
         alone &= _matching(published, n_levels) == 1
     shows = alone & ((published == true) | (published == MISSING)).all(axis=1)
     patterns = np.ascontiguousarray(published[shows], np.int32)
-    frequency = _agreeing(patterns, true, n_levels)
+    frequency = _agreeing(patterns, sample, n_levels)
     certain = frequency == 1.0
     if posterior.states and len(patterns):
         found = [

@@ -178,24 +178,12 @@ class ProtectionSpec(AssessmentSpec):
         if not self.target and not self.perturbs:
             raise ValueError("no target is named; name one as in --target 'tau1 <= 5'")
         self._check_perturbation()
-        if self.model.name == HOUSEHOLDS:
-            raise ValueError(
-                f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
-                "hdp, gom or latent-class, with --household for samples of whole households"
-            )
+        check_of_persons(self)
         if self.suppress is not None and self.data.missing == "level":
             raise ValueError(
                 "a suppressed value says nothing, and --missing level takes it for a level; leave "
                 "--missing out, or --suppress"
             )
-        for option, given in (
-            ("--margins", bool(self.margins)),
-            ("--relatives", self.relatives is not None),
-            ("--registry", self.registry is not None),
-            ("--classics", self.classics is not None),
-        ):
-            if given:
-                raise ValueError(f"{option} cannot be combined with protect; leave it out")
         return self
 
     def _check_perturbation(self) -> None:
@@ -232,6 +220,23 @@ class ProtectionSpec(AssessmentSpec):
         }
         # The matrices themselves stand in the specification, so that it repeats the run.
         return {**super()._located(base), "pram": found}
+
+
+def check_of_persons(spec: AssessmentSpec) -> None:
+    """Refuse what the risk of recoded keys is not known with (ValueError)."""
+    if spec.model.name == HOUSEHOLDS:
+        raise ValueError(
+            f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
+            "hdp, gom or latent-class, with --household for samples of whole households"
+        )
+    for option, given in (
+        ("--margins", bool(spec.margins)),
+        ("--relatives", spec.relatives is not None),
+        ("--registry", spec.registry is not None),
+        ("--classics", spec.classics is not None),
+    ):
+        if given:
+            raise ValueError(f"{option} cannot be combined with protect; leave it out")
 
 
 class PlanKey(Table):
