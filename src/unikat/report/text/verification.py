@@ -47,7 +47,8 @@ def sentences(found: VerifySummary) -> dict[str, str]:
     if any(one.action == "recoded from record to record" for one in found.keys):
         said["local"] = (
             "Some keys were recoded from record to record. Coarser values of these keys count as "
-            "if they told the level, so that the risk is rather too high than too low."
+            "if they told the level, so that the risk is rather too high than too low. If one of "
+            "these values is a code of suppressed values, such as *, name it (--missing-values)."
         )
     if found.target is not None and found.reached is not None:
         target = found.target.replace("<=", "≤").replace(">=", "≥")
