@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from unikat._typing import Bool, Int32, Int64
+from unikat._typing import Bool, Int32
 from unikat.data.frames import FILE, FrameKind
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
@@ -26,15 +26,10 @@ from unikat.files.writing import all_or_nothing
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.perturbing import perturbation_facts, perturbed_records, swapped
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import Choices, choices
-from unikat.protection.perturbed import (
-    CorrectMatches,
-    Perturbed,
-    check_perturbation,
-    correct_matches,
-    perturb,
-)
+from unikat.protection.perturbed import check_perturbation, correct_matches
 from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
 from unikat.protection.released import Released, released, telling_columns
 from unikat.protection.search import Plan, Search, Value, frontier, undominated
@@ -43,8 +38,6 @@ from unikat.protection.utility import Tables
 from unikat.protection.what_if import N_STATES, Posterior
 from unikat.report.facts.protection import (
     SCHEMA,
-    PerturbationFacts,
-    PerturbedKey,
     PlanFacts,
     ProtectionSummary,
     RiskFacts,
@@ -55,7 +48,6 @@ from unikat.report.pages.protection import render
 from unikat.report.text.protection import sentences, warnings
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.from_options import Inputs, documented
-from unikat.spec.perturbation import SwapRule
 from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec
 from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
@@ -190,9 +182,8 @@ def run(
     target = Target.of(spec.target) if spec.target else None
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
-    asked = SwapRule.of(spec.swap) if spec.swap else SwapRule((), 0.0)
-    check_perturbation(table, pram=spec.pram, swap=asked.keys, match=spec.swap_match)
-    parts = _parts(spec, table, asked)
+    check_perturbation(table, pram=spec.pram, swap=swapped(spec).keys, match=spec.swap_match)
+    parts = _parts(spec, table)
     weights = _weights(spec, [key.name for key in table.keys])
     every = microdata.tabulate()
     codes = every.cells[every.record_cell]
@@ -235,7 +226,7 @@ def run(
     perturbed = None
     if spec.perturbs:
         watcher.stage("Perturbing")
-        perturbed = _perturbed(spec, asked, chosen, promised, recoded, rows, every.households)
+        perturbed = perturbed_records(spec, chosen, promised, recoded, rows, every.households)
     published = recoded if perturbed is None else perturbed.codes
     gone = _suppressed(spec, chosen, posterior, published, weights)
     visible = published if gone is None else np.where(gone, -1, published).astype(np.int32)
@@ -250,7 +241,7 @@ def run(
     perturbation = None
     if perturbed is not None:
         matches = correct_matches(posterior, chosen.recoding, visible[rows], level)
-        perturbation = _perturbation(spec, chosen, perturbed, recoded, matches)
+        perturbation = perturbation_facts(spec, chosen, perturbed, recoded, matches)
     coded = isinstance(microdata.source, StatisticalSource)
     made = released(
         microdata,
@@ -399,7 +390,7 @@ def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:
     return [spec.weights_of_keys.get(name, 1.0) for name in names]
 
 
-def _parts(spec: ProtectionSpec, table: CellTable, swap: SwapRule) -> list[Choices]:
+def _parts(spec: ProtectionSpec, table: CellTable) -> list[Choices]:
     """Recodings of every key; a key that is perturbed is not left out."""
     if not spec.target:
         return []
@@ -409,7 +400,7 @@ def _parts(spec: ProtectionSpec, table: CellTable, swap: SwapRule) -> list[Choic
         table,
         given=spec.recodings,
         keep=[*spec.keep, *(name for name in fixed if name not in spec.keep)],
-        there=[*spec.pram, *swap.keys],
+        there=[*spec.pram, *swapped(spec).keys, *spec.swap_match],
     )
 
 
@@ -417,62 +408,6 @@ def _as_it_is(table: CellTable) -> Plan:
     """The plan that recodes nothing."""
     recoding = Recoding(keys=tuple(map(unchanged, table.keys)))
     return Plan(recoding=recoding, lost=0.0, value=Value(math.nan, math.nan))
-
-
-def _perturbed(
-    spec: ProtectionSpec,
-    swap: SwapRule,
-    plan: Plan,
-    risk: RiskEstimate,
-    codes: Int32,
-    rows: Int64,
-    household: Int32 | None,
-) -> Perturbed:
-    """Perturb the recoded records, (n, n_recoded_keys); `rows` are those that were assessed."""
-    keys = [one.key for one in plan.recoding.keys if one.key is not None]
-    r1 = np.nan_to_num(risk.records.r1_published)[risk.table.record_cell]
-    targets = np.zeros(len(codes))
-    targets[rows] = np.where(r1 > swap.above, r1, 0.0)
-    names = {key.name for key in keys}
-    return perturb(
-        codes,
-        keys,
-        pram=spec.pram,
-        swap=swap.keys,
-        match=[name for name in spec.swap_match if name in names],
-        targets=targets,
-        household=household,
-        seed=spec.sampling.seed,
-    )
-
-
-def _perturbation(
-    spec: ProtectionSpec, plan: Plan, made: Perturbed, true: Int32, matches: CorrectMatches
-) -> PerturbationFacts:
-    """Say what was perturbed, and the risk after it."""
-    others = made.codes != true
-    names = [plan.recoding.keys[j].name for j in plan.recoding.kept]
-    swapped = () if spec.swap is None else SwapRule.of(spec.swap).keys
-    return PerturbationFacts(
-        keys=tuple(
-            PerturbedKey(
-                name=name,
-                method="PRAM" if name in spec.pram else "swapping",
-                kept=None
-                if name in swapped
-                else float(np.diag(made.matrices[j])[true[:, j]].mean()),
-                n_changed=int(others[:, j].sum()),
-            )
-            for j, name in enumerate(names)
-            if name in spec.pram or name in swapped
-        ),
-        n_records=int(others.any(axis=1).sum()),
-        n_left=made.n_left if swapped else None,
-        n_uniques=matches.n_uniques,
-        n_true=matches.n_true,
-        tau1=matches.tau1,
-        tau2=matches.tau2,
-    )
 
 
 def _verified(
