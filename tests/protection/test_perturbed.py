@@ -20,7 +20,8 @@ from unikat.cli.main import main
 from unikat.data import CellTable, Key
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
-from unikat.protection.perturbed import correct_matches, perturb
+from unikat.protection.perturbation import correct_match
+from unikat.protection.perturbed import correct_matches, links, perturb
 from unikat.protection.recoding import Recoding, parse_recoding
 from unikat.protection.what_if import Counts, Posterior
 from unikat.studies.auto import Execution
@@ -179,6 +180,8 @@ def test_a_perturbed_file(perturbed: tuple[pd.DataFrame, Path], tmp_path: Path) 
     assert what["n_uniques"] >= whole.sum()
     assert what["n_true"] <= what["n_uniques"]
     assert 0.0 < what["tau2"]["mean"] < found["before"]["tau2"]["mean"]
+    # Who knows a matrix does not know how keys were swapped.
+    assert what["links"] is None
     assert (found["target"], found["reached"], found["refit_reaches"]) == (None, None, None)
     # The matrix stands in the specification, which repeats the run.
     assert (
@@ -199,6 +202,15 @@ def test_perturbation_after_recoding_and_before_suppression() -> None:
     assert what is not None
     assert what.n_uniques == 0
     assert what.tau2.mean == 0.0
+    alone = unikat.protect(frame, pram={"region": 0.6, "sex": 0.5}, **QUICKLY).summary
+    assert alone.perturbation is not None
+    linked = alone.perturbation.links
+    assert linked is not None
+    assert not linked.bounded
+    assert 0.0 < linked.mean < linked.largest <= 1.0
+    # In the mean over draws of PRAM it is the share of the matches that are correct.
+    share = alone.perturbation.tau2.mean / alone.perturbation.n_uniques
+    assert linked.mean == pytest.approx(share, rel=0.25)
     ages = found.frame["age"].dropna()
     assert ages.str.fullmatch(r"[0-9]+-[0-9]+").all()
     true = (frame["age"] // 10 * 10).loc[ages.index]
@@ -266,3 +278,69 @@ def test_what_cannot_be_perturbed_is_said(
     assert main([*command, *options, "--out", "out", *QUICK]) == 1
     assert said in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "out" / "protect.json").exists()
+
+
+def known_posterior(model: Any) -> tuple[Posterior, Recoding, CellTable]:
+    fitted = unikat.fit(
+        model,
+        unikat.read(people(120), KEYS.split(","), unikat.Design(population_size=2000)).tabulate(),
+        seed=2,
+        plan=Plan(n_chains=2, stop=StopRule(max_sweeps=40)),
+        execution=Execution(workers=Workers(n_workers=1)),
+    )
+    posterior = Posterior.of(fitted, 8, n_threads=1)
+    recoding = parse_recoding(posterior.table, {"age": "width(40)", "sex": None})
+    return posterior, recoding, recoding.table(posterior.table)
+
+
+@pytest.mark.parametrize("model", [unikat.LatentClass(), unikat.GoM(components=4)])
+def test_those_who_are_drawn_into_a_cell_are_the_sum_over_all_cells(model: Any) -> None:
+    posterior, recoding, table = known_posterior(model)
+    rng = np.random.default_rng(1)
+    sizes = table.n_levels
+    matrices = {
+        0: rng.dirichlet(np.ones(sizes[0]), sizes[0]),
+        2: np.eye(3)[[0, 2, 1]] * 0.5 + 1 / 6,
+    }
+    cells = np.array(list(itertools.product(*map(range, sizes))), np.int32)
+    states = posterior.arrivals(recoding, table, matrices, cells, 8)
+    assert states is not None
+    moves = np.ones((len(cells), len(cells)))
+    for j, matrix in matrices.items():
+        moves *= matrix[cells[:, j][:, None], cells[:, j]]
+    moves *= cells[:, 1][:, None] == cells[:, 1]
+    for own, arrive in states:
+        expected = own @ moves - own * np.diag(moves)
+        np.testing.assert_allclose(arrive, expected, rtol=2e-5, atol=1e-7)
+        assert own.sum() == pytest.approx(2000.0, rel=1e-5)
+
+
+def test_links_after_pram_are_those_of_the_formula() -> None:
+    posterior, recoding, table = known_posterior(unikat.LatentClass())
+    cells = np.array(list(itertools.product(*map(range, table.n_levels))), np.int32)
+    matrices = {0: np.full((5, 5), 0.05) + 0.75 * np.eye(5)}
+    # The published file: each cell of the first few once.
+    published = cells[:7]
+    states = posterior.arrivals(recoding, table, matrices, cells, 100)
+    assert states is not None
+    draws = np.random.default_rng(1)
+    found = []
+    for own, _ in states:
+        # F of the intruder's cell is drawn, the others are what is expected.
+        found.append(np.zeros(7))
+        for i in range(7):
+            population = np.tile(own, (400, 1))
+            population[:, i] = 1.0 + draws.poisson(own[i], 400)
+            found[-1][i] = correct_match(
+                cells[i : i + 1], cells, population, [matrices[0], None, None], 1e-9
+            )[0]
+    expected = np.mean(found, axis=0)
+    made = links(posterior, recoding, published, matrices)
+    assert made is not None
+    assert not made.bounded
+    assert made.mean == pytest.approx(expected.mean(), rel=0.03)
+    assert made.largest == pytest.approx(expected.max(), rel=0.03)
+    # Without perturbation it is the expected 1/F of a cell with one record.
+    alone = links(posterior, recoding, published, {})
+    assert alone is not None
+    assert alone.mean > made.mean

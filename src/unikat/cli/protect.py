@@ -150,7 +150,16 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
 
     said = summary.sentences
     lines = [""]
-    for place in ("answer", "plan", "target", "perturbation", "matches", "suppression", "refit"):
+    for place in (
+        "answer",
+        "plan",
+        "target",
+        "perturbation",
+        "matches",
+        "links",
+        "suppression",
+        "refit",
+    ):
         lines += wrap(said.get(place, ""), width=88)
     lines += ["", *columns(plan_rows(summary)), ""] if summary.target else [""]
     if summary.utility.tables:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unikat._typing import Int32, Int64
-from unikat.protection.perturbed import CorrectMatches, Perturbed, perturb
+from unikat.protection.perturbed import CorrectMatches, Links, Perturbed, perturb
 from unikat.protection.search import Plan
 from unikat.report.facts.protection import PerturbationFacts, PerturbedKey
 from unikat.risk.estimate import RiskEstimate
@@ -46,7 +46,12 @@ def perturbed_records(
 
 
 def perturbation_facts(
-    spec: ProtectionSpec, plan: Plan, made: Perturbed, true: Int32, matches: CorrectMatches
+    spec: ProtectionSpec,
+    plan: Plan,
+    made: Perturbed,
+    true: Int32,
+    matches: CorrectMatches,
+    linked: Links | None,
 ) -> PerturbationFacts:
     """Say what was perturbed, and the risk after it."""
     others = made.codes != true
@@ -71,4 +76,5 @@ def perturbation_facts(
         n_true=matches.n_true,
         tau1=matches.tau1,
         tau2=matches.tau2,
+        links=linked,
     )

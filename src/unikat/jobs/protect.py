@@ -29,7 +29,7 @@ from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, worke
 from unikat.jobs.perturbing import perturbation_facts, perturbed_records, swapped
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import Choices, choices
-from unikat.protection.perturbed import check_perturbation, correct_matches
+from unikat.protection.perturbed import check_perturbation, correct_matches, links
 from unikat.protection.recoding import Recoding, Rule, level_names, recode_key, unchanged
 from unikat.protection.released import Released, released, telling_columns
 from unikat.protection.search import Plan, Search, Value, frontier, undominated
@@ -241,7 +241,10 @@ def run(
     perturbation = None
     if perturbed is not None:
         matches = correct_matches(posterior, chosen.recoding, visible[rows], level)
-        perturbation = perturbation_facts(spec, chosen, perturbed, recoded, matches)
+        linked = None
+        if spec.swap is None:
+            linked = links(posterior, chosen.recoding, visible[rows], perturbed.matrices)
+        perturbation = perturbation_facts(spec, chosen, perturbed, recoded, matches, linked)
     coded = isinstance(microdata.source, StatisticalSource)
     made = released(
         microdata,

@@ -13,7 +13,7 @@ correct matches, and of those that are certain. Nothing is assumed of how the va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -310,3 +310,82 @@ def _summary(draws: Float64, mean: float, level: float) -> Summary:
         ess_bulk=None,
         ess_tail=None,
     )
+
+
+_LINKED = 100
+"""States by which links are looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links:
+    """What an intruder can say of a match after PRAM, who knows the matrices and the population."""
+
+    mean: float
+    """Probability that a match with a unique record is correct, in the mean over these records."""
+    largest: float
+    """The same of the record of which it is largest."""
+    bounded: bool
+    """Others who are drawn into a cell could not be counted: the probabilities are bounds."""
+
+
+def links(
+    posterior: Posterior, recoding: Recoding, published: Int32, matrices: Mapping[int, Float64]
+) -> Links | None:
+    r"""Estimate the probability that a match with a published unique is correct, after PRAM.
+
+    An intruder looks for a person of whom he knows that the true keys are j, and finds one
+    published record with them. With F_j persons in the cell, this one among them, and matrices M,
+
+    .. math:: E \frac{1}{F_j + R_j / M_{jj}}, \qquad R_j = \sum_{k \ne j} F_k M_{kj},
+
+    which is the measure of Shlomo and Skinner (2010; see `correct_match`), but for the sampling
+    fraction: with it the others count a little more, so that this is on the safe side. F_j - 1 is
+    Poisson, and R_j its expectation under each state.
+
+    Parameters
+    ----------
+    posterior, recoding, published
+        As for `correct_matches`, all records being published.
+    matrices
+        Transition matrix of each perturbed key, by its column.
+
+    Returns
+    -------
+    Links or None
+        None if no complete record is alone.
+    """
+    from scipy.special import hyp1f1
+
+    table = recoding.table(posterior.table)
+    found = distinct(published, table.n_levels)
+    cells = published[found.first]
+    cells = np.ascontiguousarray(cells[(found.counts == 1) & (cells != MISSING).all(axis=1)])
+    if not len(cells):
+        return None
+    stays = np.ones(len(cells))
+    for column, matrix in matrices.items():
+        stays *= np.diag(matrix)[cells[:, column]]
+    states = posterior.arrivals(recoding, table, matrices, cells, _LINKED)
+    bounded = states is None
+    if states is None:
+        # Nobody else is drawn into the cell: the matches are those of true keys.
+        zeros = np.zeros(len(cells), np.float64)
+        frequency = np.ones(len(cells))
+        found_states = (
+            posterior.counts(recoding, table, cells, frequency, _LINKED) if posterior.states else ()
+        )
+        total = sum((one.match for one in found_states), zeros)
+        n = min(_LINKED, sum(map(len, posterior.states)))
+        p = total / n if n else np.ones(len(cells))
+    else:
+        parts = []
+        for others, arrive in states:
+            with np.errstate(divide="ignore"):
+                more = 1.0 + arrive / stays
+            # E 1 / (more + X), X being Poisson.
+            finite = np.where(np.isfinite(more), more, 1.0)
+            value = hyp1f1(1.0, finite + 1.0, -others) / finite
+            parts.append(np.where(np.isfinite(more), value, 0.0))
+        p = np.mean(parts, axis=0)
+    p = np.where(stays > 0.0, p, 0.0)
+    return Links(mean=float(p.mean()), largest=float(p.max()), bounded=bounded)

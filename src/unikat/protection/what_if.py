@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -339,6 +339,61 @@ class Posterior:
                 frequency + rng.poisson(exposure.means(scaled)),
                 *exposure.risk(scaled, frequency, look.poisson),
             )
+
+    def arrivals(
+        self,
+        recoding: Recoding,
+        table: CellTable,
+        matrices: Mapping[int, Float64],
+        cells: Int32,
+        n_states: int,
+    ) -> Iterator[tuple[Float64, Float64]] | None:
+        """Expected persons truly in recoded cells, and others whom PRAM would put there.
+
+        PRAM acts on each profile of a mixture by itself, so that the second is exact.
+
+        Parameters
+        ----------
+        recoding, table
+            The recoding, and the table that it gives.
+        matrices
+            Transition matrix of some recoded keys, by their column.
+        cells
+            (n, n_recoded_keys), no key missing.
+        n_states
+            States that are looked at, spread over the chains.
+
+        Returns
+        -------
+        iterator or None
+            Both (n,), state by state; None where the persons of a cell are not simply N p: with a
+            design or impossible cells, or where nobody is unobserved.
+        """
+        exposure = exposure_of(table)
+        if not self.states or self.fitted.zeros is not None:
+            return None
+        if not isinstance(exposure, EqualChances):
+            return None
+        model = recoded_model(self, recoding, table)
+        shares = []
+        for j, (key, n) in enumerate(zip(recoding.keys, self.fitted.n_levels, strict=True)):
+            column = recoding.kept.index(j) if key.key is not None else -1
+            matrix = matrices.get(column, np.eye(int(key.groups.max()) + 1))
+            shares.append(np.ascontiguousarray(matrix[key.groups[:n]].T))
+        drawn = replace(model, groups=Groups.weighted(shares))
+        stays = np.ones(len(cells))
+        for column, matrix in matrices.items():
+            stays *= np.diag(matrix)[cells[:, column]]
+        size = float(table.n_units)
+
+        def states() -> Iterator[tuple[Float64, Float64]]:
+            for look in self._looks(model, n_states):
+                p = model.cell_probabilities(look.stream, look.state, look.data, cells)
+                q = drawn.cell_probabilities(look.stream, look.state, look.data, cells)
+                erring = look.erring(p, np.ones(len(cells)), None)
+                yield size * erring, size * np.maximum(q - p * stays, 0.0)
+
+        return states()
 
     def _population_k(
         self, recoding: Recoding, table: CellTable, n_states: int, level: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
+from unikat.protection.perturbed import Links
 from unikat.protection.released import ColumnChange
 from unikat.protection.search import Plan
 from unikat.protection.utility import Utility
@@ -103,6 +104,9 @@ class PerturbationFacts:
     """Of these, population uniques."""
     tau2: Summary
     """Expected number of correct matches."""
+    links: Links | None
+    """What an intruder can say of a match who knows the matrices; None if keys were swapped, or no
+    complete record is alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

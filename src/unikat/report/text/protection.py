@@ -93,6 +93,14 @@ def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, s
         "keys. The owner of the file knows which records do, so the numbers hold however the "
         "values were changed. An intruder does not know which of his matches are the correct ones.",
     }
+    if what.links is not None:
+        bound = "at most " if what.links.bounded else ""
+        said["links"] = (
+            "An intruder who knows the matrices and the population can say of a match that it is "
+            f"correct with probability {bound}{percent(what.links.mean)} in the mean over the "
+            f"unique records, and {bound}{percent(what.links.largest)} for the one where it is "
+            "largest (Shlomo and Skinner 2010)."
+        )
     if what.n_left:
         said["perturbation"] += (
             f" {counted(what.n_left, 'record')} at risk found no partner to swap with; with fewer "
