@@ -70,6 +70,11 @@ def key_of(values: list[Any]) -> tuple[Key, Any]:
         (["1", "2", "10"], [1.0, 2.0, 10.0], "as it is", (3, 0, 0, 0, 0), [0, 2, 1]),
         ([21, 23, 24, 24], [20, 25, 25, 25], "recoded", (0, 4, 0, 0, 0), [0, 1, 1]),
         ([1, 2, None], ["1", "2", "2"], "as it is", (2, 0, 0, 1, 0), [0, 1]),
+        # Codes of groups that look like levels, and are not true of every record: no perturbation.
+        (
+            [1, 2, 3, 3, 4, 4, 4], [2, 2, 1, 1, 1, 1, 2], "recoded from record to record",
+            (0, 7, 0, 0, 0), [0, 0, 1, 2],
+        ),
     ],
 )  # fmt: skip
 def test_what_became_of_a_key(
@@ -89,6 +94,23 @@ def test_what_became_of_a_key(
     known = (codes >= 0) & (found.codes >= 0)
     right = found.codes[known] == made[codes[known]]
     assert right.sum() == one.n_unchanged + one.n_recoded
+
+
+def test_labels_say_what_codes_mean() -> None:
+    key, codes = key_of([1, 2, 3, 3, 4, 4])
+    shown = Key(name="K", levels=(1, 2), labels=("1-2", "3-4"))
+    found = compare_key(key, codes, shown, np.array([0, 0, 1, 1, 1, 0], np.int32)).change
+    assert (found.n_unchanged, found.n_recoded, found.n_otherwise) == (0, 5, 1)
+    # The original's label, the code without one, and the same text as a value.
+    labelled = Key(name="K", levels=(1, 2), labels=("north", "south"))
+    for other in (
+        Key(name="K", levels=(7, 8), labels=("north", "south")),
+        Key(name="K", levels=(1, 2), labels=("1", "2")),
+        Key(name="K", levels=("north", "south"), labels=("north", "south")),
+        Key(name="K", levels=(1.0, 2.0), labels=("1", "2")),
+    ):
+        found = compare_key(labelled, codes[:2], other, codes[:2]).change
+        assert found.n_unchanged == 2
 
 
 def test_a_file_of_sdcmicro_and_one_of_arx(tmp_path: Path, capsys: Any) -> None:

@@ -39,6 +39,9 @@ _BEYOND = re.compile(
 )
 _MERGED = 5
 """Records of a level, at least, that all show one other level: the two were merged."""
+_RENAMED = 2.0
+"""How many times the records that show the commonest value of their level are those that show the
+level, from which on values are taken for codes of something else."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,14 @@ def compare_key(key: Key, codes: Int32, shown: Key, shown_codes: Int32) -> Compa
     counts = np.zeros((key.n_levels, shown.n_levels), np.int64)
     np.add.at(counts, (codes[known], shown_codes[known]), 1)
     n_of_level = counts.sum(axis=1)
-    is_same = same[None, :] == np.arange(key.n_levels)[:, None]
     functional = bool(((counts > 0).sum(axis=1) <= 1).all())
-    true = counts > 0 if functional else _true(key, shown, same, counts)
+    kept = counts[same[same >= 0], np.flatnonzero(same >= 0)].sum()
+    renamed = not functional and counts.max(axis=1, initial=0).sum() > _RENAMED * kept
+    if renamed:
+        # Codes of groups, which are no levels although they look so.
+        same[:] = -1
+    is_same = same[None, :] == np.arange(key.n_levels)[:, None]
+    true = counts > 0 if functional else _true(key, shown, same, counts, renamed)
     n_true = true.sum(axis=1)
     # A group for each true value; a level with several, or none, stays apart.
     image = np.where(n_true == 1, true.argmax(axis=1), -1)
@@ -144,27 +152,36 @@ def compare_key(key: Key, codes: Int32, shown: Key, shown_codes: Int32) -> Compa
 
 def _same_levels(key: Key, shown: Key) -> Int64:
     """Level of the original that each value of the protected file is, (n_values,), -1 if none."""
-    levels, values = _names(key), _names(shown)
-    place = {name: code for code, name in enumerate(levels)}
-    labels = {label: code for code, label in enumerate(key.labels)}
-    return np.array([place.get(name, labels.get(name, -1)) for name in values], np.int64)
+    place = {label: code for code, label in enumerate(key.labels)}
+    place |= {name: code for code, name in enumerate(_plain([str(one) for one in key.levels]))}
+    return np.array([place.get(name, -1) for name in _names(shown)], np.int64)
 
 
 def _names(key: Key) -> list[str]:
-    """What levels are called, numbers alike however they are written, if that tells all apart."""
-    texts = [str(level).strip() for level in key.levels]
-    numbers = [number_meant(text) for text in texts]
+    """What levels are called: by their labels, since a code may mean something else elsewhere."""
+    texts = []
+    for level, label in zip(key.levels, key.labels, strict=True):
+        number = number_meant(label)
+        same = label == str(level) or (number is not None and number == number_meant(str(level)))
+        texts.append(str(level) if same else label)
+    return _plain(texts)
+
+
+def _plain(texts: Sequence[str]) -> list[str]:
+    """Write numbers alike, however they are written, if that tells all apart."""
+    stripped = [text.strip() for text in texts]
+    numbers = [number_meant(text) for text in stripped]
     plain = [
         text if one is None or not math.isfinite(one) else number_shown(one)
-        for text, one in zip(texts, numbers, strict=True)
+        for text, one in zip(stripped, numbers, strict=True)
     ]
-    return plain if len(set(plain)) == len(set(texts)) else texts
+    return plain if len(set(plain)) == len(set(stripped)) else stripped
 
 
-def _true(key: Key, shown: Key, same: Int64, counts: Int64) -> Bool:
+def _true(key: Key, shown: Key, same: Int64, counts: Int64, renamed: bool) -> Bool:
     """Which values are true of which levels that show them, (n_levels, n_values)."""
     found = np.zeros(counts.shape, np.bool_)
-    numbers = [number_meant(name) for name in _names(key)]
+    numbers = [number_meant(str(level)) for level in key.levels]
     intervals = [_interval(name) for name in _names(shown)]
     points = [number_meant(name) for name in _names(shown)]
     images = (counts > 0).sum(axis=1)
@@ -177,13 +194,14 @@ def _true(key: Key, shown: Key, same: Int64, counts: Int64) -> Bool:
             low, high = intervals[v]
             found[a, v] = low <= number < high
         else:
-            found[a, v] = number is None or points[v] is None
+            found[a, v] = renamed or number is None or points[v] is None
     return found
 
 
 def _held(key: Key, shown: Key, same: Int64) -> Bool:
     """Levels that lie in an interval of the protected file, (n_levels,)."""
-    numbers = np.array([math.nan if one is None else one for one in map(number_meant, _names(key))])
+    meant = [number_meant(str(level)) for level in key.levels]
+    numbers = np.array([math.nan if one is None else one for one in meant])
     held = np.zeros(key.n_levels, np.bool_)
     for name, level in zip(_names(shown), same.tolist(), strict=True):
         interval = _interval(name) if level < 0 else None
