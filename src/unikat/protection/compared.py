@@ -40,8 +40,8 @@ _BEYOND = re.compile(
 _MERGED = 5
 """Records of a level, at least, that all show one other level: the two were merged."""
 _RENAMED = 2.0
-"""How many times the records that show the commonest value of their level are those that show the
-level, from which on values are taken for codes of something else."""
+"""How many times the records that show the commonest level among those of their level are those
+that show it itself, from which on values are taken for codes of something else."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,10 @@ def compare_key(key: Key, codes: Int32, shown: Key, shown_codes: Int32) -> Compa
     np.add.at(counts, (codes[known], shown_codes[known]), 1)
     n_of_level = counts.sum(axis=1)
     functional = bool(((counts > 0).sum(axis=1) <= 1).all())
-    kept = counts[same[same >= 0], np.flatnonzero(same >= 0)].sum()
-    renamed = not functional and counts.max(axis=1, initial=0).sum() > _RENAMED * kept
+    alike = np.flatnonzero(same >= 0)
+    kept = counts[same[alike], alike].sum()
+    commonest = counts[:, alike].max(axis=1, initial=0).sum()
+    renamed = not functional and commonest > _RENAMED * kept
     if renamed:
         # Codes of groups, which are no levels although they look so.
         same[:] = -1
