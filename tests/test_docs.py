@@ -30,8 +30,16 @@ from unikat.report.facts import evaluation as evaluation_summary
 from unikat.report.facts import protection as protection_summary
 from unikat.report.facts import result as summary
 from unikat.report.facts import synthesis as synthesis_summary
+from unikat.report.facts import verification as verification_summary
 from unikat.report.folders import assessment as results
-from unikat.report.folders import attack, comparison, evaluation, protection, synthesis
+from unikat.report.folders import (
+    attack,
+    comparison,
+    evaluation,
+    protection,
+    synthesis,
+    verification,
+)
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
 from unikat.spec.tables import ZerosSpec
@@ -217,6 +225,12 @@ def test_everything_a_protection_writes_is_documented():
     names = fields(protection_summary.ProtectionSummary) - fields(summary.Provenance)
     assert {"n_uniques", "n_changed", "upper"} <= names
     assert [name for name in names | set(protection.FILES) if f"`{name}`" not in PROTECT] == []
+
+
+def test_everything_a_verification_writes_is_documented():
+    names = fields(verification_summary.VerifySummary) - fields(summary.Provenance)
+    assert {"n_uniques", "n_surviving", "upper"} <= names
+    assert [name for name in names | set(verification.FILES) if f"`{name}`" not in PROTECT] == []
 
 
 def test_the_file_of_rules_in_the_guide_is_one(tmp_path):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from unikat.jobs.evaluate import Evaluation, evaluate
     from unikat.jobs.protect import Protection, protect
     from unikat.jobs.synthesize import Synthesis, synthesize
+    from unikat.jobs.verify import Verification, verify
     from unikat.models.auto import Auto
     from unikat.models.cells.individual_risk import IndividualRisk
     from unikat.models.cells.population_count import PopulationCount
@@ -81,6 +82,7 @@ _MODULES = {
     "Superpopulation2": "unikat.models.cells.superpopulation",
     "Synthesis": "unikat.jobs.synthesize",
     "UnikatError": "unikat.errors",
+    "Verification": "unikat.jobs.verify",
     "Zeros": "unikat.zeros",
     "apply_zeros": "unikat.zeros.conflicts",
     "assess": "unikat.jobs.assess",
@@ -95,6 +97,7 @@ _MODULES = {
     "read": "unikat.data",
     "protect": "unikat.jobs.protect",
     "synthesize": "unikat.jobs.synthesize",
+    "verify": "unikat.jobs.verify",
 }
 
 __all__ = [
@@ -127,6 +130,7 @@ __all__ = [
     "Superpopulation2",
     "Synthesis",
     "UnikatError",
+    "Verification",
     "Zeros",
     "__version__",
     "apply_zeros",
@@ -142,6 +146,7 @@ __all__ = [
     "protect",
     "read",
     "synthesize",
+    "verify",
 ]
 
 

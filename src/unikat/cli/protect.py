@@ -28,6 +28,16 @@ if TYPE_CHECKING:
     help="Recode FILE as this plan.toml says, and write it to --out; nothing else is done. Options "
     "say how FILE is read, where it differs from the file of the plan.",
 )
+@click.option(
+    "--verify",
+    "original",
+    metavar="ORIGINAL",
+    type=click.Path(path_type=Path),
+    help="Assess FILE, which was protected elsewhere, against its original; nothing is protected.",
+)
+@click.option(
+    "--id", metavar="COLUMN", help="With --verify: column that identifies records in both files."
+)
 @run_options(
     ProtectOptions,
     "unikat.spec.protection.ProtectionSpec",
@@ -36,13 +46,24 @@ if TYPE_CHECKING:
     replace="protection",
     summary="protect.json",
 )
-def protect(source: Path, plan: Path | None, **values: Any) -> int:
+def protect(source: Path, plan: Path | None, original: Path | None, **values: Any) -> int:
     """Recode FILE so that a target is reached and the least information is lost.
+
+    Or perturb some keys, --pram and --swap, with or without a target.
 
     Writes protected, in the format of FILE, report.html, protect.json, plans.parquet, plan.toml and
     protect.toml into DIR, all readable by you alone. plan.toml does the same to another file with
     the same columns: unikat protect --apply plan.toml FILE2 --out FILE3.
+
+    unikat protect --verify ORIGINAL FILE says what any other program did to FILE and what risk is
+    left: report.html, verify.json and verify.toml.
     """
+    if original is not None:
+        return _verify(original, source, plan, values)
+    if values.pop("id") is not None:
+        from unikat.errors import SpecError
+
+        raise SpecError("--id matches records of two files; it belongs to --verify ORIGINAL.")
     if plan is not None:
         return _apply(plan, source, values)
     from unikat.jobs.protect import PROTECTION, run
@@ -53,10 +74,47 @@ def protect(source: Path, plan: Path | None, **values: Any) -> int:
         say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
     elif not values["quiet"]:
         _show(found.summary, folder)
+    return _ended(found, folder, values, "protect.json")
+
+
+def _ended(found: Any, folder: Path, values: dict[str, Any], file: str) -> int:
+    """Return the exit code, and say if a run has not converged."""
     if found.converged or values["allow_unconverged"]:
         return DONE
-    tell(f"Not converged. The file in {folder} is marked so in protect.json.")
+    tell(f"Not converged. The result in {folder} is marked so in {file}.")
     return UNCONVERGED
+
+
+def _verify(original: Path, source: Path, plan: Path | None, values: dict[str, Any]) -> int:
+    """Assess a file that was protected elsewhere."""
+    from unikat.errors import SpecError
+    from unikat.jobs.verify import VERIFICATION, run
+    from unikat.report.folders.verification import PAGE, SUMMARY
+    from unikat.report.text.numbers import columns
+    from unikat.report.text.verification import HEAD, key_rows
+
+    no_use = ("suppress", "keep", "recodings", "weights_of_keys", "pram", "swap", "swap_match")
+    others = [name.replace("_", "-") for name in no_use if values[name] is not None]
+    others += ["apply"] * (plan is not None)
+    others += [name for name in ("zeros", "zeros_conflict") if values[name] is not None]
+    if others:
+        raise SpecError(f"--verify protects nothing, so --{others[0]} has no use; leave it out.")
+    found, folder = perform(
+        VERIFICATION, run, original, values | {"protected": source}, ("data", "verified")
+    )
+    if values["as_json"]:
+        say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
+    elif not values["quiet"]:
+        said = found.summary.sentences
+        lines = [""]
+        for place in ("answer", "target", "records", "method", "local"):
+            lines += wrap(said.get(place, ""), width=88)
+        lines += ["", *columns([HEAD, *key_rows(found.summary)]), ""]
+        for warning in found.summary.warnings:
+            lines += wrap(f"Note: {warning}", width=88)
+        lines += wrap(said["copied"], width=88)
+        say("\n".join([*lines, f"Page: {folder / PAGE}", ""]))
+    return _ended(found, folder, values, SUMMARY)
 
 
 def _apply(plan: Path, source: Path, values: dict[str, Any]) -> int:
@@ -105,11 +163,20 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
 
     said = summary.sentences
     lines = [""]
-    for place in ("answer", "plan", "target", "suppression", "refit"):
+    for place in (
+        "answer",
+        "plan",
+        "target",
+        "perturbation",
+        "matches",
+        "links",
+        "suppression",
+        "refit",
+    ):
         lines += wrap(said.get(place, ""), width=88)
     if summary.scenarios:
         lines += ["", *columns(scenario_rows(summary), (0, 1, 2, 6))]
-    lines += ["", *columns(plan_rows(summary)), ""]
+    lines += ["", *columns(plan_rows(summary)), ""] if summary.searched else [""]
     if summary.utility.tables:
         lines += [*columns(table_rows(summary)), ""]
     for warning in summary.warnings:

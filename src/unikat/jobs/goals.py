@@ -138,6 +138,8 @@ def refit_reaches(
     """Whether the new fit reaches all targets; None where it does not tell."""
     if verdicts:
         return all(one.reached for one in verdicts)
+    if not spec.target:
+        return None
     target = Target.of(spec.target)
     return None if target.measure == "population_k" else target.met(reached(refit, target))
 

@@ -28,8 +28,10 @@ from unikat.inference.progress import Watcher
 from unikat.jobs.goals import aim_of, refit_reaches, scenarios_of, verdicts_of, verified
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.perturbing import perturbation_facts, perturbed_records, swapped
 from unikat.models.named import build_model
-from unikat.protection.hierarchies import choices
+from unikat.protection.hierarchies import Choices, choices
+from unikat.protection.perturbed import check_perturbation, correct_matches, links
 from unikat.protection.recoding import (
     Recoding,
     Rule,
@@ -40,7 +42,7 @@ from unikat.protection.recoding import (
 )
 from unikat.protection.released import Released, released, telling_columns
 from unikat.protection.scenarios import Scenarios
-from unikat.protection.search import Plan, Search, frontier, undominated
+from unikat.protection.search import Plan, Search, Value, frontier, undominated
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 from unikat.protection.utility import Tables
 from unikat.protection.what_if import N_STATES, Posterior
@@ -124,7 +126,8 @@ class Protection:
 
     def __repr__(self) -> str:
         said = self.summary.sentences
-        return "\n".join([said["answer"], said["plan"], said["target"], said["refit"]])
+        places = ("answer", "plan", "perturbation", "matches", "target", "refit")
+        return "\n".join(said[place] for place in places if place in said)
 
 
 @documented(ProtectionSpec, ProtectOptions)
@@ -137,6 +140,8 @@ def protect(
     **options: Unpack[ProtectOptions],
 ) -> Protection:
     """Recode the keys of microdata so that a target is reached and the least information is lost.
+
+    And perturb keys, or suppress single values, if that is asked for.
 
     Parameters
     ----------
@@ -182,8 +187,9 @@ def run(
     started = datetime.now(UTC)
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
+    check_perturbation(table, pram=spec.pram, swap=swapped(spec).keys, match=spec.swap_match)
     asked = scenarios_of(spec, table)
-    parts = choices(table, given=_recodings(spec), keep=spec.keep)
+    parts = _parts(spec, table)
     weights = _weights(spec, [key.name for key in table.keys])
     every = microdata.tabulate()
     codes = every.cells[every.record_cell]
@@ -202,32 +208,58 @@ def run(
     before = fitted.estimate(level)
     watcher.stage("Going on from the fit")
     posterior = Posterior.of(fitted)
-    watcher.stage("Searching")
     scenarios = Scenarios(posterior=posterior, scenarios=asked, level=level)
-    aim = aim_of(spec, scenarios)
-    search = Search.of(parts, aim.quick, weights)
-    found = frontier(search, aim.goal, aim.tau1)
-    chosen = verified(search, found.reached, aim, spec.keep)
-    others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
-    shown = _closer_look([*others, chosen], chosen, posterior, level)
-    published = chosen.recoding.codes(codes)
+    if not spec.seeks:
+        chosen = _as_it_is(table)
+        shown = [(chosen, posterior.what_if(chosen.recoding, level))]
+        n_plans, n_looked_at = 1, 1
+    else:
+        watcher.stage("Searching")
+        aim = aim_of(spec, scenarios)
+        search = Search.of(parts, aim.quick, weights)
+        found = frontier(search, aim.goal, aim.tau1)
+        chosen = verified(search, found.reached, aim, spec.keep)
+        others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
+        shown = _closer_look([*others, chosen], chosen, posterior, level)
+        n_plans, n_looked_at = int(search.lost.size), found.n_looked_at
+    promised = next(risk for one, risk in shown if one is chosen)
+    rows = np.arange(len(codes)) if handled is None else np.flatnonzero(handled.kept)
+    recoded = chosen.recoding.codes(codes)
+    perturbed = None
+    if spec.perturbs:
+        watcher.stage("Perturbing")
+        perturbed = perturbed_records(spec, chosen, promised, recoded, rows, every.households)
+    published = recoded if perturbed is None else perturbed.codes
     gone = _suppressed(spec, chosen, posterior, published, weights)
-    if gone is not None:
-        published = np.where(gone, -1, published)
+    visible = published if gone is None else np.where(gone, -1, published).astype(np.int32)
     watcher.stage("Assessing the protected file")
-    coarse = chosen.recoding.table(table)
-    if gone is not None:
-        rows = np.arange(len(codes)) if handled is None else np.flatnonzero(handled.kept)
+    coarse, again = chosen.recoding.table(table), fitted
+    if gone is not None and perturbed is None:
         coarse = _without(coarse, gone[rows])
-    again = fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
+    if perturbed is None or chosen.recoding.changes:
+        # A fit of perturbed records would take their values for true.
+        again = fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
     refit = again.estimate(level)
+    perturbation = None
+    if perturbed is not None:
+        matches = correct_matches(posterior, chosen.recoding, visible[rows], level)
+        linked = None
+        if spec.swap is None:
+            linked = links(posterior, chosen.recoding, visible[rows], perturbed.matrices)
+        perturbation = perturbation_facts(spec, chosen, perturbed, recoded, matches, linked)
     coded = isinstance(microdata.source, StatisticalSource)
-    made = released(microdata, codes, chosen.recoding, gone, coded=coded)
+    made = released(
+        microdata,
+        codes,
+        chosen.recoding,
+        gone,
+        None if perturbed is None else published,
+        coded=coded,
+    )
     verdicts = verdicts_of(spec, scenarios, parts, chosen, again, refit)
     facts = tuple(
         PlanFacts.of(one, risk, tables.kept(one.recoding), one is chosen) for one, risk in shown
     )
-    promised = next(risk for one, risk in shown if one is chosen)
     summary = ProtectionSummary(
         schema=SCHEMA,
         data=None if spec.data.path is None else spec.data.path.name,
@@ -235,14 +267,14 @@ def run(
         n_records=table.n_records,
         population_size=table.n_units,
         target=spec.target or None,
-        reached=chosen.value.measure if not spec.scenarios else None,
+        reached=chosen.value.measure if spec.target and not spec.scenarios else None,
         scenarios=verdicts,
         model=spec.model.name,
         converged=before.converged and refit.converged,
         before=RiskFacts.of(before),
         plans=facts,
-        n_plans=int(search.lost.size),
-        n_looked_at=found.n_looked_at,
+        n_plans=n_plans,
+        n_looked_at=n_looked_at,
         n_states=sum(map(len, posterior.states)) or N_STATES,
         columns=made.changes,
         refit=RiskFacts.of(refit),
@@ -253,11 +285,12 @@ def run(
             n_values=int(gone.sum()),
             n_records=int(gone.any(axis=1).sum()),
         ),
-        utility=tables.kept(chosen.recoding, published),
+        utility=tables.kept(chosen.recoding, visible),
+        perturbation=perturbation,
         telling=telling_columns(microdata, codes, chosen.recoding),
         n_not_assessed=len(codes) - table.n_records,
         refit_reaches=refit_reaches(spec, verdicts, refit),
-        agrees=_agree(promised, refit, suppressed=gone is not None),
+        agrees=_agree(promised, refit, suppressed=gone is not None and perturbed is None),
         level=level,
         provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
     )
@@ -379,6 +412,26 @@ def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:
                 f"{', '.join(names)}."
             )
     return [spec.weights_of_keys.get(name, 1.0) for name in names]
+
+
+def _parts(spec: ProtectionSpec, table: CellTable) -> list[Choices]:
+    """Recodings of every key; a key that is perturbed is not left out."""
+    if not spec.seeks:
+        return []
+    # A matrix names the levels of the key as it is.
+    fixed = [name for name, one in spec.pram.items() if isinstance(one, dict)]
+    return choices(
+        table,
+        given=_recodings(spec),
+        keep=[*spec.keep, *(name for name in fixed if name not in spec.keep)],
+        there=[*spec.pram, *swapped(spec).keys, *spec.swap_match],
+    )
+
+
+def _as_it_is(table: CellTable) -> Plan:
+    """The plan that recodes nothing."""
+    recoding = Recoding(keys=tuple(map(unchanged, table.keys)))
+    return Plan(recoding=recoding, lost=0.0, value=Value(math.nan, math.nan))
 
 
 def _closer_look(

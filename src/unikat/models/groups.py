@@ -22,6 +22,8 @@ class Groups(NamedTuple):
     """(n_groups,): place of the first level of each group in `rows`."""
     offsets: Int64
     """(n_keys + 1,): first group of each key."""
+    weights: Float64 | None = None
+    """(n_members,): of each level in `rows`, where groups are weighted sums; None: all are 1."""
 
     @classmethod
     def of(cls, members: Sequence[Bool]) -> Self:
@@ -40,6 +42,15 @@ class Groups(NamedTuple):
             offsets=np.concatenate(([0], np.cumsum([len(part) for part in members]))),
         )
 
+    @classmethod
+    def weighted(cls, shares: Sequence[Float64]) -> Self:
+        """Make groups of which each level has a share, (n_groups, n_levels) for each key."""
+        found = cls.of([part > 0.0 for part in shares])
+        weights = [
+            row[row > 0.0] if (row > 0.0).any() else np.ones(1) for part in shares for row in part
+        ]
+        return found._replace(weights=np.concatenate(weights))
+
     def members(self, n_rows: int) -> Bool:
         """Which levels are in each group, (n_groups, n_rows)."""
         found = np.zeros((len(self.starts), n_rows + 1), np.bool_)
@@ -50,5 +61,8 @@ class Groups(NamedTuple):
     def sums(self, theta: _Theta) -> _Theta:
         """Sums of the levels' probabilities (n_rows, n_components), (n_groups, n_components)."""
         padded = np.vstack((theta, np.zeros((1, theta.shape[1]), theta.dtype)))
-        found: _Theta = np.add.reduceat(padded[self.rows], self.starts, axis=0)
+        parts = padded[self.rows]
+        if self.weights is not None:
+            parts = parts * self.weights.astype(theta.dtype)[:, None]
+        found: _Theta = np.add.reduceat(parts, self.starts, axis=0)
         return found

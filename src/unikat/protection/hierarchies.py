@@ -93,6 +93,7 @@ def choices(
     *,
     given: Mapping[str, Sequence[Rule | Hierarchy]] | None = None,
     keep: Sequence[str] = (),
+    there: Sequence[str] = (),
 ) -> list[Choices]:
     """Recodings of every key of a table.
 
@@ -107,6 +108,8 @@ def choices(
         said, too.
     keep
         Keys that stay as they are.
+    there
+        Keys that are not left out.
 
     Raises
     ------
@@ -142,7 +145,8 @@ def choices(
                     recodings.append(recode_key(key, counts, rule))
         else:
             recodings = own_recodings(key, counts)
-        found.append(Choices.of(recodings, counts))
+        left = [one for one in recodings if one.key is not None or key.name not in there]
+        found.append(Choices.of(left, counts))
     return found
 
 

@@ -31,6 +31,8 @@ class ColumnChange:
     """Records whose value is another, or gone; without suppressed ones."""
     n_suppressed: int = 0
     """Values set missing by local suppression."""
+    n_perturbed: int = 0
+    """Values, recoded or not, that PRAM or swapping made others."""
 
 
 class Released(NamedTuple):
@@ -49,6 +51,7 @@ def released(
     codes: Int32,
     recoding: Recoding,
     suppressed: Bool | None = None,
+    perturbed: Int32 | None = None,
     *,
     coded: bool,
 ) -> Released:
@@ -67,6 +70,9 @@ def released(
         Of the keys.
     suppressed
         (n_records, n_kept_keys): values of recoded keys that are set missing; None: none.
+    perturbed
+        (n_records, n_kept_keys): codes of recoded keys that are written in place of the true ones;
+        each is that of a record. None: the true ones are.
     coded
         Write codes 1, 2, ... that have labels, as statistical programs do, and not the labels.
     """
@@ -82,16 +88,25 @@ def released(
     original = microdata.values(names)
     columns, labels = [], {}
     gone = {} if suppressed is None else dict(zip(recoding.kept, suppressed.T, strict=True))
+    true = recoding.codes(codes)
+    shown = dict(zip(recoding.kept, (true if perturbed is None else perturbed).T, strict=True))
+    others = (
+        {}
+        if perturbed is None
+        else dict(zip(recoding.kept, (perturbed != true).sum(axis=0).tolist(), strict=True))
+    )
     for name in names:
         j, one = by_name.get(name, (-1, None))
         nothing = gone.get(j, np.zeros(len(codes), np.bool_))
         if one is None or (not one.changes and one.key is not None and one.key.binning is None):
             column = original[name]
+            if others.get(j):
+                column = column.take(pa.array(_holders(codes[:, j], shown[j])))
             if nothing.any():
                 column = pc.if_else(pa.array(nothing), pa.scalar(None, column.type), column)
             columns.append(column)
             continue
-        groups = np.where(nothing, -1, _groups_of(codes[:, j], one))
+        groups = np.where(nothing, -1, _known(shown[j], one))
         texts = _texts(one)
         if coded:
             labels[name] = {number + 1: text for number, text in enumerate(texts)}
@@ -101,15 +116,24 @@ def released(
         columns.append(column)
     return Released(
         table=pa.table(dict(zip(names, columns, strict=True))),
-        changes=_changes(codes, recoding.keys, {j: int(mask.sum()) for j, mask in gone.items()}),
+        changes=_changes(
+            codes, recoding.keys, {j: int(mask.sum()) for j, mask in gone.items()}, others
+        ),
         labels=labels,
     )
 
 
-def _groups_of(codes: Int32, one: KeyRecoding) -> Int32:
+def _holders(codes: Int32, shown: Int32) -> AnyArray:
+    """A record that has the code which each one is to show: itself, or else the first, (n,)."""
+    first = np.zeros(int(max(codes.max(initial=0), shown.max(initial=0))) + 2, np.int64)
+    levels, rows = np.unique(codes, return_index=True)
+    first[levels + 1] = rows
+    return np.where(codes == shown, np.arange(len(codes)), first[shown + 1])
+
+
+def _known(groups: Int32, one: KeyRecoding) -> Int32:
     """Group of each record, -1 where missing, also where missing is a level."""
     assert one.key is not None
-    groups = np.where(codes >= 0, one.groups[codes], -1)
     missing = -1 if one.key.missing_level is None else one.key.missing_level
     return np.where(groups == missing, -1, groups).astype(np.int32)
 
@@ -124,7 +148,10 @@ def _texts(one: KeyRecoding) -> list[str]:
 
 
 def _changes(
-    codes: Int32, keys: Sequence[KeyRecoding], suppressed: Mapping[int, int]
+    codes: Int32,
+    keys: Sequence[KeyRecoding],
+    suppressed: Mapping[int, int],
+    perturbed: Mapping[int, int],
 ) -> tuple[ColumnChange, ...]:
     found = []
     for j, one in enumerate(keys):
@@ -135,7 +162,15 @@ def _changes(
             n_groups = one.key.n_levels - (one.key.missing_level is not None)
         n_levels = len(one.groups) - (one.key is not None and one.key.missing_level is not None)
         found.append(
-            ColumnChange(one.name, one.text, n_levels, n_groups, changed, suppressed.get(j, 0))
+            ColumnChange(
+                one.name,
+                one.text,
+                n_levels,
+                n_groups,
+                changed,
+                suppressed.get(j, 0),
+                perturbed.get(j, 0),
+            )
         )
     return tuple(found)
 
@@ -185,7 +220,8 @@ def telling_columns(
         repeated = known & (sizes[np.maximum(values, 0)] > 1)
         for j, one in enumerate(recoding.keys):
             rows = repeated & (codes[:, j] >= 0)
-            if not one.changes or 2 * rows.sum() < len(codes):
+            joins = one.key is None or one.key.n_levels < len(one.groups)
+            if not joins or 2 * rows.sum() < len(codes):
                 continue
             levels, shown = codes[rows, j], values[rows]
             groups = one.groups[levels]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,17 @@ _PARTS = 8
 """In which states are looked at at the same time, whatever the number of threads."""
 _SHARE = 0.5
 """Sweeps made for the states, at most, over those that the fit's draws took."""
+
+
+class Counts(NamedTuple):
+    """Population counts of patterns under one state of a model."""
+
+    units: Float64
+    """(n,): F, drawn."""
+    alone: Float64
+    """(n,): probability that the population has the records alone."""
+    match: Float64
+    """(n,): expected 1/F."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -300,6 +311,96 @@ class Posterior:
 
         return risk
 
+    def counts(
+        self,
+        recoding: Recoding,
+        table: CellTable,
+        patterns: Int32,
+        frequency: Float64,
+        n_states: int,
+    ) -> Iterator[Counts]:
+        """Draw the population counts of patterns, state by state.
+
+        Parameters
+        ----------
+        recoding, table
+            The recoding, and the table that it gives.
+        patterns, frequency
+            (n, n_recoded_keys), -1 for a key that is not shown; and (n,) records that agree.
+        n_states
+            States that are looked at, spread over the chains.
+        """
+        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        for look in self._looks(model, n_states):
+            stream, _, state, data = look
+            chances = exposure.chances(stream, model, state, data, patterns)
+            p = exposure.probabilities(chances)
+            erring = look.erring(p, frequency, exposure.population(chances))
+            scaled = exposure.scaled(chances, erring)
+            key = chain_key(look.stream.seed, look.stream.chain)
+            rng = np.random.Generator(
+                np.random.Philox(key=key, counter=[0, look.stream.sweep, 0, 1])
+            )
+            yield Counts(
+                frequency + rng.poisson(exposure.means(scaled)),
+                *exposure.risk(scaled, frequency, look.poisson),
+            )
+
+    def arrivals(
+        self,
+        recoding: Recoding,
+        table: CellTable,
+        matrices: Mapping[int, Float64],
+        cells: Int32,
+        n_states: int,
+    ) -> Iterator[tuple[Float64, Float64]] | None:
+        """Expected persons truly in recoded cells, and others whom PRAM would put there.
+
+        PRAM acts on each profile of a mixture by itself, so that the second is exact.
+
+        Parameters
+        ----------
+        recoding, table
+            The recoding, and the table that it gives.
+        matrices
+            Transition matrix of some recoded keys, by their column.
+        cells
+            (n, n_recoded_keys), no key missing.
+        n_states
+            States that are looked at, spread over the chains.
+
+        Returns
+        -------
+        iterator or None
+            Both (n,), state by state; None where the persons of a cell are not simply N p: with a
+            design or impossible cells, or where nobody is unobserved.
+        """
+        exposure = exposure_of(table)
+        if not self.states or self.fitted.zeros is not None:
+            return None
+        if not isinstance(exposure, EqualChances):
+            return None
+        model = recoded_model(self, recoding, table)
+        shares = []
+        for j, (key, n) in enumerate(zip(recoding.keys, self.fitted.n_levels, strict=True)):
+            column = recoding.kept.index(j) if key.key is not None else -1
+            matrix = matrices.get(column, np.eye(int(key.groups.max()) + 1))
+            shares.append(np.ascontiguousarray(matrix[key.groups[:n]].T))
+        drawn = replace(model, groups=Groups.weighted(shares))
+        stays = np.ones(len(cells))
+        for column, matrix in matrices.items():
+            stays *= np.diag(matrix)[cells[:, column]]
+        size = float(table.n_units)
+
+        def states() -> Iterator[tuple[Float64, Float64]]:
+            for look in self._looks(model, n_states):
+                p = model.cell_probabilities(look.stream, look.state, look.data, cells)
+                q = drawn.cell_probabilities(look.stream, look.state, look.data, cells)
+                erring = look.erring(p, np.ones(len(cells)), None)
+                yield size * erring, size * np.maximum(q - p * stays, 0.0)
+
+        return states()
+
     def _population_k(
         self, recoding: Recoding, table: CellTable, n_states: int, level: float
     ) -> float:
@@ -308,19 +409,10 @@ class Posterior:
         if not self.states:
             # Nobody is unobserved, or the sample has no uniques and was not modelled.
             return float(frequency.min())
-        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
-        found = []
-        for look in self._looks(model, n_states):
-            stream, _, state, data = look
-            chances = exposure.chances(stream, model, state, data, table.cells)
-            p = exposure.probabilities(chances)
-            erring = look.erring(p, frequency, exposure.population(chances))
-            others = exposure.means(exposure.scaled(chances, erring))
-            key = chain_key(look.stream.seed, look.stream.chain)
-            rng = np.random.Generator(
-                np.random.Philox(key=key, counter=[0, look.stream.sweep, 0, 1])
-            )
-            found.append(float((frequency + rng.poisson(others)).min()))
+        found = [
+            float(one.units.min())
+            for one in self.counts(recoding, table, table.cells, frequency, n_states)
+        ]
         return float(np.quantile(found, (1.0 - level) / 2.0, method="inverted_cdf"))
 
 

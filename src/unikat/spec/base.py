@@ -115,7 +115,7 @@ class Spec(Table):
         # The tables of what was not asked for.
         if values.get("design") == {"relative_weights": False}:
             del values["design"]
-        for table in ("registry", "households", "control", "population", "risk"):
+        for table in ("registry", "households", "control", "population", "risk", "protected"):
             if "path" in values.get(table, {}):
                 values[table]["path"] = relative_path(Path(values[table]["path"]), folder)
         for name in ("margins", "scenario"):

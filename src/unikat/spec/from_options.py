@@ -33,9 +33,10 @@ class Inputs(NamedTuple):
     """Synthetic frames, in the order of the entries that name no file."""
     control: Any = None
     population: Any = None
+    protected: Any = None
 
 
-_TABLES = ("registry", "control", "population")
+_TABLES = ("registry", "control", "population", "protected")
 """Options that name a file with a table of its own, or hand over a frame."""
 _LISTS = ("margins", "synthetic")
 """Options that name several files, or hand over frames."""

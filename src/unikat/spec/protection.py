@@ -9,10 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from unikat.errors import SpecError, brief
+from unikat.errors import SpecError, brief, shown
 from unikat.files.toml import read_toml
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.base import Spec, relative_path
+from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
 from unikat.spec.tables import Names, Table, located_path
 from unikat.spec.target import Target
 
@@ -167,7 +168,8 @@ class ProtectionSpec(AssessmentSpec):
         default="unikat.protection/1", alias="schema"
     )
     target: str = ""
-    """What the protected file has to reach: `tau1 <= 5`; empty if scenarios alone say it."""
+    """What the protected file has to reach: `tau1 <= 5`; empty if scenarios alone say it, or
+    nothing is recoded."""
     scenarios: tuple[ScenarioSpec, ...] = Field(default=(), alias="scenario")
     """What intruders know; the targets of all of them have to be reached."""
     keep: Names = ()
@@ -186,6 +188,39 @@ class ProtectionSpec(AssessmentSpec):
     suppress: str | None = None
     """What every record has to reach by local suppression after recoding: `r1 <= 0.2` or `k >= 3`;
     None: nothing is suppressed."""
+    pram: PramByKey = Field(default={})
+    """Keys whose values are drawn anew after recoding: the probability of keeping a value, or a
+    matrix."""
+    swap: SwapText | None = None
+    """Keys that records at risk exchange with records that are like them: `region: r1 > 0.2`."""
+    swap_match: Names = ()
+    """Keys in which the two agree; none: all that are not swapped."""
+
+    @property
+    def seeks(self) -> bool:
+        """Whether a recoding is looked for: something has to be reached."""
+        return bool(self.target or self.scenarios)
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether values are changed at random."""
+        return bool(self.pram) or self.swap is not None
+
+    @field_validator("swap")
+    @classmethod
+    def _of_keys(cls, text: str | None) -> str | None:
+        return None if text is None else str(SwapRule.of(text))
+
+    @field_validator("pram")
+    @classmethod
+    def _probabilities(cls, pram: Pram) -> Pram:
+        for name, one in pram.items():
+            if isinstance(one, float) and not 0.0 <= one < 1.0:
+                raise ValueError(
+                    f"the probability of keeping a value of {shown(name)} must be from 0 to below "
+                    "1, such as 0.8"
+                )
+        return pram
 
     @field_validator("suppress")
     @classmethod
@@ -241,15 +276,12 @@ class ProtectionSpec(AssessmentSpec):
 
     @model_validator(mode="after")
     def _of_persons(self) -> Self:
-        if not self.target and not self.scenarios:
+        if not self.seeks and not self.perturbs:
             raise ValueError(
                 "no target is named; name one as in --target 'tau1 <= 5', or --scenarios"
             )
-        if self.model.name == HOUSEHOLDS:
-            raise ValueError(
-                f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
-                "hdp, gom or latent-class, with --household for samples of whole households"
-            )
+        self._check_perturbation()
+        check_of_persons(self)
         if self.suppress is not None and self.data.missing == "level":
             raise ValueError(
                 "a suppressed value says nothing, and --missing level takes it for a level; leave "
@@ -260,14 +292,6 @@ class ProtectionSpec(AssessmentSpec):
                 f"--suppress looks at all sets of keys, of at most {MOST_SUPPRESSED}, and there "
                 f"are {len(self.keys)}; name fewer keys, or leave --suppress out"
             )
-        for option, given in (
-            ("--margins", bool(self.margins)),
-            ("--relatives", self.relatives is not None),
-            ("--registry", self.registry is not None),
-            ("--classics", self.classics is not None),
-        ):
-            if given:
-                raise ValueError(f"{option} cannot be combined with protect; leave it out")
         return self
 
     def hierarchy_files(self) -> list[Path]:
@@ -280,15 +304,64 @@ class ProtectionSpec(AssessmentSpec):
         return [*super().input_files(), *self.hierarchy_files()]
 
     def _located(self, base: Path) -> dict[str, object]:
+        # The matrices themselves stand in the specification, so that it repeats the run.
+        pram = {
+            name: read_matrix(located_path(one, base, f"the matrix of {name}"))
+            if isinstance(one, Path)
+            else one
+            for name, one in self.pram.items()
+        }
         located = with_paths(
             self.recodings, lambda path: str(located_path(Path(path), base, "a hierarchy"))
         )
-        return {**super()._located(base), "recodings": located}
+        return {**super()._located(base), "recodings": located, "pram": pram}
 
     def _as_written(self, values: dict[str, Any], folder: Path) -> None:
         values["recodings"] = with_paths(
             values["recodings"], lambda path: relative_path(Path(path), folder)
         )
+
+    def _check_perturbation(self) -> None:
+        rule = None if self.swap is None else SwapRule.of(self.swap)
+        swapped = () if rule is None else rule.keys
+        if not self.seeks and self.recodings:
+            raise ValueError(
+                "recodings are chosen to reach a target, and there is none; add --target, or leave "
+                "--recodings out"
+            )
+        if self.swap_match and rule is None:
+            raise ValueError("--swap-match belongs to --swap; add it, or leave --swap-match out")
+        if both := [name for name in swapped if name in self.pram]:
+            raise ValueError(
+                f"{shown(both[0])} is named by --pram and by --swap; change a key in one way"
+            )
+        if both := [name for name in swapped if name in self.swap_match]:
+            raise ValueError(
+                f"{shown(both[0])} is to be swapped, so records cannot agree in it; leave it out "
+                "of --swap-match"
+            )
+        if self.perturbs and self.suppress is not None and not self.suppress.startswith("k"):
+            raise ValueError(
+                f"--suppress {self.suppress!r} takes the values of the file for true, and --pram "
+                "and --swap change them; take --suppress 'k >= 3', or leave one of them out"
+            )
+
+
+def check_of_persons(spec: AssessmentSpec) -> None:
+    """Refuse what the risk of recoded keys is not known with (ValueError)."""
+    if spec.model.name == HOUSEHOLDS:
+        raise ValueError(
+            f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
+            "hdp, gom or latent-class, with --household for samples of whole households"
+        )
+    for option, given in (
+        ("--margins", bool(spec.margins)),
+        ("--relatives", spec.relatives is not None),
+        ("--registry", spec.registry is not None),
+        ("--classics", spec.classics is not None),
+    ):
+        if given:
+            raise ValueError(f"{option} cannot be combined with protect; leave it out")
 
 
 class PlanKey(Table):

@@ -26,7 +26,7 @@ class _TargetOptions(TypedDict, total=False):
             "What the protected file has to reach: 'tau1 <= 5', 'tau1_upper <= 5' (upper end of "
             "the interval), 'tau2 <= 20', 'tau2_upper <= 20', 'r1 <= 0.2' (largest of a record), "
             "'records(r1 > 0.2) <= 10', 'k >= 3' (k-anonymity in the file) or 'population_k >= 5'.",
-            default="required, unless there are scenarios",
+            default="required, unless --scenarios, --pram or --swap is given",
         ),
     ]
     scenarios: Annotated[
@@ -86,10 +86,43 @@ class _SuppressOptions(TypedDict, total=False):
     ]
 
 
+class _PerturbOptions(TypedDict, total=False):
+    pram: Annotated[
+        str | Mapping[str, Any],
+        Option(
+            "TEXT",
+            "After recoding draw values of some keys anew: 'region: 0.8; education: matrix.csv'. A "
+            "number is the probability of keeping a value, and the expected shares of the levels "
+            "stay. A file has levels in the first row and column. In Python a mapping of keys to "
+            "numbers, nested mappings or pandas frames.",
+            default="nothing is drawn anew",
+        ),
+    ]
+    swap: Annotated[
+        str | Sequence[str],
+        Option(
+            "TEXT",
+            "After recoding let records at risk exchange these keys with records that are like "
+            "them: 'region', 'region, district', or 'region: r1 > 0.2' for those above a risk "
+            "only. With --household whole households exchange them.",
+            default="nothing is swapped",
+        ),
+    ]
+    swap_match: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Keys in which records that swap agree.",
+            default="all keys that are not swapped",
+        ),
+    ]
+
+
 class ProtectOptions(
     KeyOptions,
     PopulationOptions,
     _TargetOptions,
+    _PerturbOptions,
     _SuppressOptions,
     ModelOptions,
     ReadingOptions,

@@ -15,6 +15,7 @@ from unikat.report.pages.evaluation import EvaluationPage
 from unikat.report.pages.protection import ProtectionPage
 from unikat.report.pages.synthesis import SynthesisPage
 from unikat.report.pages.template import environment
+from unikat.report.pages.verification import VerificationPage
 
 
 def parts(name: str) -> Iterator[str]:
@@ -48,6 +49,7 @@ def used(name: str) -> set[str]:
         ("evaluation.html.j2", EvaluationPage),
         ("protection.html.j2", ProtectionPage),
         ("synthesis.html.j2", SynthesisPage),
+        ("verification.html.j2", VerificationPage),
     ],
 )
 def test_the_context_is_what_the_template_uses(name: str, page: type) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
+from unikat.protection.perturbed import Links
 from unikat.protection.released import ColumnChange
 from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
@@ -109,6 +110,41 @@ class SuppressionFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PerturbedKey:
+    """What perturbation did to a key."""
+
+    name: str
+    method: str
+    """`PRAM` or `swapping`."""
+    kept: float | None
+    """Mean probability that a record kept its value; None of swapping."""
+    n_changed: int
+    """Records whose value is another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbationFacts:
+    """What perturbation did, and the risk of matches after it."""
+
+    keys: tuple[PerturbedKey, ...]
+    n_records: int
+    """Records with a value that is another one."""
+    n_left: int | None
+    """Records at risk that found no partner to swap with; None if nothing was swapped."""
+    n_uniques: int
+    """Records that are alone in the protected file with what they show."""
+    n_true: int
+    """Of these, records that show their true keys."""
+    tau1: Summary
+    """Of these, population uniques."""
+    tau2: Summary
+    """Expected number of correct matches."""
+    links: Links | None
+    """What an intruder can say of a match who knows the matrices; None if keys were swapped, or no
+    complete record is alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProtectionSummary:
     """Every number of the page."""
 
@@ -122,7 +158,7 @@ class ProtectionSummary:
     """Rows of the protected file that were left out of the assessment, since they break a rule."""
     population_size: int
     target: str | None
-    """Of all keys; None if scenarios alone say what has to be reached."""
+    """Of all keys; None if scenarios alone say what has to be reached, or nothing was recoded."""
     reached: float | None
     """What the chosen plan reaches of the target's measure, by all states; None, as the scenarios
     tell, if there are any."""
@@ -146,10 +182,13 @@ class ProtectionSummary:
     """None if nothing was to be suppressed."""
     utility: Utility
     """What the protected file keeps of tables."""
+    perturbation: PerturbationFacts | None
+    """None if nothing was to be perturbed."""
     telling: tuple[tuple[str, str], ...]
     """Columns that tell more of a key than the plan shows, each with the key."""
     refit: RiskFacts
-    """The risk of the protected file by a fit of its own."""
+    """The risk of the protected file by a fit of its own; of the recoded one, if values were
+    perturbed."""
     refit_reaches: bool | None
     """Whether the new fit reaches the target; None of `population_k`, which it does not tell."""
     agrees: bool
@@ -158,6 +197,11 @@ class ProtectionSummary:
     provenance: Provenance
     warnings: tuple[str, ...] = ()
     sentences: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def searched(self) -> bool:
+        """Whether a recoding was looked for."""
+        return self.target is not None or bool(self.scenarios)
 
     @property
     def chosen(self) -> PlanFacts:

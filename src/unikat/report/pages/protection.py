@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unikat.protection.released import ColumnChange
 from unikat.report.facts.protection import PlanFacts, ProtectionSummary
@@ -12,6 +12,9 @@ from unikat.report.pages.template import fill
 from unikat.report.text.numbers import number, percent
 from unikat.report.text.protection import plan_rows, plan_words, scenario_rows, table_rows
 from unikat.spec.provenance import Provenance
+
+_LEAD = ("plan", "perturbation", "matches", "target", "refit")
+"""Sentences that stand first, by their place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +27,12 @@ class ProtectionPage:
     frontier: Drawing
     plans: Sequence[tuple[str, ...]]
     """Rows of the table of plans."""
+    lead: str
+    """Sentences below the title."""
+    stages: Sequence[str]
+    """Before, after by the plan, by the new fit, and after perturbation if there is one."""
     sides: Sequence[tuple[str, ...]]
-    """A measure before, after by the plan, and after by the new fit."""
+    """A measure at each stage."""
     tables: Sequence[tuple[str, ...]]
     """What becomes of the user's own tables; empty if none was named."""
     scenarios: Sequence[tuple[str, ...]]
@@ -37,7 +44,20 @@ class ProtectionPage:
 
 def render(summary: ProtectionSummary) -> str:
     """Render the page."""
+    said, perturbed = summary.sentences, summary.perturbation
     sides = [summary.before, summary.chosen.risk, summary.refit]
+    stages = ["Before", "After, by the plan", "After, new fit"]
+    if perturbed is not None:
+        # The first three are of true values.
+        sides.append(
+            replace(
+                summary.chosen.risk,
+                tau1=perturbed.tau1,
+                tau2=perturbed.tau2,
+                n_uniques=perturbed.n_uniques,
+            )
+        )
+        stages[1:] = ["After recoding", "After recoding, new fit", "After perturbation"]
 
     def ends(name: str) -> list[str]:
         return [
@@ -50,11 +70,14 @@ def render(summary: ProtectionSummary) -> str:
         summary=summary,
         frontier=frontier(summary.plans),
         plans=plan_rows(summary)[1:],
+        lead=" ".join(said[place] for place in _LEAD if place in said),
+        stages=stages,
         sides=[
             ("τ1, population uniques", *ends("tau1")),
             ("τ2, expected correct matches", *ends("tau2")),
             ("Sample uniques", *(number(side.n_uniques) for side in sides)),
-            ("Smallest combination, records", *(number(side.smallest) for side in sides)),
+            ("Smallest combination, records", *(number(side.smallest) for side in sides[:3]))
+            + (("",) if perturbed else ()),
         ],
         tables=table_rows(summary)[1:],
         scenarios=scenario_rows(summary)[1:],

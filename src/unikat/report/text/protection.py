@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 
-from unikat.report.facts.protection import PlanFacts, ProtectionSummary
+from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
 from unikat.report.text.numbers import counted, estimated, number, percent
 
 
 def sentences(found: ProtectionSummary) -> dict[str, str]:
     """Say what every number means, by its place."""
-    before, after = found.before, found.chosen.risk
+    before, after = found.before.tau1, (found.perturbation or found.chosen.risk).tau1
+    recoded = bool(found.chosen.recodings)
+    lost = f"{percent(found.chosen.lost)} of the information in the keys is lost"
+    if found.perturbation is not None and not recoded:
+        lost = "nothing is recoded, values are perturbed"
     said = {
-        "answer": f"τ1 falls from {estimated(before.tau1.mean, before.tau1)} to "
-        f"{estimated(after.tau1.mean, after.tau1)}; {percent(found.chosen.lost)} of the "
-        "information in the keys is lost.",
+        "answer": f"τ1 falls from {estimated(before.mean, before)} to "
+        f"{estimated(after.mean, after)}; {lost}.",
         "plan": f"Plan: {plan_words(found.chosen)}.",
-        "target": target_words(found),
         "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
         f"{number(found.n_looked_at)}, by some of {counted(found.n_states, 'posterior state')} of "
         "the model of the file as it was, and took the one that reaches the target and loses "
@@ -30,7 +32,7 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "the shares that these had. A second sample of the same population would differ by about "
         f"{percent(found.utility.distance_expected)}. The protected file, suppressed values "
         f"missing, differs by {percent(found.utility.distance)}.",
-        "refit": "A new fit of the protected file gives τ1 "
+        "refit": f"A new fit of the {_fitted(found)} file gives τ1 "
         f"{estimated(found.refit.tau1.mean, found.refit.tau1)}. "
         + (
             "This agrees with the plan."
@@ -41,12 +43,23 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "what was recoded (a copy, a code of the place, a birth date), and for names and numbers "
         "of persons.",
     }
+    if found.searched:
+        said["target"] = target_words(found)
+    else:
+        del said["search"], said["lost"]
     if found.scenarios:
         said["scenarios"] = (
             "Each row is an intruder and what has to be reached against him. He sees the keys that "
             "he knows; one who knows who is in the file identifies every sample unique. A target "
             "is reached if the plan and the new fit reach it."
         )
+        if found.perturbation is not None:
+            said["scenarios"] += " These are numbers before perturbation."
+    if found.perturbation is not None:
+        said |= _perturbed(found, found.perturbation)
+        if not recoded:
+            # Nothing was fitted again.
+            del said["refit"]
     if found.suppression is not None:
         what = found.suppression
         said["suppression"] = (
@@ -63,7 +76,8 @@ def target_words(found: ProtectionSummary) -> str:
     if not found.scenarios:
         assert found.target is not None
         assert found.reached is not None
-        return f"The target {_signs(found.target)} is reached: {number(found.reached)}."
+        before_it = " before perturbation" if found.perturbation else ""
+        return f"The target {_signs(found.target)} is reached{before_it}: {number(found.reached)}."
     n, n_reached = len(found.scenarios), sum(one.reached for one in found.scenarios)
     if n_reached == n:
         return (
@@ -92,6 +106,48 @@ def scenario_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
 
 def _signs(target: str) -> str:
     return target.replace("<=", "≤").replace(">=", "≥")
+
+
+def _fitted(found: ProtectionSummary) -> str:
+    """Which file was fitted last: perturbed values are not taken for true."""
+    return "recoded" if found.perturbation else "protected"
+
+
+def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, str]:
+    """Say what perturbation did, and what it does to the risk."""
+    before = found.chosen.risk
+    parts = [
+        f"{one.name} by {one.method} in {counted(one.n_changed, 'record')}" for one in what.keys
+    ]
+    said = {
+        "perturbation": f"{counted(what.n_records, 'record')} of {number(found.n_records)} "
+        f"{'shows' if what.n_records == 1 else 'show'} a value that is not "
+        f"{'its' if what.n_records == 1 else 'their'} own: {', '.join(parts)}.",
+        "matches": f"Of {counted(what.n_uniques, 'unique record')} of the protected file "
+        f"{number(what.n_true)} {'shows its' if what.n_true == 1 else 'show their'} true keys. An "
+        "intruder's expected number of correct matches (τ2) is "
+        f"{estimated(what.tau2.mean, what.tau2)}; it was {number(before.tau2.mean)} before "
+        f"perturbation. Of these {estimated(what.tau1.mean, what.tau1)} are matches with "
+        f"population uniques (τ1); {number(before.tau1.mean)} were before.",
+        "method": "A match with a unique record of the protected file is correct only if the "
+        "record shows its true keys, and then for one of the persons of the population with these "
+        "keys. The owner of the file knows which records do, so the numbers hold however the "
+        "values were changed. An intruder does not know which of his matches are the correct ones.",
+    }
+    if what.links is not None:
+        bound = "at most " if what.links.bounded else ""
+        said["links"] = (
+            "An intruder who knows the matrices and the population can say of a match that it is "
+            f"correct with probability {bound}{percent(what.links.mean)} in the mean over the "
+            f"unique records, and {bound}{percent(what.links.largest)} for the one where it is "
+            "largest (Shlomo and Skinner 2010)."
+        )
+    if what.n_left:
+        said["perturbation"] += (
+            f" {counted(what.n_left, 'record')} at risk found no partner to swap with; with fewer "
+            "keys in which partners agree (--swap-match) more do."
+        )
+    return said
 
 
 def warnings(found: ProtectionSummary) -> tuple[str, ...]:

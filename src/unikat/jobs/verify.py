@@ -1,0 +1,363 @@
+"""Verification: from a file and what was made of it elsewhere to the risk that is left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from unikat._typing import Int32, Int64
+from unikat.data.keys import Key
+from unikat.data.microdata import Microdata
+from unikat.data.patterns import distinct
+from unikat.data.readers import open_source
+from unikat.data.table import CellTable
+from unikat.errors import DataError, SpecError, brief, listed, option
+from unikat.inference.progress import Watcher
+from unikat.jobs.goals import reached
+from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
+from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
+from unikat.models.named import build_model
+from unikat.protection.compared import (
+    Compared,
+    KeyChange,
+    compare_key,
+    identifying,
+    left_out_change,
+)
+from unikat.protection.perturbed import CorrectMatches, correct_matches
+from unikat.protection.recoding import Recoding, unchanged
+from unikat.protection.released import telling_columns
+from unikat.protection.what_if import Posterior
+from unikat.report.facts.protection import RiskFacts
+from unikat.report.facts.verification import SCHEMA, VerifySummary
+from unikat.report.folders import verification as results
+from unikat.report.pages.verification import render
+from unikat.report.text.verification import HEAD, key_rows, sentences, warnings
+from unikat.risk.estimate import RiskEstimate
+from unikat.spec.from_options import Inputs, documented
+from unikat.spec.provenance import Provenance
+from unikat.spec.target import Target
+from unikat.spec.verification import VerifySpec
+from unikat.spec.verification_options import VerifyOptions
+from unikat.studies.auto import Execution
+from unikat.studies.fit import fit
+
+VERIFICATION = Kind(
+    noun="verification",
+    spec=VerifySpec,
+    options=VerifyOptions,
+    results=results.FILES,
+    work=(),
+    extends=False,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Verification(Outcome):
+    """What protection elsewhere did to a file, and the risk left; from :func:`unikat.verify`.
+
+    `table` has one row per key.
+    """
+
+    summary: VerifySummary
+    spec: VerifySpec
+    kind: ClassVar[Kind] = VERIFICATION
+
+    def to_html(self) -> str:
+        """Return the page, a complete HTML document that needs no network."""
+        return render(self.summary)
+
+    def _table(self) -> pa.Table:
+        return pa.Table.from_pylist(
+            [dict(zip(HEAD, row, strict=True)) for row in key_rows(self.summary)]
+        )
+
+    def _write(self, folder: Path) -> None:
+        results.write(self.summary, self.spec, folder)
+
+    def __repr__(self) -> str:
+        said = self.summary.sentences
+        return "\n".join(said[place] for place in ("answer", "target", "records") if place in said)
+
+
+@documented(VerifySpec, VerifyOptions)
+def verify(
+    data: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+    **options: Unpack[VerifyOptions],
+) -> Verification:
+    """Assess a file that was protected elsewhere, by any program, against its original.
+
+    Parameters
+    ----------
+    data
+        The original, as for :func:`unikat.assess`; or the path of a ``verify.toml``.
+
+    Returns
+    -------
+    Verification
+        What was done to each key, the risk of both files, and whether a target is met.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the files are wrong, or records cannot be matched. Nothing was written.
+    OutputError
+        If `out` holds a verification and `overwrite` is not set, or it cannot be written.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> original = pd.DataFrame({"sex": ["f", "m"] * 20, "age": [20 + i // 2 for i in range(40)]})
+    >>> safe = original.assign(age=[f"{a // 10 * 10}-{a // 10 * 10 + 9}" for a in original["age"]])
+    >>> found = unikat.verify(original, protected=safe, keys=["sex", "age"], population_size=40,
+    ...                       target="k >= 3")
+    >>> found.summary.met, [key.action for key in found.summary.keys]
+    (True, ['as it is', 'recoded'])
+    """
+    return start(VERIFICATION, run, data, options, out, False, overwrite, progress)
+
+
+@in_folder(VERIFICATION)
+def run(
+    spec: VerifySpec,
+    inputs: Inputs,
+    folder: Path | None,
+    *,
+    resume: bool,
+    overwrite: bool,
+    watcher: Watcher,
+) -> Verification:
+    """Verify what a specification names, in a folder of its own (see :func:`in_folder`)."""
+    started = datetime.now(UTC)
+    model = build_model(spec.model.name, spec.model.options)
+    microdata, table, _ = read_table(spec, design_of(spec), inputs, watcher)
+    protected = _protected(spec, inputs.protected)
+    rows = _matched(microdata, protected, spec.id)
+    original = table.cells[table.record_cell]
+    keys = _compared(table, original[rows], protected)
+    changes = tuple(
+        left_out_change(key, len(rows)) if one is None else one.change
+        for key, one in zip(table.keys, keys, strict=True)
+    )
+    perturbed = any(one.n_otherwise for one in changes)
+    identical = len(rows) == table.n_records and not any(map(_was_changed, changes))
+    recoding = Recoding(
+        keys=tuple(
+            unchanged(key).left_out() if one is None else one.recoding
+            for key, one in zip(table.keys, keys, strict=True)
+        )
+    )
+    target = None if spec.target is None else Target.of(spec.target)
+    if perturbed and target is not None and target.measure in ("r1", "records"):
+        raise SpecError(
+            f"Values of the protected file were perturbed, and after perturbation {target.measure} "
+            "of single records is not known; set a target of tau1 or tau2, or of their upper ends."
+        )
+    execution = Execution(workers=workers_of(spec.sampling), watcher=watcher)
+    level, seed, plan = spec.report.level, spec.sampling.seed, plan_of(spec.sampling)
+    fitted = fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
+    before = after = fitted.estimate(level)
+    codes = np.stack([one.codes for one in keys if one is not None], axis=1)
+    shown = _published(table, recoding, codes, rows)
+    matches = None
+    if perturbed:
+        watcher.stage("Going on from the fit")
+        matches = correct_matches(Posterior.of(fitted), recoding, codes, level, rows)
+    elif not identical:
+        watcher.stage("Assessing the protected file")
+        again = fit(model, shown, seed=seed, plan=plan, level=level, execution=execution)
+        after = again.estimate(level)
+    value = None if target is None else _reached(target, shown, after, matches)
+    summary = VerifySummary(
+        schema=SCHEMA,
+        original=None if spec.data.path is None else spec.data.path.name,
+        protected=_name_of(spec),
+        n_original=table.n_records,
+        n_protected=len(rows),
+        matched_by=spec.id,
+        population_size=table.n_units,
+        keys=changes,
+        identical=identical,
+        before=RiskFacts.of(before),
+        after=None if identical or perturbed else RiskFacts.of(after),
+        matches=matches,
+        target=None if target is None else str(target),
+        reached=value,
+        met=None if target is None or value is None else target.met(value),
+        telling=telling_columns(protected, original[rows], recoding),
+        identifying=identifying(_columns(microdata, protected, rows, [k.name for k in table.keys])),
+        model=spec.model.name,
+        converged=before.converged and after.converged,
+        level=level,
+        provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
+    )
+    summary = replace(summary, warnings=warnings(summary))
+    summary = replace(summary, sentences=sentences(summary))
+    if folder is not None:
+        watcher.stage("Writing")
+        results.write(summary, spec, folder)
+    return Verification(summary=summary, spec=spec, folder=folder)
+
+
+def _name_of(spec: VerifySpec) -> str | None:
+    assert spec.protected is not None
+    return None if spec.protected.path is None else spec.protected.path.name
+
+
+def _protected(spec: VerifySpec, frame: Any) -> Microdata:
+    """Read the protected file, with the keys that it has."""
+    assert spec.protected is not None
+    if spec.protected.path is None and frame is None:
+        raise DataError(
+            "No protected file is named, as in a run of data frames. Write its path as path under "
+            "[protected] in the specification, or pass the file or frame itself."
+        )
+    own = spec.protected.model_dump(exclude_none=True)
+    path = own.pop("path", None)
+    # Another program may have written it otherwise; the codes for missing values are one list.
+    data = spec.data.model_copy(
+        update={"format": None, "delimiter": None, "sheet": None, "table": None, "path": path}
+        | own
+        | {"codebook": None}
+    )
+    source = open_source(
+        path if frame is None else frame,
+        **{
+            name: getattr(data, name)
+            for name in ("delimiter", "encoding", "format", "sheet", "table")
+        },
+    )
+    keys = [name for name in spec.keys if name in source.columns]
+    if not keys:
+        raise DataError(
+            f"{source.name} has none of the keys: {listed(spec.keys)}. Keys have the same names in "
+            "both files; rename the columns."
+        )
+    if isinstance(data.missing_values, dict):
+        codes = {name: one for name, one in data.missing_values.items() if name in keys}
+        data = data.model_copy(update={"missing_values": codes})
+    return open_data(data, keys, UNKNOWN, frame, fewest_keys=1, constant_keys=True)
+
+
+def _matched(original: Microdata, protected: Microdata, column: str | None) -> Int64:
+    """Record of the original that each one of the protected file is, (n_protected,)."""
+    if column is None:
+        if original.n_records != protected.n_records:
+            raise DataError(
+                f"{original.name} has {original.n_records:,} records and {protected.name} "
+                f"{protected.n_records:,}, so they cannot be matched by their order. Name a column "
+                f"that identifies records in both files: {option('id', 'COLUMN')}."
+            )
+        return np.arange(original.n_records)
+    found = []
+    for file in (original, protected):
+        codes, values = file.codes(column)
+        n_missing, n_same = int((codes < 0).sum()), len(codes) - len(values)
+        if n_missing or n_same:
+            raise DataError(
+                f"{file.name}: {option('id', brief(column))} does not identify records, since "
+                f"{n_missing:,} lack a value and {n_same - n_missing:,} share it with another. "
+                "Name a column with a value of its own for each record."
+            )
+        found.append([values[code] for code in codes.tolist()])
+    ours, theirs = found
+    place = {value: row for row, value in enumerate(ours)}
+    if strange := sum(value not in place for value in theirs):
+        raise DataError(
+            f"{protected.name} has {strange:,} records whose {brief(column)!r} is not in "
+            f"{original.name}. Leave them out, or check that both files have the same codes."
+        )
+    return np.array([place[value] for value in theirs], np.int64)
+
+
+def _compared(table: CellTable, original: Int32, protected: Microdata) -> list[Compared | None]:
+    """Compare each key of the original; None if it was left out."""
+    there = protected.tabulate()
+    shown = there.cells[there.record_cell]
+    place = {key.name: j for j, key in enumerate(there.keys)}
+    return [
+        compare_key(key, original[:, j], there.keys[place[key.name]], shown[:, place[key.name]])
+        if key.name in place
+        else None
+        for j, key in enumerate(table.keys)
+    ]
+
+
+def _was_changed(key: KeyChange) -> bool:
+    return bool(key.action == "left out" or key.n_recoded or key.n_suppressed or key.n_otherwise)
+
+
+def _published(table: CellTable, recoding: Recoding, codes: Int32, rows: Int64) -> CellTable:
+    """The table of the protected records; values that are true of nobody are further levels."""
+    there = [one.key for one in recoding.keys if one.key is not None]
+    keys = tuple(
+        Key.of_size(key.name, max(key.n_levels, int(column.max(initial=0)) + 1))
+        for key, column in zip(there, codes.T, strict=True)
+    )
+    found = distinct(codes, [key.n_levels for key in keys])
+    sampling = None if table.sampling is None else table.sampling.taken(rows)
+    if sampling is not None and not sampling.n_sampled.all():
+        raise DataError(
+            "Some classes of the design (strata, or records of about the same weight) have no "
+            "record in the protected file, so nothing would be known of their units. Leave the "
+            "design out, and give the population size."
+        )
+    return replace(
+        table,
+        keys=keys,
+        cells=np.ascontiguousarray(codes[found.first], np.int32),
+        counts=found.counts,
+        record_cell=found.place.astype(np.int32),
+        sampling=sampling,
+        households=None if table.households is None else table.households[rows],
+        clues=(),
+    )
+
+
+def _reached(
+    target: Target, shown: CellTable, after: RiskEstimate, matches: CorrectMatches | None
+) -> float:
+    """What the protected file reaches of a target's measure."""
+    if target.measure == "k":
+        return float(shown.matches.min())
+    if matches is None:
+        return reached(after, target)
+    name, _, end = target.measure.partition("_")
+    found = getattr(matches, name)
+    return float(found.upper if end else found.mean)
+
+
+def _columns(
+    original: Microdata, protected: Microdata, rows: Int64, keys: Sequence[str]
+) -> list[tuple[str, Int64, Int64]]:
+    """Columns of both files that are no keys, as numbers of their values."""
+    shared = [
+        name
+        for name in protected.source.columns
+        if name in original.source.columns and name not in keys
+    ]
+    if not shared:
+        return []
+    ours, theirs = original.values(shared), protected.values(shared)
+    found = []
+    for name in shared:
+        try:
+            texts = [pc.cast(part[name].combine_chunks(), pa.string()) for part in (ours, theirs)]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+        codes = pc.dictionary_encode(pa.concat_arrays(texts)).indices
+        numbers = pc.fill_null(codes, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        found.append((name, numbers[: len(ours)][rows], numbers[len(ours) :]))
+    return found

@@ -1,0 +1,391 @@
+"""The records of a perturbed file, and the risk of matches with it.
+
+The owner knows the true and the published keys of every record. A record that is alone in the
+published file with what it shows is a correct match only if it shows its true keys; then an
+intruder who looks for one of the F persons of the population with these keys has found the right
+one with probability 1/F. So
+
+    tau2 = sum of E(1/F),    tau1 = sum of P(F = 1)
+
+over published uniques that show their true keys, given the true sample, are the expected number of
+correct matches, and of those that are certain. Nothing is assumed of how the values were changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float64, Int32, Int64
+from unikat.data.keys import MISSING, Key
+from unikat.data.patterns import agreeing_sums, distinct, match_sums
+from unikat.data.table import CellTable
+from unikat.errors import SpecError, brief, listed, option, suggest
+from unikat.protection.perturbation import check_matrix, invariant_matrix, post_randomised
+from unikat.protection.recoding import Recoding, level_names
+from unikat.protection.swapping import swap_records
+from unikat.protection.what_if import N_STATES, Posterior
+from unikat.risk.estimate import Summary
+from unikat.spec.perturbation import Matrix, Pram
+
+
+class Perturbed(NamedTuple):
+    """Perturbed records."""
+
+    codes: Int32
+    """(n, n_recoded_keys)"""
+    matrices: dict[int, Float64]
+    """Transition matrix of each key of PRAM, by its column."""
+    n_left: int
+    """Targets of swapping that found no partner."""
+
+
+def perturb(
+    codes: Int32,
+    keys: Sequence[Key],
+    *,
+    pram: Pram,
+    swap: Sequence[str],
+    match: Sequence[str],
+    targets: Float64,
+    household: Int32 | None,
+    seed: int,
+) -> Perturbed:
+    """Swap some keys of records, then draw values of others anew.
+
+    Parameters
+    ----------
+    codes, keys
+        (n, n_keys): recoded records, -1 where missing, and their keys.
+    pram
+        For each key the probability of keeping a value, or a matrix by names of levels.
+    swap, match
+        Keys that are swapped, and in which partners agree; no `match`: all others.
+    targets
+        (n,): records above 0 are to be swapped.
+    household
+        (n,) number of the household; None: records are perturbed one by one. A key that all members
+        of every household share is drawn once for each household.
+    seed
+        Of all draws.
+
+    Raises
+    ------
+    SpecError
+        If a matrix does not belong to a key, or members of a household differ in a swap key.
+    """
+    names = [key.name for key in keys]
+    place = {name: j for j, name in enumerate(names)}
+    n_levels = [key.n_levels for key in keys]
+    n_left, drawn = 0, codes
+    if swap:
+        columns = [place[name] for name in swap]
+        swapped = swap_records(
+            codes,
+            n_levels,
+            targets,
+            swap=columns,
+            match=[place[name] for name in match or names if name not in swap],
+            seed=seed,
+            household=household,
+        )
+        drawn, n_left = swapped.codes, int(swapped.left.sum())
+    matrices = {place[name]: _matrix(keys[place[name]], codes[:, place[name]], one)
+                for name, one in pram.items()}  # fmt: skip
+    shared = (
+        [] if household is None else [j for j in matrices if _is_shared(codes[:, j], household)]
+    )
+    one_by_one = {j: one for j, one in matrices.items() if j not in shared}
+    drawn = post_randomised(drawn, one_by_one, seed)
+    if household is not None and shared:
+        _, first, member = np.unique(household, return_index=True, return_inverse=True)
+        by_household = {j: matrices[j] for j in shared}
+        drawn[:, shared] = post_randomised(drawn[first], by_household, seed)[member][:, shared]
+    return Perturbed(drawn, matrices, n_left)
+
+
+def _is_shared(column: Int32, household: Int32) -> bool:
+    """Whether the members of every household have the same value."""
+    pairs = np.unique(np.column_stack((household, column)), axis=0)
+    return len(pairs) == len(np.unique(household))
+
+
+def _matrix(key: Key, column: Int32, given: float | Path | Matrix) -> Float64:
+    """Transition matrix of a key; missing values that are a level stay."""
+    n = key.n_levels - (key.missing_level is not None)
+    known = column[(column != MISSING) & (column < n)]
+    if isinstance(given, dict):
+        inner = _named_matrix(key, given)
+    else:
+        assert isinstance(given, float)
+        inner = invariant_matrix(known, n, given)
+    inner = check_matrix(inner, n, f"key {brief(key.name)!r}")
+    there = np.bincount(known, minlength=n) > 0
+    new = (inner[there] > 0.0).any(axis=0) & ~there
+    if new.any():
+        raise SpecError(
+            f"The transition matrix of key {brief(key.name)!r} leads to {int(new.sum())} of its "
+            "levels that no record has, and a value that nobody has cannot be written. Give them "
+            "the probability 0."
+        )
+    matrix = np.eye(key.n_levels)
+    matrix[:n, :n] = inner
+    return matrix
+
+
+def _named_matrix(key: Key, given: Matrix) -> Float64:
+    """Put a matrix in the order of the levels."""
+    names = level_names(key)
+    called = {name: code for code, name in enumerate(key.labels[: len(names)])}
+    called |= {name: code for code, name in enumerate(names)}
+    matrix = np.zeros((len(names), len(names)))
+    seen = set()
+    for level, row in given.items():
+        for name in (level, *row):
+            if name not in called:
+                raise SpecError(
+                    f"The transition matrix of key {brief(key.name)!r}: {brief(name)!r} is no "
+                    "level of the key. Name levels by their value or label."
+                    + suggest(name, [one for one in called if called[one] not in key.private])
+                )
+        seen.add(called[level])
+        for name, probability in row.items():
+            matrix[called[level], called[name]] += probability
+    if missing := len(names) - len(seen):
+        raise SpecError(
+            f"The transition matrix of key {brief(key.name)!r} has no row for {missing} of its "
+            f"{len(names)} levels; give each level a row."
+        )
+    return matrix
+
+
+def check_perturbation(
+    table: CellTable,
+    *,
+    pram: Pram,
+    swap: Sequence[str],
+    match: Sequence[str],
+) -> None:
+    """Refuse a perturbation of a table that cannot be done, before any work is (SpecError).
+
+    Raises
+    ------
+    SpecError
+        If a key is not known, a matrix does not belong to its key, or members of a household differ
+        in a swap key.
+    """
+    names = [key.name for key in table.keys]
+    for asked, given in (("pram", list(pram)), ("swap", swap), ("swap_match", match)):
+        for name in given:
+            if name not in names:
+                raise SpecError(
+                    f"{option(asked)} names {brief(name)!r}, which is none of the keys: "
+                    f"{listed(names)}." + suggest(name, names)
+                )
+    codes = table.cells[table.record_cell]
+    for name, given_matrix in pram.items():
+        j = names.index(name)
+        _matrix(table.keys[j], codes[:, j], given_matrix)
+    if swap and table.households is not None:
+        for name in swap:
+            if not _is_shared(codes[:, names.index(name)], table.households):
+                raise SpecError(
+                    f"Members of a household differ in {brief(name)!r}, so whole households cannot "
+                    "swap it. Swap keys that all members share, such as the area, or leave "
+                    f"{option('household')} out."
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrectMatches:
+    """The risk of matches with a file of which values may be changed."""
+
+    n_uniques: int
+    """Records that are alone in the published file with what they show."""
+    n_true: int
+    """Of these, records that show their true keys."""
+    tau1: Summary
+    """Of these, population uniques: an intruder's match is certainly right."""
+    tau2: Summary
+    """Expected number of correct matches."""
+
+
+def correct_matches(
+    posterior: Posterior,
+    recoding: Recoding,
+    published: Int32,
+    level: float,
+    rows: Int64 | None = None,
+) -> CorrectMatches:
+    """Estimate how many matches with the uniques of a published file are correct.
+
+    Parameters
+    ----------
+    posterior
+        States of a model of the original file.
+    recoding
+        Of its keys.
+    published
+        (n_published, n_recoded_keys) codes of the recoded keys as they are published, in the order
+        of the table; -1 where a value is missing or suppressed. Codes beyond the levels of a key
+        are values that no record truly has.
+    level
+        Probability of the intervals.
+    rows
+        (n_published,): records of the table that are published, in the order of `published`; None:
+        all.
+    """
+    table = recoding.table(posterior.table)
+    sample = table.cells[table.record_cell]
+    true = sample if rows is None else sample[rows]
+    n_levels = np.maximum(table.n_levels, published.max(axis=0, initial=0) + 1).tolist()
+    # A suppressed value of another record is what it was: it does not make two records alike.
+    whole = np.where(published == MISSING, true, published).astype(np.int32)
+    alone = _agreeing(published, whole, n_levels) == 1.0
+    if table.missing == "wildcard":
+        alone &= _matching(published, n_levels) == 1
+    shows = alone & ((published == true) | (published == MISSING)).all(axis=1)
+    patterns = np.ascontiguousarray(published[shows], np.int32)
+    frequency = _agreeing(patterns, sample, n_levels)
+    certain = frequency == 1.0
+    if posterior.states and len(patterns):
+        found = [
+            (
+                float(((one.units == 1.0) & certain).sum()),
+                float((1.0 / one.units).sum()),
+                float(one.alone[certain].sum()),
+                float(one.match.sum()),
+            )
+            for one in posterior.counts(recoding, table, patterns, frequency, N_STATES)
+        ]
+        tau1, tau2, alone_mean, match_mean = np.array(found).T
+        means = alone_mean.mean(), match_mean.mean()
+    else:
+        # Nobody is unobserved; or no record was alone, and more persons than records share a cell.
+        tau1, tau2 = np.array([[certain.sum()], [(1.0 / frequency).sum()]], np.float64)
+        means = tau1[0], tau2[0]
+    return CorrectMatches(
+        n_uniques=int(alone.sum()),
+        n_true=int(shows.sum()),
+        tau1=_summary(tau1, float(means[0]), level),
+        tau2=_summary(tau2, float(means[1]), level),
+    )
+
+
+def _agreeing(patterns: Int32, records: Int32, n_levels: Sequence[int]) -> Float64:
+    """Records that agree with what each pattern shows, itself among them, (n,)."""
+    asked, cells = distinct(patterns, n_levels), distinct(records, n_levels)
+    sums = agreeing_sums(
+        patterns[asked.first],
+        records[cells.first],
+        cells.counts[:, None].astype(np.float64),
+        n_levels,
+    )
+    found: Float64 = np.maximum(sums[asked.place, 0], 1.0)
+    return found
+
+
+def _matching(codes: Int32, n_levels: Sequence[int]) -> Int64:
+    """Records that match each one where a missing key matches any level, (n,)."""
+    found = distinct(codes, n_levels)
+    sums: Int64 = match_sums(codes[found.first], found.counts[:, None], n_levels)[found.place, 0]
+    return sums
+
+
+def _summary(draws: Float64, mean: float, level: float) -> Summary:
+    """Summarise draws of one number, (n_draws,), its mean being known better."""
+    tail = (1.0 - level) / 2.0
+    lower, median, upper = np.quantile(draws, (tail, 0.5, 1.0 - tail), method="inverted_cdf")
+    return Summary(
+        mean=mean,
+        median=float(median),
+        lower=float(lower),
+        upper=float(upper),
+        level=level,
+        rhat=None,
+        ess_bulk=None,
+        ess_tail=None,
+    )
+
+
+_LINKED = 100
+"""States by which links are looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links:
+    """What an intruder can say of a match after PRAM, who knows the matrices and the population."""
+
+    mean: float
+    """Probability that a match with a unique record is correct, in the mean over these records."""
+    largest: float
+    """The same of the record of which it is largest."""
+    bounded: bool
+    """Others who are drawn into a cell could not be counted: the probabilities are bounds."""
+
+
+def links(
+    posterior: Posterior, recoding: Recoding, published: Int32, matrices: Mapping[int, Float64]
+) -> Links | None:
+    r"""Estimate the probability that a match with a published unique is correct, after PRAM.
+
+    An intruder looks for a person of whom he knows that the true keys are j, and finds one
+    published record with them. With F_j persons in the cell, this one among them, and matrices M,
+
+    .. math:: E \frac{1}{F_j + R_j / M_{jj}}, \qquad R_j = \sum_{k \ne j} F_k M_{kj},
+
+    which is the measure of Shlomo and Skinner (2010; see `correct_match`), but for the sampling
+    fraction: with it the others count a little more, so that this is on the safe side. F_j - 1 is
+    Poisson, and R_j its expectation under each state.
+
+    Parameters
+    ----------
+    posterior, recoding, published
+        As for `correct_matches`, all records being published.
+    matrices
+        Transition matrix of each perturbed key, by its column.
+
+    Returns
+    -------
+    Links or None
+        None if no complete record is alone.
+    """
+    from scipy.special import hyp1f1
+
+    table = recoding.table(posterior.table)
+    found = distinct(published, table.n_levels)
+    cells = published[found.first]
+    cells = np.ascontiguousarray(cells[(found.counts == 1) & (cells != MISSING).all(axis=1)])
+    if not len(cells):
+        return None
+    stays = np.ones(len(cells))
+    for column, matrix in matrices.items():
+        stays *= np.diag(matrix)[cells[:, column]]
+    states = posterior.arrivals(recoding, table, matrices, cells, _LINKED)
+    bounded = states is None
+    if states is None:
+        # Nobody else is drawn into the cell: the matches are those of true keys.
+        zeros = np.zeros(len(cells), np.float64)
+        frequency = np.ones(len(cells))
+        found_states = (
+            posterior.counts(recoding, table, cells, frequency, _LINKED) if posterior.states else ()
+        )
+        total = sum((one.match for one in found_states), zeros)
+        n = min(_LINKED, sum(map(len, posterior.states)))
+        p = total / n if n else np.ones(len(cells))
+    else:
+        parts = []
+        for others, arrive in states:
+            with np.errstate(divide="ignore"):
+                more = 1.0 + arrive / stays
+            # E 1 / (more + X), X being Poisson.
+            finite = np.where(np.isfinite(more), more, 1.0)
+            value = hyp1f1(1.0, finite + 1.0, -others) / finite
+            parts.append(np.where(np.isfinite(more), value, 0.0))
+        p = np.mean(parts, axis=0)
+    p = np.where(stays > 0.0, p, 0.0)
+    return Links(mean=float(p.mean()), largest=float(p.max()), bounded=bounded)

@@ -1,0 +1,56 @@
+"""What `verify.json` holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unikat.protection.compared import KeyChange
+from unikat.protection.perturbed import CorrectMatches
+from unikat.report.facts.protection import RiskFacts
+from unikat.spec.provenance import Provenance
+
+SCHEMA = "unikat.verification-result/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifySummary:
+    """Every number of the page."""
+
+    schema: str
+    original: str | None
+    """Name of the file; None of a frame."""
+    protected: str | None
+    n_original: int
+    """Records of the original."""
+    n_protected: int
+    """Records of the protected file; all are in the original."""
+    matched_by: str | None
+    """Column by which records were matched; None: by their order."""
+    population_size: int
+    keys: tuple[KeyChange, ...]
+    """What was done to each key."""
+    identical: bool
+    """No key and no record was changed."""
+    before: RiskFacts
+    """The risk of the original."""
+    after: RiskFacts | None
+    """The risk of the protected file by a fit of its own; None if values were perturbed, or the
+    files are identical."""
+    matches: CorrectMatches | None
+    """The risk of matches with the protected file, if values were perturbed."""
+    target: str | None
+    reached: float | None
+    """What the protected file reaches of the target's measure."""
+    met: bool | None
+    """Whether the target is met; None if there is none."""
+    telling: tuple[tuple[str, str], ...]
+    """Columns that tell more of a key than the protected key shows, each with the key."""
+    identifying: tuple[str, ...]
+    """Copied columns with a value of its own for nearly every record."""
+    model: str
+    converged: bool
+    """Whether all fits converged."""
+    level: float
+    provenance: Provenance
+    warnings: tuple[str, ...] = ()
+    sentences: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,58 @@
+"""The page of a verification: one HTML file that needs no network and has no script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unikat.report.facts.verification import VerifySummary
+from unikat.report.pages.template import fill
+from unikat.report.text.numbers import number
+from unikat.report.text.verification import HEAD, key_rows, risk_after
+from unikat.spec.provenance import Provenance
+from unikat.spec.verification import VerifySpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationPage:
+    """The context of `verification.html.j2`: every name that the template uses, and no other."""
+
+    title: str
+    summary: VerifySummary
+    """The content of `verify.json`."""
+    lead: str
+    """Sentences below the title."""
+    sides: Sequence[tuple[str, ...]]
+    """A measure of the original and of the protected file."""
+    head: Sequence[str]
+    keys: Sequence[tuple[str, ...]]
+    """Rows of the table of keys."""
+    provenance: Provenance
+    command: str
+
+
+def render(summary: VerifySummary) -> str:
+    """Render the page."""
+    said, sides = summary.sentences, (summary.before, risk_after(summary))
+
+    def ends(name: str) -> list[str]:
+        return [
+            f"{number(one.mean)} ({number(one.lower)} to {number(one.upper)})"
+            for one in (getattr(side, name) for side in sides)
+        ]
+
+    context = VerificationPage(
+        title=f"Verification of {summary.protected or 'a data frame'}",
+        summary=summary,
+        lead=" ".join(said[place] for place in ("target", "records") if place in said),
+        sides=[
+            ("τ1, population uniques", *ends("tau1")),
+            ("τ2, expected correct matches", *ends("tau2")),
+            ("Sample uniques", *(number(side.n_uniques) for side in sides)),
+        ],
+        head=[word.capitalize() for word in HEAD],
+        keys=key_rows(summary),
+        provenance=summary.provenance,
+        command=f"unikat {VerifySpec.command} --out NEW_FOLDER",
+    )
+    return fill("verification.html.j2", context)

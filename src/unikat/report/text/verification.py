@@ -1,0 +1,110 @@
+"""The sentences of a verification."""
+
+from __future__ import annotations
+
+from unikat.protection.perturbed import CorrectMatches
+from unikat.report.facts.protection import RiskFacts
+from unikat.report.facts.verification import VerifySummary
+from unikat.report.text.numbers import counted, estimated, number, percent
+
+
+def risk_after(found: VerifySummary) -> RiskFacts | CorrectMatches:
+    """Return the risk of the protected file."""
+    return found.matches or found.after or found.before
+
+
+def sentences(found: VerifySummary) -> dict[str, str]:
+    """Say what every number means, by its place."""
+    before, after = found.before.tau1, risk_after(found).tau1
+    said = {
+        "answer": f"τ1 is {estimated(after.mean, after)} in the protected file, and "
+        f"{estimated(before.mean, before)} in the original.",
+        "records": f"{counted(found.n_protected, 'record')} of {number(found.n_original)} are in "
+        "the protected file, matched by "
+        + ("their order." if found.matched_by is None else f"the column {found.matched_by}."),
+        "copied": "Look at columns that are no keys, too: copies, codes of the place, dates of "
+        "birth, names and numbers of persons.",
+    }
+    if found.identical:
+        said["answer"] = (
+            "The keys of the protected file are those of the original: nothing was protected. τ1 "
+            f"is {estimated(before.mean, before)}."
+        )
+    elif found.matches is None:
+        said["method"] = (
+            "The same model was fitted to both files. A suppressed value is a missing one: its "
+            "record is known by what it shows."
+        )
+    else:
+        what = found.matches
+        shown = "shows what is true" if what.n_true == 1 else "show what is true"
+        said["method"] = (
+            f"Values were perturbed. Of {counted(what.n_uniques, 'unique record')} of the "
+            f"protected file {number(what.n_true)} {shown}. τ2 is an intruder's expected number of "
+            "correct matches with them, and τ1 the number of population uniques among them, by "
+            "the model of the original."
+        )
+    if any(one.action == "recoded from record to record" for one in found.keys):
+        said["local"] = (
+            "Some keys were recoded from record to record. Coarser values of these keys count as "
+            "if they told the level, so that the risk is rather too high than too low. If one of "
+            "these values is a code of suppressed values, such as *, name it (--missing-values)."
+        )
+    if found.target is not None and found.reached is not None:
+        target = found.target.replace("<=", "≤").replace(">=", "≥")
+        said["target"] = (
+            f"The target {target} is {'met' if found.met else 'not met'}: {number(found.reached)}."
+        )
+    return said
+
+
+def warnings(found: VerifySummary) -> tuple[str, ...]:
+    """Warn of what should be looked at before the file is released."""
+    said = []
+    if found.met is False:
+        said.append(
+            "The protected file does not meet the target. Recode, suppress or perturb more, or set "
+            "another target."
+        )
+    said += [
+        f"{counted(one.n_surviving, 'record')} "
+        f"{'shows its' if one.n_surviving == 1 else 'show their'} level of {one.name}, although "
+        "others of this level show a coarser value. Recode these, too."
+        for one in found.keys
+        if one.n_surviving
+    ]
+    said += [
+        f"The column {column} tells more of {key} than the protected key shows. Remove the column, "
+        "or take it as a key."
+        for column, key in found.telling
+    ]
+    said += [
+        f"The column {column} is that of the original and has a value of its own for nearly every "
+        "record. Remove it before the release."
+        for column in found.identifying
+    ]
+    if not found.converged:
+        said.append("The chains have not converged: do not decide on these numbers.")
+    return tuple(said)
+
+
+HEAD = ("key", "action", "levels", "values", "unchanged", "recoded", "suppressed", "perturbed")
+"""Of the table of keys."""
+
+
+def key_rows(found: VerifySummary) -> list[tuple[str, ...]]:
+    """Rows of the table of keys: shares of the records."""
+    n = max(found.n_protected, 1)
+    return [
+        (
+            one.name,
+            one.action,
+            number(one.n_levels),
+            number(one.n_values),
+            *(
+                percent(part / n)
+                for part in (one.n_unchanged, one.n_recoded, one.n_suppressed, one.n_otherwise)
+            ),
+        )
+        for one in found.keys
+    ]

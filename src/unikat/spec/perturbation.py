@@ -1,0 +1,163 @@
+"""What a protection is asked to perturb: PRAM by key, and keys that records exchange."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from pydantic import BeforeValidator
+
+from unikat.errors import SpecError, shown
+
+Matrix: TypeAlias = dict[str, dict[str, float]]
+"""For each level the probabilities of what it becomes."""
+
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?"
+_ABOVE = re.compile(rf"\s*r1\s*>\s*(?P<above>{_NUMBER})\s*")
+
+
+def _pram(value: object) -> object:
+    """Read `region: 0.8; education: matrix.csv`; a mapping of keys stays as it is."""
+    if isinstance(value, Mapping):
+        return {str(name): _of_key(one) for name, one in value.items()}
+    if not isinstance(value, str):
+        return value
+    found: dict[str, object] = {}
+    for part in filter(str.strip, value.split(";")):
+        # A name may hold a colon; the path of a file on Windows does: the name comes first.
+        name, colon, rule = part.partition(":")
+        if not re.fullmatch(_NUMBER, rule.strip()) and re.fullmatch(
+            _NUMBER, part.rpartition(":")[2].strip()
+        ):
+            name, colon, rule = part.rpartition(":")
+        if not colon or not rule.strip() or not name.strip():
+            raise ValueError(
+                "name each key and the probability of keeping its value, or the file of its "
+                "matrix, as in 'region: 0.8; education: matrix.csv'"
+            )
+        if name.strip() in found:
+            raise ValueError(f"{shown(name.strip())} is named twice; name each key once")
+        found[name.strip()] = _of_key(rule.strip())
+    return found
+
+
+def _of_key(value: object) -> object:
+    if isinstance(value, str):
+        return float(value) if re.fullmatch(_NUMBER, value) else Path(value).expanduser()
+    if isinstance(value, Mapping):
+        rows: Mapping[Any, Any] = value
+    elif hasattr(value, "to_dict") and hasattr(value, "index"):
+        # A pandas frame: a row for each level.
+        rows = value.to_dict("index")
+    elif isinstance(value, (int, float, Path)) and not isinstance(value, bool):
+        return value
+    else:
+        rows = {"": None}
+    if not all(isinstance(row, Mapping) for row in rows.values()):
+        raise ValueError(
+            "for each key give the probability of keeping a value, such as 0.8, or a matrix: a "
+            "mapping of each level to a mapping of levels to probabilities, a pandas frame, or a "
+            "file"
+        )
+    return {
+        str(level): {str(other): probability for other, probability in row.items()}
+        for level, row in rows.items()
+    }
+
+
+Pram: TypeAlias = dict[str, float | Path | Matrix]
+"""For each key that is perturbed the probability of keeping a value, or a matrix; a file until it
+is read with the specification."""
+PramByKey = Annotated[Pram, BeforeValidator(_pram)]
+
+
+def read_matrix(path: Path) -> Matrix:
+    """Read a transition matrix from a text file: levels stand in the first row and first column.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be read, is not so, or holds something that is no number.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError):
+        raise SpecError(
+            f"{path} cannot be read as a text file in UTF-8; it must hold a transition matrix, "
+            "with the levels in the first row and the first column."
+        ) from None
+    lines = text.splitlines()
+    delimiter = max(",;\t", key=(lines or [""])[0].count)
+    rows = [row for row in csv.reader(lines, delimiter=delimiter) if any(map(str.strip, row))]
+    levels = [level.strip() for level in rows[0][1:]] if rows else []
+    names = [row[0].strip() for row in rows[1:]]
+    if not levels or len(set(levels)) < len(levels) or len(set(names)) < len(names):
+        raise SpecError(
+            f"{path} must hold a transition matrix: the levels in the first row and in the first "
+            "column, each once, and below and beside them the probabilities."
+        )
+    found: Matrix = {}
+    for number, row in enumerate(rows[1:], start=2):
+        try:
+            values = [float(value) for value in row[1:]]
+        except ValueError:
+            values = []
+        if len(values) != len(levels):
+            raise SpecError(
+                f"{path}, row {number}: there must be a level and {len(levels)} probabilities, "
+                "numbers with a decimal point."
+            )
+        found[row[0].strip()] = dict(zip(levels, values, strict=True))
+    return found
+
+
+class SwapRule(NamedTuple):
+    """Keys that records exchange, and which records.
+
+    Examples
+    --------
+    >>> SwapRule.of("region, district: r1 > 0.2")
+    SwapRule(keys=('region', 'district'), above=0.2)
+    """
+
+    keys: tuple[str, ...]
+    above: float
+    """Records with a larger r1 are targets; 0: every sample unique is."""
+
+    @classmethod
+    def of(cls, text: str) -> SwapRule:
+        """Read what is to be swapped.
+
+        Raises
+        ------
+        ValueError
+            If the text has another form.
+        """
+        names, _, rule = text.rpartition(":")
+        found = _ABOVE.fullmatch(rule)
+        if found is None:
+            names = text
+        keys = tuple(name.strip() for name in names.split(",") if name.strip())
+        above = float(found["above"]) if found else 0.0
+        if above >= 1.0:
+            raise ValueError(f"{shown(text)}: r1 is a probability; give a number below 1")
+        if not keys or len(set(keys)) < len(keys):
+            raise ValueError(
+                f"{shown(text)} names no keys to swap; write them, each once, and the risk above "
+                "which a record is a target: 'region', 'region, district' or 'region: r1 > 0.2'"
+            )
+        return cls(keys, above)
+
+    def __str__(self) -> str:
+        above = f": r1 > {self.above:.15g}" if self.above else ""
+        return ", ".join(self.keys) + above
+
+
+def _swap(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+SwapText = Annotated[str, BeforeValidator(_swap)]

@@ -1,0 +1,82 @@
+"""What `verify.toml` holds: two files to compare, and what the protected one has to reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.protection import check_of_persons
+from unikat.spec.tables import FileSpec, located_path
+from unikat.spec.target import Target
+
+
+class VerifySpec(AssessmentSpec):
+    """Everything a verification is asked to do, as `verify.toml` holds it; `data` is the original.
+
+    Examples
+    --------
+    >>> spec = VerifySpec.parse({"keys": "AGE,SEX", "protected": {"path": "safe.csv"}})
+    >>> spec.protected.path.name
+    'safe.csv'
+    """
+
+    command: ClassVar[str] = "protect --verify verify.toml PROTECTED"
+    format_version: Literal["unikat.verification/1"] = Field(  # type: ignore[assignment]
+        default="unikat.verification/1", alias="schema"
+    )
+    protected: FileSpec | None = None
+    """The protected file; by path or frame."""
+    id: str | None = None
+    """Column by whose values records are matched; None: by their order."""
+    target: str | None = None
+    """What the protected file has to reach: `tau1 <= 5`; None: nothing."""
+
+    @field_validator("target")
+    @classmethod
+    def _of_known_form(cls, text: str | None) -> str | None:
+        if text is None or not text.strip():
+            return None
+        target = Target.of(text)
+        if target.measure == "population_k":
+            raise ValueError(
+                "population_k is known of a plan, not of a file; set a target of tau1, tau2, r1, "
+                "records or k"
+            )
+        return str(target)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.protected is None:
+            raise ValueError(
+                "no protected file is named; name it: unikat protect --verify ORIGINAL PROTECTED "
+                "(in Python: protected='safe.csv')"
+            )
+        check_of_persons(self)
+        if self.data.missing == "level":
+            raise ValueError(
+                "a suppressed value says nothing, and --missing level takes it for a level; leave "
+                "--missing out"
+            )
+        if self.zeros is not None:
+            raise ValueError("--zeros cannot be combined with --verify; leave it out")
+        for key in self.keys:
+            if ":" in key:
+                raise ValueError(
+                    "keys are compared as the files hold them; name them without rules of grouping"
+                )
+        return self
+
+    def input_files(self) -> list[Path]:
+        """Files that the run reads."""
+        path = None if self.protected is None else self.protected.path
+        return [*super().input_files(), *([] if path is None else [path])]
+
+    def _located(self, base: Path) -> dict[str, object]:
+        found = super()._located(base)
+        if self.protected is not None and self.protected.path is not None:
+            path = located_path(self.protected.path, base, "the protected file")
+            found["protected"] = self.protected.model_copy(update={"path": path})
+        return found
