@@ -379,6 +379,24 @@ def draw_level(generator, profiles, component, first, end):
     return chosen
 
 
+@device
+def draw_listed(generator, profiles, component, levels, first, end):
+    """Draw one of the rows levels[first:end] of a component's profile."""
+    total = 0.0
+    for t in range(first, end):
+        total += profiles[levels[t], component]
+    mark = uniform(generator) * total
+    chosen = levels[first]
+    for t in range(first, end):
+        share = profiles[levels[t], component]
+        if share > 0.0:
+            chosen = levels[t]
+            if mark < share:
+                break
+            mark -= share
+    return chosen
+
+
 @kernel
 def complete(
     key,
@@ -460,6 +478,33 @@ def complete(
                     first = first_rows[k, role_of[i, j]]
                     members[i, j, k] = draw_level(
                         generator, phi, g * n_kinds + m, first, first + n_levels[k]
+                    )
+
+
+@kernel
+def draw_within(
+    key, sweep, purpose, attempt, which, lam, phi, g, m, n_kinds, rows, members, starts, levels
+):
+    """Draw levels within groups, given the classes, in place.
+
+    rows (n, n_household_keys) and members (n, n_slots, n_person_keys): numbers of groups, -1 where
+    nothing is drawn; after it rows of lam and phi. Group t has the rows levels[starts[t]:starts[t +
+    1]]. g (n,) and m (n, n_slots): the classes; which and attempt: see `complete`.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for i in range(rows.shape[0]):
+        seek(generator, key, which[i], sweep, purpose)
+        generator[0] = attempt << 16
+        for k in range(rows.shape[1]):
+            if rows[i, k] >= 0:
+                first, end = starts[rows[i, k]], starts[rows[i, k] + 1]
+                rows[i, k] = draw_listed(generator, lam, g[i], levels, first, end)
+        for j in range(members.shape[1]):
+            for k in range(members.shape[2]):
+                if members[i, j, k] >= 0:
+                    first, end = starts[members[i, j, k]], starts[members[i, j, k] + 1]
+                    members[i, j, k] = draw_listed(
+                        generator, phi, g[i] * n_kinds + m[i, j], levels, first, end
                     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.data.households import HouseholdLayout
 from unikat.models.base import AnyModel, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.groups import Groups
 
@@ -40,6 +41,8 @@ class Recoded(Model[Any, Any]):
         Which of the records that the model imputes are wanted, in the order of the recoded table.
     recode
         (n_keys, most levels) of the model's keys: group of each level.
+    layout
+        What the columns of the recoded table are where a record is a household.
     """
 
     name: ClassVar[str] = "recoded"
@@ -50,6 +53,7 @@ class Recoded(Model[Any, Any]):
     pairs_of: tuple[int, int]
     order: Int64
     recode: Int32
+    layout: HouseholdLayout | None = None
 
     @property
     def population(self) -> PopulationLaw:
@@ -79,7 +83,7 @@ class Recoded(Model[Any, Any]):
         imputed = self.wrapped.impute(stream, state, data)[self.order]
         columns = list(self.columns)
         recoded: Int32 = self.recode[columns, imputed[:, columns]]
-        return recoded
+        return recoded if self.layout is None else self.layout.canonical(recoded)
 
     def risk_probabilities(
         self,

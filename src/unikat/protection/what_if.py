@@ -76,8 +76,8 @@ class Posterior:
         Raises
         ------
         SpecError
-            If the model has no probabilities of groups of levels, or the fit used households as
-            units, a registry or known margins.
+            If the model has no probabilities of groups of levels, or the fit used a registry or
+            known margins.
         """
         check(fit)
         table, model = fit.table, fit.model
@@ -327,11 +327,6 @@ class Posterior:
 def check(fit: Fit) -> None:
     """Refuse a fit that does not tell the risk of recoded keys (SpecError)."""
     table, model = fit.table, fit.model
-    if table.layout is not None:
-        raise SpecError(
-            "What recoded keys would change is not known for households as units. Take their "
-            "members as records: --model auto (in Python: model='auto')."
-        )
     if table.margins:
         raise SpecError(
             "What recoded keys would change is not known with margins of the population; leave "
@@ -340,19 +335,20 @@ def check(fit: Fit) -> None:
     if fit.draws is not None and not model.groups_levels:
         raise SpecError(
             f"The model {model.as_specified.name} does not tell what recoded keys would change; "
-            "take auto, hdp, gom or latent-class."
+            "take auto, hdp, gom or latent-class; households for households as units."
         )
 
 
 def recoded_model(posterior: Posterior, recoding: Recoding, recoded: CellTable) -> Recoded:
     """Return the law of the recoded table's keys under the model."""
     table, fitted = posterior.table, posterior.fitted
-    kept = list(recoding.kept)
+    of_columns = recoding.columns(table)
+    kept = list(of_columns.kept)
     n_levels = fitted.n_levels
     members: list[Bool] = []
     recode = np.zeros((fitted.n_keys, max(n_levels)), np.int32)
     for j, n in enumerate(n_levels):
-        groups = recoding.keys[j].groups if j < table.n_keys else np.arange(n, dtype=np.int32)
+        groups = of_columns.groups[j] if j < table.n_keys else np.arange(n, dtype=np.int32)
         recode[j, :n] = groups
         members.append(groups == np.arange(groups.max() + 1)[:, None])
     columns, pairs, pairs_of = list(kept), np.empty((0, 0), np.int32), (-1, -1)
@@ -364,6 +360,11 @@ def recoded_model(posterior: Posterior, recoding: Recoding, recoded: CellTable) 
             telling = exposure_of(table)
             assert isinstance(telling, BySampling)
             j = telling.column
+            if table.layout is not None and j >= len(table.layout.household_keys):
+                raise SpecError(
+                    "The classes of the sampling design are told by a key of a member, which is "
+                    "recoded; leave that key as it is."
+                )
             of_class = telling.class_of == np.arange(exposure.width)[:, None]
             own = members[j]
             own = np.vstack((own, np.ones((1, own.shape[1]), bool)))
@@ -381,6 +382,7 @@ def recoded_model(posterior: Posterior, recoding: Recoding, recoded: CellTable) 
         pairs_of=pairs_of,
         order=_imputed_order(fitted, recoded),
         recode=recode,
+        layout=recoded.layout,
     )
 
 
