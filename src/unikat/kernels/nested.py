@@ -482,30 +482,76 @@ def complete(
 
 
 @kernel
-def draw_within(
-    key, sweep, purpose, attempt, which, lam, phi, g, m, n_kinds, rows, members, starts, levels
-):
-    """Draw levels within groups, given the classes, in place.
+def group_sums(profiles, levels, starts, out):
+    """Add the rows levels[starts[t]:starts[t + 1]] of profiles into row t of out, all 0 before."""
+    for t in range(out.shape[0]):
+        for place in range(starts[t], starts[t + 1]):
+            for c in range(out.shape[1]):
+                out[t, c] += profiles[levels[place], c]
 
-    rows (n, n_household_keys) and members (n, n_slots, n_person_keys): numbers of groups, -1 where
-    nothing is drawn; after it rows of lam and phi. Group t has the rows levels[starts[t]:starts[t +
-    1]]. g (n,) and m (n, n_slots): the classes; which and attempt: see `complete`.
+
+@kernel
+def draw_within(
+    key,
+    sweep,
+    purpose,
+    attempt,
+    n_draws,
+    households,
+    table,
+    coarse,
+    weights,
+    slots,
+    house_groups,
+    member_groups,
+    starts,
+    levels,
+    rows,
+    members,
+):
+    """Draw households of cells of groups: their classes, then levels within the groups.
+
+    households: Households, cells of groups; table (n_persons, n_classes) and coarse: Weights, of
+    groups; weights: those of levels; slots (n, n_slots, n_person_keys): rows of coarse.phi, -1
+    where unknown; house_groups (n, n_household_keys) and member_groups (n, n_slots, n_person_keys):
+    numbers of groups, -1 where no level is drawn. Group t has the rows levels[starts[t]:starts[t +
+    1]] of lam or phi. Into rows (n * n_draws, n_household_keys) and members (n * n_draws, n_slots,
+    n_person_keys): rows of lam and phi.
     """
+    n_classes, n_kinds = coarse.omega.shape
+    n_keys = households.rows.shape[1]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
-    for i in range(rows.shape[0]):
-        seek(generator, key, which[i], sweep, purpose)
-        generator[0] = attempt << 16
-        for k in range(rows.shape[1]):
-            if rows[i, k] >= 0:
-                first, end = starts[rows[i, k]], starts[rows[i, k] + 1]
-                rows[i, k] = draw_listed(generator, lam, g[i], levels, first, end)
-        for j in range(members.shape[1]):
-            for k in range(members.shape[2]):
-                if members[i, j, k] >= 0:
-                    first, end = starts[members[i, j, k]], starts[members[i, j, k] + 1]
-                    members[i, j, k] = draw_listed(
-                        generator, phi, g[i] * n_kinds + m[i, j], levels, first, end
+    product = np.empty((n_keys + 1, n_classes))
+    product[0] = coarse.pi
+    mass = np.empty(n_classes)
+    kinds = np.empty(n_kinds)
+    for i in range(slots.shape[0]):
+        descend(households.rows, i, 0, coarse.lam, product)
+        begin, end = households.member_starts[i], households.member_starts[i + 1]
+        total = class_masses(
+            product[n_keys], begin, end, households.person, households.times, table, mass
+        )
+        for draw in range(i * n_draws, (i + 1) * n_draws):
+            seek(generator, key, draw, sweep, purpose)
+            generator[0] = attempt << 16
+            g = draw_one(generator, mass, total)
+            for k in range(house_groups.shape[1]):
+                t = house_groups[i, k]
+                if t >= 0:
+                    rows[draw, k] = draw_listed(
+                        generator, weights.lam, g, levels, starts[t], starts[t + 1]
                     )
+            for j in range(slots.shape[1]):
+                component = -1
+                for k in range(slots.shape[2]):
+                    t = member_groups[i, j, k]
+                    if t >= 0:
+                        if component < 0:
+                            whole = kind_masses(slots[i, j], g, coarse.omega, coarse.phi, kinds)
+                            component = g * n_kinds + draw_one(generator, kinds, whole)
+                        members[draw, j, k] = draw_listed(
+                            generator, weights.phi, component, levels, starts[t], starts[t + 1]
+                        )
 
 
 @kernel

@@ -79,7 +79,7 @@ def of_prepared(columns: Columns, weights: Weights, prepared: PreparedCells) -> 
     open_roles, opened, laid = prepared
     p = np.empty(len(open_roles))
     if open_roles.any():
-        p[open_roles] = _over_roles(columns, weights, opened, np.empty(len(opened.rows), np.int64))
+        p[open_roles] = over_roles(columns, weights, opened, np.empty(len(opened.rows), np.int64))
     found = np.empty(len(laid.log_orders))
     table = person_table(laid.households, weights)
     kernels.probabilities(laid.households, weights.pi, weights.lam, table, found)
@@ -110,7 +110,7 @@ def over_sizes(
     return total
 
 
-def _over_roles(
+def over_roles(
     columns: Columns,
     weights: Weights,
     opened: OpenRoles,
@@ -204,7 +204,7 @@ def completed(
     if len(lacking):
         # First the roles given all else that is known, then all else that is missing given them.
         opened = lay_out_open(columns, cells[lacking])
-        _over_roles(columns, weights, opened, which[lacking], stream, attempt)
+        over_roles(columns, weights, opened, which[lacking], stream, attempt)
         role_of[lacking] = opened.role_of
     there = np.arange(columns.n_slots) < n_members[:, None]
     n_each = members_by_role(np.where(there, role_of, -1).astype(np.int32), roles.members.shape[1])

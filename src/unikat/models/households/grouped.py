@@ -28,12 +28,19 @@ from unikat.models.base import Stream
 from unikat.models.groups import Groups
 from unikat.models.households.cells import (
     PreparedCells,
-    completed,
     of_prepared,
+    over_roles,
     over_sizes,
+    person_table,
     prepare_cells,
 )
-from unikat.models.households.records import Columns, NestedData, possible
+from unikat.models.households.records import (
+    Columns,
+    NestedData,
+    lay_out_households,
+    lay_out_open,
+    possible,
+)
 from unikat.rng import chain_key
 from unikat.zeros.household_rules import alike_to
 
@@ -103,9 +110,14 @@ class Levels(NamedTuple):
     def sums(self, profiles: Float32) -> Float64:
         """Sums over the levels of each group, (n, n_groups, n_classes), of (n, n_levels, ...)."""
         n, n_levels, n_classes = profiles.shape
-        padded = np.zeros((n, n_levels + 1, n_classes))
-        padded[:, :-1] = profiles
-        found: Float64 = np.add.reduceat(padded[:, self.levels], self.starts, axis=1)
+        if np.array_equal(self.starts, np.arange(n_levels)) and len(self.levels) == n_levels:
+            return profiles[:, self.levels].astype(np.float64)
+        found = np.zeros((n, len(self.starts), n_classes))
+        # A group without a level is empty, and has a place all the same.
+        real = self.levels < n_levels
+        starts = np.append(0, np.cumsum(real))[np.append(self.starts, len(real))]
+        for profile, sums in zip(profiles, found, strict=True):
+            kernels.group_sums(profile, self.levels[real], starts, sums)
         return found
 
     def ends(self) -> Int64:
@@ -321,73 +333,113 @@ def _blocks(data: NestedData, groups: Groups) -> list[Blocks]:
 
 
 def _share_possible(
+    stream: Stream, data: NestedData, weights: Weights, seen: Seen, coarse: Weights, cells: Int32
+) -> Float64:
+    """Share of the households of each cell that is possible, (n,), by drawing some."""
+    columns = seen.columns
+    open_roles = columns.lack_roles(cells)
+    share = np.empty(len(cells))
+    for which, n_draws in (
+        (np.flatnonzero(~open_roles), COMPLETIONS),
+        (np.flatnonzero(open_roles), 1),
+    ):
+        # Where roles are not known, one household is drawn for each draw of them.
+        asked = np.repeat(cells[which], COMPLETIONS // n_draws, axis=0)
+        codes, members = columns.parts(asked)
+        roles = columns.roles_known(members)
+        if n_draws == 1 and len(asked):
+            opened = lay_out_open(columns, asked)
+            over_roles(columns, coarse, opened, np.arange(len(asked)), stream, _BEYOND + 1)
+            roles = opened.role_of.astype(np.int32)
+        good = _drawn(stream, data, weights, seen, coarse, codes, members, roles, n_draws)
+        share[which] = good.reshape(len(which), COMPLETIONS).mean(axis=1)
+    return share
+
+
+def _drawn(
     stream: Stream,
     data: NestedData,
     weights: Weights,
     seen: Seen,
     coarse: Weights,
-    cells: Int32,
-) -> Float64:
-    """Share of the households of each cell that is possible, (n,), by drawing some."""
+    codes: Int32,
+    members: Int32,
+    roles: Int32,
+    n_draws: int,
+) -> Bool:
+    """Whether drawn households of cells of groups are possible, (n * n_draws,); roles are known."""
     fine, rules = data.columns, data.rules
     assert rules is not None
-    which = np.arange(len(cells) * COMPLETIONS)
-    drawn = completed(
-        stream,
-        PURPOSE_HOUSEHOLD_MASS,
-        seen.columns,
-        coarse,
-        np.repeat(cells, COMPLETIONS, axis=0),
-        which,
-        _BEYOND + 1,
-    )
-    sizes = fine.n_members(drawn.cells[:, 0])
-    codes, members = (part.astype(np.int64) for part in fine.parts(drawn.cells))
-    there = np.arange(fine.n_slots) < sizes[:, None]
-    role_of = np.where(there, members[:, :, fine.roles.key], 0) if fine.roles.key >= 0 else 0
-    starts: list[Int64] = []
-    levels: list[Int64] = []
+    known = seen.columns
+    if fine.roles.key >= 0:
+        absent = known.absent.copy()
+        absent[fine.roles.key] = fine.absent[fine.roles.key]
+        known = known._replace(roles=fine.roles, absent=absent)
+        members = members.copy()
+        members[:, :, fine.roles.key] = roles
+    there = np.arange(fine.n_slots) < fine.n_members(codes[:, 0])[:, None]
+    roles = np.where(there, roles, 0).astype(np.int32)
+    laid = lay_out_households(known, known.joined(codes, members), np.ones(len(codes), np.int64))
+    slots = np.full(members.shape, -1, np.int32)
+    house_groups, member_groups = np.full(codes.shape, -1), np.full(members.shape, -1)
+    starts, levels = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     n_groups = n_levels = 0
 
-    def number(one: Levels, first: int) -> int:
-        """Add the groups of a key whose rows begin at `first`; return the number of the first."""
-        nonlocal n_groups, n_levels
-        starts.append(n_levels + one.starts)
-        levels.append(first + one.levels)
-        n_groups, n_levels = n_groups + len(one.starts), n_levels + len(one.levels)
-        return n_groups - len(one.starts)
+    def number(one: Levels, first: int, n: int) -> int:
+        """Add the groups of a key of n levels whose rows begin at `first`, and one of all.
 
-    rows, slots = np.full_like(codes, -1), np.full_like(members, -1)
+        Returns the number of the first.
+        """
+        nonlocal n_groups, n_levels
+        starts.append(n_levels + np.append(one.starts, len(one.levels)))
+        levels.append(first + np.append(one.levels, np.arange(n)))
+        n_groups, n_levels = n_groups + len(starts[-1]), n_levels + len(levels[-1])
+        return n_groups - len(starts[-1])
+
     for k in set(rules.house_keys.tolist()) - {0}:
-        rows[:, k] = codes[:, k] + number(seen.house[k - 1], int(fine.offsets[k]))
-    keys = sorted(set(rules.person_keys.tolist()) - {fine.roles.key})
-    for k in keys:
-        firsts = np.array([number(seen.persons[k], int(row)) for row in fine.first_rows[k]])
-        slots[:, :, k] = np.where(there, members[:, :, k] + firsts[role_of], -1)
+        one, first = seen.house[k - 1], int(fine.offsets[k])
+        begin = number(one, first, int(fine.offsets[k + 1]) - first)
+        house_groups[:, k] = begin + np.where(codes[:, k] < 0, len(one.starts), codes[:, k])
+    for k in sorted(set(range(len(fine.absent))) - {fine.roles.key}):
+        known_of = there & (members[:, :, k] >= 0)
+        slots[:, :, k] = np.where(
+            known_of, members[:, :, k] + seen.columns.first_rows[k][roles], -1
+        )
+        if k in rules.person_keys:
+            one, n = seen.persons[k], int(fine.absent[k])
+            firsts = np.array([number(one, int(row), n) for row in fine.first_rows[k]])
+            group = np.where(members[:, :, k] < 0, len(one.starts), members[:, :, k])
+            group += firsts[roles]
+            member_groups[:, :, k] = np.where(there, group, -1)
+    n = len(codes) * n_draws
+    rows, drawn = (
+        np.zeros((n, codes.shape[1]), np.int64),
+        np.zeros((n, *members.shape[1:]), np.int64),
+    )
     kernels.draw_within(
         chain_key(stream.seed, stream.chain),
         stream.sweep,
         PURPOSE_HOUSEHOLD_MASS,
-        _BEYOND + 2,
-        which,
-        weights.lam,
-        weights.phi,
-        drawn.g,
-        drawn.m,
-        weights.omega.shape[1],
-        rows,
+        _BEYOND + n_draws,
+        n_draws,
+        laid.households,
+        person_table(laid.households, coarse),
+        coarse,
+        weights,
         slots,
-        np.append(np.concatenate([*starts, np.empty(0, np.int64)]), n_levels),
-        np.concatenate([*levels, np.empty(0, np.int64)]),
+        house_groups,
+        member_groups,
+        np.append(np.concatenate(starts), n_levels),
+        np.concatenate(levels),
+        rows,
+        drawn,
     )
     # Keys that no rule reads have any level.
-    own = np.where(rows >= 0, rows - fine.offsets[:-1], 0)
-    own[:, 0] = codes[:, 0]
-    persons = np.zeros_like(members)
-    for k in keys:
-        persons[:, :, k] = slots[:, :, k] - fine.first_rows[k][role_of]
+    own = np.where(np.repeat(house_groups, n_draws, axis=0) >= 0, rows - fine.offsets[:-1], 0)
+    own[:, 0] = np.repeat(codes[:, 0], n_draws)
+    role_of = np.repeat(roles, n_draws, axis=0)
+    first_rows = fine.first_rows[np.arange(len(fine.absent)), role_of[:, :, None]]
+    persons = np.where(np.repeat(member_groups, n_draws, axis=0) >= 0, drawn - first_rows, 0)
     if fine.roles.key >= 0:
         persons[:, :, fine.roles.key] = role_of
-    made = fine.joined(own.astype(np.int32), persons.astype(np.int32))
-    share: Float64 = possible(fine, rules, made).reshape(len(cells), COMPLETIONS).mean(axis=1)
-    return share
+    return possible(fine, rules, fine.joined(own.astype(np.int32), persons.astype(np.int32)))
