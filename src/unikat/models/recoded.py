@@ -43,6 +43,9 @@ class Recoded(Model[Any, Any]):
         (n_keys, most levels) of the model's keys: group of each level.
     layout
         What the columns of the recoded table are where a record is a household.
+    finer
+        The model's keys whose levels follow the recoded keys in cells that are asked for. They are
+        the last of the key's groups.
     """
 
     name: ClassVar[str] = "recoded"
@@ -54,6 +57,7 @@ class Recoded(Model[Any, Any]):
     order: Int64
     recode: Int32
     layout: HouseholdLayout | None = None
+    finer: tuple[int, ...] = ()
 
     @property
     def population(self) -> PopulationLaw:
@@ -72,6 +76,9 @@ class Recoded(Model[Any, Any]):
         wanted = np.full((len(cells), len(self.groups.offsets) - 1), -1, np.int32)
         n_recoded = len(self.columns)
         wanted[:, list(self.columns)] = cells[:, :n_recoded]
+        for column, key in enumerate(self.finer, start=n_recoded):
+            # After its groups.
+            wanted[:, key] = self.recode[key].max() + 1 + cells[:, column]
         if self.pairs.size:
             beside, key = self.pairs_of
             group = cells[:, beside] if beside >= 0 else np.full(len(cells), -1)

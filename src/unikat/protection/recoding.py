@@ -16,6 +16,7 @@ from unikat.data.binning import whole_span
 from unikat.data.hierarchies import Hierarchy
 from unikat.data.households import HouseholdLayout
 from unikat.data.keys import MOST_LEVELS, Key
+from unikat.data.margins import recoded_margins
 from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
@@ -145,6 +146,7 @@ class Recoding:
             zeros=None,
             clues=(),
             layout=layout,
+            margins=recoded_margins(table.margins, *self.columns(table)),
         )
 
     def columns(self, table: CellTable) -> Columns:
