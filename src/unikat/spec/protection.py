@@ -247,8 +247,9 @@ class ProtectionSpec(AssessmentSpec):
             )
         if self.model.name == HOUSEHOLDS:
             raise ValueError(
-                f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
-                "hdp, gom or latent-class, with --household for samples of whole households"
+                f"protect takes persons as records, and the model {HOUSEHOLDS} households; take "
+                "auto, hdp, gom or latent-class, with --household for samples of whole households, "
+                "or look at recodings one by one (in Python: Assessment.what_if)"
             )
         if self.suppress is not None and self.data.missing == "level":
             raise ValueError(
@@ -261,7 +262,6 @@ class ProtectionSpec(AssessmentSpec):
                 f"are {len(self.keys)}; name fewer keys, or leave --suppress out"
             )
         for option, given in (
-            ("--margins", bool(self.margins)),
             ("--relatives", self.relatives is not None),
             ("--registry", self.registry is not None),
             ("--classics", self.classics is not None),
