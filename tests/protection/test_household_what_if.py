@@ -15,12 +15,13 @@ from unikat.data.design import Sampling
 from unikat.data.households import HouseholdLayout
 from unikat.data.sampling import telling_key
 from unikat.data.table import CellTable
+from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.models.households import grouped
 from unikat.models.households.nested import NestedHouseholds
-from unikat.protection.recoding import Recoding, parse_recoding
+from unikat.protection.recoding import Recoding, level_counts, parse_recoding, recodable
 from unikat.protection.what_if import Posterior, recoded_model
 from unikat.risk.exposure import exposure_of, fitted_table
 from unikat.spec.target import Target
@@ -231,3 +232,23 @@ def test_one_fit_of_households_agrees_with_fits_of_the_recoded_file() -> None:
         assert abs(mine.mean - its.mean) <= 0.25 * (its.upper - its.lower)
     quick = posterior.value(recoding, Target.of("tau1 <= 5"), 0.95, 100)
     assert abs(quick.tau1 - found.tau1.mean) <= 0.1 * found.tau1.mean
+
+
+def test_sizes_and_heads_are_not_recoded_by_themselves() -> None:
+    """A key of members is that of the head, too; the size of a household stays known."""
+    table = fitted(HEADS)[0].table
+    assert [key.name for key in recodable(table)] == ["P0", "P1"]
+    for name in ("H0", "head.P1", "1.P0"):
+        with pytest.raises(SpecError, match="is none of the keys: P0, P1"):
+            parse_recoding(table, {name: None})
+    recoded = parse_recoding(table, {"P1": [[0, 2]]}).table(table)
+    assert [key.name for key in recoded.keys][:4] == ["H0", "head.P1", "1.P0", "1.P1"]
+    # Two groups, and no such member.
+    assert recoded.n_levels[:4] == (3, 2, 3, 3)
+    assert recoded.n_records == table.n_records
+    # Levels are counted of all persons whose key is known, the heads included.
+    n_persons = int((table.cells[table.record_cell, 0] + 1).sum())
+    assert [int(counts.sum()) for counts in level_counts(table)] == [
+        n_persons - table.n_records,
+        n_persons,
+    ]
