@@ -116,10 +116,7 @@ class Recoding:
 
     def codes(self, codes: Int32) -> Int32:
         """Recode records (n, n_keys), -1 where missing; the columns are the keys that are kept."""
-        columns = [
-            np.where(codes[:, j] >= 0, self.keys[j].groups[codes[:, j]], -1) for j in self.kept
-        ]
-        return np.stack(columns, axis=1).astype(np.int32)
+        return Columns(tuple(one.groups for one in self.keys), self.kept).codes(codes)
 
     def table(self, table: CellTable) -> CellTable:
         """Return the table of the recoded records.
@@ -157,7 +154,7 @@ class Recoding:
         groups = [np.arange(layout.household_keys[0].n_levels, dtype=np.int32)]
         kept = [True]
         for key in layout.household_keys[1:]:
-            one = by_name[own_name(layout, key)]
+            one = by_name[layout.name_of(key)]
             groups.append(one.groups)
             kept.append(one.key is not None)
         of_members = [by_name[key.name] for key in layout.person_keys]
@@ -173,25 +170,20 @@ class Recoding:
 
     def _of_households(self, layout: HouseholdLayout) -> tuple[Key, ...]:
         """Keys of recoded households, the size first."""
-        found = [layout.household_keys[0]]
-        for key in layout.household_keys[1:]:
-            coarse = self._by_name[own_name(layout, key)].key
-            if coarse is not None:
-                found.append(replace(coarse, name=key.name))
-        return tuple(found)
+        keys = [(key, self._by_name[layout.name_of(key)].key) for key in layout.household_keys[1:]]
+        found = (replace(coarse, name=key.name) for key, coarse in keys if coarse is not None)
+        return (layout.household_keys[0], *found)
 
     def _layout(self, layout: HouseholdLayout) -> HouseholdLayout | None:
         """The layout of recoded households; None if their members have no key any more."""
-        by_name = self._by_name
-        kept = [k for k, key in enumerate(layout.person_keys) if by_name[key.name].key is not None]
+        coarse = [self._by_name[key.name].key for key in layout.person_keys]
+        kept = [k for k, key in enumerate(coarse) if key is not None]
         if not kept:
             return None
         return replace(
             layout,
             household_keys=self._of_households(layout),
-            person_keys=tuple(
-                key for k in kept if (key := by_name[layout.person_keys[k].name].key) is not None
-            ),
+            person_keys=tuple(key for key in coarse if key is not None),
             # Those of the keys as they were; their law is the model's.
             rules=None,
             role=kept.index(layout.role) if layout.role in kept else -1,
@@ -217,19 +209,10 @@ def recodable(table: CellTable) -> tuple[Key, ...]:
 
     Of households all but the size; a key that the head has apart is that of the members.
     """
-    if table.layout is None:
-        return table.keys
     layout = table.layout
-    names = [key.name for key in layout.person_keys]
-    own = (key for key in layout.household_keys[1:] if own_name(layout, key) not in names)
-    return (*own, *layout.person_keys)
-
-
-def own_name(layout: HouseholdLayout, key: Key) -> str:
-    """Return the name of the column that a household key is of, which may be the head's."""
-    name = key.name.removeprefix("head.")
-    of_head = layout.head_apart and any(one.name == name for one in layout.person_keys)
-    return name if of_head else key.name
+    if layout is None:
+        return table.keys
+    return tuple(key for key in layout.variables if layout.name_of(key) == key.name)
 
 
 def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
@@ -293,7 +276,7 @@ def level_counts(table: CellTable) -> list[Int64]:
             if layout is not None:
                 n_own = len(layout.household_keys)
                 place = (j - n_own) % len(layout.person_keys)
-                name = own_name(layout, column) if j < n_own else layout.person_keys[place].name
+                name = layout.name_of(column) if j < n_own else layout.person_keys[place].name
             if name == key.name:
                 known = (table.cells[:, j] >= 0) & (table.cells[:, j] < key.n_levels)
                 counts += np.bincount(
