@@ -194,3 +194,19 @@ def test_a_frame_that_is_not_there_any_more_is_asked_for(here: Path) -> None:
     unikat.assess("sample.csv", keys=KEYS, margins=counts("sex"), out="out", **SHORT)
     with pytest.raises(DataError, match=r"Margin 1 names no file, as in a run of a data frame"):
         unikat.assess("out/assessment.toml")
+
+
+def test_a_file_is_protected_by_the_risk_within_the_margins(here: Path) -> None:
+    SAMPLE.to_csv("sample.csv", index=False)
+    counts("age", "sex").to_csv("census.csv", index=False)
+    flags = ["--margins", "census.csv", "--target", "tau1 <= 2", "--out", "out"]
+    assert main(["protect", "sample.csv", *FLAGS, *flags]) == 0
+    found = json.loads(Path("out/protect.json").read_text())
+    before = unikat.assess(SAMPLE, keys=KEYS, margins=counts("age", "sex"), **SHORT)
+    assert found["population_size"] == len(PEOPLE)
+    assert found["before"]["tau1"]["mean"] == pytest.approx(before.tau1.mean, rel=1e-9)
+    assert before.tau1.mean > 2.0 >= found["reached"]
+    (chosen,) = (plan for plan in found["plans"] if plan["chosen"])
+    assert chosen["risk"]["tau1"]["mean"] == pytest.approx(found["reached"], abs=0.5)
+    assert found["agrees"]
+    assert "census.csv" in Path("out/protect.toml").read_text()

@@ -188,7 +188,10 @@ def test_a_frame_and_its_specification_give_the_same_plan(
         (("--target", "tau1 <= 5", "--weights-of-keys", "age"), "name each key and its weight"),
         (("--target", "tau1 <= 5", "--recodings", "age: wide(3)"), "is not known"),
         (("--target", "k >= 1000"), "No recoding reaches k >= 1000"),
-        (("--target", "tau1 <= 5", "--model", "households", "--household", "id"), "recoded keys"),
+        (
+            ("--target", "tau1 <= 5", "--model", "households", "--household", "id"),
+            "persons as records",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said(

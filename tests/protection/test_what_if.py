@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,9 @@ from scipy import stats
 
 from unikat.data.design import Sampling
 from unikat.data.keys import Key
+from unikat.data.margins import margin_cell
 from unikat.data.sampling import telling_key
-from unikat.data.table import CellTable
+from unikat.data.table import CellTable, Margin
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
@@ -23,8 +25,9 @@ from unikat.models.calibrated import Calibrated
 from unikat.models.groups import Groups
 from unikat.models.named import build_model
 from unikat.protection.recoding import parse_recoding
-from unikat.protection.what_if import Posterior, recoded_model
+from unikat.protection.what_if import Posterior, recoded_exposure, recoded_model
 from unikat.risk.exposure import BySampling, exposure_of, fitted_table
+from unikat.risk.margins import ByMargins
 from unikat.risk.measures import RiskMeasures
 from unikat.spec.target import Target
 from unikat.studies.auto import Execution
@@ -321,3 +324,77 @@ def test_risk_of_a_margin_without_an_error_is_that_of_its_probability() -> None:
     )
     found = posterior.margin_risk(parse_recoding(table, {}))(patterns)
     np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def with_known_margins(table: CellTable, *keys: tuple[int, ...], others: int = 240) -> CellTable:
+    """With margins of a population of which the table is the first records."""
+    rng = np.random.default_rng(5)
+    more = CELLS[rng.choice(len(CELLS), others)]
+    every = np.concatenate((table.cells[table.record_cell], more))
+    margins = []
+    for own in keys:
+        place = margin_cell(every, own, N_LEVELS)
+        counts = np.bincount(place, minlength=math.prod(N_LEVELS[j] for j in own))
+        margins.append(Margin(name="census", keys=own, counts=counts.astype(np.int64)))
+    return replace(table, population_size=len(every), margins=tuple(margins))
+
+
+@pytest.mark.parametrize("zeros", [False, True], ids=["all-possible", "zeros"])
+@pytest.mark.parametrize("known", [((0,),), ((0, 3),), ((0,), (1, 3)), ((0, 1), (1, 2))])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"A": [[0, 2], [1, 3]]},
+        {"A": None, "D": [[0, 1]]},
+        {"C": None},
+        {"A": None, "B": None, "D": None},
+    ],
+)
+def test_known_margins_are_those_of_the_keys_as_they_were(
+    rules: dict[str, Any], known: tuple[tuple[int, ...], ...], zeros: bool
+) -> None:
+    table = with_known_margins(sample_of(60, zeros=zeros), *known)
+    model = build_model("latent-class", {})
+    state, data = state_of(model, table)
+    stream = Stream(3, 1, 15)
+    recoding = parse_recoding(table, rules)
+    posterior = Posterior(table=table, fitted=table, model=model, data=data, states=())
+    coarse = recoding.table(table)
+    seen = recoded_model(posterior, recoding, coarse)
+    fine, exposure = exposure_of(table), recoded_exposure(table, recoding, coarse)
+    assert isinstance(fine, ByMargins)
+    of_cells = fine.chances(stream, model, state, data, CELLS)
+    found = exposure.chances(stream, seen, state, data, coarse.cells)
+    groups = recoding.codes(CELLS)
+    inside = np.array([(groups == cell).all(axis=1) for cell in coarse.cells])
+    for of in ("means", "probabilities"):
+        expected = inside @ getattr(fine, of)(of_cells)
+        np.testing.assert_allclose(getattr(exposure, of)(found), expected, rtol=2e-5, atol=1e-9)
+    # Within a class unobserved units are multinomial over the cells; the classes are independent.
+    given = np.zeros((len(CELLS), len(fine.sizes)))
+    np.add.at(given, (np.arange(len(CELLS))[:, None], of_cells.of), of_cells.p)
+    alone = np.prod((1.0 - np.minimum(inside @ given, 1.0)) ** fine.unobserved, axis=1)
+    np.testing.assert_allclose(exposure.alone(found, False), alone, rtol=1e-3, atol=1e-9)
+    # A fit of the recoded file has the margins of its keys.
+    for margin in coarse.margins:
+        assert margin.total == table.n_units
+        places = margin_cell(coarse.cells, margin.keys, coarse.n_levels)
+        assert (np.bincount(places, coarse.counts, len(margin.counts)) <= margin.counts).all()
+
+
+def test_what_if_with_known_margins_agrees_with_a_fit_of_the_recoded_file() -> None:
+    table = with_known_margins(sample_of(70), (0, 3), (1,), others=70)
+    plan = Plan(n_chains=2, stop=StopRule(max_sweeps=800))
+    model = build_model("latent-class", {})
+    fitted = fit(model, table, plan=plan, execution=ALONE)
+    posterior = Posterior.of(fitted, n_states=200)
+    rules = {"D": [[0, 1]]}
+    recoding = parse_recoding(table, rules)
+    again = fit(model, recoding.table(table), plan=plan, execution=ALONE).estimate()
+    found = posterior.what_if(rules)
+    assert again.tau1.mean > 1.0
+    assert abs(found.tau1.mean - again.tau1.mean) <= 0.25 * (again.tau1.upper - again.tau1.lower)
+    as_it_is, own = posterior.what_if({}), fitted.estimate()
+    assert abs(as_it_is.tau2.mean - own.tau2.mean) <= 0.1 * (own.tau2.upper - own.tau2.lower)
+    quick = posterior.value(recoding, Target.of("tau1 <= 1"), 0.95, 200)
+    assert quick.tau1 == pytest.approx(found.tau1_expected.mean, rel=1e-9)

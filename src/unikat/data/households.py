@@ -97,6 +97,15 @@ class HouseholdLayout:
         """The keys that can be left out: those of the household but its size, then of persons."""
         return (*self.household_keys[1:], *self.person_keys)
 
+    def name_of(self, key: Key) -> str:
+        """Name of the column that a household key is of, which is the members' if it is the head's.
+
+        Of any other key its own.
+        """
+        name = key.name.removeprefix("head.")
+        of_head = self.head_apart and any(one.name == name for one in self.person_keys)
+        return name if of_head else key.name
+
     def without(self, rows: Int32, variable: int) -> Int32:
         """Rows in canonical form with one of `variables` left out, by its position."""
         households, members = (part.copy() for part in self.parts(rows))

@@ -134,6 +134,44 @@ def with_margins(table: CellTable, margins: Sequence[Margin]) -> CellTable:
     return replace(table, population_size=total, margins=tuple(margins))
 
 
+def recoded_margins(
+    margins: Sequence[Margin], groups: Sequence[Int32], kept: Sequence[int]
+) -> tuple[Margin, ...]:
+    """Return margins of recoded keys; of one whose keys are all left out nothing remains.
+
+    Parameters
+    ----------
+    margins
+        Of the keys as they were.
+    groups
+        Group of each level, of each key of the table.
+    kept
+        Keys that are not left out.
+    """
+    found = []
+    for margin in margins:
+        grid = margin.counts.reshape([len(groups[j]) for j in margin.keys])
+        absent = []
+        for axis, j in reversed(list(enumerate(margin.keys))):
+            if j not in kept:
+                grid = grid.sum(axis=axis)
+                continue
+            members = groups[j] == np.arange(groups[j].max() + 1)[:, None]
+            grid = np.moveaxis(np.tensordot(members.astype(np.int64), grid, (1, axis)), 0, axis)
+            if margin.absent:
+                absent.append((margin.absent[axis] | ~members).all(axis=1))
+        if own := [j for j in margin.keys if j in kept]:
+            found.append(
+                replace(
+                    margin,
+                    keys=tuple(list(kept).index(j) for j in own),
+                    counts=np.ascontiguousarray(grid).ravel(),
+                    absent=tuple(reversed(absent)),
+                )
+            )
+    return tuple(found)
+
+
 def with_unequal_chances() -> SpecError:
     """Return the error of margins together with weights or strata."""
     return SpecError(

@@ -225,7 +225,7 @@ class Assessment:
         ------
         SpecError
             If a rule cannot be used; for an assessment that was loaded; and for models other than
-            auto, hdp, gom and latent-class, for households as units and known margins.
+            auto, hdp, gom, latent-class and households, and known margins.
 
         Examples
         --------

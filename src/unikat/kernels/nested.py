@@ -379,6 +379,24 @@ def draw_level(generator, profiles, component, first, end):
     return chosen
 
 
+@device
+def draw_listed(generator, profiles, component, levels, first, end):
+    """Draw one of the rows levels[first:end] of a component's profile."""
+    total = 0.0
+    for t in range(first, end):
+        total += profiles[levels[t], component]
+    mark = uniform(generator) * total
+    chosen = levels[first]
+    for t in range(first, end):
+        share = profiles[levels[t], component]
+        if share > 0.0:
+            chosen = levels[t]
+            if mark < share:
+                break
+            mark -= share
+    return chosen
+
+
 @kernel
 def complete(
     key,
@@ -461,6 +479,79 @@ def complete(
                     members[i, j, k] = draw_level(
                         generator, phi, g * n_kinds + m, first, first + n_levels[k]
                     )
+
+
+@kernel
+def group_sums(profiles, levels, starts, out):
+    """Add the rows levels[starts[t]:starts[t + 1]] of profiles into row t of out, all 0 before."""
+    for t in range(out.shape[0]):
+        for place in range(starts[t], starts[t + 1]):
+            for c in range(out.shape[1]):
+                out[t, c] += profiles[levels[place], c]
+
+
+@kernel
+def draw_within(
+    key,
+    sweep,
+    purpose,
+    attempt,
+    n_draws,
+    households,
+    table,
+    coarse,
+    weights,
+    slots,
+    house_groups,
+    member_groups,
+    starts,
+    levels,
+    rows,
+    members,
+):
+    """Draw households of cells of groups: their classes, then levels within the groups.
+
+    households: Households, cells of groups; table (n_persons, n_classes) and coarse: Weights, of
+    groups; weights: those of levels; slots (n, n_slots, n_person_keys): rows of coarse.phi, -1
+    where unknown; house_groups (n, n_household_keys) and member_groups (n, n_slots, n_person_keys):
+    numbers of groups, -1 where no level is drawn. Group t has the rows levels[starts[t]:starts[t +
+    1]] of lam or phi. Into rows (n * n_draws, n_household_keys) and members (n * n_draws, n_slots,
+    n_person_keys): rows of lam and phi.
+    """
+    n_classes, n_kinds = coarse.omega.shape
+    n_keys = households.rows.shape[1]
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    product = np.empty((n_keys + 1, n_classes))
+    product[0] = coarse.pi
+    mass = np.empty(n_classes)
+    kinds = np.empty(n_kinds)
+    for i in range(slots.shape[0]):
+        descend(households.rows, i, 0, coarse.lam, product)
+        begin, end = households.member_starts[i], households.member_starts[i + 1]
+        total = class_masses(
+            product[n_keys], begin, end, households.person, households.times, table, mass
+        )
+        for draw in range(i * n_draws, (i + 1) * n_draws):
+            seek(generator, key, draw, sweep, purpose)
+            generator[0] = attempt << 16
+            g = draw_one(generator, mass, total)
+            for k in range(house_groups.shape[1]):
+                t = house_groups[i, k]
+                if t >= 0:
+                    rows[draw, k] = draw_listed(
+                        generator, weights.lam, g, levels, starts[t], starts[t + 1]
+                    )
+            for j in range(slots.shape[1]):
+                component = -1
+                for k in range(slots.shape[2]):
+                    t = member_groups[i, j, k]
+                    if t >= 0:
+                        if component < 0:
+                            whole = kind_masses(slots[i, j], g, coarse.omega, coarse.phi, kinds)
+                            component = g * n_kinds + draw_one(generator, kinds, whole)
+                        members[draw, j, k] = draw_listed(
+                            generator, weights.phi, component, levels, starts[t], starts[t + 1]
+                        )
 
 
 @kernel

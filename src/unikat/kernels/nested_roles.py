@@ -39,6 +39,9 @@ class Roles(NamedTuple):
     """Probability of all others under it; 0 if there are none, and no level for them."""
     least: int
     """Members of the smallest household, 0 or 1."""
+    allowed: npt.NDArray[np.bool_]
+    """(n_codes + 1, n_roles): the roles that each code of the role stands for, itself unless roles
+    are grouped; the last row is that of the code -1, missing."""
 
 
 class States(NamedTuple):
@@ -106,9 +109,9 @@ def over_roles(
 
     rows (n, n_household_keys): rows of lam, -1 where missing, the first not read; person (n,
     n_slots): the member's keys but for its role, -1 in slots beyond the size; role_of (n, n_slots):
-    roles, -1 where missing, drawn in place; table (n_persons, n_roles, n_classes). Into out (n,):
-    the probability times the product of the factorials of the numbers of members that are alike.
-    which (n,) and attempt: see `nested.complete`.
+    codes of the roles, see `Roles.allowed`, drawn in place; table (n_persons, n_roles, n_classes).
+    Into out (n,): the probability times the product of the factorials of the numbers of members
+    that are alike. which (n,) and attempt: see `nested.complete`.
     """
     n_classes = pi.shape[0]
     n_roles = roles.members.shape[1]
@@ -140,7 +143,7 @@ def over_roles(
             for s in range(states.starts[j], states.starts[j + 1]):
                 for r in range(n_roles):
                     t = states.after[s, r]
-                    if t >= 0 and (role_of[i, j] < 0 or role_of[i, j] == r):
+                    if t >= 0 and roles.allowed[role_of[i, j], r]:
                         for g in range(n_classes):
                             forward[t, g] += forward[s, g] * table[person[i, j], r, g]
         # What is not listed: all role vectors but those of the listed compositions.
@@ -151,7 +154,7 @@ def over_roles(
                 for j in range(n):
                     one = 0.0
                     for r in range(n_roles):
-                        if role_of[i, j] < 0 or role_of[i, j] == r:
+                        if roles.allowed[role_of[i, j], r]:
                             one += roles.shares[r] * table[person[i, j], r, g]
                     rest[g] *= one
         mass[:] = 0.0
@@ -185,7 +188,7 @@ def over_roles(
                 for r in range(n_roles):
                     s = states.before[state, r]
                     choice[r] = 0.0
-                    if s >= 0 and (role_of[i, j] < 0 or role_of[i, j] == r):
+                    if s >= 0 and roles.allowed[role_of[i, j], r]:
                         choice[r] = forward[s, g] * table[person[i, j], r, g]
                 role_of[i, j] = draw_place(generator, choice)
                 state = states.before[state, role_of[i, j]]
@@ -196,7 +199,7 @@ def over_roles(
             for j in range(n):
                 for r in range(n_roles):
                     choice[r] = 0.0
-                    if known[j] < 0 or known[j] == r:
+                    if roles.allowed[known[j], r]:
                         choice[r] = roles.shares[r] * table[person[i, j], r, g]
                 role_of[i, j] = draw_place(generator, choice)
                 n_each[role_of[i, j]] += 1

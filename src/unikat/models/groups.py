@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ class Groups(NamedTuple):
     """(n_groups,): place of the first level of each group in `rows`."""
     offsets: Int64
     """(n_keys + 1,): first group of each key."""
+    found: dict[bytes, Any]
+    """What a model found out about cells, by their bytes, that is the same for all states."""
     weights: Float64 | None = None
     """(n_members,): of each level in `rows`, where groups are weighted sums; None: all are 1."""
 
@@ -40,6 +42,7 @@ class Groups(NamedTuple):
             rows=np.concatenate(rows).astype(np.int64),
             starts=np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
             offsets=np.concatenate(([0], np.cumsum([len(part) for part in members]))),
+            found={},
         )
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.data.households import HouseholdLayout
 from unikat.models.base import AnyModel, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.groups import Groups
 
@@ -40,6 +41,11 @@ class Recoded(Model[Any, Any]):
         Which of the records that the model imputes are wanted, in the order of the recoded table.
     recode
         (n_keys, most levels) of the model's keys: group of each level.
+    layout
+        What the columns of the recoded table are where a record is a household.
+    finer
+        The model's keys whose levels follow the recoded keys in cells that are asked for. They are
+        the last of the key's groups.
     """
 
     name: ClassVar[str] = "recoded"
@@ -50,6 +56,8 @@ class Recoded(Model[Any, Any]):
     pairs_of: tuple[int, int]
     order: Int64
     recode: Int32
+    layout: HouseholdLayout | None = None
+    finer: tuple[int, ...] = ()
 
     @property
     def population(self) -> PopulationLaw:
@@ -68,6 +76,9 @@ class Recoded(Model[Any, Any]):
         wanted = np.full((len(cells), len(self.groups.offsets) - 1), -1, np.int32)
         n_recoded = len(self.columns)
         wanted[:, list(self.columns)] = cells[:, :n_recoded]
+        for column, key in enumerate(self.finer, start=n_recoded):
+            # After its groups.
+            wanted[:, key] = self.recode[key].max() + 1 + cells[:, column]
         if self.pairs.size:
             beside, key = self.pairs_of
             group = cells[:, beside] if beside >= 0 else np.full(len(cells), -1)
@@ -79,7 +90,7 @@ class Recoded(Model[Any, Any]):
         imputed = self.wrapped.impute(stream, state, data)[self.order]
         columns = list(self.columns)
         recoded: Int32 = self.recode[columns, imputed[:, columns]]
-        return recoded
+        return recoded if self.layout is None else self.layout.canonical(recoded)
 
     def risk_probabilities(
         self,

@@ -7,14 +7,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.binning import whole_span
 from unikat.data.hierarchies import Hierarchy
+from unikat.data.households import HouseholdLayout
 from unikat.data.keys import MOST_LEVELS, Key
+from unikat.data.margins import recoded_margins
 from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
@@ -98,7 +100,7 @@ class KeyRecoding:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recoding:
-    """What becomes of all keys of a table, in their order."""
+    """What becomes of all keys of a table: of `recodable`, which of records are in their order."""
 
     keys: tuple[KeyRecoding, ...]
 
@@ -114,18 +116,22 @@ class Recoding:
 
     def codes(self, codes: Int32) -> Int32:
         """Recode records (n, n_keys), -1 where missing; the columns are the keys that are kept."""
-        columns = [
-            np.where(codes[:, j] >= 0, self.keys[j].groups[codes[:, j]], -1) for j in self.kept
-        ]
-        return np.stack(columns, axis=1).astype(np.int32)
+        return Columns(tuple(one.groups for one in self.keys), self.kept).codes(codes)
 
     def table(self, table: CellTable) -> CellTable:
         """Return the table of the recoded records.
 
         A record whose last known key is left out has no key any more; all its keys are missing.
+        A household whose members have no key any more is a record of its own keys and its size.
         """
-        cells = self.codes(table.cells)
-        keys = tuple(one.key for one in self.keys if one.key is not None)
+        layout = None if table.layout is None else self._layout(table.layout)
+        cells = self.columns(table).codes(table.cells)
+        if layout is not None:
+            cells, keys = layout.canonical(cells), layout.columns
+        elif table.layout is not None:
+            keys = self._of_households(table.layout)
+        else:
+            keys = tuple(one.key for one in self.keys if one.key is not None)
         found = distinct(cells, [key.n_levels for key in keys])
         return replace(
             table,
@@ -136,7 +142,77 @@ class Recoding:
             # Impossible cells of recoded keys hold no record, and their law is the model's.
             zeros=None,
             clues=(),
+            layout=layout,
+            margins=recoded_margins(table.margins, *self.columns(table)),
         )
+
+    def columns(self, table: CellTable) -> Columns:
+        """What becomes of the columns of a table: of a table of households, see its layout."""
+        if table.layout is None:
+            return Columns(tuple(one.groups for one in self.keys), self.kept)
+        layout, by_name = table.layout, self._by_name
+        groups = [np.arange(layout.household_keys[0].n_levels, dtype=np.int32)]
+        kept = [True]
+        for key in layout.household_keys[1:]:
+            one = by_name[layout.name_of(key)]
+            groups.append(one.groups)
+            kept.append(one.key is not None)
+        of_members = [by_name[key.name] for key in layout.person_keys]
+        for one in of_members * layout.n_slots:
+            # One group more: no such member.
+            groups.append(np.append(one.groups, one.groups.max() + 1).astype(np.int32))
+            kept.append(one.key is not None)
+        return Columns(tuple(groups), tuple(np.flatnonzero(kept).tolist()))
+
+    @property
+    def _by_name(self) -> dict[str, KeyRecoding]:
+        return {one.name: one for one in self.keys}
+
+    def _of_households(self, layout: HouseholdLayout) -> tuple[Key, ...]:
+        """Keys of recoded households, the size first."""
+        keys = [(key, self._by_name[layout.name_of(key)].key) for key in layout.household_keys[1:]]
+        found = (replace(coarse, name=key.name) for key, coarse in keys if coarse is not None)
+        return (layout.household_keys[0], *found)
+
+    def _layout(self, layout: HouseholdLayout) -> HouseholdLayout | None:
+        """The layout of recoded households; None if their members have no key any more."""
+        coarse = [self._by_name[key.name].key for key in layout.person_keys]
+        kept = [k for k, key in enumerate(coarse) if key is not None]
+        if not kept:
+            return None
+        return replace(
+            layout,
+            household_keys=self._of_households(layout),
+            person_keys=tuple(key for key in coarse if key is not None),
+            # Those of the keys as they were; their law is the model's.
+            rules=None,
+            role=kept.index(layout.role) if layout.role in kept else -1,
+        )
+
+
+class Columns(NamedTuple):
+    """What becomes of the columns of a table."""
+
+    groups: tuple[Int32, ...]
+    """(n_levels,) of each: group of each level."""
+    kept: tuple[int, ...]
+    """Those that are not left out."""
+
+    def codes(self, codes: Int32) -> Int32:
+        """Recode rows (n, n_columns), -1 where missing; the columns are those that are kept."""
+        columns = [np.where(codes[:, j] >= 0, self.groups[j][codes[:, j]], -1) for j in self.kept]
+        return np.stack(columns, axis=1).astype(np.int32)
+
+
+def recodable(table: CellTable) -> tuple[Key, ...]:
+    """Return the keys of a table that can be recoded.
+
+    Of households all but the size; a key that the head has apart is that of the members.
+    """
+    layout = table.layout
+    if layout is None:
+        return table.keys
+    return tuple(key for key in layout.variables if layout.name_of(key) == key.name)
 
 
 def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
@@ -166,7 +242,8 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
             "A recoding is a mapping of keys to rules, as in {'age': 'width(10)', 'region': None}; "
             f"it is {value_shown(rules)}. Keys that it does not name stay as they are."
         )
-    names = [key.name for key in table.keys]
+    keys = recodable(table)
+    names = [key.name for key in keys]
     for name in rules:
         if name not in names:
             raise SpecError(
@@ -177,7 +254,7 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
     found = Recoding(
         keys=tuple(
             recode_key(key, counts[j], rules[key.name]) if key.name in rules else unchanged(key)
-            for j, key in enumerate(table.keys)
+            for j, key in enumerate(keys)
         )
     )
     if not found.kept:
@@ -186,11 +263,25 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
 
 
 def level_counts(table: CellTable) -> list[Int64]:
-    """Records of each level of each key; of incomplete records those that are known."""
+    """Records of each level of each key; of incomplete records those that are known.
+
+    Of `recodable` keys. Of households those are households, for keys of members persons.
+    """
     found = []
-    for j, key in enumerate(table.keys):
-        known = table.cells[:, j] >= 0
-        counts = np.bincount(table.cells[known, j], table.counts[known], minlength=key.n_levels)
+    layout = table.layout
+    for key in recodable(table):
+        counts = np.zeros(key.n_levels)
+        for j, column in enumerate(table.keys):
+            name = column.name
+            if layout is not None:
+                n_own = len(layout.household_keys)
+                place = (j - n_own) % len(layout.person_keys)
+                name = layout.name_of(column) if j < n_own else layout.person_keys[place].name
+            if name == key.name:
+                known = (table.cells[:, j] >= 0) & (table.cells[:, j] < key.n_levels)
+                counts += np.bincount(
+                    table.cells[known, j], table.counts[known], minlength=key.n_levels
+                )
         found.append(counts.astype(np.int64))
     return found
 

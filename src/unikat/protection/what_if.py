@@ -30,7 +30,15 @@ from unikat.models.recoded import Recoded
 from unikat.protection.recoding import Recoding, Rule, parse_recoding
 from unikat.protection.search import Value
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
-from unikat.risk.exposure import BySampling, EqualChances, Look, exposure_of, fitted_table
+from unikat.risk.exposure import (
+    BySampling,
+    EqualChances,
+    Exposure,
+    Look,
+    exposure_of,
+    fitted_table,
+)
+from unikat.risk.margins import ByMargins
 from unikat.risk.measures import RiskMeasures
 from unikat.rng import chain_key
 from unikat.spec.target import Target
@@ -87,8 +95,7 @@ class Posterior:
         Raises
         ------
         SpecError
-            If the model has no probabilities of groups of levels, or the fit used households as
-            units, a registry or known margins.
+            If the model has no probabilities of groups of levels.
         """
         check(fit)
         table, model = fit.table, fit.model
@@ -146,7 +153,8 @@ class Posterior:
             return None
         model = recoded_model(self, recoding, table)
         # Which key raises the risk is asked by recoding it.
-        measures = RiskMeasures.of(table, each_key=False)
+        exposure = recoded_exposure(self.table, recoding, table)
+        measures = RiskMeasures.of(table, each_key=False, exposure=exposure)
         each = len(self.states[0]) if n_states is None else n_states // len(self.states)
         each = min(max(each, 1), len(self.states[0]))
         taken = np.linspace(0, len(self.states[0]) - 1, each).round().astype(int).tolist()
@@ -253,7 +261,8 @@ class Posterior:
 
         Unless `counted`, τ2 is the expected one and τ1 is not drawn.
         """
-        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        model = recoded_model(self, recoding, table)
+        exposure = recoded_exposure(self.table, recoding, table)
         cells = table.cells[table.unique]
         ones, sums = np.ones(len(cells)), np.zeros(len(cells))
         found = []
@@ -289,7 +298,8 @@ class Posterior:
         if not self.states:
             # Nobody is unobserved: who is alone in the sample is alone.
             return lambda patterns: np.ones(len(patterns))
-        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        model = recoded_model(self, recoding, table)
+        exposure = recoded_exposure(self.table, recoding, table)
         fitted = self.model
         erring = fitted if isinstance(fitted, Calibrated) and fitted.weights else None
 
@@ -330,7 +340,8 @@ class Posterior:
         n_states
             States that are looked at, spread over the chains.
         """
-        model, exposure = recoded_model(self, recoding, table), exposure_of(table)
+        model = recoded_model(self, recoding, table)
+        exposure = recoded_exposure(self.table, recoding, table)
         for look in self._looks(model, n_states):
             stream, _, state, data = look
             chances = exposure.chances(stream, model, state, data, patterns)
@@ -418,35 +429,37 @@ class Posterior:
 
 def check(fit: Fit) -> None:
     """Refuse a fit that does not tell the risk of recoded keys (SpecError)."""
-    table, model = fit.table, fit.model
-    if table.layout is not None:
-        raise SpecError(
-            "What recoded keys would change is not known for households as units. Take their "
-            "members as records: --model auto (in Python: model='auto')."
-        )
-    if table.margins:
-        raise SpecError(
-            "What recoded keys would change is not known with margins of the population; leave "
-            "them out (--margins; in Python: margins)."
-        )
+    model = fit.model
     if fit.draws is not None and not model.groups_levels:
         raise SpecError(
             f"The model {model.as_specified.name} does not tell what recoded keys would change; "
-            "take auto, hdp, gom or latent-class."
+            "take auto, hdp, gom or latent-class; households for households as units."
         )
+
+
+def recoded_exposure(table: CellTable, recoding: Recoding, recoded: CellTable) -> Exposure:
+    """How unobserved units relate to the recoded records; known margins are of the finer keys."""
+    exposure = exposure_of(table) if table.margins else None
+    if isinstance(exposure, ByMargins):
+        return exposure.recoded(*recoding.columns(table))
+    return exposure_of(recoded)
 
 
 def recoded_model(posterior: Posterior, recoding: Recoding, recoded: CellTable) -> Recoded:
     """Return the law of the recoded table's keys under the model."""
     table, fitted = posterior.table, posterior.fitted
-    kept = list(recoding.kept)
+    of_columns = recoding.columns(table)
+    kept = list(of_columns.kept)
     n_levels = fitted.n_levels
     members: list[Bool] = []
     recode = np.zeros((fitted.n_keys, max(n_levels)), np.int32)
     for j, n in enumerate(n_levels):
-        groups = recoding.keys[j].groups if j < table.n_keys else np.arange(n, dtype=np.int32)
+        groups = of_columns.groups[j] if j < table.n_keys else np.arange(n, dtype=np.int32)
         recode[j, :n] = groups
         members.append(groups == np.arange(groups.max() + 1)[:, None])
+    finer = tuple(sorted({j for margin in table.margins for j in margin.keys}))
+    for j in finer:
+        members[j] = np.vstack((members[j], np.eye(n_levels[j], dtype=bool)))
     columns, pairs, pairs_of = list(kept), np.empty((0, 0), np.int32), (-1, -1)
     exposure = exposure_of(recoded)
     if isinstance(exposure, BySampling) and exposure.appended:
@@ -456,6 +469,11 @@ def recoded_model(posterior: Posterior, recoding: Recoding, recoded: CellTable) 
             telling = exposure_of(table)
             assert isinstance(telling, BySampling)
             j = telling.column
+            if table.layout is not None and j >= len(table.layout.household_keys):
+                raise SpecError(
+                    "The classes of the sampling design are told by a key of a member, which is "
+                    "recoded; leave that key as it is."
+                )
             of_class = telling.class_of == np.arange(exposure.width)[:, None]
             own = members[j]
             own = np.vstack((own, np.ones((1, own.shape[1]), bool)))
@@ -473,6 +491,8 @@ def recoded_model(posterior: Posterior, recoding: Recoding, recoded: CellTable) 
         pairs_of=pairs_of,
         order=_imputed_order(fitted, recoded),
         recode=recode,
+        layout=recoded.layout,
+        finer=finer,
     )
 
 

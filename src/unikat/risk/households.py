@@ -10,7 +10,7 @@ import numpy as np
 
 from unikat.data.table import CellTable
 from unikat.models.base import AnyModel, Stream
-from unikat.risk.exposure import EqualChances
+from unikat.risk.exposure import EqualChances, Exposure
 from unikat.risk.measures import RiskMeasures, RiskTotals
 
 INDEPENDENT = ("tau1_independent", "tau2_independent")
@@ -27,9 +27,11 @@ class HouseholdMeasures(RiskMeasures):
     """
 
     @classmethod
-    def of(cls, table: CellTable, *, each_key: bool = True) -> HouseholdMeasures:
+    def of(
+        cls, table: CellTable, *, each_key: bool = True, exposure: Exposure | None = None
+    ) -> HouseholdMeasures:
         """Prepare the measures of a table of households."""
-        plain = RiskMeasures.of(table, each_key=each_key)
+        plain = RiskMeasures.of(table, each_key=each_key, exposure=exposure)
         return cls(**{field.name: getattr(plain, field.name) for field in fields(plain)})
 
     def observe(

@@ -19,10 +19,9 @@ proportion to the units left there. They change M_m by less than their own numbe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -36,6 +35,12 @@ MOST_ROUNDS = 200
 """Rounds of raking, at most."""
 PRECISION = 1e-9
 """Raking ends when no margin cell is off by more than this share of the units."""
+
+
+MOST_ROWS = 1 << 20
+"""Cells within joint cells that a model is asked for at a time, about."""
+_NOTHING = np.empty(0, np.int64), np.empty(0)
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 class Target(NamedTuple):
@@ -56,24 +61,56 @@ class Joint:
     """(n_joint, len(keys)), sorted."""
     n_levels: tuple[int, ...]
     """Levels of all keys of the table."""
+    columns: tuple[int, ...]
+    """Column of each of `keys` in cells that are asked for; -1 if there is none."""
+    shown: Int32
+    """(n_joint, len(keys)): what the columns show: the levels, or groups of them."""
+    n_recoded: int | None = None
+    """Recoded keys, whose levels are in `shown`; None if keys are as they were."""
 
     @classmethod
     def of(cls, margins: Sequence[Margin], n_levels: Sequence[int]) -> Joint:
         """List the joint cells."""
         keys = tuple(sorted({j for margin in margins for j in margin.keys}))
         grid = np.indices([n_levels[j] for j in keys]).reshape(len(keys), -1)
-        return cls(
-            keys=keys,
-            levels=np.ascontiguousarray(grid.T, dtype=np.int32),
-            n_levels=tuple(n_levels),
+        levels = np.ascontiguousarray(grid.T, dtype=np.int32)
+        return cls(keys=keys, levels=levels, n_levels=tuple(n_levels), columns=keys, shown=levels)
+
+    def recoded(self, groups: Sequence[Int32], kept: Sequence[int]) -> Joint:
+        """Return the same joint cells as recoded keys show them.
+
+        groups: group of each level, of each key of the table; kept: the keys not left out.
+        """
+        place = {j: column for column, j in enumerate(kept)}
+        shown = [groups[j][self.levels[:, k]] for k, j in enumerate(self.keys)]
+        return replace(
+            self,
+            columns=tuple(place.get(j, -1) for j in self.keys),
+            shown=np.stack(shown, axis=1).astype(np.int32),
+            n_recoded=len(kept),
         )
 
     @property
     def cells(self) -> Int32:
         """As a model is asked for them, (n_joint, n_keys); -1 for the other keys."""
-        cells = np.full((len(self.levels), len(self.n_levels)), -1, np.int32)
-        cells[:, self.keys] = self.levels
-        return cells
+        width = len(self.n_levels) if self.n_recoded is None else self.n_recoded
+        cells = np.full((len(self.levels), width), -1, np.int32)
+        return self.joined(cells, np.arange(len(cells)))
+
+    def joined(self, cells: Int32, joint: Int64) -> Int32:
+        """What cells (n, n_keys) and joint cells (n,) have in common, as a model is asked for it.
+
+        Where keys are recoded, levels of the joint cells follow them (`Recoded.finer`).
+        """
+        if self.n_recoded is not None:
+            return np.column_stack((cells, self.levels[joint])).astype(np.int32)
+        rows = cells.copy()
+        rows[:, self.keys] = self.levels[joint]
+        return rows
+
+    def spreads(self, cells: Int32) -> bool:
+        """Whether cells may be in several joint cells."""
+        return self.n_recoded is not None or bool((cells[:, self.keys] < 0).any())
 
     def within(self, cells: Int32) -> tuple[Int64, Int64]:
         """Joint cells that cells (n, n_keys) may be in; of complete ones their own.
@@ -83,9 +120,12 @@ class Joint:
         tuple
             Row of `cells` and joint cell, (n_pairs,) each, sorted by the row.
         """
-        codes = cells[:, self.keys]
+        codes = np.full((len(cells), len(self.keys)), -1, np.int32)
+        for key, column in enumerate(self.columns):
+            if column >= 0:
+                codes[:, key] = cells[:, column]
         open_ = codes < 0
-        size = np.array([self.n_levels[j] for j in self.keys])
+        size = (self.shown.max(axis=0) + 1).tolist()
         owners: list[AnyArray] = []
         joints: list[AnyArray] = []
         for pattern in np.unique(open_, axis=0):
@@ -94,12 +134,13 @@ class Joint:
             place = np.zeros(len(self.levels), np.int64)
             asked = np.zeros(len(rows), np.int64)
             for k in closed:
-                place = place * size[k] + self.levels[:, k]
+                place = place * size[k] + self.shown[:, k]
                 asked = asked * size[k] + codes[rows, k]
             order = np.argsort(place, kind="stable")
-            # Every combination of the closed keys' levels has as many joint cells.
-            many = math.prod(size[pattern].tolist())
-            joints.append(order.reshape(-1, many)[asked].ravel())
+            first, end = (np.searchsorted(place[order], asked, side) for side in _SIDES)
+            many = end - first
+            start = np.repeat(first - np.cumsum(many) + many, many)
+            joints.append(order[start + np.arange(len(start))])
             owners.append(np.repeat(rows, many))
         if not owners:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -155,19 +196,39 @@ class ByMargins(ByClass):
         p_joint = model.cell_probabilities(stream, state, data, self.joint.cells)
         inverse = np.divide(1.0, p_joint, out=np.zeros(len(p_joint)), where=p_joint > 0.0)
         given = self._raked(p_joint) * inverse if self.targets else inverse
-        owner, joint = self.joint.within(cells)
-        rows = cells[owner]
-        rows[:, self.joint.keys] = self.joint.levels[joint]
-        q = model.cell_probabilities(stream, state, data, rows)
-        n = len(cells)
+        n, n_classes = len(cells), len(self.sizes)
+        # In blocks, so that memory does not grow with cells times joint cells.
+        most = max(MOST_ROWS // len(self.joint.levels), 1) if self.joint.spreads(cells) else n
+        found: list[tuple[Int64, Float64]] = []
+        sample = np.zeros(n)
+        for start in range(0, n, max(most, 1)):
+            owner, joint = self.joint.within(cells[start : start + most])
+            owner += start
+            q = model.cell_probabilities(
+                stream, state, data, self.joint.joined(cells[owner], joint)
+            )
+            sample += np.bincount(owner, q * (self.sampled * inverse)[joint], minlength=n)
+            # The units of a class are in one of its joint cells or in another: one multinomial.
+            pairs, which = np.unique(owner * n_classes + self.class_of[joint], return_inverse=True)
+            chance = np.bincount(which.ravel(), q * given[joint])
+            found.append((pairs, chance.astype(np.float64)))
+        pairs = np.concatenate([_NOTHING[0], *(one for one, _ in found)])
+        chance = np.concatenate([_NOTHING[1], *(one for _, one in found)])
+        owner, classes_of = np.divmod(pairs, n_classes)
         width = np.bincount(owner, minlength=n)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(width) - width, width)
         shape = (n, int(width.max(initial=1)))
         p, classes = np.zeros(shape), np.zeros(shape, np.int64)
-        p[owner, place] = np.minimum(q * given[joint], 1.0)
-        classes[owner, place] = self.class_of[joint]
-        sample = np.bincount(owner, q * (self.sampled * inverse)[joint], minlength=n)
-        return ClassChances(sample.astype(np.float64, copy=False), p, classes)
+        p[owner, place] = np.minimum(chance, 1.0)
+        classes[owner, place] = classes_of
+        return ClassChances(sample, p, classes)
+
+    def recoded(self, groups: Sequence[Int32], kept: Sequence[int]) -> ByMargins:
+        """Return the same margins where keys are recoded; see `Joint.recoded`.
+
+        The margins are those of the keys as they were.
+        """
+        return replace(self, joint=self.joint.recoded(groups, kept))
 
     def population(self, chances: ClassChances) -> Float64:
         """Units of the population expected in each cell, over its probability, (n,).

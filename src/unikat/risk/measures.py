@@ -167,11 +167,16 @@ class RiskMeasures(Observer):
         return replace(self, with_model=True)
 
     @classmethod
-    def of(cls, table: CellTable, *, each_key: bool = True) -> RiskMeasures:
-        """Prepare the measures of a table; `each_key`: also by how much each key raises r1."""
+    def of(
+        cls, table: CellTable, *, each_key: bool = True, exposure: Exposure | None = None
+    ) -> RiskMeasures:
+        """Prepare the measures of a table; `each_key`: also by how much each key raises r1.
+
+        exposure: that of the table unless another is given.
+        """
         wildcard = table.missing == "wildcard"
         margins = _unique_margins(table, len(table.variables) if each_key else 0)
-        exposure = exposure_of(table)
+        exposure = exposure_of(table) if exposure is None else exposure
         imputed, n_imputed = np.empty(0, np.int64), np.empty(0, np.int64)
         if not wildcard and table.incomplete.any():
             # In the order of the fitted table: its last key, the class, orders within a pattern.

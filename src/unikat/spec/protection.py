@@ -340,6 +340,11 @@ class ProtectionSpec(AssessmentSpec):
                 f"{shown(both[0])} is to be swapped, so records cannot agree in it; leave it out "
                 "of --swap-match"
             )
+        if self.perturbs and self.margins:
+            raise ValueError(
+                "the risk after --pram and --swap is not known with --margins; leave one of them "
+                "out"
+            )
         if self.perturbs and self.suppress is not None and not self.suppress.startswith("k"):
             raise ValueError(
                 f"--suppress {self.suppress!r} takes the values of the file for true, and --pram "
@@ -351,11 +356,11 @@ def check_of_persons(spec: AssessmentSpec) -> None:
     """Refuse what the risk of recoded keys is not known with (ValueError)."""
     if spec.model.name == HOUSEHOLDS:
         raise ValueError(
-            f"the model {HOUSEHOLDS} does not tell what recoded keys would change; take auto, "
-            "hdp, gom or latent-class, with --household for samples of whole households"
+            f"protect takes persons as records, and the model {HOUSEHOLDS} households; take auto, "
+            "hdp, gom or latent-class, with --household for samples of whole households, or look "
+            "at recodings one by one (in Python: Assessment.what_if)"
         )
     for option, given in (
-        ("--margins", bool(spec.margins)),
         ("--relatives", spec.relatives is not None),
         ("--registry", spec.registry is not None),
         ("--classics", spec.classics is not None),

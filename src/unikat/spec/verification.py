@@ -55,6 +55,8 @@ class VerifySpec(AssessmentSpec):
                 "(in Python: protected='safe.csv')"
             )
         check_of_persons(self)
+        if self.margins:
+            raise ValueError("--margins cannot be combined with --verify; leave it out")
         if self.data.missing == "level":
             raise ValueError(
                 "a suppressed value says nothing, and --missing level takes it for a level; leave "

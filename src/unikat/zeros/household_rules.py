@@ -188,7 +188,7 @@ class HouseholdZeros:
         distinguish, if these are few enough; a size with too many counts as possible.
         """
         houses, members = (
-            [_levels_apart(self.program, keys, person, j) for j in range(len(keys))]
+            [_levels_apart(self.program, key.n_levels, person, j) for j, key in enumerate(keys)]
             for person, keys in ((False, self.household_keys), (True, self.person_keys))
         )
         n_houses, n_persons = (prod(map(len, levels)) for levels in (houses, members))
@@ -247,14 +247,21 @@ class HouseholdZeros:
         return found
 
 
-def _levels_apart(program: HouseholdRules, keys: Sequence[Key], person: bool, j: int) -> list[int]:
+def _levels_apart(program: HouseholdRules, n_levels: int, person: bool, j: int) -> list[int]:
     """Levels of a key, one of those each that no rule tells apart."""
+    found = alike_to(program, n_levels, person, j)
+    return np.flatnonzero(found == np.arange(n_levels)).tolist()
+
+
+def alike_to(program: HouseholdRules, n_levels: int, person: bool, j: int) -> Int64:
+    """First of the levels of a key that no rule tells apart from each, (n_levels,)."""
     code = program.code
     head_of = -1 if person else int(code[code[HEAD_KEY] + j])
     terms = code[code[TERMS] : code[COUNTS]].reshape(-1, 4)
     of_persons = (terms[:, 0] != HOUSE) & (terms[:, 0] != COUNT)
     found: dict[object, int] = {}
-    for level in range(keys[j].n_levels):
+    first = np.empty(n_levels, np.int64)
+    for level in range(n_levels):
         mark: list[object] = []
         for whose, k in ((person, j), (True, head_of)):
             if k < 0:
@@ -264,8 +271,8 @@ def _levels_apart(program: HouseholdRules, keys: Sequence[Key], person: bool, j:
             mark += code[start : start + code[N_WORDS]].tolist()
             if ((terms[:, 3] == k) & (of_persons if whose else terms[:, 0] == HOUSE)).any():
                 mark.append(level)
-        found.setdefault(tuple(mark), level)
-    return list(found.values())
+        first[level] = found.setdefault(tuple(mark), level)
+    return first
 
 
 def _read(text: str, words: Vocabulary, where: str, name: str | None) -> HouseholdRule:

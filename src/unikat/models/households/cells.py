@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float32, Float64, Int32, Int64
+from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.errors import SpecError
 from unikat.kernels import nested as kernels
 from unikat.kernels import nested_roles as roles_kernels
@@ -18,6 +19,8 @@ from unikat.models.households.classes import wide
 from unikat.models.households.composition import levels_of, means, members_by_role
 from unikat.models.households.records import (
     Columns,
+    LaidOut,
+    OpenRoles,
     lay_out_households,
     lay_out_open,
     log_factorials,
@@ -49,39 +52,81 @@ def _table(persons: Int32, weights: Weights, n_threads: int = 1) -> Float64:
     return table
 
 
-def probabilities(columns: Columns, weights: Weights, cells: Int32) -> Float64:
-    """Probability of each cell without rules, -1 leaving a key out; sizes are known."""
+class PreparedCells(NamedTuple):
+    """Cells as kernels read them; sizes are known."""
+
+    open_roles: Bool
+    """(n,): those with members of a role that is not known."""
+    opened: OpenRoles
+    laid: LaidOut
+    """The others."""
+
+
+def prepare_cells(columns: Columns, cells: Int32) -> PreparedCells:
+    """Lay cells out, -1 leaving a key out; sizes are known."""
     cells = np.ascontiguousarray(cells)
     open_roles = columns.lack_roles(cells)
-    p = np.empty(len(cells))
-    p[open_roles] = _over_roles(columns, weights, cells[open_roles])[0]
     known = np.ascontiguousarray(cells[~open_roles])
-    households, log_orders, _ = lay_out_households(columns, known, np.ones(len(known), np.int64))
-    table = person_table(households, weights)
-    found = np.empty(len(known))
-    kernels.probabilities(households, weights.pi, weights.lam, table, found)
-    p[~open_roles] = found * np.exp(log_orders)
+    return PreparedCells(
+        open_roles,
+        lay_out_open(columns, cells[open_roles]),
+        lay_out_households(columns, known, np.ones(len(known), np.int64)),
+    )
+
+
+def of_prepared(columns: Columns, weights: Weights, prepared: PreparedCells) -> Float64:
+    """Probability of each cell without rules, (n,)."""
+    open_roles, opened, laid = prepared
+    p = np.empty(len(open_roles))
+    if open_roles.any():
+        p[open_roles] = over_roles(columns, weights, opened, np.empty(len(opened.rows), np.int64))
+    found = np.empty(len(laid.log_orders))
+    table = person_table(laid.households, weights)
+    kernels.probabilities(laid.households, weights.pi, weights.lam, table, found)
+    p[~open_roles] = found * np.exp(laid.log_orders)
     return p
 
 
-def _over_roles(
+def probabilities(columns: Columns, weights: Weights, cells: Int32) -> Float64:
+    """Probability of each cell without rules, -1 leaving a key out; sizes are known."""
+    return of_prepared(columns, weights, prepare_cells(columns, cells))
+
+
+def over_sizes(
+    columns: Columns, cells: Int32, probabilities: Callable[[Int32], Float64]
+) -> Float64:
+    """Probabilities of cells, (n,), a size that is left out being summed over."""
+    if not np.any(cells[:, 0] < 0):
+        return probabilities(cells)
+    n_sizes = len(columns.roles.sizes)
+    times = np.where(cells[:, 0] < 0, n_sizes, 1)
+    owner = np.repeat(np.arange(len(cells)), times)
+    every = cells[owner]
+    missing = every[:, 0] < 0
+    every[missing, 0] = np.tile(np.arange(n_sizes), int((times > 1).sum()))
+    total: Float64 = np.bincount(owner, probabilities(every), minlength=len(cells)).astype(
+        np.float64
+    )
+    return total
+
+
+def over_roles(
     columns: Columns,
     weights: Weights,
-    cells: Int32,
+    opened: OpenRoles,
+    which: Int64,
     stream: Stream | None = None,
-    which: Int64 | None = None,
     attempt: int = 0,
-) -> tuple[Float64, Int64]:
-    """Probabilities of cells of which roles are missing, and their roles; drawn if asked for."""
-    opened = lay_out_open(columns, cells)
+) -> Float64:
+    """Probabilities of cells of which roles are missing; draw these, in place, if asked for."""
     n_roles = columns.roles.members.shape[1]
     table = _table(opened.persons, weights).reshape(-1, n_roles, len(weights.pi))
-    p = np.zeros(len(cells))
+    p = np.zeros(len(opened.rows))
     roles_kernels.over_roles(
         chain_key(0, 0) if stream is None else chain_key(stream.seed, stream.chain),
         0 if stream is None else stream.sweep,
         attempt,
-        np.zeros(len(cells), np.int64) if which is None else which,
+        which,
         stream is not None,
         columns.roles,
         columns.states,
@@ -93,7 +138,8 @@ def _over_roles(
         table,
         p,
     )
-    return p * np.exp(opened.log_orders), opened.role_of
+    found: Float64 = p * np.exp(opened.log_orders)
+    return found
 
 
 def independent(columns: Columns, weights: Weights, cells: Int32) -> Float64:
@@ -152,13 +198,14 @@ def completed(
     """Draw what is missing of cells, by the numbers of household `which` and `attempt`."""
     codes, members = columns.parts(cells)
     roles = columns.roles
-    role_of = columns.role_codes(members).astype(np.int64)
+    role_of = columns.roles_known(members).astype(np.int64)
     n_members = np.where(codes[:, 0] < 0, -1, columns.n_members(codes[:, 0]))
     lacking = np.flatnonzero(columns.lack_roles(cells) & (n_members >= 0))
     if len(lacking):
         # First the roles given all else that is known, then all else that is missing given them.
-        found = _over_roles(columns, weights, cells[lacking], stream, which[lacking], attempt)
-        role_of[lacking] = found[1]
+        opened = lay_out_open(columns, cells[lacking])
+        over_roles(columns, weights, opened, which[lacking], stream, attempt)
+        role_of[lacking] = opened.role_of
     there = np.arange(columns.n_slots) < n_members[:, None]
     n_each = members_by_role(np.where(there, role_of, -1).astype(np.int32), roles.members.shape[1])
     rows = np.where(codes >= 0, codes + columns.offsets[:-1], -1).astype(np.int32)

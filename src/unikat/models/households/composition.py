@@ -75,6 +75,7 @@ def without_roles(layout: HouseholdLayout) -> Roles:
         np.zeros(n_sizes),
         0.0,
         least,
+        np.ones((2, 1), bool),
     )
 
 
@@ -128,7 +129,8 @@ def listing(role: int, members: Int64, sizes: Float64, shares: Float64, least: i
     )
     rest = 1.0 - float(listed.sum())
     rest = rest if rest > _LEAST_REST else 0.0
-    return Roles(role, members.astype(np.int64), sizes, shares, listed, rest, least)
+    allowed = np.vstack((np.eye(len(shares), dtype=bool), np.ones((1, len(shares)), bool)))
+    return Roles(role, members.astype(np.int64), sizes, shares, listed, rest, least, allowed)
 
 
 def members_by_role(codes: Int32, n_roles: int) -> Int64:

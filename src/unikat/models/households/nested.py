@@ -44,11 +44,13 @@ from unikat.kernels.random import (
     PURPOSE_IMPUTE,
     PURPOSE_SIMULATE,
 )
-from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.groups import Groups
 from unikat.models.households.cells import (
     completed,
     independent,
     mean_profiles,
+    over_sizes,
     person_table,
     probabilities,
 )
@@ -62,7 +64,9 @@ from unikat.models.households.classes import (
     summed,
 )
 from unikat.models.households.composition import role_of, roles_of
+from unikat.models.households.grouped import grouped
 from unikat.models.households.records import (
+    HouseholdFacts,
     NestedData,
     possible,
     prepare,
@@ -124,16 +128,6 @@ class NestedState(NamedTuple):
     """(n_household_rows, n_classes): known keys of the households."""
     member_counts: Int32
     """(n_person_rows, n_classes * n_kinds): known keys of the members."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HouseholdFacts(Facts):
-    """Facts of a table of households."""
-
-    members: int
-    """Of complete households under rules, else of all; without heads where these are apart."""
-    distinct_members: int
-    incomplete_households: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -439,18 +433,9 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         Under rules that of a possible household, without bias: the probability of being possible
         is estimated by simulation, and so is its part in a cell of which a key is left out.
         """
-        if not np.any(cells[:, 0] < 0):
-            return self._of_sizes(stream, state, data, cells)
-        # A size that is left out is summed over.
-        n_sizes = len(data.columns.roles.sizes)
-        times = np.where(cells[:, 0] < 0, n_sizes, 1)
-        owner = np.repeat(np.arange(len(cells)), times)
-        every = cells[owner]
-        missing = every[:, 0] < 0
-        every[missing, 0] = np.tile(np.arange(n_sizes), int((times > 1).sum()))
-        p = self._of_sizes(stream, state, data, every)
-        total: Float64 = np.bincount(owner, p, minlength=len(cells)).astype(np.float64)
-        return total
+        return over_sizes(
+            data.columns, cells, lambda part: self._of_sizes(stream, state, data, part)
+        )
 
     def _of_sizes(
         self, stream: Stream, state: NestedState, data: NestedData, cells: Int32
@@ -459,29 +444,45 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         p = probabilities(data.columns, _weights(state), cells)
         if data.rules is None:
             return p
-        key, columns, rules = chain_key(stream.seed, stream.chain), data.columns, data.rules
-        weights = _weights(state)
-        chance = chance_of_possible(
-            key,
-            stream.sweep,
-            PURPOSE_HOUSEHOLD_MASS,
-            max(data.n_records, _LEAST_SIMULATED),
-            columns,
-            rules,
-            weights,
-        )
         open_cells = np.flatnonzero((cells < 0).any(axis=1) & (p > 0.0))
         good = np.ones(len(cells))
         whole = np.flatnonzero((cells >= 0).all(axis=1))
-        good[whole] = possible(columns, rules, np.ascontiguousarray(cells[whole]))
+        good[whole] = possible(data.columns, data.rules, np.ascontiguousarray(cells[whole]))
         for first in range(0, len(open_cells), _BATCH):
             which = open_cells[first : first + _BATCH]
             tries = np.repeat(cells[which], _COMPLETIONS, axis=0)
             drawn = self._complete(
                 stream, PURPOSE_HOUSEHOLD_MASS, state, data, tries, first * _COMPLETIONS, _BEYOND
             )
-            good[which] = possible(columns, rules, drawn).reshape(len(which), -1).mean(axis=1)
-        return p * good / chance
+            good[which] = (
+                possible(data.columns, data.rules, drawn).reshape(len(which), -1).mean(axis=1)
+            )
+        return p * good / self._chance(stream, state, data)
+
+    def _chance(self, stream: Stream, state: NestedState, data: NestedData) -> float:
+        """Probability of being possible, by which others are divided (`chance_of_possible`)."""
+        assert data.rules is not None
+        return chance_of_possible(
+            chain_key(stream.seed, stream.chain),
+            stream.sweep,
+            PURPOSE_HOUSEHOLD_MASS,
+            max(data.n_records, _LEAST_SIMULATED),
+            data.columns,
+            data.rules,
+            _weights(state),
+        )
+
+    @property
+    def groups_levels(self) -> bool:
+        """Sums over groups are those of one household key, or of one key of one member."""
+        return True
+
+    def grouped_probabilities(
+        self, stream: Stream, state: NestedState, data: NestedData, groups: Groups, cells: Int32
+    ) -> Float64:
+        """Probability of each cell of groups, (n,); see `grouped`."""
+        chance = 1.0 if data.rules is None else self._chance(stream, state, data)
+        return grouped(stream, data, _weights(state), groups, cells) / chance
 
     def independent_probabilities(
         self, state: NestedState, data: NestedData, cells: Int32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from unikat.kernels.household_rules import HouseholdRules, first_rules, househol
 from unikat.kernels.nested import Households
 from unikat.kernels.nested_roles import Roles, States
 from unikat.kernels.nested_split import Tokens
+from unikat.models.base import Facts
 from unikat.models.households.composition import (
     levels_of,
     members_by_role,
@@ -57,17 +59,25 @@ class Columns(NamedTuple):
         return walk
 
     def role_codes(self, members: Int32) -> Int32:
-        """Roles of members (..., n_person_keys): 0 without roles, -1 where missing."""
+        """Codes of the roles of members (..., n_person_keys): 0 without roles, -1 if missing."""
         if self.roles.key < 0:
             return np.zeros(members.shape[:-1], np.int32)
         codes = members[..., self.roles.key]
         return np.where(codes < self.absent[self.roles.key], codes, -1).astype(np.int32)
 
+    def roles_known(self, members: Int32) -> Int32:
+        """Roles of members (..., n_person_keys); -1 where the code leaves several."""
+        codes = self.role_codes(members)
+        allowed = self.roles.allowed
+        one = np.where(allowed.sum(axis=1) == 1, allowed.argmax(axis=1), -1)
+        one[-1] = -1
+        return one[codes].astype(np.int32)
+
     def lack_roles(self, cells: Int32) -> Bool:
         """Which cells have members of a role that is not known, (n,); sizes are known."""
         codes, members = self.parts(cells)
         there: Bool = np.less(np.arange(self.n_slots), self.n_members(codes[:, 0])[:, None])
-        lack: Bool = np.asarray((there & (self.role_codes(members) < 0)).any(axis=1))
+        lack: Bool = np.asarray((there & (self.roles_known(members) < 0)).any(axis=1))
         return lack
 
     def parts(self, cells: Int32) -> tuple[Int32, Int32]:
@@ -122,6 +132,16 @@ class NestedData(NamedTuple):
     """The incomplete ones included."""
     rules: HouseholdRules | None
     """None if every household is possible."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HouseholdFacts(Facts):
+    """Facts of a table of households."""
+
+    members: int
+    """Of complete households under rules, else of all; without heads where these are apart."""
+    distinct_members: int
+    incomplete_households: int
 
 
 def prepare(table: CellTable, roles: Roles | None = None) -> NestedData:
@@ -288,7 +308,7 @@ def lay_out_households(columns: Columns, cells: Int32, counts: Int64) -> LaidOut
     there, fits = _there(columns, codes, members)
     walk = columns.walk
     persons = members[there]
-    roles = columns.role_codes(persons)
+    roles = columns.roles_known(persons)
     rows = np.where(
         persons[:, walk] >= 0, persons[:, walk] + columns.first_rows[walk][:, roles].T, -1
     )
@@ -305,7 +325,7 @@ def lay_out_households(columns: Columns, cells: Int32, counts: Int64) -> LaidOut
     known = there.sum(axis=1)
     orders = log_factorials(columns)
     n_each = members_by_role(
-        np.where(there, columns.role_codes(members), -1), columns.roles.members.shape[1]
+        np.where(there, columns.roles_known(members), -1), columns.roles.members.shape[1]
     )
     level, log_orders = levels_of(columns.roles, n_each)
     log_orders += orders[n_each].sum(axis=1)

@@ -37,7 +37,8 @@ class _Question:
     ) -> None:
         self.diagram, self.offsets, self.cells, self.groups = diagram, offsets, cells, groups
         digest = hashlib.blake2b(np.ascontiguousarray(cells).tobytes())
-        for part in (*diagram, offsets, *(groups or ())):
+        parts = () if groups is None else (groups.rows, groups.starts, groups.offsets)
+        for part in (*diagram, offsets, *parts):
             digest.update(np.ascontiguousarray(part).tobytes())
         self._digest = digest.digest()
 
