@@ -292,6 +292,8 @@ HEAVY = (
     "polars",
     "pyarrow",
     "scipy",
+    "starlette",
+    "uvicorn",
     "xarray",
 )
 
@@ -319,6 +321,7 @@ def test_import_loads_nothing_heavy():
         ["assess", "--help"],
         ["evaluate", "--help"],
         ["zeros", "suggest", "--help"],
+        ["web", "--help"],
     ],
 )
 def test_help_loads_nothing_heavy(arguments):

@@ -18,6 +18,7 @@ from unikat.cli._output import quietly_closed, tell, write_any_character
 from unikat.cli.commands import assess, attack, compare, demo, evaluate, report
 from unikat.cli.protect import protect
 from unikat.cli.synthesize import synthesize
+from unikat.cli.web import web
 from unikat.cli.zeros import zeros
 from unikat.errors import OutputError, UnikatError, bounded
 from unikat.files.scratch import close_all
@@ -57,7 +58,7 @@ def cli(state: dict[str, bool] | None, debug: bool) -> None:
         ) from None
 
 
-for _command in (assess, attack, compare, demo, evaluate, protect, report, synthesize, zeros):
+for _command in (assess, attack, compare, demo, evaluate, protect, report, synthesize, web, zeros):
     cli.add_command(_command)
 
 

@@ -49,6 +49,7 @@ def specify(
     options: Mapping[str, Any],
     *,
     shell: bool = False,
+    caller: str = "",
 ) -> tuple[S, Inputs]:
     """Make a specification from data and options.
 
@@ -65,6 +66,8 @@ def specify(
         Values by name; None is as good as not given.
     shell
         The options come from a command line, and messages name them so.
+    caller
+        What messages call that from which the options come, if it is neither call nor command line.
 
     Raises
     ------
@@ -94,7 +97,7 @@ def specify(
         path = known[name].option.path(name)
         spoken[".".join(path)] = f"--{name.replace('_', '-')}" if shell else name
         _place(values, known[name], value, given, where=str(source or "The data"))
-    where = str(source) if source else "The command line" if shell else "The call"
+    where = str(source) if source else caller or ("The command line" if shell else "The call")
     spec = specification.parse(
         values,
         where=where,

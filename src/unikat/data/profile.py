@@ -1,0 +1,331 @@
+"""What the columns of a file are like, before anybody has said which of them are keys.
+
+A profile holds no value of a record but names of levels, and these only of columns that have few
+levels, each shared by many records. A preview holds values and is made only if it is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from unikat.data.engine import DEFAULT_MEMORY, literals, session
+from unikat.data.formats import format_of
+from unikat.data.readers import open_source
+from unikat.data.sources import CsvSource, Declared, Source
+from unikat.errors import DataError
+from unikat.interrupts import interruptible
+
+if TYPE_CHECKING:
+    import duckdb
+
+Kind: TypeAlias = Literal["numbers", "text", "dates", "yes or no", "other"]
+
+MOST_NAMED = 30
+"""Levels of a column whose names are in a profile, at most."""
+LEAST_SHARED = 3.0
+"""Records for each level, on average, from which names of levels are in a profile: fewer records
+may have names of their own."""
+MOST_COUNTED = 100
+"""Levels up to which the levels of a column are counted exactly."""
+N_BINS = 24
+"""Bars of the picture of a column, at most."""
+MOST_COLUMNS = 2_000
+"""Columns that are looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnProfile:
+    """One column."""
+
+    name: str
+    kind: Kind
+    n_levels: int
+    """Different values, without missing ones."""
+    exact: bool
+    """Whether `n_levels` was counted, and not estimated."""
+    n_missing: int
+    """Empty values, and codes that the file itself declares missing."""
+    bars: tuple[float, ...]
+    """Records by level, or by range of numbers, as shares of the largest; empty: not drawn."""
+    levels: tuple[str, ...]
+    """Names of the levels, with labels; empty if there are many or they may tell of records."""
+    n_labels: int
+    """Labels of levels that the file has."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its values can be grouped by a rule."""
+        return self.kind == "numbers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """A file, as far as it is known before keys are named."""
+
+    name: str
+    format: str
+    n_records: int
+    columns: tuple[ColumnProfile, ...]
+    n_columns: int
+    """Columns of the file, of which `columns` has the first 2,000."""
+    delimiter: str | None = None
+    """Of a text file."""
+    encoding: str | None = None
+    """Of a text file."""
+
+
+@interruptible
+def profile(source: Any, *, memory_limit: str = DEFAULT_MEMORY, **reading: Any) -> Profile:
+    """Look at every column of a file, in one pass over it and one over what it left.
+
+    Parameters
+    ----------
+    source
+        A path or a frame, as `read` takes them.
+    memory_limit
+        Memory that DuckDB may use.
+    **reading
+        Format, delimiter, encoding, sheet and table, as `read` takes them.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the file cannot be read as asked.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> found = profile(pd.DataFrame({"SEX": ["f", "m", "f", "m", "f", "f"], "N": [*range(6)]}))
+    >>> [(column.name, column.kind, column.levels) for column in found.columns]
+    [('SEX', 'text', ('f', 'm')), ('N', 'numbers', ())]
+    """
+    opened = open_source(source, **reading)
+    names = list(opened.columns[:MOST_COLUMNS])
+    with session(opened.files, name=opened.name, memory_limit=memory_limit) as connection:
+        opened.attach(connection, names)
+        n_records, columns = _columns(connection, opened, names)
+    opened.delete_copies()
+    text = opened if isinstance(opened, CsvSource) else None
+    return Profile(
+        name=opened.name,
+        format=_format(opened, source),
+        n_records=n_records,
+        columns=columns,
+        n_columns=len(opened.columns),
+        delimiter=None if text is None else text.delimiter,
+        encoding=None if text is None else text.encoding,
+    )
+
+
+@interruptible
+def preview(
+    source: Any, n_rows: int = 10, **reading: Any
+) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Give the names of the columns and the first rows as text; parameters as of `profile`.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the file cannot be read as asked.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> preview(pd.DataFrame({"SEX": ["f", None], "N": [1, 2]}))
+    (('SEX', 'N'), [['f', '1'], ['', '2']])
+    """
+    opened = open_source(source, **reading)
+    names = opened.columns[:MOST_COLUMNS]
+    with session(opened.files, name=opened.name) as connection:
+        rows = opened.first(connection, names, n_rows)
+    opened.delete_copies()
+    # What cannot be read is left out.
+    shown = tuple(rows.column_names)
+    return shown, [
+        ["" if row[name] is None else str(row[name]) for name in shown] for row in rows.to_pylist()
+    ]
+
+
+def _format(opened: Source, source: Any) -> str:
+    if not isinstance(source, (str, PathLike)):
+        return "frame"
+    return format_of(Path(source)) or type(opened).__name__.removesuffix("Source").lower()
+
+
+class _Sql:
+    """SQL of one column: its text, its number, and whether it is there."""
+
+    def __init__(self, position: int, type_name: str, declared: Declared) -> None:
+        column = f"c{position}"
+        self.position = position
+        self.kind: Kind = _KINDS.get(type_name.partition("(")[0], "other")
+        self.is_text = type_name.startswith(("VARCHAR", "ENUM"))
+        self.text = f"nullif({column}::VARCHAR, '')"
+        self.number = (
+            f"TRY_CAST({column}::VARCHAR AS DOUBLE)" if self.is_text else f"{column}::DOUBLE"
+        )
+        there = [f"{self.text} IS NOT NULL"]
+        if type_name in ("DOUBLE", "FLOAT"):
+            there.append(f"NOT isnan({column})")
+        if declared.missing:
+            there.append(f"{self.text} NOT IN {_texts(declared.missing)}")
+        there += [
+            f"NOT coalesce({self.number} BETWEEN {low} AND {high}, false)"
+            for low, high in declared.missing_ranges
+            if math.isfinite(low) and math.isfinite(high) and self.kind in ("numbers", "text")
+        ]
+        self.there = " AND ".join(there)
+
+
+_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(
+        ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
+         "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL"),
+        "numbers",
+    ),
+    **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIME"), "dates"),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "dates"),
+    "VARCHAR": "text",
+    "ENUM": "text",
+    "BOOLEAN": "yes or no",
+}  # fmt: skip
+
+
+def _texts(values: Sequence[object]) -> str:
+    """Texts of values, for IN: a whole number may be written with a decimal."""
+    texts = [str(value) for value in values]
+    texts += [f"{float(value):.1f}" for value in values if isinstance(value, (int, float))]
+    return f"({literals(list(dict.fromkeys(texts)))[1:-1]})"
+
+
+def _columns(
+    connection: duckdb.DuckDBPyConnection, opened: Source, names: Sequence[str]
+) -> tuple[int, tuple[ColumnProfile, ...]]:
+    """Count everything in one query, and the levels or ranges of all columns in a second one."""
+    described = connection.execute("DESCRIBE SELECT * FROM source").fetchall()
+    declared = [opened.declared(name) for name in names]
+    parts = [
+        _Sql(j, str(row[1]), said)
+        for j, (row, said) in enumerate(zip(described, declared, strict=True))
+    ]
+    asked = ["count(*)"]
+    for part in parts:
+        number = part.number if part.kind in ("numbers", "text") else "NULL::DOUBLE"
+        asked += [
+            f"count(*) FILTER ({part.there})",
+            f"approx_count_distinct({part.text}) FILTER ({part.there})",
+            f"count({number}) FILTER ({part.there} AND isfinite({number}))",
+            f"min({number}) FILTER ({part.there} AND isfinite({number}))",
+            f"max({number}) FILTER ({part.there} AND isfinite({number}))",
+        ]
+    row = connection.execute(f"SELECT {', '.join(asked)} FROM source").fetchone()
+    assert row is not None
+    n_records = int(row[0])
+    if not n_records:
+        raise DataError(f"{opened.name} has no records, only names of columns.")
+    counted = [_Counted(*row[1 + 5 * j : 6 + 5 * j]) for j in range(len(parts))]
+    pictures = _pictures(connection, parts, counted)
+    return n_records, tuple(
+        _profiled(name, part, found, said, picture, n_records)
+        for name, part, found, said, picture in zip(
+            names, parts, counted, declared, pictures, strict=True
+        )
+    )
+
+
+@dataclass(frozen=True)
+class _Counted:
+    n_known: int
+    n_levels: int
+    n_numbers: int
+    low: float | None
+    high: float | None
+
+    @property
+    def few(self) -> bool:
+        """Whether the levels are few enough to be counted one by one."""
+        return self.n_levels <= MOST_COUNTED
+
+    @property
+    def all_numbers(self) -> bool:
+        """Whether every value that is there is a number."""
+        return 0 < self.n_known == self.n_numbers
+
+
+def _pictures(
+    connection: duckdb.DuckDBPyConnection, parts: Sequence[_Sql], counted: Sequence[_Counted]
+) -> list[dict[Any, int] | None]:
+    """Count records by level where these are few, by range where they are numbers; else None."""
+    asked, places = [], []
+    for part, found in zip(parts, counted, strict=True):
+        if found.few:
+            asked.append(f"histogram({part.text}) FILTER ({part.there})")
+        elif found.all_numbers and found.low is not None and found.high is not None:
+            width = (found.high - found.low) / N_BINS
+            bin_ = f"floor(({part.number} - ({found.low!r})) / {width!r})"
+            bin_ = f"least({bin_}, {N_BINS - 1})::INTEGER"
+            asked.append(f"histogram({bin_}) FILTER ({part.there} AND isfinite({part.number}))")
+        else:
+            continue
+        places.append(part.position)
+    pictures: list[dict[Any, int] | None] = [None] * len(parts)
+    if asked:
+        row = connection.execute(f"SELECT {', '.join(asked)} FROM source").fetchone()
+        for place, found_counts in zip(places, row or (), strict=True):
+            pictures[place] = found_counts or {}
+    return pictures
+
+
+def _profiled(
+    name: str,
+    part: _Sql,
+    found: _Counted,
+    declared: Declared,
+    picture: dict[Any, int] | None,
+    n_records: int,
+) -> ColumnProfile:
+    kind: Kind = "numbers" if part.kind == "text" and found.all_numbers else part.kind
+    levels: list[str] = []
+    bars: list[int] = []
+    if found.few and picture is not None:
+        levels = sorted(picture, key=_in_order)
+        bars = _joined([picture[level] for level in levels])
+    elif picture is not None:
+        bars = [picture.get(number, 0) for number in range(N_BINS)]
+    n_levels = len(levels) if found.few else min(found.n_levels, found.n_known)
+    named = len(levels) <= MOST_NAMED and found.n_known >= LEAST_SHARED * len(levels)
+    return ColumnProfile(
+        name=name,
+        kind=kind,
+        n_levels=n_levels,
+        exact=found.few,
+        n_missing=n_records - found.n_known,
+        bars=tuple(count / max(bars) for count in bars) if any(bars) else (),
+        levels=tuple(_labelled(level, declared.labels) for level in levels) if named else (),
+        n_labels=len(declared.labels),
+    )
+
+
+def _joined(counts: Sequence[int]) -> list[int]:
+    """Add neighbours up where there are more than can be drawn."""
+    together = math.ceil(len(counts) / N_BINS)
+    return [sum(counts[first : first + together]) for first in range(0, len(counts), together or 1)]
+
+
+def _in_order(level: str) -> tuple[bool, float, str]:
+    """Numbers by size, before texts."""
+    try:
+        return False, float(level), level
+    except ValueError:
+        return True, 0.0, level
+
+
+def _labelled(level: str, labels: Mapping[str, str]) -> str:
+    """Write a level with its label, if the file has one."""
+    label = labels.get(level) or labels.get(level.removesuffix(".0"))
+    return level if label is None else f"{level.removesuffix('.0')} {label}"

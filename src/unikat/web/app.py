@@ -1,0 +1,115 @@
+"""The application: addresses to pages, errors to one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import resources
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from unikat.errors import UnikatError
+from unikat.web.folder import Folder
+from unikat.web.pages import file, files, keys, run, runs, start
+from unikat.web.pages.problem import ProblemPage
+from unikat.web.pages.template import style
+from unikat.web.security import Access, Guard
+from unikat.web.workbench import Nav, Workbench, error_json, status_of, texts, workbench_of
+
+MOST_FIELDS = 10_000
+"""Of a form: two for each column of the file."""
+SCRIPTS = ("htmx.min.js", "htmx-sse.min.js", "workbench.js")
+DEFECT = (
+    "This is a defect of unikat, not of your data. What you did before is kept: go back and try "
+    "something else, or do the same in a terminal with  unikat --debug assess."
+)
+
+
+def make_app(folder: Folder, access: Access) -> tuple[Guard, Workbench]:
+    """Make the application for a folder, guarded; and the workbench behind it."""
+    bench = Workbench.of(folder, access.base)
+    app = Starlette(
+        routes=[
+            Route("/", _home),
+            Route("/files", files.show),
+            Route("/file", file.show),
+            Route("/file", _with_form(file.reread), methods=["POST"]),
+            Route("/keys", keys.show),
+            Route("/keys", _with_form(keys.submit), methods=["POST"]),
+            Route("/keys/check", _with_form(keys.check), methods=["POST"]),
+            Route("/run", start.show),
+            Route("/run", _with_form(start.submit), methods=["POST"]),
+            Route("/runs", runs.show),
+            Route("/runs/{id:path}", run.show),
+            Route("/cancel/{id:path}", _with_form(run.cancel), methods=["POST"]),
+            Route("/resume/{id:path}", _with_form(run.resume), methods=["POST"]),
+            Route("/events/{id:path}", run.events),
+            Route("/report/{id:path}", run.report),
+            Route("/download/{id:path}", run.download),
+            Route("/static/{name}", _static),
+        ],
+        exception_handlers={
+            UnikatError: _unikat_error,
+            HTTPException: _http_error,
+            Exception: _defect,
+        },
+    )
+    app.state.workbench = bench
+    # It would redirect to an address without the secret.
+    app.router.redirect_slashes = False
+    return Guard(app, access), bench
+
+
+def _with_form(
+    answer: Callable[[Request], Response],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Give a function the fields of the form, and a thread of its own."""
+
+    async def endpoint(request: Request) -> Response:
+        async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
+            request.state.form = texts(form)
+        return await run_in_threadpool(answer, request)
+
+    return endpoint
+
+
+def _home(request: Request) -> Response:
+    return workbench_of(request).see("/files")
+
+
+def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name == "workbench.css":
+        return Response(style(), media_type="text/css")
+    if name not in SCRIPTS:
+        raise HTTPException(404)
+    content = resources.files("unikat.web").joinpath("static", name).read_bytes()
+    return Response(content, media_type="text/javascript")
+
+
+def _unikat_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, UnikatError)
+    return _problem(request, status_of(error), type(error).__name__, str(error))
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = {404: "There is no such page.", 405: "This page does not take what was sent."}
+    message = said.get(error.status_code, "The request could not be understood.")
+    return _problem(request, error.status_code, "HTTPError", message)
+
+
+def _defect(request: Request, _: Exception) -> Response:
+    # The text of the exception may quote records.
+    return _problem(request, 500, "Defect", DEFECT)
+
+
+def _problem(request: Request, status: int, kind: str, message: str) -> Response:
+    if "application/json" in request.headers.get("accept", ""):
+        return error_json(status, kind, message)
+    page = ProblemPage(title="That did not work", nav=Nav(here=""), message=message)
+    return workbench_of(request).page("problem.html.j2", page, status)

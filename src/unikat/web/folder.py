@@ -1,0 +1,151 @@
+"""The folder that the workbench was opened for: nothing outside of it is shown or read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from unikat.errors import UnikatError, brief
+
+MOST_ENTRIES = 2_000
+"""Of a folder that are listed."""
+DEEPEST, MOST_FOLDERS = 4, 2_000
+"""How deep runs are looked for, and in how many folders."""
+
+
+class NotInFolderError(UnikatError):
+    """A path leads to nothing in the folder of the workbench."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A file of data, or a folder."""
+
+    name: str
+    path: str
+    """From the folder of the workbench, with slashes."""
+    kind: Literal["folder", "file"]
+    size: int
+    """In bytes; 0 of a folder."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of the workbench."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, path: Path) -> Folder:
+        """Open a folder.
+
+        Raises
+        ------
+        NotInFolderError
+            If it is none.
+        """
+        root = Path(os.path.realpath(path.expanduser()))
+        if not root.is_dir():
+            raise NotInFolderError(f"{path} is not a folder; name the one that holds your files.")
+        return cls(root)
+
+    def resolve(self, path: str) -> Path:
+        """Return a file or folder by its path from here.
+
+        Raises
+        ------
+        NotInFolderError
+            If there is none, or the path leads outside, also by a symbolic link.
+        """
+        found = self.place(path)
+        if not found.exists():
+            raise NotInFolderError(f"There is no {brief(path)!r} in the folder of the workbench.")
+        return found
+
+    def place(self, path: str) -> Path:
+        """Return where a path leads, whether something is there or not.
+
+        Raises
+        ------
+        NotInFolderError
+            If that is outside of the folder.
+        """
+        wanted = PurePosixPath(path)
+        outside = wanted.is_absolute() or ".." in wanted.parts or "\\" in path or "\0" in path
+        found = self.root if outside else Path(os.path.realpath(self.root / wanted))
+        if outside or not found.is_relative_to(self.root):
+            raise NotInFolderError(
+                f"{brief(path)!r} is not in the folder of the workbench. Start the workbench with "
+                "the folder that holds it."
+            )
+        return found
+
+    def relative(self, path: Path) -> str:
+        """Return the path of something in the folder, with slashes; empty for the folder itself.
+
+        Raises
+        ------
+        NotInFolderError
+            If it is not in here.
+        """
+        if not path.is_relative_to(self.root):
+            raise NotInFolderError(f"{brief(path.name)!r} is not in the folder of the workbench.")
+        found = path.relative_to(self.root).as_posix()
+        return "" if found == "." else found
+
+    def entries(self, path: str) -> tuple[Entry, ...]:
+        """List folders and files of data, folders first; what is hidden or leads outside is not.
+
+        Raises
+        ------
+        NotInFolderError
+            If the path is no folder in here, or it cannot be read.
+        """
+        from unikat.data.formats import format_of
+
+        folder = self.resolve(path)
+        found = []
+        try:
+            listed = sorted(os.scandir(folder), key=lambda one: one.name.casefold())
+        except OSError as error:
+            raise NotInFolderError(
+                f"{brief(path)!r} cannot be listed ({error.strerror})."
+            ) from None
+        for one in listed[:MOST_ENTRIES]:
+            there = Path(os.path.realpath(one.path))
+            if one.name.startswith(".") or not there.is_relative_to(self.root):
+                continue
+            is_file = there.is_file()
+            if (is_file and format_of(there) is None) or not (is_file or there.is_dir()):
+                continue
+            found.append(
+                Entry(
+                    name=one.name,
+                    path=(PurePosixPath(path) / one.name).as_posix(),
+                    kind="file" if is_file else "folder",
+                    size=there.stat().st_size if is_file else 0,
+                )
+            )
+        return tuple(sorted(found, key=lambda one: one.kind == "file"))
+
+    def folders(self) -> Iterator[Path]:
+        """Yield the folders in here, the folder itself first, without following links."""
+        open_, n_seen = [(self.root, 0)], 0
+        while open_ and n_seen < MOST_FOLDERS:
+            folder, depth = open_.pop(0)
+            n_seen += 1
+            yield folder
+            if depth == DEEPEST:
+                continue
+            try:
+                inside = sorted(os.scandir(folder), key=lambda one: one.name)
+            except OSError:
+                continue
+            open_ += [
+                (Path(one.path), depth + 1)
+                for one in inside
+                if one.is_dir(follow_symlinks=False) and not one.name.startswith(".")
+            ]

@@ -1,0 +1,153 @@
+"""The page of a run: its progress while it goes on, then its result, served as it lies there."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from unikat.errors import UnikatError
+from unikat.web.events import Listener
+from unikat.web.folder import NotInFolderError
+from unikat.web.runs import DOWNLOADS, REPORT, Run
+from unikat.web.security import REPORT_POLICY
+from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
+
+EVERY = 0.3
+"""Seconds between two looks at the events of a run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """The context of `progress.html.j2`, which is sent again whenever something has happened."""
+
+    run: Run
+    heard: Listener
+    """What the run has told so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgressPage:
+    """The context of `running.html.j2`: a run that goes on, or that ended without a result."""
+
+    title: str
+    nav: Nav
+    run: Run
+    heard: Listener
+    problem: str
+    """Why it was not resumed; empty if nobody asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultPage:
+    """The context of `result.html.j2`: the report, and the files of the result."""
+
+    title: str
+    nav: Nav
+    run: Run
+    files: Sequence[tuple[str, int]]
+    """Names and sizes of the files that can be had."""
+    has_report: bool
+    problem: str
+
+
+def show(request: Request) -> Response:
+    """Show a run: its result if it is there, else its progress."""
+    return _page(workbench_of(request), request.path_params["id"])
+
+
+def cancel(request: Request) -> Response:
+    """End a run as Ctrl-C does."""
+    bench, id = workbench_of(request), request.path_params["id"]
+    bench.runs.cancel(id)
+    return bench.see(f"/runs/{id}")
+
+
+def resume(request: Request) -> Response:
+    """Continue a run, with a higher limit if one is given."""
+    bench, id = workbench_of(request), request.path_params["id"]
+    form = request.state.form
+    changes = {name: form[name] for name in ("max_sweeps", "max_seconds") if form.get(name)}
+    try:
+        bench.runs.resume(id, changes)
+    except NotInFolderError:
+        raise
+    except UnikatError as error:
+        return _page(bench, id, str(error), status_of(error))
+    return bench.see(f"/runs/{id}")
+
+
+def _page(bench: Workbench, id: str, problem: str = "", status: int = 200) -> Response:
+    run = bench.runs.get(id)
+    place = bench.folder.resolve(id)
+    nav = Nav(here="runs", path=bench.runs.source(id))
+    files = [
+        (name, (place / name).stat().st_size) for name in DOWNLOADS if (place / name).is_file()
+    ]
+    if run.active or not files:
+        heard = bench.runs.listen(id)
+        heard.listen()
+        page = ProgressPage(title=f"Run {id}", nav=nav, run=run, heard=heard, problem=problem)
+        return bench.page("running.html.j2", page, status)
+    return bench.page(
+        "result.html.j2",
+        ResultPage(
+            title=f"Result {id}",
+            nav=nav,
+            run=run,
+            files=files,
+            has_report=(place / REPORT).is_file(),
+            problem=problem,
+        ),
+        status,
+    )
+
+
+def events(request: Request) -> Response:
+    """Stream the progress of a run as server-sent events, until it has ended."""
+    bench, id = workbench_of(request), request.path_params["id"]
+    bench.runs.get(id)
+    return StreamingResponse(_stream(bench, id), media_type="text/event-stream")
+
+
+async def _stream(bench: Workbench, id: str) -> AsyncIterator[str]:
+    heard, before = bench.runs.listen(id), ""
+    while True:
+        new = heard.listen()
+        run = await asyncio.to_thread(bench.runs.get, id)
+        if new or run.state != before:
+            yield _event(
+                "progress", bench.pages.fill("progress.html.j2", Progress(run=run, heard=heard))
+            )
+        before = run.state
+        if not run.active:
+            yield _event("end", "")
+            return
+        await asyncio.sleep(EVERY)
+
+
+def _event(name: str, text: str) -> str:
+    lines = "".join(f"data: {line}\n" for line in text.splitlines() or [""])
+    return f"event: {name}\n{lines}\n"
+
+
+def report(request: Request) -> Response:
+    """Serve the report of a run, which holds its style and no script."""
+    place = workbench_of(request).folder.resolve(f"{request.path_params['id']}/{REPORT}")
+    return FileResponse(
+        place, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY}
+    )
+
+
+def download(request: Request) -> Response:
+    """Serve a file of a run, to be saved."""
+    id, name = request.path_params["id"], request.query_params.get("name", "")
+    if name not in DOWNLOADS:
+        raise NotInFolderError("A run has no file of this name.")
+    place = workbench_of(request).folder.resolve(f"{id}/{name}")
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return FileResponse(place, media_type=kind, filename=name)

@@ -1,0 +1,68 @@
+"""Templates of the workbench: each is filled in from the fields of one dataclass, its context."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from unikat._version import __version__
+from unikat.report.pages import colours
+from unikat.report.text.numbers import counted, number, percent
+from unikat.web.pages.pictures import bars, settling
+
+STYLE = ("style.css.j2", "workbench.css.j2")
+"""The style of reports, and what the workbench adds."""
+
+
+class Pages:
+    """The pages of one server, whose addresses begin with its secret."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._environment = environment()
+        self._environment.globals["at"] = self.at
+
+    def at(self, path: str, /, **query: str) -> str:
+        """Return the address of a page; a path of the folder may be a part of it."""
+        asked = {name: value for name, value in query.items() if value}
+        return f"{self._base}{quote(path)}{'?' + urlencode(asked) if asked else ''}"
+
+    def fill(self, name: str, context: Any) -> str:
+        """Render a page from a dataclass: a template may use its fields, and what all share."""
+        values = {field.name: getattr(context, field.name) for field in fields(context)}
+        return self._environment.get_template(name).render(values)
+
+
+def environment() -> Environment:
+    """Make what all templates share: values are escaped, and an unknown name is an error."""
+    made = Environment(
+        loader=ChoiceLoader(
+            [PackageLoader("unikat.web.pages"), PackageLoader("unikat.report.pages")]
+        ),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        "at": lambda path, /, **_: path,
+        "bars": bars,
+        "settling": settling,
+        "colours": Markup(colours.style()),
+        "counted": counted,
+        "number": number,
+        "percent": percent,
+        "version": __version__,
+    }
+    return made
+
+
+@lru_cache(maxsize=1)
+def style() -> str:
+    """Write the style sheet."""
+    return "\n".join(environment().get_template(name).render() for name in STYLE)
