@@ -66,6 +66,7 @@ class Teller:
     def end(self, state: End, message: str = "") -> None:
         """Tell how the run ended."""
         self._tell(kind="end", state=state, text=message)
+        self._file.close()
 
     def _tell(self, **event: Any) -> None:
         self._file.write(json.dumps(event, ensure_ascii=True) + "\n")

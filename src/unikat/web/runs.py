@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from unikat.errors import OutputError, UnikatError
+from unikat.errors import OutputError, UnikatError, why
 from unikat.files.json import parse_json
 from unikat.web.child import REQUEST
 from unikat.web.events import FILE as EVENTS
-from unikat.web.events import Listener
+from unikat.web.events import Listener, Teller
 from unikat.web.folder import Folder
 
 if TYPE_CHECKING:
@@ -259,9 +259,14 @@ class Runs:
                     return
                 job = self._queue.popleft()
                 self._current = job
-                job.process = _process(job)
-            job.process.wait()
+                try:
+                    job.process = _process(job)
+                except OSError as error:
+                    Teller(job.folder).end("failed", f"It could not be started: {why(error)}.")
+            if job.process is not None:
+                job.process.wait()
             with self._lock:
+                _let_go(job)
                 self._current = None
 
 
@@ -279,6 +284,11 @@ def _process(job: _Job) -> subprocess.Popen[bytes]:
 
 def _stop(job: _Job) -> None:
     job.cancelled = True
+    _let_go(job)
+
+
+def _let_go(job: _Job) -> None:
+    """Close the standard input of a process, which ends it if it goes on."""
     if job.process is not None and job.process.stdin is not None:
         with contextlib.suppress(OSError):
             job.process.stdin.close()

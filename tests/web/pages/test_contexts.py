@@ -1,0 +1,79 @@
+"""Every page of the workbench has one context, whose fields are the names its template uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+import pytest
+from jinja2 import Environment, meta, nodes
+
+from unikat.web.pages.file import FilePage
+from unikat.web.pages.files import FilesPage
+from unikat.web.pages.keys import Checked, KeysPage
+from unikat.web.pages.problem import ProblemPage
+from unikat.web.pages.run import Progress, ProgressPage, ResultPage
+from unikat.web.pages.runs import RunsPage
+from unikat.web.pages.start import StartPage
+from unikat.web.pages.template import environment
+
+PAGES = [
+    ("checked.html.j2", Checked),
+    ("file.html.j2", FilePage),
+    ("files.html.j2", FilesPage),
+    ("keys.html.j2", KeysPage),
+    ("problem.html.j2", ProblemPage),
+    ("progress.html.j2", Progress),
+    ("result.html.j2", ResultPage),
+    ("running.html.j2", ProgressPage),
+    ("runs.html.j2", RunsPage),
+    ("start.html.j2", StartPage),
+]
+WITHIN = {"of_rules.html.j2"}
+"""Gives what it includes a context of its own."""
+
+
+def parts(made: Environment, name: str) -> Iterator[str]:
+    """Yield the sources of a template and of all that it extends, includes or imports."""
+    assert made.loader is not None
+    source, _, _ = made.loader.get_source(made, name)
+    yield source
+    if name in WITHIN:
+        return
+    for other in meta.find_referenced_templates(made.parse(source)):
+        assert other is not None
+        yield from parts(made, other)
+
+
+def used(name: str) -> set[str]:
+    """Names that a template takes from its context."""
+    made = environment()
+    found: set[str] = set()
+    for source in parts(made, name):
+        tree = made.parse(source)
+        macros = {name for node in tree.find_all(nodes.FromImport) for name in node.names}
+        found |= meta.find_undeclared_variables(tree) - macros
+    return found - set(made.globals)
+
+
+@pytest.mark.parametrize(("name", "page"), PAGES)
+def test_the_context_is_what_the_template_uses(name: str, page: type) -> None:
+    known = {field.name for field in fields(page)}
+    assert used(name) - known == set(), "names that are no field"
+    assert known - used(name) == set(), "fields that are not used"
+
+
+def test_every_template_of_a_page_is_here() -> None:
+    made = environment()
+    ours = [name for name in made.list_templates() if "layout.html.j2" in _source(made, name)]
+    assert {name for name in ours if name != "layout.html.j2"} <= {name for name, _ in PAGES}
+
+
+def _source(made: Environment, name: str) -> str:
+    assert made.loader is not None
+    return made.loader.get_source(made, name)[0]
+
+
+def test_a_name_that_is_no_field_would_be_noticed() -> None:
+    assert "profile" in used("file.html.j2")
+    assert "profil" not in used("file.html.j2")

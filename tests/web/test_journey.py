@@ -1,0 +1,128 @@
+"""From opening a file to reading its report, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from web_client import COMMAND
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+PATIENCE = 90_000
+"""Milliseconds that a run may take on a busy machine."""
+
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}")
+
+
+@pytest.fixture
+def address(folder: Path) -> Iterator[str]:
+    process = subprocess.Popen(
+        [*COMMAND, "web", str(folder), "--no-browser"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        process.stdout.readline()
+        yield process.stdout.readline().strip()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def heard() -> dict[str, list[str]]:
+    """What the browser asked for, and what it complained about."""
+    return {"requests": [], "complaints": []}
+
+
+@pytest.fixture
+def page(heard: dict[str, list[str]]) -> Iterator[Page]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
+        )
+        opened = browser.new_page(viewport={"width": 400, "height": 800})
+        opened.on("request", lambda request: heard["requests"].append(request.url))
+        opened.on("console", lambda message: heard["complaints"].append(message.text))
+        opened.on("pageerror", lambda error: heard["complaints"].append(str(error)))
+        yield opened
+        browser.close()
+
+
+def fits(page: Any) -> bool:
+    """Whether nothing has to be scrolled sideways."""
+    element = "document.documentElement"
+    return bool(page.evaluate(f"{element}.scrollWidth <= {element}.clientWidth"))
+
+
+def test_from_a_file_to_its_report(
+    address: str, page: Page, heard: dict[str, list[str]], folder: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    page.goto(address)
+    assert fits(page)
+    page.get_by_role("link", name="survey.csv").click()
+    expect(page.get_by_text("60 records · 3 columns")).to_be_visible()
+    assert fits(page)
+    page.get_by_role("link", name="Choose the keys").click()
+    for name in ("age", "sex", "region"):
+        # By keyboard, as all of it can be done.
+        page.get_by_label(name, exact=True).focus()
+        page.keyboard.press("Space")
+    page.get_by_label("Grouping of age").fill("width(2)")
+    page.get_by_label("Population size").fill("5000")
+    page.get_by_label("One rule on each line").fill("age >= 26 and sex == 'f'")
+    page.get_by_role("button", name="Check the rules against the file").click()
+    expect(page.get_by_text(re.compile(r"records break a rule\.$"))).to_be_visible(timeout=PATIENCE)
+    assert fits(page)
+    page.get_by_label("Records that break a rule").select_option("drop")
+    page.get_by_role("button", name="Check and go on").press("Enter")
+    expect(page.get_by_text("What was found in the file")).to_be_visible(timeout=PATIENCE)
+    page.get_by_label("Model", exact=True).select_option("latent-class")
+    page.get_by_text("For statisticians").click()
+    for name, value in {"Chains": "2", "Most sweeps of a chain": "60", "Processes": "1"}.items():
+        page.get_by_label(name, exact=True).fill(value)
+    assert fits(page)
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("heading", name="Run survey-assessment")).to_be_visible()
+    # Goes on to the result by itself, when the stream of events has ended.
+    expect(page.get_by_role("heading", name="Result survey-assessment")).to_be_visible(
+        timeout=PATIENCE
+    )
+    report = page.frame_locator("iframe.report")
+    expect(report.get_by_text("What was assessed")).to_be_visible()
+    frame = page.locator("iframe.report")
+    expect(frame).to_have_js_property("scrolling", "")
+    page.wait_for_timeout(300)
+    box = frame.bounding_box()
+    # As tall as the report, so that it is read and printed as one page.
+    assert box is not None
+    assert box["height"] > 1500
+    assert fits(page)
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="result.json").click()
+    assert (
+        saved.value.path().read_bytes() == (folder / "survey-assessment/result.json").read_bytes()
+    )
+    page.get_by_role("link", name="All runs").click()
+    expect(page.get_by_role("link", name="survey-assessment")).to_be_visible()
+    assert fits(page)
+    assert heard["complaints"] == []
+    origin = re.match(r"http://127\.0\.0\.1:\d+/", address)
+    assert origin is not None
+    assert [url for url in heard["requests"] if not url.startswith((origin[0], "data:"))] == []
