@@ -13,7 +13,8 @@ for (const frame of document.querySelectorAll("iframe.report")) {
     const page = frame.contentDocument && frame.contentDocument.documentElement;
     if (page) {
       // Styles that a script sets are allowed where inline ones are not.
-      frame.style.height = `${page.scrollHeight + 4}px`;
+      // Not scrollHeight, which is never less than the frame itself.
+      frame.style.height = `${page.offsetHeight + 4}px`;
     }
   };
   const watch = () => {
