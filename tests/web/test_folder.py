@@ -56,8 +56,15 @@ def test_hidden_and_other_files_are_not_listed(folder: Path) -> None:
     for name in (".hidden.csv", "notes.docx", "copy.parquet"):
         (folder / name).write_text("x")
     (folder / "waves").mkdir()
+    (folder / "run").mkdir()
+    (folder / "run" / "result.json").write_text("{}")
     found = [(entry.name, entry.kind) for entry in Folder.of(folder).entries("")]
-    assert found == [("waves", "folder"), ("copy.parquet", "file"), ("survey.csv", "file")]
+    assert found == [
+        ("run", "run"),
+        ("waves", "folder"),
+        ("copy.parquet", "file"),
+        ("survey.csv", "file"),
+    ]
 
 
 def test_a_file_is_no_folder_to_open(folder: Path) -> None:

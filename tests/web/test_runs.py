@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from unikat.jobs.assess import ASSESSMENT
 from unikat.report.folders import outputs
 from unikat.web.app import make_app
 from unikat.web.child import REQUEST
+from unikat.web.drafts import Draft
 from unikat.web.events import FILE as EVENTS
 from unikat.web.events import MOST_POINTS, Listener
 from unikat.web.folder import Folder
@@ -138,6 +140,36 @@ def test_a_stopped_run_is_resumed_by_the_next_workbench(client: Client, folder: 
     assert state_when(client.bench, "long", "unconverged", "done", "failed") != "failed"
     result = json.loads((folder / "long" / "result.json").read_text())
     assert result["sampling"]["n_sweeps"] >= before
+
+
+def test_the_forms_are_filled_with_what_a_run_was_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, other = opened(folder), opened(folder)
+    monkeypatch.setattr(client.bench.runs, "_work", lambda: None)
+    rules = {
+        "rules": "age >= 26 and sex == 'f'",
+        "zeros_conflict": "drop",
+        "missing_values": "-1,x",
+    }
+    form = (
+        KEYS | rules | {"population_size": "5000", "grouping:age": "width(2)", "missing": "level"}
+    )
+    client.post("/keys", form)
+    client.post("/run", RUN | {"max_sweeps": "20", "out": "asked", "set": "no_option=9"})
+    before = client.bench.draft("survey.csv")
+    assert before.rules
+    assert len(before.values) == 10
+    assert other.post("/again/asked", {}).headers["location"].endswith("/keys?path=survey.csv")
+    after = other.bench.draft("survey.csv")
+    assert dict(after.values) == dict(before.values)
+    assert replace(after, values={}) == replace(before, values={}, notes=())
+
+
+def test_a_choice_that_no_list_has_is_kept(client: Client) -> None:
+    client.bench.keep(Draft(path="survey.csv", values={"household": "region,block"}))
+    page = client.ask("/keys?path=survey.csv").text
+    assert '<option value="region,block" selected>' in page
 
 
 def test_a_finished_run_without_work_is_not_resumed(client: Client, folder: Path) -> None:

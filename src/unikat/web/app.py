@@ -47,6 +47,7 @@ def make_app(folder: Folder, access: Access) -> tuple[Guard, Workbench]:
             Route("/runs/{id:path}", run.show),
             Route("/cancel/{id:path}", _with_form(run.cancel), methods=["POST"]),
             Route("/resume/{id:path}", _with_form(run.resume), methods=["POST"]),
+            Route("/again/{id:path}", _with_form(run.again), methods=["POST"]),
             Route("/events/{id:path}", run.events),
             Route("/report/{id:path}", run.report),
             Route("/download/{id:path}", run.download),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ RUN = ("model", "set", "threshold", "by", "chains", "seed", "max_sweeps", "max_s
 """Fields of the page of the run."""
 FLAGS = ("relative_weights",)
 PATHS = ("codebook",)
+_GROUPED = re.compile(r"(?P<name>.+):\s*(?P<rule>\w+\([^()]*\))\s*", re.DOTALL)
+"""A key with its rule."""
 RULES = "rules.toml"
 """File of the impossible combinations in the command line that repeats a run."""
 
@@ -42,6 +45,58 @@ class Draft:
     """Impossible combinations, a rule on each line."""
     notes: tuple[str, ...] = ()
     """What was found in the file when keys and design were last checked."""
+
+    @classmethod
+    def of_run(cls, path: str, spec: Mapping[str, Any]) -> Draft:
+        """Return what a specification says, as the forms would have it; defaults are left out.
+
+        Parameters
+        ----------
+        path
+            Of the file, from the folder of the workbench.
+        spec
+            A specification as TOML has it. What no form holds is passed over.
+
+        Examples
+        --------
+        >>> spec = {"keys": ["AGE:width(5)", "SEX"], "sampling": {"chains": 4, "seed": 7}}
+        >>> draft = Draft.of_run("survey.csv", spec | {"model": {"name": "gom", "components": 9}})
+        >>> draft.keys, draft.groupings, draft.values
+        (('AGE', 'SEX'), {'AGE': 'width(5)'}, {'model': 'gom', 'seed': '7', 'set': 'components=9'})
+        """
+        from unikat.spec.assessment import AssessmentSpec
+        from unikat.spec.options import AssessOptions, default_of, options_of
+
+        values: dict[str, str] = {}
+        for defined in options_of(AssessOptions):
+            place = defined.option.path(defined.name)
+            if defined.name not in (*READING, *DESIGN, *RUN) or defined.name in PATHS:
+                continue
+            value: Any = spec
+            for part in ("model", "name") if defined.name == "model" else place:
+                value = value.get(part) if isinstance(value, Mapping) else None
+            if isinstance(value, Mapping):
+                # No field holds it, such as missing codes by key.
+                continue
+            if value not in (None, (), [], default_of(defined, AssessmentSpec)):
+                values[defined.name] = _field_text(value)
+        options = spec.get("model", {})
+        given = {name: value for name, value in options.items() if name != "name"}
+        # A mapping is none of the texts of a field.
+        values.pop("set", None)
+        if given:
+            values["set"] = "\n".join(
+                f"{name}={_field_text(value)}" for name, value in given.items()
+            )
+        matched = [(text, _GROUPED.fullmatch(text)) for text in spec.get("keys", ())]
+        rules = spec.get("zeros", {}).get("rules", ())
+        return cls(
+            path=path,
+            values=values,
+            keys=tuple(text if found is None else found["name"] for text, found in matched),
+            groupings={found["name"]: found["rule"] for _, found in matched if found is not None},
+            rules="\n".join(rule if isinstance(rule, str) else rule["rule"] for rule in rules),
+        )
 
     def updated(self, fields: Mapping[str, str], names: Sequence[str]) -> Draft:
         """Return the draft with these options as a form has them, and the others as they were."""
@@ -138,3 +193,12 @@ class Draft:
         if self.rule_texts:
             words += ["--zeros", RULES]
         return shlex.join([*words, "--out", out])
+
+
+def _field_text(value: Any) -> str:
+    """Write a value of a specification as a field has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)

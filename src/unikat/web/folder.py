@@ -14,6 +14,8 @@ MOST_ENTRIES = 2_000
 """Of a folder that are listed."""
 DEEPEST, MOST_FOLDERS = 4, 2_000
 """How deep runs are looked for, and in how many folders."""
+MARKS = ("result.json", "workbench.toml")
+"""Files that only the folder of a run has."""
 
 
 class NotInFolderError(UnikatError):
@@ -22,12 +24,12 @@ class NotInFolderError(UnikatError):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A file of data, or a folder."""
+    """A file of data, a folder, or the folder of a run."""
 
     name: str
     path: str
     """From the folder of the workbench, with slashes."""
-    kind: Literal["folder", "file"]
+    kind: Literal["folder", "run", "file"]
     size: int
     """In bytes; 0 of a folder."""
 
@@ -125,13 +127,18 @@ class Folder:
                 Entry(
                     name=one.name,
                     path=(PurePosixPath(path) / one.name).as_posix(),
-                    kind="file" if is_file else "folder",
+                    kind="file" if is_file else "run" if is_run(there) else "folder",
                     size=there.stat().st_size if is_file else 0,
                 )
             )
         return tuple(sorted(found, key=lambda one: one.kind == "file"))
 
-    def folders(self) -> Iterator[Path]:
+    def runs(self) -> list[Path]:
+        """List the folders of runs in here, those of the latest change first."""
+        found = [folder for folder in self._folders() if is_run(folder)]
+        return sorted(found, key=lambda folder: folder.stat().st_mtime, reverse=True)
+
+    def _folders(self) -> Iterator[Path]:
         """Yield the folders in here, the folder itself first, without following links."""
         open_, n_seen = [(self.root, 0)], 0
         while open_ and n_seen < MOST_FOLDERS:
@@ -149,3 +156,8 @@ class Folder:
                 for one in inside
                 if one.is_dir(follow_symlinks=False) and not one.name.startswith(".")
             ]
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run."""
+    return any((folder / name).is_file() for name in MARKS)

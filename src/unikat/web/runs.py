@@ -189,24 +189,23 @@ class Runs:
 
     def all(self) -> list[Run]:
         """List the runs, those of the latest change first."""
-        found = [
-            folder
-            for folder in self._folder.folders()
-            if (folder / RESULT).is_file() or (folder / REQUEST).is_file()
-        ]
-        found.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
-        return [self.get(self._folder.relative(folder)) for folder in found]
+        return [self.get(self._folder.relative(folder)) for folder in self._folder.runs()]
 
-    def source(self, id: str) -> str:
-        """Return the path of the file that a run read; empty if it is not in the folder."""
+    def asked(self, id: str) -> tuple[str, dict[str, Any]]:
+        """Return the file that a run read, and its specification as TOML has it.
+
+        The path is from the folder of the workbench; empty if the file is not in there, or if
+        nothing is known of it.
+        """
         from unikat.files.toml import read_toml
 
         place = self._folder.resolve(id)
         with contextlib.suppress(UnikatError, StopIteration, KeyError, TypeError):
             name = next(name for name in (SPEC, REQUEST) if (place / name).exists())
-            file = Path(os.path.abspath(place / read_toml(place / name)["data"]["path"]))
-            return self._folder.relative(self._folder.resolve(self._folder.relative(file)))
-        return ""
+            values = read_toml(place / name)
+            file = Path(os.path.abspath(place / values["data"]["path"]))
+            return self._folder.relative(self._folder.resolve(self._folder.relative(file))), values
+        return "", {}
 
     def free_name(self, stem: str) -> str:
         """Return the name of a folder that is not there yet."""

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from unikat.errors import UnikatError
+from unikat.web.drafts import Draft
 from unikat.web.events import Listener
 from unikat.web.folder import NotInFolderError
 from unikat.web.runs import DOWNLOADS, REPORT, Run
@@ -81,10 +82,20 @@ def resume(request: Request) -> Response:
     return bench.see(f"/runs/{id}")
 
 
+def again(request: Request) -> Response:
+    """Fill the forms with what a run was asked, so that it can be changed and run again."""
+    bench = workbench_of(request)
+    path, values = bench.runs.asked(request.path_params["id"])
+    if not path:
+        raise NotInFolderError("The file of this run is not in the folder of the workbench.")
+    bench.keep(Draft.of_run(path, values))
+    return bench.see("/keys", path=path)
+
+
 def _page(bench: Workbench, id: str, problem: str = "", status: int = 200) -> Response:
     run = bench.runs.get(id)
     place = bench.folder.resolve(id)
-    nav = Nav(here="runs", path=bench.runs.source(id))
+    nav = Nav(here="runs", path=bench.runs.asked(id)[0])
     files = [
         (name, (place / name).stat().st_size) for name in DOWNLOADS if (place / name).is_file()
     ]
