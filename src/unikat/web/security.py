@@ -95,14 +95,13 @@ class Guard:
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | tuple[int, str] | None:
         access = self._access
-        if [headers.get("host", "")] != headers.getlist("host") or headers[
-            "host"
-        ] not in access.hosts:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] not in access.hosts:
             return 400, "This address is not one of the workbench."
         path = scope["path"]
         if not path.startswith(f"{access.base}/"):
             return 403, _CLOSED
-        if _is_foreign(scope, headers, f"http://{headers['host']}"):
+        if _is_foreign(scope, headers, f"http://{hosts[0]}"):
             return 403, "The workbench answers its own pages only."
         if int(headers.get("content-length", "0") or 0) > MOST_BYTES:
             return 413, "The form is too large."
