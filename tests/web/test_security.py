@@ -14,7 +14,8 @@ from unikat.web.security import COOKIE, HEADERS, MOST_BYTES, POLICY, Access
 from web_client import HOST, ORIGIN, PORT, Client
 
 PAGES = ["/", "/files", "/file?path=survey.csv", "/keys?path=survey.csv", "/run?path=survey.csv",
-         "/runs", "/static/htmx.min.js", "/static/workbench.css", "/no-such-page"]  # fmt: skip
+         "/runs", "/events/x", "/report/x", "/download/x", "/static/htmx.min.js",
+         "/static/workbench.css", "/no-such-page"]  # fmt: skip
 
 
 def test_the_token_is_exchanged_once_for_a_cookie(client: Client) -> None:

@@ -73,7 +73,7 @@ class Run:
     """Its folder, from that of the workbench."""
     state: State
     answer: Answer | None
-    """None if there is no result yet."""
+    """None if there is no result yet, and while the run goes on."""
     resumable: bool
     message: str = ""
     """What went wrong."""
@@ -175,7 +175,6 @@ class Runs:
             If there is no such folder.
         """
         place = self._folder.resolve(id)
-        answer = read_answer(place)
         with self._lock:
             waiting = any(job.id == id for job in self._queue)
             current = self._current if self._current and self._current.id == id else None
@@ -183,7 +182,8 @@ class Runs:
             state: State = "waiting" if waiting else "running"
             if current and current.cancelled:
                 state = "stopping"
-            return Run(id=id, state=state, answer=answer, resumable=False)
+            return Run(id=id, state=state, answer=None, resumable=False)
+        answer = read_answer(place)
         state, message, resumable = _ended(place, answer)
         return Run(id=id, state=state, answer=answer, resumable=resumable, message=message)
 
