@@ -158,28 +158,30 @@ def _format(opened: Source, source: Any) -> str:
 
 
 class _Sql:
-    """SQL of one column: its text, its number, and whether it is there."""
+    """SQL of one column: its values as text and as numbers, where they are there."""
 
     def __init__(self, position: int, type_name: str, declared: Declared) -> None:
         column = f"c{position}"
-        self.position = position
         self.kind: Kind = _KINDS.get(type_name.partition("(")[0], "other")
-        self.is_text = type_name.startswith(("VARCHAR", "ENUM"))
-        self.text = f"nullif({column}::VARCHAR, '')"
-        self.number = (
-            f"TRY_CAST({column}::VARCHAR AS DOUBLE)" if self.is_text else f"{column}::DOUBLE"
-        )
-        there = [f"{self.text} IS NOT NULL"]
+        is_text = type_name.startswith(("VARCHAR", "ENUM"))
+        text = f"nullif({column}::VARCHAR, '')"
+        number_of = f"TRY_CAST({column}::VARCHAR AS DOUBLE)" if is_text else f"{column}::DOUBLE"
+        there = [f"{text} IS NOT NULL"]
         if type_name in ("DOUBLE", "FLOAT"):
             there.append(f"NOT isnan({column})")
         if declared.missing:
-            there.append(f"{self.text} NOT IN {_texts(declared.missing)}")
+            there.append(f"{text} NOT IN {_texts(declared.missing)}")
         there += [
-            f"NOT coalesce({self.number} BETWEEN {low} AND {high}, false)"
+            f"NOT coalesce({number_of} BETWEEN {low} AND {high}, false)"
             for low, high in declared.missing_ranges
             if math.isfinite(low) and math.isfinite(high) and self.kind in ("numbers", "text")
         ]
-        self.there = " AND ".join(there)
+        known = " AND ".join(there)
+        number = number_of if self.kind in ("numbers", "text") else "NULL::DOUBLE"
+        self.select = (
+            f"CASE WHEN {known} THEN {text} END AS t{position}, "
+            f"CASE WHEN {known} AND isfinite({number}) THEN {number} END AS x{position}"
+        )
 
 
 _KINDS: Mapping[str, Kind] = {
@@ -213,23 +215,18 @@ def _columns(
         _Sql(j, str(row[1]), said)
         for j, (row, said) in enumerate(zip(described, declared, strict=True))
     ]
+    # One expression for each value: DuckDB would evaluate it again in every aggregate.
+    source = f"(SELECT {', '.join(part.select for part in parts)} FROM source)"
     asked = ["count(*)"]
-    for part in parts:
-        number = part.number if part.kind in ("numbers", "text") else "NULL::DOUBLE"
-        asked += [
-            f"count(*) FILTER ({part.there})",
-            f"approx_count_distinct({part.text}) FILTER ({part.there})",
-            f"count({number}) FILTER ({part.there} AND isfinite({number}))",
-            f"min({number}) FILTER ({part.there} AND isfinite({number}))",
-            f"max({number}) FILTER ({part.there} AND isfinite({number}))",
-        ]
-    row = connection.execute(f"SELECT {', '.join(asked)} FROM source").fetchone()
+    for j in range(len(parts)):
+        asked.append(f"count(t{j}), approx_count_distinct(t{j}), count(x{j}), min(x{j}), max(x{j})")
+    row = connection.execute(f"SELECT {', '.join(asked)} FROM {source}").fetchone()
     assert row is not None
     n_records = int(row[0])
     if not n_records:
         raise DataError(f"{opened.name} has no records, only names of columns.")
     counted = [_Counted(*row[1 + 5 * j : 6 + 5 * j]) for j in range(len(parts))]
-    pictures = _pictures(connection, parts, counted)
+    pictures = _pictures(connection, source, counted)
     return n_records, tuple(
         _profiled(name, part, found, said, picture, n_records)
         for name, part, found, said, picture in zip(
@@ -258,26 +255,27 @@ class _Counted:
 
 
 def _pictures(
-    connection: duckdb.DuckDBPyConnection, parts: Sequence[_Sql], counted: Sequence[_Counted]
+    connection: duckdb.DuckDBPyConnection, source: str, counted: Sequence[_Counted]
 ) -> list[dict[Any, int] | None]:
     """Count records by level where these are few, by range where they are numbers; else None."""
     asked, places = [], []
-    for part, found in zip(parts, counted, strict=True):
+    for j, found in enumerate(counted):
         if found.few:
-            asked.append(f"histogram({part.text}) FILTER ({part.there})")
+            asked.append(f"histogram(t{j})")
         elif found.all_numbers and found.low is not None and found.high is not None:
             width = (found.high - found.low) / N_BINS
-            bin_ = f"floor(({part.number} - ({found.low!r})) / {width!r})"
-            bin_ = f"least({bin_}, {N_BINS - 1})::INTEGER"
-            asked.append(f"histogram({bin_}) FILTER ({part.there} AND isfinite({part.number}))")
+            place = f"floor((x{j} - ({found.low!r})) / {width!r})"
+            # DuckDB's least passes over what is missing.
+            bin_ = f"least({place}, {N_BINS - 1})::INTEGER"
+            asked.append(f"histogram({bin_}) FILTER (x{j} IS NOT NULL)")
         else:
             continue
-        places.append(part.position)
-    pictures: list[dict[Any, int] | None] = [None] * len(parts)
+        places.append(j)
+    pictures: list[dict[Any, int] | None] = [None] * len(counted)
     if asked:
-        row = connection.execute(f"SELECT {', '.join(asked)} FROM source").fetchone()
-        for place, found_counts in zip(places, row or (), strict=True):
-            pictures[place] = found_counts or {}
+        row = connection.execute(f"SELECT {', '.join(asked)} FROM {source}").fetchone()
+        for place_of, found_counts in zip(places, row or (), strict=True):
+            pictures[place_of] = found_counts or {}
     return pictures
 
 
