@@ -1,7 +1,8 @@
 """What the columns of a file are like, before anybody has said which of them are keys.
 
 A profile holds no value of a record but names of levels, and these only of columns that have few
-levels, each shared by many records. A preview holds values and is made only if it is asked for.
+levels, and of levels that several records share. A preview holds values and is made only if it is
+asked for.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ Kind: TypeAlias = Literal["numbers", "text", "dates", "yes or no", "other"]
 
 MOST_NAMED = 30
 """Levels of a column whose names are in a profile, at most."""
-LEAST_SHARED = 3.0
-"""Records for each level, on average, from which names of levels are in a profile: fewer records
-may have names of their own."""
+LEAST_SHARED = 3
+"""Records that a level has whose name is in a profile: a rarer one may tell of somebody."""
 MOST_COUNTED = 100
 """Levels up to which the levels of a column are counted exactly."""
 N_BINS = 24
@@ -53,7 +53,7 @@ class ColumnProfile:
     bars: tuple[float, ...]
     """Records by level, or by range of numbers, as shares of the largest; empty: not drawn."""
     levels: tuple[str, ...]
-    """Names of the levels, with labels; empty if there are many or they may tell of records."""
+    """Names of levels, with labels: of those that are not rare, if there are few levels."""
     n_labels: int
     """Labels of levels that the file has."""
 
@@ -100,7 +100,7 @@ def profile(source: Any, *, memory_limit: str = DEFAULT_MEMORY, **reading: Any) 
     Examples
     --------
     >>> import pandas as pd
-    >>> found = profile(pd.DataFrame({"SEX": ["f", "m", "f", "m", "f", "f"], "N": [*range(6)]}))
+    >>> found = profile(pd.DataFrame({"SEX": ["f", "m", "f", "m", "f", "m"], "N": [*range(6)]}))
     >>> [(column.name, column.kind, column.levels) for column in found.columns]
     [('SEX', 'text', ('f', 'm')), ('N', 'numbers', ())]
     """
@@ -296,7 +296,11 @@ def _profiled(
     elif picture is not None:
         bars = [picture.get(number, 0) for number in range(N_BINS)]
     n_levels = len(levels) if found.few else min(found.n_levels, found.n_known)
-    named = len(levels) <= MOST_NAMED and found.n_known >= LEAST_SHARED * len(levels)
+    named = [
+        level
+        for level in levels
+        if len(levels) <= MOST_NAMED and picture is not None and picture[level] >= LEAST_SHARED
+    ]
     return ColumnProfile(
         name=name,
         kind=kind,
@@ -304,7 +308,7 @@ def _profiled(
         exact=found.few,
         n_missing=n_records - found.n_known,
         bars=tuple(count / max(bars) for count in bars) if any(bars) else (),
-        levels=tuple(_labelled(level, declared.labels) for level in levels) if named else (),
+        levels=tuple(_labelled(level, declared.labels) for level in named),
         n_labels=len(declared.labels),
     )
 
