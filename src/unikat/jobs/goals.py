@@ -56,6 +56,11 @@ def aim_of(spec: ProtectionSpec, scenarios: Scenarios) -> Aim:
     def by(n_states: int, target: Target) -> Callable[[Recoding], Value]:
         return lambda recoding: posterior.value(recoding, target, level, n_states)
 
+    of_tau1 = Target("tau1", 0.0)
+
+    def tau1(recoding: Recoding) -> float:
+        return by(n_states_for(of_tau1), of_tau1)(recoding).tau1
+
     if not spec.scenarios:
         target = Target.of(spec.target)
 
@@ -67,16 +72,13 @@ def aim_of(spec: ProtectionSpec, scenarios: Scenarios) -> Aim:
             )
 
         quick = by(n_states_for(target), target)
-        return Aim(target, quick, by(n_all, target), None, unreached)
-    of_tau1 = Target("tau1", 0.0)
+        told = target.measure in ("tau1", "tau2")
+        return Aim(target, quick, by(n_all, target), None if told else tau1, unreached)
 
     def closely(recoding: Recoding) -> Value:
         values = zip(scenarios.scenarios, scenarios.measures(recoding), strict=True)
         missed = not all(one.target.met(value) for one, value in values)
         return Value(float(missed), by(n_all, of_tau1)(recoding).tau1)
-
-    def tau1(recoding: Recoding) -> float:
-        return by(n_states_for(of_tau1), of_tau1)(recoding).tau1
 
     return Aim(scenarios, scenarios.evaluate, closely, tau1, lambda _: scenarios.unreached())
 

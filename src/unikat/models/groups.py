@@ -31,16 +31,18 @@ class Groups(NamedTuple):
     def of(cls, members: Sequence[Bool]) -> Self:
         """Make groups of the members of each key's, (n_groups, n_levels) each."""
         first, n_rows = 0, sum(part.shape[1] for part in members)
-        rows: list[Int64] = []
+        rows, sizes = [], []
         for part in members:
-            for member in part:
-                levels = first + np.flatnonzero(member)
-                rows.append(levels if len(levels) else np.array([n_rows]))
+            group, level = np.nonzero(part)
+            empty = np.flatnonzero(~part.any(axis=1))
+            group = np.concatenate((group, empty))
+            level = np.concatenate((first + level, np.full(len(empty), n_rows)))
+            rows.append(level[np.argsort(group, kind="stable")])
+            sizes.append(np.bincount(group, minlength=len(part)))
             first += part.shape[1]
-        sizes = [len(levels) for levels in rows]
         return cls(
             rows=np.concatenate(rows).astype(np.int64),
-            starts=np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
+            starts=np.concatenate(([0], np.cumsum(np.concatenate(sizes))[:-1])).astype(np.int64),
             offsets=np.concatenate(([0], np.cumsum([len(part) for part in members]))),
             found={},
         )

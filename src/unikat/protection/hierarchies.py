@@ -189,6 +189,8 @@ def _of_numbers(key: Key, counts: Int64) -> list[KeyRecoding]:
     span = float(finite.max() - finite.min())
     scale = 10.0 ** np.floor(np.log10(max(span, 1e-300) / 50.0))
     widths = [step * scale * more for more in (1.0, 10.0) for step in _STEPS]
+    if (finite == np.round(finite)).all():
+        widths = [width for width in widths if width == np.round(width)]
     found: list[KeyRecoding] = []
     least = len(intervals)
     for width in sorted(set(widths)):

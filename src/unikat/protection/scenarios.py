@@ -23,11 +23,11 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, suggest
 from unikat.protection.recoding import KeyRecoding, Recoding, unchanged
 from unikat.protection.search import Value
-from unikat.protection.what_if import Posterior
+from unikat.protection.what_if import FEW, Posterior
 from unikat.spec.target import Target
 
-_FEW, _SOME = 8, 100
-"""States by which the search looks at sums over records; at single records and intervals."""
+_SOME = 100
+"""States by which the search looks at single records and intervals."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Scenario:
 
 def n_states_for(target: Target) -> int:
     """States by which the search looks at a target."""
-    return _FEW if target.measure in ("tau1", "tau2", "k") else _SOME
+    return FEW if target.measure in ("tau1", "tau2", "k") else _SOME
 
 
 @dataclass(kw_only=True, eq=False)

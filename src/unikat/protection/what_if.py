@@ -8,6 +8,7 @@ states, so that differences between them are more precise than their values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,8 @@ N_STATES = 400
 """States that are kept, at most."""
 MOST_BYTES = 4e8
 """Of memory that they take."""
+FEW = 8
+"""States by which a search looks at sums over records."""
 _PARTS = 8
 """In which states are looked at at the same time, whatever the number of threads."""
 _SHARE = 0.5
@@ -222,11 +225,16 @@ class Posterior:
     def value(self, recoding: Recoding, target: Target, level: float, n_states: int) -> Value:
         """Find what a recoding reaches, quickly, by some of the states.
 
-        τ1 is a mean of expected values, which varies less than one of counts.
+        τ1 is a mean of expected values, which varies less than one of counts. It is not computed
+        (NaN) where fewer than all states are asked for the number of records `k`. The upper end of
+        an interval is then the mean, if that tells on which side of the limit the end is.
         """
         table = recoding.table(self.table)
+        quick = n_states < sum(map(len, self.states))
         if target.measure == "k":
             smallest = float(table.matches.min())
+            if quick:
+                return Value(smallest, math.nan)
         if known_exactly(table) or not self.states:
             found = assess(None, table, level=level)
             tau1, tau2 = np.array([found.tau1.mean]), np.array([found.tau2.mean])
@@ -237,6 +245,13 @@ class Posterior:
             tau1, tau2 = (draws.retained(name).ravel() for name in ("tau1", "tau2"))
             expected = draws.retained("tau1_expected").ravel()
             r1 = draws.totals.r1 / np.maximum(draws.totals.weight, 1.0)
+        elif quick and target.measure.endswith("upper") and n_states > FEW:
+            _, tau2, expected, _ = self._uniques(recoding, table, FEW, counted=False)
+            mean = float((expected if target.measure == "tau1_upper" else tau2).mean())
+            # Far from the limit, few states tell on which side of it the upper end is.
+            if mean > target.limit or 1.5 * mean + 4.0 * math.sqrt(mean) + 1.0 <= target.limit:
+                return Value(mean, float(expected.mean()))
+            tau1, tau2, expected, r1 = self._uniques(recoding, table, n_states, counted=True)
         else:
             tau1, tau2, expected, r1 = self._uniques(
                 recoding, table, n_states, counted=target.measure.endswith("upper")

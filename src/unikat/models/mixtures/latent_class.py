@@ -351,8 +351,13 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         """Probability of each cell of groups, (n,), exactly; see `Model`."""
         records, theta = data.records, state.theta.astype(np.float64)
         if records.zeros is None:
-            rows = np.where(cells >= 0, cells + groups.offsets[:-1], -1).astype(np.int32)
-            return _probabilities(rows, groups.sums(theta), state.weights, groups.offsets)
+            asked = cells.tobytes()
+            kept, walk, place = groups.found.get(_WALK, (b"", cells, groups.offsets))
+            if kept != asked:
+                rows = np.where(cells >= 0, cells + groups.offsets[:-1], -1).astype(np.int32)
+                walk, place = _walk(rows, groups.offsets)
+                groups.found[_WALK] = (asked, walk, place)
+            return _along(walk, place, groups.sums(theta), state.weights)
         parts = grouped_completions(records.zeros, records.offsets, groups, cells)
         p = _probabilities(
             parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, records.offsets
@@ -439,10 +444,18 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         return sweep, 20.0 + 10.0 * n_keys
 
 
+_WALK = b"walk"
+"""Where the walk along the cells that were asked for last is kept: it is that of every state."""
+
+
 def _probabilities(rows: Int32, theta: Float64, weights: Float64, offsets: Int64) -> Float64:
     """Probability of each row of levels or sets, -1 leaving a key out, without truncation."""
-    walk, place = _walk(rows, offsets)
-    out, result = np.empty(len(rows)), np.empty(len(rows))
+    return _along(*_walk(rows, offsets), theta, weights)
+
+
+def _along(walk: Int32, place: Int64, theta: Float64, weights: Float64) -> Float64:
+    """The same, of rows as `_walk` puts them."""
+    out, result = np.empty(len(walk)), np.empty(len(walk))
     kernels.probabilities(walk, theta, weights, out)
     result[place] = out
     return result
