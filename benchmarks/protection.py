@@ -5,10 +5,10 @@
     python benchmarks/protection.py --only target --trials 50
 
 speed: the New York sample of 10,000 records and eight keys: what-if of single recodings by 400
-states; and the search and the frontier of 10,000 census records. what-if: a sample of each of ten populations, ten recodings of
-each drawn from those that the program makes: what-if beside a new fit and the truth. target:
-samples of the same populations protected to 'tau1_upper <= 5'; how often the true τ1 of the
-protected file is at most 5. --model auto takes minutes for each sample.
+states; and the search and the frontier of 10,000 census records. what-if: a sample of each of ten
+populations, ten recodings of each drawn from those that the program makes: what-if beside a new fit
+and the truth. target: samples of the same populations protected to 'tau1_upper <= 5'; how often the
+true τ1 of the protected file is at most 5. --model auto takes minutes for each sample.
 """
 
 from __future__ import annotations
