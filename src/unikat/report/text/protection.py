@@ -30,8 +30,9 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "table of the published file to be that of the original, in the mean over "
         f"{counted(found.utility.n_pairs, 'pair')} of keys; groups are spread over their levels by "
         "the shares that these had. A second sample of the same population would differ by about "
-        f"{percent(found.utility.distance_expected)}. The protected file, suppressed values "
-        f"missing, differs by {percent(found.utility.distance)}.",
+        f"{percent(found.utility.distance_expected)}. The protected file"
+        f"{', suppressed values missing,' if found.suppression else ''} differs by "
+        f"{percent(found.utility.distance)}.",
         "refit": f"A new fit of the {_fitted(found)} file gives τ1 "
         f"{estimated(found.refit.tau1.mean, found.refit.tau1)}. "
         + (
