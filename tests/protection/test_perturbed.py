@@ -344,3 +344,44 @@ def test_links_after_pram_are_those_of_the_formula() -> None:
     alone = links(posterior, recoding, published, {})
     assert alone is not None
     assert alone.mean > made.mean
+
+
+def test_an_intruder_without_the_swapped_key_is_counted() -> None:
+    """Records that swapped the region show their true other keys."""
+    frame = people(200)
+    made = unikat.protect(frame, swap="region", swap_match=["sex"], **QUICKLY)
+    what = made.summary.perturbation
+    assert what is not None
+    assert what.n_records > 100
+    assert what.ignored == ("region",)
+    margin = unikat.assess(frame, **QUICKLY).what_if({"region": None})
+    assert what.tau2.mean == pytest.approx(margin.tau2.mean, rel=0.1)
+    assert what.tau1.mean == pytest.approx(margin.tau1.mean, abs=1.0)
+    assert "without region" in made.summary.sentences["matches"]
+
+
+def test_what_would_undo_a_perturbation_is_in_no_published_place() -> None:
+    frame = people(200)
+    frame["schooling"] = frame["education"].str.upper()
+    first, second = (unikat.protect(frame, pram={"education": 0.5}, **QUICKLY) for _ in range(2))
+    assert not first.frame.equals(second.frame)
+    seed = first.spec.perturbation_seed
+    again = unikat.protect(frame, pram={"education": 0.5}, perturbation_seed=seed, **QUICKLY)
+    assert again.frame.equals(first.frame)
+    assert str(seed) not in first.to_html()
+    original = unikat.assess(frame, **QUICKLY).result.provenance.data_fingerprint
+    assert original not in first.to_html()
+    assert first.summary.provenance.data_fingerprint == ""
+    assert ("schooling", "education") in first.summary.telling
+
+
+def test_a_plan_without_recodings_is_not_applied(tmp_path: Path, capsys: Any) -> None:
+    frame = people(150)
+    frame.to_csv(tmp_path / "file.csv", index=False)
+    unikat.protect(frame, pram={"region": 0.8}, out=tmp_path / "out", **QUICKLY)
+    command = ["protect", str(tmp_path / "file.csv"), "--apply", str(tmp_path / "out/plan.toml")]
+    assert main([*command, "--out", str(tmp_path / "copy.csv")]) == 1
+    assert "The plan recodes nothing" in capsys.readouterr().err
+    assert not (tmp_path / "copy.csv").exists()
+    with pytest.raises(unikat.SpecError, match="named by --keep"):
+        unikat.protect(frame, pram={"region": 0.8}, keep="region", **QUICKLY)

@@ -216,3 +216,22 @@ def test_identical_files_and_what_cannot_be_verified(tmp_path: Path) -> None:
     for protected, options, said in wrong:
         with pytest.raises(unikat.UnikatError, match=said):
             unikat.verify(frame, protected=protected, **QUICKLY | options)
+
+
+@pytest.mark.parametrize("columns", [["income"], []])
+def test_files_in_another_order_are_refused(columns: list[str]) -> None:
+    rng = np.random.default_rng(4)
+    frame = people(300)[KEYS.split(",")]
+    frame["income"] = rng.normal(size=len(frame))
+    frame = frame[[*KEYS.split(","), *columns]]
+    safe = frame.assign(age=tens(frame["age"]))
+    options: dict[str, Any] = {
+        "keys": KEYS, "population_size": 8000, "model": "latent-class", "max_sweeps": 60,
+        "chains": 2, "workers": 1, "progress": False,
+    }  # fmt: skip
+    moved = safe.sample(frac=1.0, random_state=2).reset_index(drop=True)
+    with pytest.raises(unikat.DataError, match="stand in another order"):
+        unikat.verify(frame, protected=moved, **options)
+    # Values that were perturbed are none in another order.
+    swapped = safe.assign(region=rng.permutation(safe["region"].to_numpy()))
+    assert unikat.verify(frame, protected=swapped, **options).summary.n_protected == 300

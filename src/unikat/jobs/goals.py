@@ -65,7 +65,9 @@ def aim_of(spec: ProtectionSpec, scenarios: Scenarios) -> Aim:
         target = Target.of(spec.target)
 
         def unreached(search: Search) -> SpecError:
-            best = (max if target.wants_more else min)(one.measure for one in search.seen.values())
+            looks = sorted(search.seen, key=lambda at: search.seen[at].measure)
+            at = looks[-1 if target.wants_more else 0]
+            best = by(n_all, target)(search.recoding(at)).measure
             return SpecError(
                 f"No recoding reaches {target}; the best that was found has {target.measure} "
                 f"{best:.3g}."

@@ -27,6 +27,7 @@ def perturbed_records(
     household: Int32 | None,
 ) -> Perturbed:
     """Perturb the recoded records, (n, n_recoded_keys); `rows` are those that were assessed."""
+    assert spec.perturbation_seed is not None
     swap = swapped(spec)
     keys = [one.key for one in plan.recoding.keys if one.key is not None]
     r1 = np.nan_to_num(risk.records.r1_published)[risk.table.record_cell]
@@ -41,7 +42,7 @@ def perturbed_records(
         match=[name for name in spec.swap_match if name in names],
         targets=targets,
         household=household,
-        seed=spec.sampling.seed,
+        seed=spec.perturbation_seed,
     )
 
 
@@ -76,5 +77,6 @@ def perturbation_facts(
         n_true=matches.n_true,
         tau1=matches.tau1,
         tau2=matches.tau2,
+        ignored=matches.ignored,
         links=linked,
     )

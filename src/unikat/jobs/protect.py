@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, worke
 from unikat.jobs.perturbing import perturbation_facts, perturbed_records, swapped
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import Choices, choices
-from unikat.protection.perturbed import check_perturbation, correct_matches, links
+from unikat.protection.perturbed import check_perturbation, links, most_matches
 from unikat.protection.recoding import (
     Recoding,
     Rule,
@@ -185,6 +186,9 @@ def run(
 ) -> Protection:
     """Protect what a specification names, in a folder of its own (see :func:`in_folder`)."""
     started = datetime.now(UTC)
+    if spec.perturbs and spec.perturbation_seed is None:
+        # Who knows it and the probabilities can tell which values are true.
+        spec = spec.model_copy(update={"perturbation_seed": secrets.randbits(63)})
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
     check_perturbation(table, pram=spec.pram, swap=swapped(spec).keys, match=spec.swap_match)
@@ -242,7 +246,10 @@ def run(
     refit = again.estimate(level)
     perturbation = None
     if perturbed is not None:
-        matches = correct_matches(posterior, chosen.recoding, visible[rows], level)
+        changed = [*spec.pram, *swapped(spec).keys]
+        matches = most_matches(
+            posterior, chosen.recoding, visible[rows], level, changed, None, published[rows]
+        )
         linked = None
         if spec.swap is None:
             linked = links(posterior, chosen.recoding, visible[rows], perturbed.matrices)
@@ -287,12 +294,15 @@ def run(
         ),
         utility=tables.kept(chosen.recoding, visible),
         perturbation=perturbation,
-        telling=telling_columns(microdata, codes, chosen.recoding),
+        telling=telling_columns(
+            microdata, codes, chosen.recoding, _hidden(chosen.recoding, recoded, visible)
+        ),
         n_not_assessed=len(codes) - table.n_records,
         refit_reaches=refit_reaches(spec, verdicts, refit),
         agrees=_agree(promised, refit, suppressed=gone is not None and perturbed is None),
         level=level,
-        provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
+        # A fingerprint of the original would confirm guesses of what was hidden.
+        provenance=Provenance.now(seed=seed, data_fingerprint="", started=started),
     )
     summary = replace(summary, warnings=warnings(summary))
     summary = replace(summary, sentences=sentences(summary))
@@ -346,6 +356,16 @@ def apply(
         raise OutputError(
             f"{out.name} has another ending than {Path(data).name}, and a plan keeps the format of "
             "the file; name the recoded file with the same ending."
+        )
+    if not any(one.rule is not None for one in plan.keys):
+        raise SpecError(
+            "The plan recodes nothing, so the file would be copied as it is. What was perturbed or "
+            "suppressed belongs to the sample that it was made for; protect this file by itself."
+        )
+    if plan.also:
+        watcher.note(
+            f"The protected file of this plan was {listed(list(plan.also))}, too; only its "
+            "recodings are repeated."
         )
     watcher.stage("Reading")
     spec = plan.data.model_copy(update={"path": Path(data)})
@@ -495,6 +515,14 @@ def _without(table: CellTable, gone: Bool) -> CellTable:
     )
 
 
+def _hidden(recoding: Recoding, recoded: Int32, visible: Int32) -> frozenset[str]:
+    """Keys of which values were perturbed or suppressed, (n, n_recoded_keys) before and after."""
+    changed = (recoded != visible).any(axis=0)
+    return frozenset(
+        recoding.keys[j].name for j, some in zip(recoding.kept, changed, strict=True) if some
+    )
+
+
 def _agree(promised: RiskEstimate, refit: RiskEstimate, *, suppressed: bool) -> bool:
     """Whether the interval of either τ1 holds the other's mean; less is right if suppressed."""
     one, two = promised.tau1, refit.tau1_shown or refit.tau1
@@ -507,7 +535,9 @@ def _agree(promised: RiskEstimate, refit: RiskEstimate, *, suppressed: bool) -> 
 
 def _plan(spec: ProtectionSpec, plan: Plan) -> PlanSpec:
     """The recodings as they are done to other files."""
+    also = [*(["perturbed"] if spec.perturbs else []), *(["suppressed"] if spec.suppress else [])]
     return PlanSpec(
+        also=tuple(also),
         data=spec.data.model_copy(update={"path": None}),
         keys=tuple(
             PlanKey(

@@ -32,9 +32,9 @@ from unikat.protection.compared import (
     identifying,
     left_out_change,
 )
-from unikat.protection.perturbed import CorrectMatches, correct_matches
+from unikat.protection.perturbed import CorrectMatches, most_matches
 from unikat.protection.recoding import Recoding, unchanged
-from unikat.protection.released import telling_columns
+from unikat.protection.released import telling_columns, told
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import SCHEMA, VerifySummary
@@ -147,6 +147,9 @@ def run(
     rows = _matched(microdata, protected, spec.id)
     original = table.cells[table.record_cell]
     keys = _compared(table, original[rows], protected)
+    others = _columns(microdata, protected, rows, [key.name for key in table.keys])
+    if spec.id is None:
+        _check_order(original, keys, others, protected.name)
     changes = tuple(
         left_out_change(key, len(rows)) if one is None else one.change
         for key, one in zip(table.keys, keys, strict=True)
@@ -174,7 +177,8 @@ def run(
     matches = None
     if perturbed:
         watcher.stage("Going on from the fit")
-        matches = correct_matches(Posterior.of(fitted), recoding, codes, level, rows)
+        hidden = [one.name for one in changes if one.n_otherwise]
+        matches = most_matches(Posterior.of(fitted), recoding, codes, level, hidden, rows)
     elif not identical:
         watcher.stage("Assessing the protected file")
         again = fit(model, shown, seed=seed, plan=plan, level=level, execution=execution)
@@ -196,12 +200,18 @@ def run(
         target=None if target is None else str(target),
         reached=value,
         met=None if target is None or value is None else target.met(value),
-        telling=telling_columns(protected, original[rows], recoding),
-        identifying=identifying(_columns(microdata, protected, rows, [k.name for k in table.keys])),
+        telling=telling_columns(
+            protected,
+            original[rows],
+            recoding,
+            {one.name for one in changes if one.n_otherwise or one.n_suppressed},
+        ),
+        identifying=identifying(others),
         model=spec.model.name,
         converged=before.converged and after.converged,
         level=level,
-        provenance=Provenance.now(seed=seed, data_fingerprint=table.fingerprint, started=started),
+        # A fingerprint of the original would confirm guesses of what was hidden.
+        provenance=Provenance.now(seed=seed, data_fingerprint="", started=started),
     )
     summary = replace(summary, warnings=warnings(summary))
     summary = replace(summary, sentences=sentences(summary))
@@ -293,6 +303,44 @@ def _compared(table: CellTable, original: Int32, protected: Microdata) -> list[C
         else None
         for j, key in enumerate(table.keys)
     ]
+
+
+def _check_order(
+    original: Int32,
+    keys: Sequence[Compared | None],
+    others: Sequence[tuple[str, Int64, Int64]],
+    name: str,
+) -> None:
+    """Refuse files whose records seem to stand in different orders (DataError).
+
+    A copied column has then the same values at other places; or no key of the protected file tells
+    more of the original than it tells of another record.
+    """
+    moved = [
+        column
+        for column, ours, theirs in others
+        if (ours != theirs).any() and np.array_equal(np.sort(ours), np.sort(theirs))
+    ]
+    chance = []
+    for column, one in zip(original.T, keys, strict=True):
+        if one is None or len(column) < _MOST_FEW:
+            continue
+        true, other = told(column, one.codes), told(column, np.roll(one.codes, len(column) // 2))
+        if other < 1.0:
+            chance.append(true - other <= _BY_CHANCE * (1.0 - other))
+    if moved or (chance and all(chance)):
+        raise DataError(
+            f"{name}: the records seem to stand in another order than in the original"
+            + (f", since {brief(moved[0])} has the same values in other rows" if moved else "")
+            + ". Bring both files into the same order, or name a column that identifies records "
+            f"in both: {option('id', 'COLUMN')}."
+        )
+
+
+_BY_CHANCE = 0.1
+"""Share of what a key could tell of the original at most, that it tells by chance."""
+_MOST_FEW = 30
+"""Records with which chance is not told from order."""
 
 
 def _was_changed(key: KeyChange) -> bool:

@@ -14,7 +14,7 @@ correct matches, and of those that are certain. Nothing is assumed of how the va
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -212,6 +212,53 @@ class CorrectMatches:
     """Of these, population uniques: an intruder's match is certainly right."""
     tau2: Summary
     """Expected number of correct matches."""
+    ignored: tuple[str, ...] = ()
+    """Perturbed keys that the intruder leaves out who expects most correct matches."""
+
+
+def most_matches(
+    posterior: Posterior,
+    recoding: Recoding,
+    published: Int32,
+    level: float,
+    perturbed: Sequence[str],
+    rows: Int64 | None = None,
+    unsuppressed: Int32 | None = None,
+) -> CorrectMatches:
+    """Find what the intruder reaches who does best: by all keys, or without perturbed ones.
+
+    A key that shows other values for many records misleads an intruder, and he has more correct
+    matches without it. So each perturbed key is left out by itself, and all of them are; τ1 and τ2
+    are the largest.
+
+    Parameters
+    ----------
+    posterior, recoding, published, level, rows, unsuppressed
+        As for `correct_matches`.
+    perturbed
+        Names of the perturbed keys.
+    """
+    best = correct_matches(posterior, recoding, published, level, rows, unsuppressed)
+    names = [recoding.keys[j].name for j in recoding.kept]
+    hidden = [name for name in perturbed if name in names]
+    for ignored in dict.fromkeys([*((name,) for name in hidden), tuple(hidden)]):
+        margin = Recoding(
+            keys=tuple(one.left_out() if one.name in ignored else one for one in recoding.keys)
+        )
+        if not ignored or not margin.kept:
+            continue
+        left = [name not in ignored for name in names]
+        shown = np.ascontiguousarray(published[:, left])
+        whole = None if unsuppressed is None else np.ascontiguousarray(unsuppressed[:, left])
+        found = correct_matches(posterior, margin, shown, level, rows, whole)
+        more = found.tau2.mean > best.tau2.mean
+        best = replace(
+            best,
+            tau1=max(best.tau1, found.tau1, key=lambda one: (one.mean, one.upper)),
+            tau2=found.tau2 if more else best.tau2,
+            ignored=ignored if more else best.ignored,
+        )
+    return best
 
 
 def correct_matches(
@@ -220,6 +267,7 @@ def correct_matches(
     published: Int32,
     level: float,
     rows: Int64 | None = None,
+    unsuppressed: Int32 | None = None,
 ) -> CorrectMatches:
     """Estimate how many matches with the uniques of a published file are correct.
 
@@ -238,13 +286,17 @@ def correct_matches(
     rows
         (n_published,): records of the table that are published, in the order of `published`; None:
         all.
+    unsuppressed
+        (n_published, n_recoded_keys): what the records would show if no value were suppressed;
+        None: their true values.
     """
     table = recoding.table(posterior.table)
     sample = table.cells[table.record_cell]
     true = sample if rows is None else sample[rows]
     n_levels = np.maximum(table.n_levels, published.max(axis=0, initial=0) + 1).tolist()
     # A suppressed value of another record is what it was: it does not make two records alike.
-    whole = np.where(published == MISSING, true, published).astype(np.int32)
+    behind = true if unsuppressed is None else unsuppressed
+    whole = np.where(published == MISSING, behind, published).astype(np.int32)
     alone = _agreeing(published, whole, n_levels) == 1.0
     if table.missing == "wildcard":
         alone &= _matching(published, n_levels) == 1
@@ -338,8 +390,9 @@ def links(
 
     .. math:: E \frac{1}{F_j + R_j / M_{jj}}, \qquad R_j = \sum_{k \ne j} F_k M_{kj},
 
-    which is the measure of Shlomo and Skinner (2010; see `correct_match`), but for the sampling
-    fraction: with it the others count a little more, so that this is on the safe side. F_j - 1 is
+    which is the measure of Shlomo and Skinner (2010; see `correct_match`) for a small sampling
+    fraction π. With it M is M / (1 - π M), so that the probability is larger where values are more
+    likely kept than drawn into the cell: by a factor of at most 1 / (1 - π M_jj). F_j - 1 is
     Poisson, and R_j its expectation under each state.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -184,9 +184,9 @@ _MANY = 5
 
 
 def telling_columns(
-    microdata: Microdata, codes: Int32, recoding: Recoding
+    microdata: Microdata, codes: Int32, recoding: Recoding, hidden: Set[str] = frozenset()
 ) -> tuple[tuple[str, str], ...]:
-    """Find columns that tell more of a key than the recoding shows: a copy, a year of birth.
+    """Find columns that tell more of a key than the file shows: a copy, a year of birth.
 
     Looked at are records that share their value of the column with another one. Numbers of persons
     have none, and tell nothing by themselves.
@@ -195,6 +195,8 @@ def telling_columns(
     ----------
     microdata, codes, recoding
         As for `released`.
+    hidden
+        Names of keys of which values were perturbed or suppressed: what tells one, tells these.
 
     Returns
     -------
@@ -221,22 +223,22 @@ def telling_columns(
         for j, one in enumerate(recoding.keys):
             rows = repeated & (codes[:, j] >= 0)
             joins = one.key is None or one.key.n_levels < len(one.groups)
-            if not joins or 2 * rows.sum() < len(codes):
+            if not (joins or one.name in hidden) or 2 * rows.sum() < len(codes):
                 continue
             levels, shown = codes[rows, j], values[rows]
-            groups = one.groups[levels]
-            tells = _told(shown, levels) >= TELLING and _told(groups, levels) <= _CHANCE
+            groups = np.zeros_like(levels) if one.name in hidden else one.groups[levels]
+            tells = told(shown, levels) >= TELLING and told(groups, levels) <= _CHANCE
             # Or it is another grouping of the key, one that splits those of the plan.
             many = np.bincount(levels)[levels] >= _MANY
             if not tells and 2 * many.sum() >= len(codes):
                 levels, shown, groups = levels[many], shown[many], groups[many]
-                tells = _told(levels, shown) >= TELLING and _told(groups, shown) <= _CHANCE
+                tells = told(levels, shown) >= TELLING and told(groups, shown) <= _CHANCE
             if tells:
                 found.append((name, one.name))
     return tuple(found)
 
 
-def _told(values: AnyArray, levels: Int32) -> float:
+def told(values: AnyArray, levels: Int32) -> float:
     """Share of the records that have the commonest level of their value."""
     pairs, counts = np.unique(np.column_stack((values, levels)), axis=0, return_counts=True)
     starts = np.flatnonzero(np.diff(pairs[:, 0], prepend=pairs[0, 0] - 1))

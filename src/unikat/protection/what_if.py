@@ -231,6 +231,7 @@ class Posterior:
         """
         table = recoding.table(self.table)
         quick = n_states < sum(map(len, self.states))
+        weights: Int64 = np.ones(1, np.int64)
         if target.measure == "k":
             smallest = float(table.matches.min())
             if quick:
@@ -245,11 +246,14 @@ class Posterior:
             tau1, tau2 = (draws.retained(name).ravel() for name in ("tau1", "tau2"))
             expected = draws.retained("tau1_expected").ravel()
             r1 = draws.totals.r1 / np.maximum(draws.totals.weight, 1.0)
+            weights = table.counts
         elif quick and target.measure.endswith("upper") and n_states > FEW:
             _, tau2, expected, _ = self._uniques(recoding, table, FEW, counted=False)
             mean = float((expected if target.measure == "tau1_upper" else tau2).mean())
             # Far from the limit, few states tell on which side of it the upper end is.
-            if mean > target.limit or 1.5 * mean + 4.0 * math.sqrt(mean) + 1.0 <= target.limit:
+            spread = math.sqrt(mean)
+            missed = mean - 3.0 * spread > target.limit
+            if missed or 1.5 * mean + 4.0 * spread + 1.0 <= target.limit:
                 return Value(mean, float(expected.mean()))
             tau1, tau2, expected, r1 = self._uniques(recoding, table, n_states, counted=True)
         else:
@@ -263,7 +267,7 @@ class Posterior:
             "tau1_upper": lambda: float(np.quantile(tau1, upper, method="inverted_cdf")),
             "tau2_upper": lambda: float(np.quantile(tau2, upper, method="inverted_cdf")),
             "r1": lambda: float(r1.max(initial=0.0)),
-            "records": lambda: float(np.count_nonzero(r1 > (target.above or 0.0))),
+            "records": lambda: float(((r1 > (target.above or 0.0)) * weights).sum()),
             "k": lambda: smallest,
             "population_k": lambda: self._population_k(recoding, table, n_states, level),
         }

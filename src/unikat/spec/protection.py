@@ -196,6 +196,9 @@ class ProtectionSpec(AssessmentSpec):
     swap_match: Names = ()
     """Keys in which the two agree; none: all that are not swapped."""
 
+    perturbation_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """Seed of PRAM and swapping; None: drawn, and written to `protect.toml`."""
+
     @property
     def seeks(self) -> bool:
         """Whether a recoding is looked for: something has to be reached."""
@@ -279,6 +282,7 @@ class ProtectionSpec(AssessmentSpec):
         if not self.seeks and not self.perturbs:
             raise ValueError(
                 "no target is named; name one as in --target 'tau1 <= 5', or --scenarios"
+                + ("; to suppress values alone, take --target 'k >= 1'" if self.suppress else "")
             )
         self._check_perturbation()
         check_of_persons(self)
@@ -329,6 +333,18 @@ class ProtectionSpec(AssessmentSpec):
                 "recodings are chosen to reach a target, and there is none; add --target, or leave "
                 "--recodings out"
             )
+        if both := [name for name in self.keep if name in (*self.pram, *swapped)]:
+            raise ValueError(
+                f"{shown(both[0])} is named by --keep, so it stays as it is, and by --pram or "
+                "--swap; leave it out of one of them"
+            )
+        if not self.seeks and not self.suppress and (self.keep or self.weights_of_keys):
+            raise ValueError(
+                "--keep and --weights-of-keys are about recoding and suppression, and there is "
+                "neither; add --target, or leave them out"
+            )
+        if self.perturbation_seed is not None and not self.perturbs:
+            raise ValueError("--perturbation-seed belongs to --pram and --swap; leave it out")
         if self.swap_match and rule is None:
             raise ValueError("--swap-match belongs to --swap; add it, or leave --swap-match out")
         if both := [name for name in swapped if name in self.pram]:
@@ -399,6 +415,8 @@ class PlanSpec(Spec):
     command: ClassVar[str] = "protect --apply plan.toml FILE"
     format_version: Literal["unikat.plan/1"] = Field(default="unikat.plan/1", alias="schema")
     keys: tuple[PlanKey, ...] = ()
+    also: tuple[str, ...] = ()
+    """What was done besides, which is not repeated: `perturbed`, `suppressed`."""
 
     def to_toml(self, folder: Path, note: str = "") -> str:
         """Write as TOML, with what repeats the recodings."""

@@ -109,6 +109,14 @@ class _PerturbOptions(TypedDict, total=False):
             default="nothing is swapped",
         ),
     ]
+    perturbation_seed: Annotated[
+        int | str,
+        Option(
+            "N",
+            "Seed of --pram and --swap. Keep it to yourself: who knows it can undo them.",
+            default="drawn, and written to protect.toml",
+        ),
+    ]
     swap_match: Annotated[
         str | Sequence[str],
         Option(

@@ -139,6 +139,8 @@ class PerturbationFacts:
     """Of these, population uniques."""
     tau2: Summary
     """Expected number of correct matches."""
+    ignored: tuple[str, ...]
+    """Perturbed keys that the intruder leaves out who expects most correct matches."""
     links: Links | None
     """What an intruder can say of a match who knows the matrices; None if keys were swapped, or no
     complete record is alone."""

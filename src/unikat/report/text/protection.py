@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from unikat.errors import listed
 from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
 from unikat.report.text.numbers import counted, estimated, number, percent
 
@@ -41,8 +42,8 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
             else "This does not agree with the plan. Decide on the larger number."
         ),
         "columns": "Columns that are no keys were copied as they are. Look for columns that tell "
-        "what was recoded (a copy, a code of the place, a birth date), and for names and numbers "
-        "of persons.",
+        "what was recoded, suppressed or perturbed (a copy, a code of the place, a birth date), "
+        "and for names and numbers of persons.",
     }
     if found.searched:
         said["target"] = target_words(found)
@@ -117,6 +118,7 @@ def _fitted(found: ProtectionSummary) -> str:
 def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, str]:
     """Say what perturbation did, and what it does to the risk."""
     before = found.chosen.risk
+    without = f", without {listed(list(what.ignored))}," if what.ignored else ""
     parts = [
         f"{one.name} by {one.method} in {counted(one.n_changed, 'record')}" for one in what.keys
     ]
@@ -125,15 +127,16 @@ def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, s
         f"{'shows' if what.n_records == 1 else 'show'} a value that is not "
         f"{'its' if what.n_records == 1 else 'their'} own: {', '.join(parts)}.",
         "matches": f"Of {counted(what.n_uniques, 'unique record')} of the protected file "
-        f"{number(what.n_true)} {'shows its' if what.n_true == 1 else 'show their'} true keys. An "
-        "intruder's expected number of correct matches (τ2) is "
+        f"{number(what.n_true)} {'shows its' if what.n_true == 1 else 'show their'} true keys. The "
+        f"expected number of correct matches (τ2) of the intruder who has most{without} is "
         f"{estimated(what.tau2.mean, what.tau2)}; it was {number(before.tau2.mean)} before "
         f"perturbation. Of these {estimated(what.tau1.mean, what.tau1)} are matches with "
         f"population uniques (τ1); {number(before.tau1.mean)} were before.",
         "method": "A match with a unique record of the protected file is correct only if the "
         "record shows its true keys, and then for one of the persons of the population with these "
         "keys. The owner of the file knows which records do, so the numbers hold however the "
-        "values were changed. An intruder does not know which of his matches are the correct ones.",
+        "values were changed. They are those of the intruder who does best: who looks for records "
+        "that agree in all keys, or leaves out one perturbed key, or all of them.",
     }
     if what.links is not None:
         bound = "at most " if what.links.bounded else ""
@@ -165,6 +168,8 @@ def warnings(found: ProtectionSummary) -> tuple[str, ...]:
             "The new fit of the protected file misses the target. Decide on the larger number, or "
             "set a stricter target."
         )
+    if found.perturbation is not None and not found.perturbation.n_records:
+        said.append("Perturbation changed no value: the file is what it would be without it.")
     if not found.agrees:
         said.append(
             "The new fit of the protected file does not agree with the plan: neither interval of "
