@@ -357,11 +357,14 @@ def apply(
             f"{out.name} has another ending than {Path(data).name}, and a plan keeps the format of "
             "the file; name the recoded file with the same ending."
         )
-    if not any(one.rule is not None for one in plan.keys):
+    recodes = any(one.rule is not None for one in plan.keys)
+    if plan.also and not recodes:
         raise SpecError(
             "The plan recodes nothing, so the file would be copied as it is. What was perturbed or "
             "suppressed belongs to the sample that it was made for; protect this file by itself."
         )
+    if not recodes:
+        watcher.note("The plan recodes nothing: the file is copied as it is.")
     if plan.also:
         watcher.note(
             f"The protected file of this plan was {listed(list(plan.also))}, too; only its "
