@@ -121,20 +121,25 @@ class Sampled(NamedTuple):
         everybody = unikat.read(people, keys, whole, missing="level").tabulate()
         return cls(keys, people.iloc[rows], rows, everybody)
 
-    def true_tau1(self, recoding: Any) -> int:
+    def true_tau1(self, recoding: Any, *, unseen_are_other: bool) -> int:
         """Sample uniques of the recoded sample that are population unique.
 
-        Rules of numbers hold for all levels of the population; a level that the sample does not
-        have, and a rule does not name, is a group of its own.
+        Rules of numbers hold for all levels of the population. Levels that the sample does not have
+        are rare: they are among the `other` of a rule that merges rare ones; or, the best case of
+        an intruder, groups of their own, as if the file said of which levels `other` consists.
         """
-        from unikat.protection.recoding import Recoding, recode_key, unchanged
+        from unikat.protection.recoding import Recoding, level_names, recode_key, unchanged
 
         counts = [np.zeros(key.n_levels, np.int64) for key in self.everybody.keys]
         keys = []
         for key, count, one in zip(self.everybody.keys, counts, recoding.keys, strict=True):
             rule = one.rule
             if isinstance(rule, Mapping):
-                rule = {level: group for level, group in rule.items() if level in key.levels}
+                names = set(level_names(key))
+                rule = {level: group for level, group in rule.items() if level in names}
+                if unseen_are_other and one.rule and one.text.startswith("rare"):
+                    other = next(iter(one.rule.values()))
+                    rule |= dict.fromkeys(names - set(one.named or ()), other)
             keys.append(unchanged(key) if not rule else recode_key(key, count, rule))
         codes = Recoding(keys=tuple(keys)).codes(self.everybody.cells)[self.everybody.record_cell]
         _, place, size = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
@@ -181,7 +186,7 @@ def what_if(options: argparse.Namespace) -> None:
             coarse = pd.DataFrame(recoding.codes(table.cells)[table.record_cell]).astype(str)
             coarse.columns = [f"K{j}" for j in range(coarse.shape[1])]
             new = unikat.assess(coarse, keys=list(coarse.columns), **given).tau1
-            true = drawn.true_tau1(recoding)
+            true = drawn.true_tau1(recoding, unseen_are_other=True)
             words = ", ".join(f"{one.name} {one.text}" for one in recoding.keys if one.changes)
             rows.append([name, words, true, f"{found.mean:.1f}", f"{new.mean:.1f}"])
             for i, one in enumerate((found, new)):
@@ -233,14 +238,16 @@ def targets(options: argparse.Namespace) -> None:
         if plan is None:
             print(trial, name, "no plan reaches the target", flush=True)
             continue
-        found.append([drawn.true_tau1(plan.recoding), plan.lost])
+        true, alone = (drawn.true_tau1(plan.recoding, unseen_are_other=o) for o in (True, False))
+        found.append([true, plan.lost, alone])
         before = f"{result.tau1.mean:.0f} ({result.tau1.lower:.0f} to {result.tau1.upper:.0f})"
         print(trial, name, before, "then", found[-1], value,
               f"{time.perf_counter() - started:.0f} s", flush=True)  # fmt: skip
-    true = np.array([one[0] for one in found])
+    true, lost, alone = np.array(found).T
     print(
-        f"{len(true)} files: true τ1 at most 5 in {np.count_nonzero(true <= 5)}; largest "
-        f"{true.max()}; {np.mean([one[1] for one in found]):.0%} of the information lost"
+        f"{len(true)} files: true τ1 at most 5 in {np.count_nonzero(true <= 5)} (unseen levels "
+        f"apart: {np.count_nonzero(alone <= 5)}); largest {true.max():.0f}; {lost.mean():.0%} of "
+        "the information lost"
     )
 
 

@@ -97,7 +97,8 @@ def classes(n_records: int = 20_000, n_keys: int = 10, n_classes: int = 50) -> C
     component = rng.choice(n_classes, n_records, p=rng.dirichlet(np.full(n_classes, 5.0)))
     codes = (rng.random((n_records, n_keys, 1)) > profiles[component]).sum(axis=2)
     keys = [Key.of_size(f"K{j}", 5) for j in range(n_keys)]
-    return CellTable.from_codes(np.minimum(codes, 4), keys, population_size=10**6)
+    population = max(10**6, 10 * n_records)
+    return CellTable.from_codes(np.minimum(codes, 4), keys, population_size=population)
 
 
 def seconds(work: Callable[..., object], *arguments: object) -> float:
@@ -156,7 +157,7 @@ def measure(
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", choices=["ny", "classes", "zeros", "census"])
+    parser.add_argument("--only", choices=["ny", "classes", "zeros", "census", "patterns"])
     parser.add_argument("--models", nargs="+", default=["hdp"])
     parser.add_argument("--records", type=int, default=1_000_000, help="of the census table")
     parser.add_argument("--burn-in", type=int, default=500, help="sweeps, New York")
@@ -184,6 +185,9 @@ def main() -> None:
         if options.only in (None, "census"):
             table = census(options.records)
             rows += measure(f"census, {options.records:,} records", table, label, **large)
+        if options.only in (None, "patterns"):
+            table = classes(n_records=2_200_000)
+            rows += measure("50 simulated classes, patterns", table, label, **large)
     print_table(["data", "model", "what", "threads", "median ms", "fastest ms"], rows)
 
 

@@ -38,6 +38,9 @@ sys.addaudithook(_watch)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+    parser.addoption(
+        "--pictures", metavar="FOLDER", help="write pictures of the pages of the workbench there"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -34,7 +34,7 @@ FLOORS = ("facts", "text", "pages", "folders")
 DOORS = {"cli", "web"}
 """They parse, call and render, so they need none of these."""
 COMPUTING = {"numba", "numpy", "pandas", "polars", "scipy", "xarray", "arviz_base", "arviz_stats"}
-KERNELS_MAY = {"numpy", "numba", "math", "typing", "collections", "__future__"}
+KERNELS_MAY = {"numpy", "numba", "math", "typing", "collections", "functools", "__future__"}
 NETWORK = {
     "aiohttp",
     "ftplib",
@@ -106,13 +106,15 @@ def refused(room: str, where: Path, name: str) -> str:
     top, _, rest = name.partition(".")
     if top in NETWORK and room != "web" and not name.startswith("urllib.parse"):
         return "no network outside web"
+    if top.startswith("adbc_driver") and where.as_posix() != "data/postgres.py":
+        return "the server of a database is asked by data/postgres.py alone"
     if top == "unikat":
         if room == target_room(rest) == "report":
             return refused_floor(where.parts[1], rest.split(".")[1])
         return "" if room == "__init__" else refused_room(room, target_room(rest))
     if room in DOORS and top in COMPUTING:
         return "cli and web compute nothing"
-    if room == "kernels" and top not in KERNELS_MAY and where.name != "jit.py":
+    if room == "kernels" and top not in KERNELS_MAY and where.name not in {"jit.py", "launch.py"}:
         return "kernels import NumPy, Numba and themselves"
     return ""
 

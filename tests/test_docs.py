@@ -249,7 +249,7 @@ def test_every_format_is_documented():
     extras = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
     named = set(re.findall(r"`unikat\[(\w+)\]`", FILES))
     assert named <= set(extras["project"]["optional-dependencies"])
-    assert {"spreadsheet", "r", "stat"} == named
+    assert {"spreadsheet", "r", "stat", "postgres"} == named
 
 
 def test_every_option_of_the_default_is_documented():

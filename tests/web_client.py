@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,6 +25,24 @@ ORIGIN = f"http://{HOST}"
 SURVEY = "age,sex,region\n" + "".join(
     f"{20 + i % 7},{'f' if i % 3 else 'm'},{'ABCD'[i * i % 4]}\n" for i in range(60)
 )
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Start `unikat web` in a folder; yield its address, with the token; stop it by Ctrl-C."""
+    process = subprocess.Popen(
+        [*COMMAND, "web", str(folder), "--no-browser"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        process.stdout.readline()
+        yield process.stdout.readline().strip()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @dataclass

@@ -2,13 +2,16 @@
 
 Python tells of Ctrl-C in its main thread, between two steps of Python. A query of DuckDB or a
 compiled search is one step, however long it takes. `interruptible` makes such a step in another
-thread while the main thread waits and listens.
+thread while the main thread waits and listens. Where Python drops the exception (in a finalizer,
+for example), `never_lost` raises it again.
 """
 
 from __future__ import annotations
 
 import contextvars
 import functools
+import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +25,8 @@ _POLL = 0.2
 """Seconds of one piece of waiting: Windows delivers Ctrl-C only between them."""
 _PATIENCE = 1.0
 """Seconds for which an interrupted step is waited for; it is then left behind."""
+_AGAIN = 0.05
+"""Seconds after which a dropped Ctrl-C is repeated: by then its finalizer has ended."""
 
 _stoppers: dict[int, list[Callable[[], object]]] = {}
 """By thread: what makes the step stop that it is in."""
@@ -82,6 +87,46 @@ def stopped_by(stop: Callable[[], object]) -> Iterator[None]:
         mine.remove(stop)
         if not mine:
             del _stoppers[threading.get_ident()]
+
+
+def interrupt_main_thread(number: int = signal.SIGINT) -> None:
+    """Deliver a signal to the main thread, from any thread, also if it waits for the system."""
+    if hasattr(signal, "pthread_kill"):
+        ident = threading.main_thread().ident
+        assert ident is not None
+        signal.pthread_kill(ident, number)
+    else:
+        import _thread
+
+        _thread.interrupt_main(signal.Signals(number))
+
+
+@contextmanager
+def never_lost(number: Callable[[], int] = lambda: signal.SIGINT) -> Iterator[None]:
+    """Repeat a Ctrl-C whose exception Python drops, as it does in finalizers and callbacks.
+
+    `number` tells which signal is to be repeated.
+    """
+    before = sys.unraisablehook
+    waiting: list[threading.Timer] = []
+
+    def hook(dropped: sys.UnraisableHookArgs) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            before(dropped)
+            return
+        again = threading.Timer(_AGAIN, interrupt_main_thread, (number(),))
+        again.daemon = True
+        waiting.append(again)
+        again.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for again in waiting:
+            again.cancel()
+            again.join()
 
 
 def leave(runs: Callable[[], bool]) -> None:

@@ -9,12 +9,14 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from unikat.cli._boundary import stopping
 from unikat.cli.main import cli, main
 from unikat.errors import OutputError
 from unikat.inference.tasks import run_tasks
@@ -135,6 +137,28 @@ def test_ctrl_c_that_others_turned_into_an_error_is_ctrl_c(
     assert main(["report", str(tmp_path)]) == 130
     assert "Interrupted" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_request_to_end_that_falls_into_a_finalizer_is_not_lost(number: int) -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(number)
+            reached.append(True)
+
+    reached: list[bool] = []
+
+    def run() -> None:
+        Finalized()
+        time.sleep(30)
+        reached.append(True)
+
+    with stopping() as stops:
+        with pytest.raises(KeyboardInterrupt):
+            run()
+        assert stops.asked
+    assert not reached
 
 
 @posix

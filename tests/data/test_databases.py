@@ -195,3 +195,20 @@ def test_duckdb_that_cannot_be_read(database: Path) -> None:
     whole[0:4096] = whole[0:16] + bytes(4080)
     database.write_bytes(whole)
     assert "cannot be opened as a DuckDB database" in refused(database)
+
+
+def test_queries(tmp_path: Path, database: Path) -> None:
+    rows = [(1, "x"), (1, "y"), (2, "x"), (2, "x")]
+    path = sqlite(tmp_path / "a.sqlite", "CREATE TABLE t (A, B)", rows=rows)
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute("CREATE TABLE t (A INT, B TEXT)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    for source in (path, tmp_path / "a.duckdb"):
+        found = read(source, "twice,B", DESIGN, query="SELECT A * 2 AS twice, B FROM t; ")
+        assert column(found, "twice") == [2, 2, 4, 4]
+        assert "one SELECT" in refused(source, query="SELECT nope FROM t -- why not")
+        assert "one SELECT" in refused(source, query="DELETE FROM t RETURNING *")
+        assert "leave one of them out" in refused(source, query="SELECT 1", table="t")
+        assert read(source, "A,B", DESIGN).n_records == 4
+    (tmp_path / "a.csv").write_text("A,B\n1,2\n")
+    assert "has no queries" in refused(tmp_path / "a.csv", query="SELECT 1")

@@ -51,9 +51,9 @@ def test_file_missing(tmp_path: Path) -> None:
     text(tmp_path, "A,B\n", "sample.csv")
     refused("There is no file", "Did you mean 'sample.csv'", source=tmp_path / "sampel.csv")
     refused("folder", "is not there either", source=tmp_path / "nowhere" / "x.csv")
-    refused("holds no Parquet files", source=tmp_path)
-    refused("holds no Parquet files", source=tmp_path / "*.parquet")
-    refused("1 file(s) that are not Parquet", source=tmp_path / "*.csv")
+    refused("has columns but no rows", source=tmp_path)
+    refused("holds no Parquet, CSV, TSV or Arrow files", source=tmp_path / "*.parquet")
+    refused("holds no parquet files", source=tmp_path / "*.csv", format="parquet")
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.arrow", "x.sav", "x.dta"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from unikat.files import locks
 from unikat.files.locks import acquire, release
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,31 @@ def test_a_file_is_locked_once(tmp_path: Path) -> None:
         assert acquire(path) is None
         release(held)
         assert os.listdir("/dev/fd") == open_files
+
+
+def test_who_looks_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not locks.held(path)
+    assert not path.exists()
+    holder = acquire(path)
+    assert holder is not None
+    assert locks.held(path)
+    release(holder)
+    assert not locks.held(path)
+
+
+def test_who_looks_does_not_keep_others_from_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    looking = os.open(path, os.O_RDONLY)
+    assert locks._lock(looking, shared=True)
+    # An instant later nobody looks any more.
+    monkeypatch.setattr(locks.time, "sleep", lambda _: os.close(looking))
+    holder = acquire(path)
+    assert holder is not None
+    release(holder)
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

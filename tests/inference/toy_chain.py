@@ -123,3 +123,23 @@ class Dying(Toy):
         if stream.sweep == 5 and stream.chain == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().step(stream, state, data, n_threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DyingOnce(Toy):
+    """A worker that is killed in the middle of its work, the first time that anybody does it."""
+
+    mark: str
+    """Path of a file that tells that it has happened."""
+
+    def step(
+        self, stream: Stream, state: ToyState, data: ToyData, n_threads: int
+    ) -> tuple[ToyState, Info]:
+        if stream.sweep == 301 and stream.chain == 1:
+            try:
+                os.close(os.open(self.mark, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(stream, state, data, n_threads)

@@ -26,7 +26,8 @@ from unikat.models.named import build_model
 from unikat.report.folders import assessment as results
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import specify
-from unikat.spec.options import AssessOptions, CompareOptions, EvaluateOptions, options_of
+from unikat.spec.option import options_of
+from unikat.spec.options import AssessOptions, CompareOptions, EvaluateOptions
 from unikat.studies.designs import Population, chain_seed, draw_sample
 
 KEYS = ["age", "sex", "work", "place"]
@@ -196,6 +197,10 @@ def test_options_mean_the_same_in_every_form(tmp_path: Path) -> None:
         ({"model": "gom:components=3"}, {"model": "gom", "set": {"components": 3}}),
         ({"set": ["alpha=1.5"], "model": "hdp"}, {"set": {"alpha": 1.5}, "model": "hdp"}),
         ({"missing_values": "8,9"}, {"missing_values": ["8", "9"]}),
+        ({"missing_values": "sex: 9"}, {"missing_values": {"sex": ["9"]}}),
+        ({"keys": "age:cut(18,65),sex", "household": "hid", "missing_values": "8; sex: 9,a:b"},
+         {"keys": ["age:cut(18,65)", "sex"], "household": ["hid"],
+          "missing_values": {"age": ["8"], "sex": ["8", "9", "a:b"], "hid": ["8"]}}),
         ({"sensitive": "a,b"}, {"sensitive": ["a", "b"]}),
         ({"level": "90%"}, {"level": 0.9}),
         ({"max_sweeps": "1e3"}, {"max_sweeps": 1000}),
@@ -279,7 +284,11 @@ def test_records_keep_the_index(answer: unikat.Assessment, tmp_path: Path) -> No
 
 def test_saved_is_loaded(answer: unikat.Assessment, tmp_path: Path) -> None:
     folder = answer.save(tmp_path / "saved")
-    files = {*results.FILES, ".unikat"} - {"registry.parquet", "households.parquet"}
+    files = {*results.FILES, ".unikat"} - {
+        "registry.parquet",
+        "households.parquet",
+        "states.checkpoint",
+    }
     assert {path.name for path in folder.iterdir()} == files
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
     back = unikat.load(folder)

@@ -202,15 +202,20 @@ def test_perturbation_after_recoding_and_before_suppression() -> None:
     assert what is not None
     assert what.n_uniques == 0
     assert what.tau2.mean == 0.0
-    alone = unikat.protect(frame, pram={"region": 0.6, "sex": 0.5}, **QUICKLY).summary
-    assert alone.perturbation is not None
-    linked = alone.perturbation.links
-    assert linked is not None
-    assert not linked.bounded
-    assert 0.0 < linked.mean < linked.largest <= 1.0
-    # In the mean over draws of PRAM it is the share of the matches that are correct.
-    share = alone.perturbation.tau2.mean / alone.perturbation.n_uniques
-    assert linked.mean == pytest.approx(share, rel=0.25)
+    linked, shares = [], []
+    for seed in range(1, 6):
+        alone = unikat.protect(
+            frame, pram={"region": 0.6, "sex": 0.5}, perturbation_seed=seed, **QUICKLY
+        ).summary.perturbation
+        assert alone is not None
+        assert alone.links is not None
+        assert not alone.links.bounded
+        assert 0.0 < alone.links.mean < alone.links.largest <= 1.0
+        linked.append(alone.links.mean)
+        shares.append(alone.tau2.mean / alone.n_uniques)
+    # In the mean over draws of PRAM it is the share of the matches that are correct. Of 30 draws
+    # one was off by a quarter; the mean of five deviates by 3%, and a small fit by 9%.
+    assert np.mean(linked) == pytest.approx(np.mean(shares), rel=0.25)
     ages = found.frame["age"].dropna()
     assert ages.str.fullmatch(r"[0-9]+-[0-9]+").all()
     true = (frame["age"] // 10 * 10).loc[ages.index]

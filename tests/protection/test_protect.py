@@ -182,6 +182,20 @@ def test_a_frame_and_its_specification_give_the_same_plan(
     ("options", "said"),
     [
         ((), "no target is named"),
+        (("--recode", "age: width(5), width(10)"), "'age' has 2 recodings; name one for each key"),
+        (("--recode", "age"), "name each key and its recodings"),
+        (("--recode", "agee: width(5)"), "'agee' is none of the keys"),
+        (("--recode", "age: file(age.csv)"), "a hierarchy has several recodings of 'age'"),
+        (
+            ("--recode", "age: width(5)", "--target", "k >= 2", "--recodings", "sex: left out"),
+            "--recodings among what to choose; leave one of them out",
+        ),
+        (("--recode", "age: width(5)", "--keep", "age", "--suppress", "k >= 2"), "named by --keep"),
+        (("--recode", "age: width(5)", "--keep", "sex"), "--keep is about keys that a search"),
+        (
+            ("--recode", "region: left out", "--swap", "region"),
+            "'region' is left out by --recode, and --pram or --swap needs it",
+        ),
         (("--target", "tau1 < 5"), "is no target"),
         (("--target", "tau1 <= 5", "--keep", KEYS), "keep fewer keys"),
         (("--target", "tau1 <= 5", "--keep", "agee"), "'agee' is none of the keys"),
@@ -407,6 +421,42 @@ def test_rows_outside_the_assessment_and_a_missed_target_are_said(tmp_path: Path
     assert "misses the target" not in " ".join(
         text.warnings(replace(found.summary, refit_reaches=None))
     )
+
+
+def test_a_plan_that_is_told_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = tmp_path / "people.csv", tmp_path / "out"
+    people(200).to_csv(source, index=False)
+    command = ["protect", str(source), "--keys", KEYS, "--population-size", "4000"]
+    told = ["--recode", "age: width(20); region: left out", "--target", "tau1 <= 0.001"]
+    assert main([*command, *told, "--out", str(out), *QUICK]) == 0
+    found = json.loads((out / "protect.json").read_text())
+    assert (found["told"], found["n_plans"], found["refit_reaches"]) == (True, 1, False)
+    as_it_was, plan = found["plans"]
+    assert as_it_was["recodings"] == {}
+    assert plan["recodings"] == {"age": "width(20)", "region": "left out"}
+    assert found["before"]["tau1"]["mean"] > plan["risk"]["tau1"]["mean"]
+    assert "The target tau1 ≤ 0.001 is missed: " in found["sentences"]["target"]
+    assert "misses the target by the plan" in " ".join(found["warnings"])
+    page = (out / "report.html").read_text()
+    assert found["sentences"]["lost"] in page
+    assert "the search looked at" not in page
+    written = pd.read_csv(out / "protected.csv")
+    assert set(written["age"]) == {"0-19", "20-39", "40-59", "60-79", "80-99"}
+    assert "region" not in written
+    # The same by its specification, by its plan, and by a search that can only choose it.
+    again = unikat.protect(out / "protect.toml")
+    assert [one.lost for one in again.summary.plans] == [0.0, plan["lost"]]
+    assert main(["protect", str(source), "--apply", str(out / "plan.toml"), "--out",
+                 str(tmp_path / "same.csv"), "--quiet"]) == 0  # fmt: skip
+    assert (tmp_path / "same.csv").read_bytes() == (out / "protected.csv").read_bytes()
+    searched = unikat.protect(
+        source, keys=KEYS, population_size=4000, keep="sex,education",
+        target=f"tau1 <= {found['reached'] + 1e-6:.7f}",
+        recodings={"age": ["width(20)"], "region": [None]}, model="latent-class",
+        max_sweeps=150, chains=2, workers=1,
+    ).summary  # fmt: skip
+    assert searched.chosen.lost == plan["lost"]
+    assert searched.chosen.risk.tau1.mean == plan["risk"]["tau1"]["mean"]
 
 
 def test_what_a_new_fit_says_of_a_target() -> None:

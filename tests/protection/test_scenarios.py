@@ -229,6 +229,6 @@ def test_a_target_that_the_new_fit_misses_is_a_missed_one() -> None:
     one = scenario(table, "AB", "r1 <= 0.2", False)
     rows = (ScenarioFacts.of(one, 0.5, 0.1, 0.15), ScenarioFacts.of(one, 0.5, 0.1, 0.25))
     assert [row.reached for row in rows] == [True, False]
-    summary: Any = SimpleNamespace(scenarios=rows)
+    summary: Any = SimpleNamespace(scenarios=rows, told=False)
     assert [row[-1] for row in scenario_rows(summary)] == ["verdict", "reached", "missed"]
     assert "the new fit 1 of 2" in target_words(summary)

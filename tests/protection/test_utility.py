@@ -111,3 +111,23 @@ def test_tables_of_the_user_are_read_and_checked() -> None:
             ProtectionSpec.parse({**values, "tables": wrong})
     with pytest.raises(DataError, match="incom"):
         tables_of(people(), (("age", "incom"),))
+
+
+def test_what_a_second_sample_differs_by_is_that_of_drawn_samples() -> None:
+    """Whatever the plan: it is a property of the original table and the number of records."""
+    frame = people(600)
+    table, _, tables = tables_of(frame, (("sex", "region"),))
+    found = [
+        tables.kept(parse_recoding(table, rules)).tables[0]
+        for rules in ({}, {"region": None}, {"region": {"c": "rest", "d": "rest"}})
+    ]
+    assert len({one.distance_expected for one in found}) == 1
+    counts = frame.groupby(["sex", "region"]).size().to_numpy()
+    rng = np.random.default_rng(6)
+    shares = counts / counts.sum()
+    # Both samples are drawn, from shares like those of the file.
+    drawn = rng.multinomial(len(frame), shares, (2, 4000)) / len(frame)
+    expected = 0.5 * np.abs(drawn[0] - drawn[1]).sum(axis=1).mean()
+    assert found[0].distance_expected == pytest.approx(expected, rel=0.03)
+    # Only a plan that hides the dependence of the two moves the table.
+    assert found[0].pmse_ratio == 0.0 < found[2].pmse_ratio < found[1].pmse_ratio

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import unikat
+from protection.test_protect import KEYS as COLUMNS
+from protection.test_protect import people
 from unikat.data.design import Sampling
 from unikat.data.keys import Key
 from unikat.data.margins import margin_cell
@@ -398,3 +401,32 @@ def test_what_if_with_known_margins_agrees_with_a_fit_of_the_recoded_file() -> N
     assert abs(as_it_is.tau2.mean - own.tau2.mean) <= 0.1 * (own.tau2.upper - own.tau2.lower)
     quick = posterior.value(recoding, Target.of("tau1 <= 1"), 0.95, 200)
     assert quick.tau1 == pytest.approx(found.tau1_expected.mean, rel=1e-9)
+
+
+def test_the_screen_of_upper_ends_rejects_no_plan_that_reaches_the_target() -> None:
+    """The upper end of an interval is below the mean where τ1 is nearly always 0."""
+    frame = people(250)
+    result = unikat.assess(
+        frame, keys=COLUMNS, population_size=20_000, model="latent-class", max_sweeps=200, chains=2,
+        workers=1, progress=False,
+    )  # fmt: skip
+    assert result.estimate is not None
+    posterior, table = result._posterior, result.estimate.table
+    n_all = sum(map(len, posterior.states))
+    seen = set()
+    rules: list[dict[str, Any]] = [
+        {"age": f"width({width})", **dict.fromkeys(names)}
+        for width in (2, 5, 10, 40)
+        for names in ((), ("education",), ("region", "education"))
+    ]
+    for limit in (0.0, 1.0, 5.0, 20.0):
+        target = Target("tau1_upper", limit)
+        for rule in rules:
+            recoding = parse_recoding(table, rule)
+            whole = posterior.value(recoding, target, 0.95, n_all)
+            quick = posterior.value(recoding, target, 0.95, 100)
+            margin = 2.0 * np.sqrt(max(whole.measure, 1.0))
+            if whole.tau1 < 0.005 or abs(whole.measure - limit) > margin:
+                assert target.met(quick.measure) == target.met(whole.measure), (rule, limit)
+                seen.add((target.met(whole.measure), whole.measure < whole.tau1))
+    assert {(True, True), (True, False), (False, False)} <= seen

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from web_client import COMMAND
+from web_client import serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -26,19 +24,8 @@ pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}
 
 @pytest.fixture
 def address(folder: Path) -> Iterator[str]:
-    process = subprocess.Popen(
-        [*COMMAND, "web", str(folder), "--no-browser"], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        process.stdout.readline()
-        yield process.stdout.readline().strip()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-        assert process.returncode == 0
-    finally:
-        process.kill()
-        process.communicate()
+    with serving(folder) as found:
+        yield found
 
 
 @pytest.fixture
@@ -65,6 +52,8 @@ def page(heard: dict[str, list[str]]) -> Iterator[Page]:
 
 def fits(page: Any) -> bool:
     """Whether nothing has to be scrolled sideways."""
+    # Before it has its style sheet, nothing has the width that it will have.
+    page.wait_for_load_state()
     element = "document.documentElement"
     return bool(page.evaluate(f"{element}.scrollWidth <= {element}.clientWidth"))
 
@@ -120,9 +109,63 @@ def test_from_a_file_to_its_report(
         saved.value.path().read_bytes() == (folder / "survey-assessment/result.json").read_bytes()
     )
     page.get_by_role("link", name="All runs").click()
-    expect(page.get_by_role("link", name="survey-assessment")).to_be_visible()
+    expect(page.get_by_role("link", name="survey-assessment", exact=True)).to_be_visible()
     assert fits(page)
     assert heard["complaints"] == []
     origin = re.match(r"http://127\.0\.0\.1:\d+/", address)
     assert origin is not None
     assert [url for url in heard["requests"] if not url.startswith((origin[0], "data:"))] == []
+
+
+def test_from_a_file_to_its_protected_file(
+    address: str, page: Page, heard: dict[str, list[str]], folder: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    page.goto(address)
+    page.get_by_role("link", name="survey.csv").click()
+    page.get_by_role("link", name="Choose the keys").click()
+    for name in ("age", "sex", "region"):
+        page.get_by_label(name, exact=True).check()
+    page.get_by_label("Population size").fill("5000")
+    page.get_by_role("button", name="Check and go on").click()
+    # By keyboard, as all of it can be done.
+    page.get_by_role("link", name="Protection").press("Enter")
+    expect(page.get_by_role("heading", name="Protect survey.csv")).to_be_visible(timeout=PATIENCE)
+    page.get_by_label("Target", exact=True).select_option("k")
+    page.get_by_label("Number", exact=True).fill("three")
+    page.get_by_label("sex stays as it is").press("Space")
+    page.get_by_label("Recodings of age").fill("width(2), width(10)")
+    page.get_by_label("Model", exact=True).select_option("latent-class")
+    page.get_by_text("For statisticians").press("Enter")
+    for name, value in {"Chains": "2", "Most sweeps of a chain": "40", "Processes": "1"}.items():
+        page.get_by_label(name, exact=True).fill(value)
+    assert fits(page)
+    page.get_by_role("button", name="Start").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("'k >= three' is no target")
+    page.get_by_label("Target in your own words").fill("k >= 3")
+    page.get_by_role("button", name="Update the command").press("Enter")
+    expect(page.get_by_label("Number", exact=True)).to_have_value("3")
+    expect(page.get_by_label("sex stays as it is")).to_be_checked()
+    command = "--keep sex --recodings 'age: width(2), width(10)' --out survey-protection"
+    expect(page.locator("pre.command")).to_contain_text(command)
+    page.get_by_role("button", name="Start").press("Enter")
+    # Goes on to the result by itself.
+    expect(page.get_by_role("heading", name="Result survey-protection")).to_be_visible(
+        timeout=PATIENCE
+    )
+    report = page.frame_locator("iframe.report")
+    expect(report.get_by_text("The target k ≥ 3 is reached")).to_be_visible()
+    assert fits(page)
+    with page.expect_download() as saved:
+        page.get_by_role("link", name=re.compile(r"^protected\.csv .*bytes$")).click()
+    rows = saved.value.path().read_text().splitlines()
+    assert len(rows) == 61
+    assert min(rows.count(row) for row in rows[1:]) >= 3
+    assert {row.split(",")[1] for row in rows[1:]} == {"f", "m"}
+    page.get_by_role("button", name="Change it and run again").press("Enter")
+    page.get_by_role("button", name="Check and go on").press("Enter")
+    expect(page.get_by_label("Recodings of age")).to_have_value("width(2), width(10)")
+    refused = [text for text in heard["complaints"] if "422" not in text]
+    assert refused == []
+    assert (folder / "survey-protection" / "plan.toml").exists()

@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from unikat.jobs.assess import ASSESSMENT
-from unikat.report.folders import outputs
 from unikat.web.app import make_app
-from unikat.web.child import REQUEST
 from unikat.web.drafts import Draft
 from unikat.web.events import FILE as EVENTS
 from unikat.web.events import MOST_POINTS, Listener
 from unikat.web.folder import Folder
-from unikat.web.runs import DOWNLOADS, MANIFEST, WORK
+from unikat.web.kinds import ASSESS, REQUEST
 from unikat.web.security import REPORT_POLICY, Access
 from unikat.web.workbench import Workbench
 from web_client import PORT, SURVEY, Client
@@ -78,12 +75,6 @@ def folder(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "data"))
 
 
-def test_names_of_files_are_those_of_the_library() -> None:
-    assert ASSESSMENT.work == WORK
-    assert set(DOWNLOADS) == {*(output.name for output in outputs.OUTPUTS), MANIFEST}
-    assert set(DOWNLOADS) == set(ASSESSMENT.results)
-
-
 def test_the_stream_shows_progress_and_ends(folder: Path) -> None:
     stream = (folder / "stream").read_text()
     events = [event.split("\n", 1) for event in stream.strip().split("\n\n")]
@@ -100,7 +91,7 @@ def test_a_finished_run_shows_its_report_and_files(client: Client, folder: Path)
     report = client.ask("/report/short")
     assert report.text == (folder / "short" / "report.html").read_text()
     assert report.headers["content-security-policy"] == REPORT_POLICY
-    for name in DOWNLOADS:
+    for name in ASSESS.files:
         if not (folder / "short" / name).exists():
             continue
         assert f"name={name}" in page.text
@@ -167,13 +158,17 @@ def test_the_forms_are_filled_with_what_a_run_was_asked(
 
 
 def test_a_choice_that_no_list_has_is_kept(client: Client) -> None:
-    client.bench.keep(Draft(path="survey.csv", values={"household": "region,block"}))
+    client.bench.keep(
+        Draft(path="survey.csv", values={"household": "region,block", "weights": "w"})
+    )
     page = client.ask("/keys?path=survey.csv").text
-    assert '<option value="region,block" selected>' in page
+    assert '<option value="region" selected>' in page
+    assert '<option value="block" selected>' in page
+    assert '<option value="w" selected>' in page
 
 
 def test_a_finished_run_without_work_is_not_resumed(client: Client, folder: Path) -> None:
-    (folder / "short" / WORK[0]).unlink()
+    (folder / "short" / ASSESS.work[0]).unlink()
     answer = client.post("/resume/short", {})
     assert answer.status_code == 409
     assert "cannot be continued" in answer.text

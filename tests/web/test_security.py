@@ -14,8 +14,10 @@ from unikat.web.security import COOKIE, HEADERS, MOST_BYTES, POLICY, Access
 from web_client import HOST, ORIGIN, PORT, Client
 
 PAGES = ["/", "/files", "/file?path=survey.csv", "/keys?path=survey.csv", "/run?path=survey.csv",
-         "/runs", "/events/x", "/report/x", "/download/x", "/static/htmx.min.js",
-         "/static/workbench.css", "/no-such-page"]  # fmt: skip
+         "/run?path=survey.csv&kind=protect", "/run?path=survey.csv&kind=evaluate", "/runs",
+         "/beside?one=x&other=y", "/asked/x", "/records/x", "/find?name=survey.csv", "/events/x",
+         "/report/x", "/download/x", "/static/htmx.min.js", "/static/workbench.css",
+         "/no-such-page"]  # fmt: skip
 
 
 def test_the_token_is_exchanged_once_for_a_cookie(client: Client) -> None:
@@ -28,6 +30,8 @@ def test_the_token_is_exchanged_once_for_a_cookie(client: Client) -> None:
     assert {"HttpOnly", f"Path={client.access.base}/", "SameSite=strict"} <= set(said.split("; "))
     assert client.ask("/files").status_code == 200
     assert client.ask(f"/?token={token}", cookie=False).status_code == 403
+    # Where the cookie is, as in a browser that was closed and opened again, the address opens.
+    assert client.ask(f"/?token={token}").status_code == 303
 
 
 @pytest.mark.parametrize("path", PAGES)

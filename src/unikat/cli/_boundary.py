@@ -23,6 +23,7 @@ from typing import Any
 import click
 
 from unikat.errors import brief, why
+from unikat.interrupts import never_lost
 
 _PACKAGE = str(Path(__file__).parents[1])
 _REMOTE = re.compile(r'File "([^"\n]+)", line ([0-9]+), in (\S+)')
@@ -72,7 +73,8 @@ def stopping() -> Iterator[Stops]:
     if ctrl_c:
         signal.signal(signal.SIGINT, interrupt)
     try:
-        yield stops
+        with never_lost(lambda: stops.number or signal.SIGINT):
+            yield stops
     finally:
         for one in ours:
             signal.signal(one, signal.SIG_DFL)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from unikat.spec.options import Defined, default_of, options_of
+from unikat.spec.addresses import is_address
+from unikat.spec.option import Defined, default_of, options_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,6 +42,20 @@ class _Flag(click.Option):
         return getattr(import_module(module), name)
 
 
+class _Data(click.ParamType):  # type: ignore[type-arg]  # no generic in click 8.1
+    """A path, or the address of a database, whose slashes a path would join."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str | Path:
+        """Tell them apart."""
+        return value if isinstance(value, Path) or is_address(value) else Path(value)
+
+
+DATA = _Data()
+"""What a command reads."""
+
+
 def options(kind: Any, specification: str) -> Callable[[Command], Command]:
     """Give a command the options of a `TypedDict`; a specification, named in full, has defaults."""
 
@@ -69,7 +84,9 @@ def given(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in names if values[name] not in (None, ())}
 
 
-def stem(path: Path | None, source: Path, fallback: str) -> str:
+def stem(path: Path | None, source: str | Path, fallback: str) -> str:
     """Beginning of a file's name, from which the name of a folder of results is made."""
-    name = source.name if path is None else path.name
+    if is_address(source):
+        return fallback
+    name = Path(source).name if path is None else path.name
     return name.split(".")[0].strip("*") or fallback

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from unikat.cli._options import given, options, stem
+from unikat.cli._output import DONE, say
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -21,6 +22,7 @@ def run_options(
     resume: str | None,
     replace: str,
     summary: str,
+    dry_run: bool = False,
 ) -> Callable[[Command], Command]:
     """Give a command the options of a kind of run.
 
@@ -33,12 +35,17 @@ def run_options(
     folder, resume, replace, summary
         Words of the help: the default folder; what is continued (None: nothing can be), and
         replaced; the file of numbers.
+    dry_run
+        Whether the run can be told before it is made.
     """
     place = f"Folder of the results.  [default: {folder}]"
     continued = [] if resume is None else [click.option("--resume", is_flag=True, help=resume)]
+    told = "Read and count, print what would run, its time, memory and files, and write nothing."
+    foreseen = [click.option("--dry-run", is_flag=True, help=told)] if dry_run else []
     final = (
         click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help=place),
         *continued,
+        *foreseen,
         click.option("--overwrite", is_flag=True, help=f"Replace the {replace} in DIR."),
         click.option(
             "--allow-unconverged", is_flag=True, help="Exit code 0 also if not converged."
@@ -58,7 +65,11 @@ def run_options(
 
 
 def perform(
-    kind: Any, run: Callable[..., Any], source: Path, values: dict[str, Any], name: tuple[str, str]
+    kind: Any,
+    run: Callable[..., Any],
+    source: str | Path,
+    values: dict[str, Any],
+    name: tuple[str, str],
 ) -> tuple[Any, Path]:
     """Make the run that a command line asks for: return its answer and its folder.
 
@@ -84,3 +95,24 @@ def perform(
     except Unfinished:
         return None, folder
     return found, folder
+
+
+def foresee(
+    kind: Any,
+    foreseen: Callable[..., Any],
+    source: str | Path,
+    values: dict[str, Any],
+    name: tuple[str, str],
+) -> int:
+    """Print what a run would do (`--dry-run`); parameters as of `perform`."""
+    from dataclasses import asdict
+
+    from unikat.files.json import json_text
+    from unikat.report.text.dry_run import lines
+
+    found, _ = perform(kind, foreseen, source, values, name)
+    if values["as_json"]:
+        say(json_text(asdict(found)).rstrip())
+    elif not values["quiet"]:
+        say("\n".join(["", *lines(found), ""]))
+    return DONE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unikat.cli._options import DATA
 from unikat.cli._output import (
     DONE,
     UNCONVERGED,
@@ -19,7 +20,7 @@ from unikat.cli._output import (
     tell,
     undecided,
 )
-from unikat.cli._runs import perform, run_options
+from unikat.cli._runs import foresee, perform, run_options
 from unikat.spec.attack_options import AttackOptions
 from unikat.spec.options import AssessOptions, CompareOptions, EvaluateOptions
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE|assessment.toml", type=DATA)
 @run_options(
     AssessOptions,
     "unikat.spec.assessment.AssessmentSpec",
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     resume="Continue the run in DIR that was not finished.",
     replace="run",
     summary="result.json",
+    dry_run=True,
 )
-def assess(source: Path, **values: Any) -> int:
+def assess(source: str | Path, **values: Any) -> int:
     """Assess FILE, or what an assessment.toml says; options on the command line go first.
 
     Writes result.json, records.parquet, draws.nc, report.html and assessment.toml into DIR, all
@@ -49,7 +51,12 @@ def assess(source: Path, **values: Any) -> int:
     from unikat.files.json import json_text
     from unikat.jobs.assess import ASSESSMENT, run
 
-    found, folder = perform(ASSESSMENT, run, source, values, ("assessment", "unikat"))
+    name = ("assessment", "unikat")
+    if values["dry_run"]:
+        from unikat.jobs.dry_run import of_assessment
+
+        return foresee(ASSESSMENT, of_assessment, source, values, name)
+    found, folder = perform(ASSESSMENT, run, source, values, name)
     if found is None:
         undecided(folder)
         return UNCONVERGED
@@ -61,7 +68,7 @@ def assess(source: Path, **values: Any) -> int:
 
 
 @click.command()
-@click.argument("source", metavar="FILE|comparison.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE|comparison.toml", type=DATA)
 @run_options(
     CompareOptions,
     "unikat.spec.comparison.ComparisonSpec",
@@ -70,8 +77,9 @@ def assess(source: Path, **values: Any) -> int:
     "added.",
     replace="comparison",
     summary="summary.json",
+    dry_run=True,
 )
-def compare(source: Path, **values: Any) -> int:
+def compare(source: str | Path, **values: Any) -> int:
     """Compare models on FILE, or as a comparison.toml says; options here go first.
 
     Shows τ1 and τ2 of each model side by side, how well it predicts held-out records, and
@@ -82,7 +90,12 @@ def compare(source: Path, **values: Any) -> int:
     from unikat.jobs.compare import COMPARISON, run
     from unikat.report.folders.comparison import SUMMARY
 
-    found, folder = perform(COMPARISON, run, source, values, ("models", "comparison"))
+    name = ("models", "comparison")
+    if values["dry_run"]:
+        from unikat.jobs.dry_run import of_comparison
+
+        return foresee(COMPARISON, of_comparison, source, values, name)
+    found, folder = perform(COMPARISON, run, source, values, name)
     if found is None:
         tell(
             f"Interrupted. The fits that were done are kept in {folder}; to continue, give the "
@@ -130,7 +143,7 @@ def _ending(
 
 
 @click.command()
-@click.argument("source", metavar="POPULATION|evaluation.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="POPULATION|evaluation.toml", type=DATA)
 @run_options(
     EvaluateOptions,
     "unikat.spec.evaluation.EvaluationSpec",
@@ -138,8 +151,9 @@ def _ending(
     resume="Continue the study in DIR; models, sizes, repeats may be added.",
     replace="study",
     summary="summary.json",
+    dry_run=True,
 )
-def evaluate(source: Path, **values: Any) -> int:
+def evaluate(source: str | Path, **values: Any) -> int:
     """Try models on samples from a file whose rows are taken as the whole population.
 
     Draws samples again and again, fits every model to each, and compares with the true values,
@@ -149,14 +163,19 @@ def evaluate(source: Path, **values: Any) -> int:
     """
     from unikat.jobs.evaluate import EVALUATION, run
 
-    found, folder = perform(EVALUATION, run, source, values, ("study", "evaluation"))
+    name = ("study", "evaluation")
+    if values["dry_run"]:
+        from unikat.jobs.dry_run import of_evaluation
+
+        return foresee(EVALUATION, of_evaluation, source, values, name)
+    found, folder = perform(EVALUATION, run, source, values, name)
     if not values["quiet"] or values["as_json"]:
         show_evaluation(found.summary, folder, as_json=values["as_json"])
     return evaluated(found.summary, folder, allow_unconverged=values["allow_unconverged"])
 
 
 @click.command()
-@click.argument("source", metavar="ORIGINAL|attack.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="ORIGINAL|attack.toml", type=DATA)
 @run_options(
     AttackOptions,
     "unikat.spec.attack.AttackSpec",
@@ -165,7 +184,7 @@ def evaluate(source: Path, **values: Any) -> int:
     replace="attack",
     summary="attack.json",
 )
-def attack(source: Path, **values: Any) -> int:
+def attack(source: str | Path, **values: Any) -> int:
     """Attack synthetic files of ORIGINAL as an intruder would, or as an attack.toml says.
 
     Shows how often each attack succeeds, how often it does without the synthetic file, and the

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unikat.cli._options import given
+from unikat.cli._options import DATA, given
 from unikat.cli._output import DONE, UNCONVERGED, say, tell
 from unikat.cli._runs import perform, run_options
-from unikat.spec.options import ReadingOptions
+from unikat.spec.addresses import is_address
+from unikat.spec.data_options import ReadingOptions
 from unikat.spec.protection_options import ProtectOptions
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", metavar="FILE|protect.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE|protect.toml", type=DATA)
 @click.option(
     "--apply",
     "plan",
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     replace="protection",
     summary="protect.json",
 )
-def protect(source: Path, plan: Path | None, original: Path | None, **values: Any) -> int:
+def protect(source: str | Path, plan: Path | None, original: Path | None, **values: Any) -> int:
     """Recode FILE so that a target is reached and the least information is lost.
 
     Or perturb some keys, --pram and --swap, with or without a target.
@@ -85,7 +86,7 @@ def _ended(found: Any, folder: Path, values: dict[str, Any], file: str) -> int:
     return UNCONVERGED
 
 
-def _verify(original: Path, source: Path, plan: Path | None, values: dict[str, Any]) -> int:
+def _verify(original: Path, source: str | Path, plan: Path | None, values: dict[str, Any]) -> int:
     """Assess a file that was protected elsewhere."""
     from unikat.errors import SpecError
     from unikat.jobs.verify import VERIFICATION, run
@@ -93,7 +94,16 @@ def _verify(original: Path, source: Path, plan: Path | None, values: dict[str, A
     from unikat.report.text.numbers import columns
     from unikat.report.text.verification import HEAD, key_rows
 
-    no_use = ("suppress", "keep", "recodings", "weights_of_keys", "pram", "swap", "swap_match")
+    no_use = (
+        "suppress",
+        "keep",
+        "recodings",
+        "recode",
+        "weights_of_keys",
+        "pram",
+        "swap",
+        "swap_match",
+    )
     others = [name.replace("_", "-") for name in no_use if values[name] is not None]
     others += ["apply"] * (plan is not None)
     others += [name for name in ("zeros", "zeros_conflict") if values[name] is not None]
@@ -117,7 +127,7 @@ def _verify(original: Path, source: Path, plan: Path | None, values: dict[str, A
     return _ended(found, folder, values, SUMMARY)
 
 
-def _apply(plan: Path, source: Path, values: dict[str, Any]) -> int:
+def _apply(plan: Path, source: str | Path, values: dict[str, Any]) -> int:
     """Recode a file as a plan says."""
     from unikat.errors import SpecError
     from unikat.jobs.progress import watching
@@ -138,6 +148,8 @@ def _apply(plan: Path, source: Path, values: dict[str, Any]) -> int:
             f"--apply does what the plan says, so --{no_use[0].replace('_', '-')} has no use; "
             "leave it out."
         )
+    if is_address(source):
+        raise SpecError("--apply writes a file in the format of FILE, which a database has not.")
     recodings = PlanSpec.read(plan)
     read_so = specify(PlanSpec, ReadingOptions, None, reading, shell=True)[0].data
     update = {name: getattr(read_so, name) for name in reading}
@@ -145,7 +157,7 @@ def _apply(plan: Path, source: Path, values: dict[str, Any]) -> int:
     with watching(not values["quiet"]) as watcher:
         n, out = apply(
             recodings.model_copy(update={"data": data}),
-            source,
+            Path(source),
             values["out"],
             overwrite=values["overwrite"],
             watcher=watcher,
@@ -176,7 +188,7 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
         lines += wrap(said.get(place, ""), width=88)
     if summary.scenarios:
         lines += ["", *columns(scenario_rows(summary), (0, 1, 2, 6))]
-    lines += ["", *columns(plan_rows(summary)), ""] if summary.searched else [""]
+    lines += ["", *columns(plan_rows(summary)), ""] if len(summary.plans) > 1 else [""]
     if summary.utility.tables:
         lines += [*columns(table_rows(summary)), ""]
     for warning in summary.warnings:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unikat.cli._options import DATA
 from unikat.cli._output import DONE, UNCONVERGED, say, tell
 from unikat.cli._runs import perform, run_options
 from unikat.spec.synthesis_options import SynthesizeOptions
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", metavar="FILE|synthesis.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE|synthesis.toml", type=DATA)
 @run_options(
     SynthesizeOptions,
     "unikat.spec.synthesis.SynthesisSpec",
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     replace="synthesis",
     summary="utility.json",
 )
-def synthesize(source: Path, **values: Any) -> int:
+def synthesize(source: str | Path, **values: Any) -> int:
     """Draw synthetic files from a model fitted to FILE, or as a synthesis.toml says.
 
     Writes synthetic_1, synthetic_2, ... in the format of FILE, with the key variables in its

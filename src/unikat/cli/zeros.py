@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from unikat.cli._options import given, options
+from unikat.cli._options import DATA, given, options
 from unikat.cli._output import DONE, FAILED, say
 from unikat.errors import SpecError
 from unikat.spec.options import ZerosCommandOptions
@@ -26,7 +26,7 @@ def zeros() -> None:
 
 
 @zeros.command()
-@click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE|assessment.toml", type=DATA)
 @_options
 @click.option(
     "--rows",
@@ -36,7 +36,7 @@ def zeros() -> None:
 )
 @click.option("--overwrite", is_flag=True, help="Replace FILE.csv.")
 @click.option("--quiet", is_flag=True, help="Print errors alone.")
-def check(source: Path, rows: Path | None, **values: Any) -> int:
+def check(source: str | Path, rows: Path | None, **values: Any) -> int:
     """Tell how many rows of FILE break which rule.
 
     The exit code is 0 if no row breaks a rule, else 1. No value of a record is shown.
@@ -58,7 +58,7 @@ def check(source: Path, rows: Path | None, **values: Any) -> int:
 
 
 @zeros.command()
-@click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE|assessment.toml", type=DATA)
 @_options
 @click.option(
     "--out",
@@ -69,7 +69,7 @@ def check(source: Path, rows: Path | None, **values: Any) -> int:
 )
 @click.option("--overwrite", is_flag=True, help="Replace the table.")
 @click.option("--quiet", is_flag=True, help="Print errors alone.")
-def disjoint(source: Path, out: Path, **values: Any) -> int:
+def disjoint(source: str | Path, out: Path, **values: Any) -> int:
     """Write the rules as a table of combinations that do not overlap.
 
     A column per key of FILE holds the label of a level; a blank stands for any. The form is that
@@ -89,7 +89,7 @@ def disjoint(source: Path, out: Path, **values: Any) -> int:
 
 
 @zeros.command()
-@click.argument("source", metavar="FILE|assessment.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE|assessment.toml", type=DATA)
 @_options
 @click.option(
     "--together",
@@ -108,7 +108,7 @@ def disjoint(source: Path, out: Path, **values: Any) -> int:
 @click.option("--active", is_flag=True, help="Write rules that hold; without it they are comments.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE.toml.")
 @click.option("--quiet", is_flag=True, help="Print errors alone.")
-def suggest(source: Path, out: Path | None, together: str, most: str, **values: Any) -> int:
+def suggest(source: str | Path, out: Path | None, together: str, most: str, **values: Any) -> int:
     """Look for combinations that no record of FILE has although many are expected.
 
     They may be impossible, rare, or left out when the sample was drawn: you judge. Those that
@@ -139,7 +139,7 @@ def suggest(source: Path, out: Path | None, together: str, most: str, **values: 
             table,
             found,
             out,
-            data=spec.data.path.name,
+            data=spec.data.name or "the data",
             active=values["active"],
             overwrite=values["overwrite"],
             together=at_most,
@@ -149,9 +149,9 @@ def suggest(source: Path, out: Path | None, together: str, most: str, **values: 
     return DONE
 
 
-def _inputs(source: Path, spec: Any, values: dict[str, Any]) -> list[Path]:
+def _inputs(source: str | Path, spec: Any, values: dict[str, Any]) -> list[Path]:
     """Files that are read, none of which may be written."""
-    return [source, *map(Path, filter(None, [values["zeros"]])), *spec.input_files()]
+    return [Path(source), *map(Path, filter(None, [values["zeros"]])), *spec.input_files()]
 
 
 def _watching(values: dict[str, Any]) -> Any:
@@ -169,7 +169,7 @@ def _number(option: str, text: str) -> int:
         raise SpecError(f"{option}: {error}.") from None
 
 
-def _spec(source: Path, values: dict[str, Any]) -> Any:
+def _spec(source: str | Path, values: dict[str, Any]) -> Any:
     from unikat.spec.assessment import AssessmentSpec
     from unikat.spec.from_options import specify
 

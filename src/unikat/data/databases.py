@@ -21,7 +21,7 @@ from unikat.data.sources import (
     check_columns,
     identifier,
 )
-from unikat.errors import DataError
+from unikat.errors import DataError, SpecError, brief, option
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,8 +40,12 @@ class SqliteSource(LoadedSource):
     are numbers, and numbers and text together are text.
     """
 
-    def __init__(self, path: Path, table: str | None) -> None:
+    def __init__(self, path: Path, table: str | None, query: str | None) -> None:
         FileSource.__init__(self, [path], path.name)
+        self._is_view = True
+        if query is not None:
+            check_one(table)
+            self._relation = in_parentheses(query)
         with self._opened() as connection:
             kinds = dict(
                 connection.execute(
@@ -49,10 +53,16 @@ class SqliteSource(LoadedSource):
                     "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
                 )
             )
-            chosen = choose(list(kinds), table, what="table", file=self.name)
-            rows = connection.execute(f"SELECT * FROM {identifier(chosen)} LIMIT 0")
-        self._table = chosen
-        self._is_view = kinds[chosen] == "view"
+            if query is None:
+                chosen = choose(list(kinds), table, what="table", file=self.name)
+                self._relation, self._is_view = identifier(chosen), kinds[chosen] == "view"
+            try:
+                rows = connection.execute(f"SELECT * FROM {self._relation} LIMIT 0")
+            except sqlite3.OperationalError as error:
+                if query is None:
+                    raise
+                # It names tables and columns, and no values.
+                raise refused_query(self.name, str(error)) from None
         self.columns = check_columns([column[0] for column in rows.description], self.name)
 
     def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
@@ -81,7 +91,7 @@ class SqliteSource(LoadedSource):
     def _types(
         self, connection: sqlite3.Connection, name: str, n_rows: int | None = None
     ) -> set[str]:
-        table, column = identifier(self._table), identifier(name)
+        table, column = self._relation, identifier(name)
         if n_rows is not None:
             table = f"(SELECT {column} FROM {table}{_HINTS[self._is_view]} LIMIT {n_rows})"
         rows = connection.execute(
@@ -100,7 +110,7 @@ class SqliteSource(LoadedSource):
         else:
             listed = ", ".join(map(identifier, names))
             places = list(range(len(names)))
-        query = f"SELECT {listed} FROM {identifier(self._table)}{_HINTS[self._is_view]}"
+        query = f"SELECT {listed} FROM {self._relation}{_HINTS[self._is_view]}"
         if n_rows is not None:
             query += f" LIMIT {n_rows}"
         rows = (tuple(row[place] for place in places) for row in connection.execute(query))
@@ -205,14 +215,24 @@ class DuckDbSource(FileSource):
             yield connection
 
 
-def open_duckdb(path: Path, table: str | None) -> Source:
-    """Open a table of a DuckDB file; views are brought into memory.
+def open_duckdb(path: Path, table: str | None, query: str | None) -> Source:
+    """Open a table of a DuckDB file; views and queries are brought into memory.
 
-    A view's rows need not come in the same order twice.
+    Their rows need not come in the same order twice.
     """
+    import duckdb
+
     path = path.resolve()
     with session([path, Path(f"{path}.wal")], name=path.name) as connection:
         attach_read_only(connection, path)
+        if query is not None:
+            check_one(table)
+            connection.execute("USE original")
+            try:
+                found = connection.sql(f"SELECT * FROM {in_parentheses(query)}").to_arrow_table()
+            except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as no:
+                raise refused_query(path.name, str(no)) from None
+            return TableSource(path, found)
         rows = connection.execute(
             "SELECT schema_name, table_name, false FROM duckdb_tables() "
             "WHERE database_name = 'original' AND NOT internal UNION ALL "
@@ -230,6 +250,28 @@ def open_duckdb(path: Path, table: str | None) -> Source:
             return DuckDbSource(path, places[chosen])
         found = connection.sql(f"SELECT * FROM original.{places[chosen]}").to_arrow_table()
     return TableSource(path, found)
+
+
+def check_one(table: str | None) -> None:
+    """Refuse a table beside a query (SpecError)."""
+    if table is not None:
+        raise SpecError(
+            f"Both {option('table')} and {option('query')} are given; leave one of them out."
+        )
+
+
+def in_parentheses(query: str) -> str:
+    """SQL relation of a query; a comment at its end does not swallow what follows."""
+    return f"({query.strip().rstrip(';')}\n) AS asked"
+
+
+def refused_query(name: str, why: str) -> DataError:
+    """Say that a database does not understand a query, which its message quotes by names alone."""
+    first = brief(why.strip().splitlines()[0].rstrip("."))
+    return DataError(
+        f"{name} cannot be read: the query is refused ({first}). It must be one SELECT of tables "
+        "and columns that are there."
+    )
 
 
 def attach_read_only(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

@@ -32,7 +32,8 @@ FORMATS = {
 }
 _NAMES = {"spss": "sav", "stata": "dta", "sas": "sas7bdat", "excel": "xlsx", **FORMATS}
 SHEETS = ("xlsx", "ods")
-TABLES = ("sqlite", "duckdb", "rdata")
+DATABASES = ("sqlite", "duckdb")
+TABLES = (*DATABASES, "rdata")
 _MAGIC = {
     b"PAR1": f"Parquet: {option('format', 'parquet')}",
     b"ARROW1": f"Arrow: {option('format', 'arrow')}",

@@ -34,6 +34,7 @@ MOST_COUNTED = 100
 """Levels up to which the levels of a column are counted exactly."""
 N_BINS = 24
 """Bars of the picture of a column, at most."""
+_RULES = ("width(5)", "width(10)", "quantile(5)", "quantile(10)")
 MOST_COLUMNS = 2_000
 """Columns that are looked at."""
 
@@ -57,10 +58,15 @@ class ColumnProfile:
     n_labels: int
     """Labels of levels that the file has."""
 
+    has_numbers: bool = False
+    """Whether some of its values are numbers, so that all may be once missing codes are named."""
+
     @property
-    def numeric(self) -> bool:
-        """Whether its values can be grouped by a rule."""
-        return self.kind == "numbers"
+    def rules(self) -> tuple[str, ...]:
+        """Examples of rules that can group its values; empty if none can."""
+        if self.kind == "dates":
+            return ("quantile(10)",)
+        return _RULES if self.has_numbers and self.kind in ("numbers", "text") else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,8 +314,9 @@ def _profiled(
         exact=found.few,
         n_missing=n_records - found.n_known,
         bars=tuple(count / max(bars) for count in bars) if any(bars) else (),
-        levels=tuple(_labelled(level, declared.labels) for level in named),
+        levels=tuple(labelled(level, declared.labels) for level in named),
         n_labels=len(declared.labels),
+        has_numbers=found.n_numbers > 0,
     )
 
 
@@ -327,7 +334,7 @@ def _in_order(level: str) -> tuple[bool, float, str]:
         return True, 0.0, level
 
 
-def _labelled(level: str, labels: Mapping[str, str]) -> str:
+def labelled(level: str, labels: Mapping[str, str]) -> str:
     """Write a level with its label, if the file has one."""
     label = labels.get(level) or labels.get(level.removesuffix(".0"))
     return level if label is None else f"{level.removesuffix('.0')} {label}"

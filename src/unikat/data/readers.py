@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import glob
 import gzip
 import shutil
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,10 @@ from unikat.data.codebook import load_codebook
 from unikat.data.databases import SqliteSource, open_duckdb
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, session
+from unikat.data.folder_sources import ArrowFolder, CsvFolder, DatasetSource, open_parquet
+from unikat.data.folders import Parts, find_parts
 from unikat.data.formats import (
+    DATABASES,
     SHEETS,
     TABLES,
     check_packed,
@@ -32,11 +34,13 @@ from unikat.data.microdata import Microdata, columns_of
 from unikat.data.names import column_hint
 from unikat.data.numbers import number_meant
 from unikat.data.paths import no_file, what_is
+from unikat.data.postgres import PostgresSource
 from unikat.data.r_files import RSource
 from unikat.data.sources import (
     CsvSource,
     FrameSource,
     ParquetSource,
+    Shelf,
     Source,
     TableSource,
     check_columns,
@@ -47,6 +51,7 @@ from unikat.data.table import Missing, check_missing
 from unikat.errors import DataError, SpecError, brief, option
 from unikat.files.scratch import Scratch
 from unikat.interrupts import interruptible
+from unikat.spec.addresses import is_address
 
 _DELIMITERS = ",;\t|"
 _NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
@@ -68,6 +73,7 @@ def read(
     format: str | None = None,
     sheet: str | None = None,
     table: str | None = None,
+    query: str | None = None,
     memory_limit: str = DEFAULT_MEMORY,
     constant_keys: bool = False,
     fewest_keys: int = 2,
@@ -85,12 +91,16 @@ def read(
     Parameters
     ----------
     source
-        A path: CSV or TSV (``.csv``, ``.tsv``, ``.txt``, also ``.gz``), Parquet (also a folder or
-        a pattern such as ``"parts/*.parquet"``, in order of name), Arrow, Feather or IPC, SQLite,
-        DuckDB; with the extra ``spreadsheet`` Excel (``.xlsx``) and OpenDocument (``.ods``), with
-        ``stat`` SPSS, Stata and SAS, with ``r`` data frames of R (``.rds``, ``.RData``). Or a
-        pandas or polars DataFrame, a polars LazyFrame (collected), a pyarrow Table, a DuckDB
-        relation (brought into memory, since its rows need not come in the same order twice).
+        A path: CSV or TSV (``.csv``, ``.tsv``, ``.txt``, also ``.gz``), Parquet, Arrow, Feather or
+        IPC, SQLite, DuckDB; with the extra ``spreadsheet`` Excel (``.xlsx``) and OpenDocument
+        (``.ods``), with ``stat`` SPSS, Stata and SAS, with ``r`` data frames of R (``.rds``,
+        ``.RData``). Of text, Parquet and Arrow also a folder or a pattern such as
+        ``"parts/*.parquet"``: its files in order of name, with folders ``key=value`` as columns of
+        text. Or a pandas or polars DataFrame, a polars LazyFrame (collected), a pyarrow Table, a
+        pyarrow Dataset (read in batches, in the order of its fragments), a DuckDB relation (brought
+        into memory, since its rows need not come in the same order twice).
+        Or, with the extra ``postgres``, ``"postgresql://USER@HOST/DATABASE"``: the server counts
+        the combinations, and the rows are in their order.
     keys
         Key variables, as a list or separated by commas. Numbers can be grouped:
         ``"AGE:quantile(10)"`` makes ten groups of about as many records (fewer with ties),
@@ -125,7 +135,9 @@ def read(
         Sheet of a workbook; None if there is only one.
     table
         Table or view of a database, or data frame of an ``.RData`` file; None if there is only
-        one.
+        one. Tables of PostgreSQL outside the search path have their schema before the name.
+    query
+        A query of a database in place of a table.
     memory_limit
         Memory that DuckDB may use, such as ``"1GB"``.
     constant_keys
@@ -161,7 +173,13 @@ def read(
         raise SpecError(f"{option('decimal', brief(str(decimal)))} must be a point or a comma.")
     entries = load_codebook(codebook)
     opened = open_source(
-        source, delimiter=delimiter, encoding=encoding, format=format, sheet=sheet, table=table
+        source,
+        delimiter=delimiter,
+        encoding=encoding,
+        format=format,
+        sheet=sheet,
+        table=table,
+        query=query,
     )
     opened.decimal = decimal
     specs = parse_keys(keys, opened.columns, opened.name, fewest_keys)
@@ -235,21 +253,30 @@ def open_source(
     format: str | None = None,
     sheet: str | None = None,
     table: str | None = None,
+    query: str | None = None,
 ) -> Source:
-    """Open a path or a frame; parameters as of `read`."""
+    """Open a path or a frame; parameters as of `read`. What is open already stays as it is."""
+    if isinstance(source, Source):
+        return source
     if not isinstance(source, (str, PathLike)):
         return _open_frame(source)
+    if is_address(source):
+        return PostgresSource(source, table, query)
     path, kind = Path(source), named_format(format)
-    file = _several(path, kind)
-    if file is not None:
-        return file
-    kind = checked_format(path, kind)
-    for name, given, kinds in (("sheet", sheet, SHEETS), ("table", table, TABLES)):
+    parts = _several(path, kind)
+    kind = checked_format(path, kind) if parts is None else parts.kind
+    for name, given, kinds, several in (
+        ("sheet", sheet, SHEETS, "sheets"),
+        ("table", table, TABLES, "tables"),
+        ("query", query, DATABASES, "queries"),
+    ):
         if given is not None and kind not in kinds:
             raise SpecError(
                 f"{option(name, given)} is given, but {brief(path.name)} is to be read as {kind}, "
-                f"which has no {name}s; leave the option out."
+                f"which has no {several}; leave the option out."
             )
+    if parts is not None:
+        return _open_parts(parts, delimiter=delimiter, encoding=encoding)
     if kind in ("csv", "tsv"):
         tab = "\t" if kind == "tsv" else None
         return _open_csv(path, delimiter=delimiter or tab, encoding=encoding)
@@ -260,9 +287,9 @@ def open_source(
     if kind in SHEETS:
         return SpreadsheetSource(path, kind, sheet)
     if kind == "sqlite":
-        return SqliteSource(path, table)
+        return SqliteSource(path, table, query)
     if kind == "duckdb":
-        return open_duckdb(path, table)
+        return open_duckdb(path, table, query)
     if kind in ("rds", "rdata"):
         return RSource(path, table)
     return StatisticalSource(path, kind, encoding)
@@ -291,6 +318,8 @@ def _open_frame(source: Any) -> Source:
                 "for example frame.columns = frame.columns.astype(str)."
             )
         check_columns(list(source.columns), name)
+    if type(source).__module__.startswith("pyarrow._dataset") and hasattr(source, "scanner"):
+        return DatasetSource(source)
     frame = nw.from_native(source, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         return FrameSource(frame.collect(), kind="lazy", name=name)
@@ -298,34 +327,45 @@ def _open_frame(source: Any) -> Source:
         return FrameSource(frame, kind="eager", name=name)
     raise DataError(
         f"Data of type {type(source).__name__} cannot be read; give a path, a pandas or polars "
-        "data frame, a pyarrow table or a DuckDB relation."
+        "data frame, a pyarrow table or dataset, or a DuckDB relation."
     )
 
 
-def _several(path: Path, kind: str | None) -> Source | None:
-    """Open a folder or a pattern of Parquet files; None if it is one file."""
+def _several(path: Path, kind: str | None) -> Parts | None:
+    """Find the files of a folder or a pattern; None if it is one file."""
     found = what_is(path)
-    if found == "folder":
-        return _open_parts(sorted(path.rglob("*.parquet")), f"The folder {path.name}", kind)
     # A file whose name looks like a pattern is that file.
-    if found is None and any(char in str(path) for char in "*?["):
-        parts = sorted(Path(part) for part in glob.glob(str(path), recursive=True))
-        return _open_parts(parts, f"The pattern {path.name}", kind)
+    if found == "folder" or (found is None and any(char in str(path) for char in "*?[")):
+        return find_parts(path, kind, is_folder=found == "folder")
     if found is None:
         raise no_file(path, format_of)
     return None
 
 
-def _open_parts(parts: list[Path], name: str, kind: str | None) -> Source:
-    if not parts:
-        raise DataError(f"{name} holds no Parquet files; check the path.")
-    strange = [part for part in parts if format_of(part) != "parquet"]
-    if kind not in (None, "parquet") or (strange and kind is None):
-        raise DataError(
-            f"{name} holds {len(strange)} file(s) that are not Parquet; several files can be read "
-            "together only as Parquet."
-        )
-    return ParquetSource(parts, name)
+def _open_parts(parts: Parts, *, delimiter: str | None, encoding: str | None) -> Source:
+    """Open several files as one."""
+    for path in parts.paths:
+        what_is(path)
+        checked_format(path, parts.kind)
+    if parts.kind == "parquet":
+        return open_parquet(parts)
+    if parts.kind == "arrow":
+        return ArrowFolder(parts)
+    delimiter = delimiter or ("\t" if parts.kind == "tsv" else None)
+    scratch = Scratch()
+    try:
+        files = []
+        for number, path in enumerate(parts.paths):
+            shelf = Shelf(scratch.path / str(number))
+            shelf.path.mkdir(mode=0o700)
+            file = _open_csv(path, delimiter=delimiter, encoding=encoding, scratch=shelf)
+            # One after the other is made again when it is read.
+            file.delete_copies()
+            files.append(file)
+        return CsvFolder(parts, files, scratch)
+    except BaseException:
+        scratch.close()
+        raise
 
 
 def _open_ipc(path: Path) -> Source:
@@ -344,7 +384,13 @@ def _open_ipc(path: Path) -> Source:
     return TableSource(path, table)
 
 
-def _open_csv(path: Path, *, delimiter: str | None, encoding: str | None) -> Source:
+def _open_csv(
+    path: Path,
+    *,
+    delimiter: str | None,
+    encoding: str | None,
+    scratch: Scratch | Shelf | None = None,
+) -> CsvSource:
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise SpecError(
             f"{option('delimiter', brief(delimiter))} must be one character, such as a comma, a "
@@ -359,7 +405,7 @@ def _open_csv(path: Path, *, delimiter: str | None, encoding: str | None) -> Sou
         )
     if path.suffix.lower() == ".gz":
         check_packed(path)
-    scratch = Scratch()
+    scratch = scratch or Scratch()
     try:
         transcode = None
         if not plain:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unikat._typing import AnyArray
 from unikat.data.engine import literals, pattern, quoted, session
@@ -23,6 +23,19 @@ from unikat.files.scratch import Scratch
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+
+FILE_NUMBER = "file_index"
+"""DuckDB's number of the file that a row is from; a column of this name would hide it."""
+
+
+class Shelf(NamedTuple):
+    """A folder within the temporary folder of several sources, which goes with that."""
+
+    path: Path
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +62,11 @@ class Source(ABC):
     def files(self) -> list[Path]:
         """Files that DuckDB must be allowed to read."""
         return []
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """What ran on the server of a database."""
+        return ()
 
     @abstractmethod
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
@@ -139,30 +157,49 @@ class FileSource(Source):
 class ParquetSource(FileSource):
     """One or several Parquet files, their rows one after the other in order of file name."""
 
-    def __init__(self, paths: Sequence[Path], name: str) -> None:
-        super().__init__(paths, name)
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        name: str,
+        made: Sequence[str] = (),
+        values: Sequence[Sequence[str | None]] = (),
+    ) -> None:
+        """Describe the files.
 
-        try:
-            names = pq.read_schema(self.paths[0]).names
-        except (pa.ArrowException, OSError, ValueError):
-            raise DataError(
-                f"{name} cannot be read as Parquet. The file may be damaged or not of the format "
-                "its name says; write it again from its source."
-            ) from None
+        Parameters
+        ----------
+        paths, name
+            Where they are, and what they are called in messages.
+        made
+            Columns that the names of their folders make.
+        values
+            Of these columns, for each file.
+        """
+        super().__init__(paths, name)
+        self._made: list[str] = []
+        names = parquet_schema(self.paths[0], name).names
         check_columns(names, name)
         with session(self.files, name=name) as connection:
             described = connection.execute(f"DESCRIBE SELECT * FROM {self._relation}").fetchall()
-        # DuckDB renames columns that differ in case only and appends those of folder names
-        # (YEAR=2020/...), both behind the order of the file, which stays.
+        # DuckDB renames columns that differ in case only; their order stays.
         self._sql_names = [row[0] for row in described]
-        self.columns = check_columns([*names, *self._sql_names[len(names) :]], name)
+        for j in range(len(made)):
+            sql_name = f"unikat folder {j}"
+            levels = [one[j] for one in values]
+            listed = ", ".join("NULL" if level is None else quoted(level) for level in levels)
+            self._made.append(
+                f"list_extract(CAST([{listed}] AS VARCHAR[]), CAST({FILE_NUMBER} AS BIGINT) + 1) "
+                f"AS {identifier(sql_name)}"
+            )
+            self._sql_names.append(sql_name)
+        self.columns = check_columns([*names, *made], name)
 
     @property
     def _relation(self) -> str:
         paths = literals([pattern(path) for path in self.paths])
-        return f"read_parquet({paths}, hive_types_autocast = false)"
+        # The values that DuckDB takes from names of folders would replace columns of the files.
+        files = f"read_parquet({paths}, hive_partitioning = false)"
+        return f"(SELECT *, {', '.join(self._made)} FROM {files})" if self._made else files
 
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
         """Make the view ``source`` of the named columns."""
@@ -185,9 +222,30 @@ class ParquetSource(FileSource):
 
     def native(self) -> Any:
         """Give the rows with all columns."""
+        self.check_unchanged()
         with session(self.files, name=self.name) as connection:
             table = connection.sql(f"SELECT * FROM {self._relation}").to_arrow_table()
         return table.rename_columns(list(self.columns))
+
+
+def parquet_schema(path: Path, name: str) -> pa.Schema:
+    """Columns of a Parquet file, which messages call `name`, and their types.
+
+    Raises
+    ------
+    DataError
+        If it is none.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError, ValueError):
+        raise DataError(
+            f"{brief(name)} cannot be read as Parquet. The file may be damaged or not "
+            "of the format its name says; write it again from its source."
+        ) from None
 
 
 class CsvSource(FileSource):
@@ -201,7 +259,7 @@ class CsvSource(FileSource):
         columns: Sequence[str],
         delimiter: str,
         encoding: str,
-        scratch: Scratch,
+        scratch: Scratch | Shelf,
         transcode: Callable[[], None] | None = None,
     ) -> None:
         """Describe the file.
@@ -219,7 +277,7 @@ class CsvSource(FileSource):
         """
         super().__init__([path], path.name)
         self.columns = check_columns(columns, path.name)
-        self._text = text.resolve()
+        self.text = text.resolve()
         self.delimiter, self.encoding = delimiter, encoding
         self._transcode = transcode
         self._aside = scratch.path.resolve() / "keys.parquet"
@@ -229,15 +287,16 @@ class CsvSource(FileSource):
     @property
     def files(self) -> list[Path]:
         """Files that DuckDB must be allowed to read."""
-        return [self._text, self._aside]
+        return [self.text, self._aside]
 
     @property
-    def _relation(self) -> str:
+    def relation(self) -> str:
+        """What DuckDB selects from: columns f0, f1, ... of text."""
         # Everything is declared, because a guess made from the first rows can be wrong below.
         columns = ", ".join(f"'f{j}': 'VARCHAR'" for j in range(len(self.columns)))
-        packed = "gzip" if self._text.suffix == ".gz" else "none"
+        packed = "gzip" if self.text.suffix == ".gz" else "none"
         return (
-            f"read_csv({quoted(pattern(self._text))}, auto_detect = false, header = true, "
+            f"read_csv({quoted(pattern(self.text))}, auto_detect = false, header = true, "
             f"delim = {quoted(self.delimiter)}, quote = '\"', escape = '\"', "
             f"compression = '{packed}', columns = {{{columns}}})"
         )
@@ -245,14 +304,14 @@ class CsvSource(FileSource):
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
         """Make the view ``source`` of the named columns."""
         if self._kept != tuple(names):
-            self._need_text()
+            self.need_text()
             listed = ", ".join(
                 f"f{self.columns.index(name)} AS c{j}" for j, name in enumerate(names)
             )
             self._kept = None
             # Where the file is there already, DuckDB would write beside it, which is not allowed.
             connection.execute(
-                f"COPY (SELECT {listed} FROM {self._relation}) TO {quoted(str(self._aside))} "
+                f"COPY (SELECT {listed} FROM {self.relation}) TO {quoted(str(self._aside))} "
                 "(FORMAT parquet, USE_TMP_FILE false)"
             )
             self._kept = tuple(names)
@@ -264,17 +323,17 @@ class CsvSource(FileSource):
         self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
     ) -> pa.Table:
         """Give the first rows of the named columns, which are not put aside."""
-        self._need_text()
+        self.need_text()
         listed = ", ".join(f"f{self.columns.index(name)}" for name in names)
-        query = f"SELECT {listed} FROM {self._relation} LIMIT {n_rows}"
+        query = f"SELECT {listed} FROM {self.relation} LIMIT {n_rows}"
         return connection.sql(query).to_arrow_table().rename_columns(list(names))
 
     def native(self) -> Any:
         """Give the rows with all columns."""
         self.check_unchanged()
-        self._need_text()
+        self.need_text()
         with session(self.files, name=self.name) as connection:
-            table = connection.sql(f"SELECT * FROM {self._relation}").to_arrow_table()
+            table = connection.sql(f"SELECT * FROM {self.relation}").to_arrow_table()
         return table.rename_columns(list(self.columns))
 
     def delete_copies(self) -> None:
@@ -282,10 +341,11 @@ class CsvSource(FileSource):
         self._kept = None
         self._aside.unlink(missing_ok=True)
         if self._transcode is not None:
-            self._text.unlink(missing_ok=True)
+            self.text.unlink(missing_ok=True)
 
-    def _need_text(self) -> None:
-        if self._transcode is not None and not self._text.exists():
+    def need_text(self) -> None:
+        """Make the transcoded copy again if it was deleted."""
+        if self._transcode is not None and not self.text.exists():
             self._transcode()
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unikat.data.folder_sources import ArrowFolder, CsvFolder
 from unikat.data.sources import CsvSource, ParquetSource, Source, TableSource
 from unikat.data.statistical import StatisticalSource
 from unikat.errors import DataError, option
@@ -28,11 +29,11 @@ _STATISTICAL = ("sav", "zsav", "dta", "xpt")
 
 def ending(source: Source) -> str:
     """Return the ending of the names of files in the format of a source, such as ``.csv.gz``."""
-    if isinstance(source, CsvSource):
+    if isinstance(source, (CsvSource, CsvFolder)):
         suffixes = source.paths[0].suffixes
         packed = suffixes[-1:] == [".gz"]
         return "".join(suffixes[-2:] if packed else suffixes[-1:]) or ".csv"
-    if isinstance(source, TableSource):
+    if isinstance(source, (TableSource, ArrowFolder)):
         return source.paths[0].suffix or ".arrow"
     if isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
         return f".{source.format}"
@@ -61,9 +62,9 @@ def write_records(
     DataError
         If the input's encoding has no way to write a value.
     """
-    if isinstance(source, CsvSource):
+    if isinstance(source, (CsvSource, CsvFolder)):
         _write_csv(path, table, source)
-    elif isinstance(source, TableSource):
+    elif isinstance(source, (TableSource, ArrowFolder)):
         _write_arrow(path, table)
     elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
         _write_statistical(path, table, source, labels or {})
@@ -71,7 +72,7 @@ def write_records(
         _write_parquet(path, table)
 
 
-def _write_csv(path: Path, table: pa.Table, source: CsvSource) -> None:
+def _write_csv(path: Path, table: pa.Table, source: CsvSource | CsvFolder) -> None:
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=source.delimiter, lineterminator="\n")
     writer.writerow(table.column_names)
@@ -157,4 +158,4 @@ def has_own_format(source: Source) -> bool:
     """Whether files of the format of a source can be written."""
     if isinstance(source, StatisticalSource):
         return source.format in _STATISTICAL
-    return isinstance(source, (CsvSource, ParquetSource, TableSource))
+    return isinstance(source, (CsvSource, CsvFolder, ParquetSource, TableSource, ArrowFolder))

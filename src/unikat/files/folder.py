@@ -7,6 +7,7 @@ has written there, one name in a line; nothing else is ever replaced or deleted.
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import hashlib
 import os
@@ -17,7 +18,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from unikat.errors import OutputError, SpecError, why
-from unikat.files.locks import acquire, release
+from unikat.files.locks import acquire, held, release
 
 MARK = ".unikat"
 SCRATCH = ".unikat-writing-"
@@ -55,6 +56,42 @@ def owned(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) -> It
         yield
 
 
+def check_free(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) -> None:
+    """Refuse what `owned` would refuse, and leave the folder as it is: not made, not locked.
+
+    Raises
+    ------
+    OutputError
+        As `owned`.
+    """
+    keep_inputs([folder / name for name in names], inputs)
+    _refuse_file(folder)
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise _not_writable(folder, os.strerror(errno.ENOTDIR))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise _not_writable(folder, os.strerror(errno.EACCES))
+    if held(folder / MARK):
+        raise _busy(folder)
+    _new(folder, names)
+
+
+def _refuse_file(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
+
+
+def _not_writable(folder: Path, reason: str) -> OutputError:
+    return OutputError(f"Cannot write to the folder {folder}: {reason}. Choose another --out.")
+
+
+def _busy(folder: Path) -> OutputError:
+    return OutputError(
+        f"Another run of unikat is writing into the folder {folder}. Wait until it has ended, or "
+        "choose another --out. Nothing was written."
+    )
+
+
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Be the only run that writes into a folder, which is made if it does not exist.
@@ -67,8 +104,7 @@ def locked(folder: Path) -> Iterator[None]:
     OutputError
         If another run writes there, or the folder cannot be written to.
     """
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
+    _refuse_file(folder)
     place = os.path.realpath(folder)
     if place in _places():
         yield
@@ -81,14 +117,9 @@ def locked(folder: Path) -> Iterator[None]:
             handle = acquire(folder / MARK)
         except (OSError, ValueError) as error:
             reason = why(error) if isinstance(error, OSError) else "its name is no name of one"
-            raise OutputError(
-                f"Cannot write to the folder {folder}: {reason}. Choose another --out."
-            ) from None
+            raise _not_writable(folder, reason) from None
         if handle is None:
-            raise OutputError(
-                f"Another run of unikat is writing into the folder {folder}. Wait until it has "
-                "ended, or choose another --out. Nothing was written."
-            )
+            raise _busy(folder)
         _places().add(place)
         try:
             _clean(folder)
@@ -138,14 +169,7 @@ def claim(folder: Path, names: Iterable[str]) -> None:
     OutputError
         If there is something of one of these names that unikat did not write.
     """
-    ours = claimed(folder)
-    new = [name for name in names if name not in ours]
-    foreign = [name for name in new if os.path.lexists(folder / name)]
-    if foreign:
-        raise OutputError(
-            f"The folder {folder} holds {', '.join(foreign)}, which unikat did not write there "
-            "and will not replace. Choose another --out, or move it away. Nothing was written."
-        )
+    new = _new(folder, names)
     if not new:
         return
     mark = folder / MARK
@@ -159,6 +183,19 @@ def claim(folder: Path, names: Iterable[str]) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise OutputError(f"Cannot write {mark}: {why(error)}. Choose another --out.") from None
+
+
+def _new(folder: Path, names: Iterable[str]) -> list[str]:
+    """Names that are not ours yet; refuse those of what unikat did not write (OutputError)."""
+    ours = claimed(folder)
+    new = [name for name in names if name not in ours]
+    foreign = [name for name in new if os.path.lexists(folder / name)]
+    if foreign:
+        raise OutputError(
+            f"The folder {folder} holds {', '.join(foreign)}, which unikat did not write there "
+            "and will not replace. Choose another --out, or move it away. Nothing was written."
+        )
+    return new
 
 
 def claimed(folder: Path) -> set[str]:

@@ -6,7 +6,11 @@ import contextlib
 import errno
 import os
 import sys
+import time
 from pathlib import Path
+
+INSTANT = 0.02
+"""Seconds after which a lock that was refused is tried once more."""
 
 
 def acquire(path: Path) -> int | None:
@@ -30,8 +34,11 @@ def acquire(path: Path) -> int | None:
         handle = os.open(path, flags, 0o600)
         try:
             if not _lock(handle):
-                os.close(handle)
-                return None
+                # It may be `held` that looks.
+                time.sleep(INSTANT)
+                if not _lock(handle):
+                    os.close(handle)
+                    return None
             # The previous holder may have deleted the file that was opened here.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(path)):
@@ -39,6 +46,22 @@ def acquire(path: Path) -> int | None:
         except BaseException:
             os.close(handle)
             raise
+        os.close(handle)
+
+
+def held(path: Path) -> bool:
+    """Whether somebody holds the lock of a file; False if there is none, or no locks.
+
+    The file is not changed. Who tries to lock it at that moment is kept from it for an instant,
+    for which `acquire` waits.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False
+    try:
+        return not _lock(handle, shared=True)
+    finally:
         os.close(handle)
 
 
@@ -54,7 +77,7 @@ def release(handle: int, remove: Path | None = None) -> None:
             remove.unlink()
 
 
-def _lock(handle: int) -> bool:
+def _lock(handle: int, *, shared: bool = False) -> bool:
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -63,7 +86,7 @@ def _lock(handle: int) -> bool:
         else:
             import fcntl
 
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         return error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
     return True

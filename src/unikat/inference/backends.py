@@ -7,6 +7,7 @@ and stop between two sweeps when the parent says so.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pickle
 import sys
@@ -20,12 +21,15 @@ from concurrent.futures import (
 )
 from concurrent.futures import wait as wait_futures
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from unikat.errors import SpecError, UnikatError, shown
+from unikat.inference.executors import Cluster
 from unikat.inference.processes import WorkerPool, available_cores
-from unikat.inference.segments import Job, Segment, SegmentResult, run_segment
+from unikat.inference.segments import Job, Segment, SegmentResult, n_bytes, run_segment
 from unikat.interrupts import leave
+from unikat.models.device import Device
+from unikat.models.options import memory
 
 PATIENCE = 1.0
 """Seconds for which sweeps that still run are waited for, once their results are not wanted."""
@@ -33,6 +37,9 @@ TINY_SWEEP = 4e5
 """Counted work of a sweep (nanoseconds, roughly) below which worker processes, which take seconds
 to start, do not pay: four chains of some thousand sweeps are then a matter of seconds."""
 
+_TIMES_THE_JOB = 6
+"""Memory of a process that samples over that of its table: states, totals, and what is made on the
+way. Where it is not there for every worker, threads of this process share one table."""
 MOST_WORKERS, MOST_THREADS = 1024, 256
 """More than any machine has cores; the system would refuse them, or run out of memory."""
 
@@ -47,6 +54,8 @@ class Workers:
     """Local processes; by default one per chain, at most one per core. 1: this process."""
     n_threads: int | None = None
     """Threads of each chain; by default what the cores allow."""
+    device: Device = "cpu"
+    """`"cuda"`: models that have CUDA kernels compute on the GPU."""
 
     def __post_init__(self) -> None:
         for name, most in (("n_workers", MOST_WORKERS), ("n_threads", MOST_THREADS)):
@@ -73,16 +82,34 @@ class Backend(Protocol):
         ...
 
 
+def local_workers(
+    workers: Workers, n_chains: int, sweep_cost: float, job_bytes: float
+) -> tuple[int, int]:
+    """Processes on this machine, and threads of each, for chains of a counted work per sweep.
+
+    One process is this one. `job_bytes` is the memory of what every process needs a copy of.
+    """
+    cores = available_cores()
+    n_workers = min(workers.n_workers or cores, n_chains)
+    needed = _TIMES_THE_JOB * job_bytes * (n_workers + 1)
+    if workers.n_workers is None and (sweep_cost < TINY_SWEEP or needed > (memory() or math.inf)):
+        n_workers = 1
+    return n_workers, workers.n_threads or max(1, cores // n_workers)
+
+
 @contextlib.contextmanager
 def open_backend(job: Job, workers: Workers, n_chains: int, sweep_cost: float) -> Iterator[Backend]:
     """Start what `workers` asks for, and end what was started here, and nothing else."""
     cores = available_cores()
     if workers.executor is not None:
-        yield _Foreign(job, workers.executor, workers.n_threads or max(1, cores // n_chains))
+        # A worker of a cluster is one core.
+        shared = isinstance(workers.executor, Cluster)
+        each = 1 if shared else max(1, cores // n_chains)
+        yield _Foreign(job, workers.executor, workers.n_threads or each)
         return
-    tiny = workers.n_workers is None and sweep_cost < TINY_SWEEP
-    n_workers = 1 if tiny else min(workers.n_workers or cores, n_chains)
-    n_threads = workers.n_threads or max(1, cores // n_workers)
+    n_workers, n_threads = local_workers(
+        workers, n_chains, sweep_cost, n_bytes((job.data, job.observer))
+    )
     luggage = None if n_workers == 1 else _pack(job)
     local: _InProcess | _Processes
     if luggage is None:
@@ -109,15 +136,15 @@ def open_backend(job: Job, workers: Workers, n_chains: int, sweep_cost: float) -
 
 
 class _Foreign:
-    """An executor of the user: every segment carries the job."""
+    """An executor of the user, or a cluster, which is given the job once."""
 
     def __init__(self, job: Job, executor: Executor, n_threads: int) -> None:
-        self._job = job
+        self._job: Any = executor.share(job) if isinstance(executor, Cluster) else job
         self._executor = executor
         self.n_threads = n_threads
 
     def submit(self, segment: Segment) -> Future[SegmentResult]:
-        return self._executor.submit(run_segment, replace(segment, job=self._job))
+        return self._executor.submit(_run_with, segment, self._job)
 
     def abandon(self) -> None:
         """Do nothing: what runs elsewhere cannot be reached, and its result is not read."""
@@ -215,6 +242,10 @@ class _Processes:
             "A worker process ended unexpectedly; most often the system had no memory left and "
             f"stopped it. Try fewer workers (n_workers=1 uses no processes).{hint} {RESUME}"
         )
+
+
+def _run_with(segment: Segment, job: Job) -> SegmentResult:
+    return run_segment(replace(segment, job=job))
 
 
 def _run_segment(job: Job, segment: Segment, stopped: Callable[[], bool]) -> SegmentResult:

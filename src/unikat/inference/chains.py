@@ -199,7 +199,7 @@ def sample(
         data = model.prepare(table)
     if start is not None and len(start.states) != plan.n_chains:
         raise SpecError(f"There are {len(start.states)} states for {plan.n_chains} chains.")
-    job = Job(model=model, data=data, observer=observer)
+    job = Job(model=model, data=data, observer=observer, device=workers.device)
     check_memory(
         plan.n_chains * model.state_bytes(data),
         f"{plan.n_chains:,} chains of the model {model.name}",

@@ -22,15 +22,23 @@ class TimeLeft:
     def __str__(self) -> str:
         """Say the range in words, such as '1 to 3 minutes'."""
         if math.isinf(self.upper):
-            return f"more than {self.lower / 3600:g} hours"
-        size, unit = next(
-            (size, unit)
-            for size, unit in ((3600, "hours"), (60, "minutes"), (1, "seconds"))
-            if self.upper > size or size == 1
-        )
+            return f"more than {_counted(self.lower, self.lower)}"
         if not self.lower:
-            return f"less than {self.upper / size:g} {unit}"
-        return f"{self.lower / size:g} to {self.upper / size:g} {unit}"
+            return f"less than {_counted(self.upper, self.upper - 1)}"
+        last = _counted(self.upper, self.upper - 1)
+        first = _counted(self.lower, min(self.lower, self.upper - 1))
+        number, _, unit = first.partition(" ")
+        same = last.partition(" ")[2].startswith(unit)
+        return f"{number if same else first} to {last}"
+
+
+_UNITS = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+
+
+def _counted(seconds: float, of: float) -> str:
+    """Write seconds in the largest unit that is not above another time."""
+    size, unit = next((size, unit) for size, unit in _UNITS if of >= size or size == 1.0)
+    return f"{seconds / size:g} {unit[:-1] if seconds == size else unit}"
 
 
 _ENDS = (0.0, 10.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0, 3 * 3600.0, 10 * 3600.0, math.inf)
@@ -40,6 +48,24 @@ MARGIN = 2.0
 """Effective sample sizes are estimates: a range is shown if so many times the estimate fits it."""
 RECENT = 3
 """Estimates of which the largest counts: with few draws R-hat is often low by chance."""
+
+
+_LONG = (0.0, 1.0, 3.0, *_ENDS[1:-1], *(days * 86_400.0 for days in (1, 3, 10, 30)), math.inf)
+
+
+def range_between(lower: float, upper: float) -> TimeLeft:
+    """Return the range to show for two estimates of a time, in seconds, widened to round ends.
+
+    Examples
+    --------
+    >>> str(range_between(41.0, 170.0)), str(range_between(7200.0, 40_000.0))
+    ('30 seconds to 3 minutes', '1 to 24 hours')
+    >>> str(range_between(90.0, 5e6)), str(range_between(5e6, 5e6))
+    ('more than 1 minute', 'more than 30 days')
+    """
+    return TimeLeft(
+        max(end for end in _LONG[:-1] if end <= lower), min(end for end in _LONG if end >= upper)
+    )
 
 
 def range_of(seconds: float) -> TimeLeft:

@@ -76,3 +76,28 @@ def next_cut(n_sweeps: int, thin: int, shortest: int) -> int:
     start, end = epoch_start(number, thin), epoch_start(number + 1, thin)
     length = min(max(shortest, (end - start) // CUTS_PER_EPOCH), end - start)
     return min(start + ((n_sweeps - start) // length + 1) * length, end)
+
+
+def fewest_sweeps(draws: int, thin: int, shortest: int, *, before: int = 0) -> int:
+    """Sweeps after which a run has so many kept draws that are used, at the end of a round.
+
+    Parameters
+    ----------
+    draws
+        Of each chain, at least 1.
+    thin, shortest
+        Sweeps per kept draw, and in the first rounds.
+    before
+        Sweeps of the runs that it goes on from, a multiple of `thin`.
+
+    Examples
+    --------
+    >>> fewest_sweeps(100, 3, 24)
+    528
+    """
+    made = 0
+    while True:
+        made = next_cut(made + before, thin, shortest) - before
+        discarded = max(n_discarded_sweeps(made + before, thin) - before, 0)
+        if (made - discarded) // thin >= draws and discarded + before > 0:
+            return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from unikat._typing import Float64
 from unikat.inference.draws import Observer
 from unikat.models.base import AnyModel, Stream
+from unikat.models.device import Device, check_device, computing_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +22,7 @@ class Job:
     data: Any
     """What `model.prepare` made of the table."""
     observer: Observer
+    device: Device = "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +73,18 @@ def run_segment(segment: Segment, stopped: Callable[[], bool] | None = None) -> 
     ------
     AbandonedError
         When `stopped` says so.
+    SpecError
+        If there is no GPU and the job asks for one.
     """
     job = segment.job
     if job is None:
         raise ValueError("the segment has no job, and its worker was not given one")
+    check_device(job.device)
+    with computing_on(job.device):
+        return _run(job, segment, stopped)
+
+
+def _run(job: Job, segment: Segment, stopped: Callable[[], bool] | None) -> SegmentResult:
     model, data, observer = job.model, job.data, job.observer
     state = segment.state
     if state is None:
@@ -109,3 +119,31 @@ def map_totals(function: Callable[..., Any], first: Any, *others: Any) -> Any:
 def add_totals(first: Any, second: Any) -> Any:
     """Totals of two disjoint sets of draws together."""
     return map_totals(lambda one, other: np.asarray(one + other), first, second)
+
+
+def n_bytes(value: Any) -> float:
+    """Memory of the arrays within a value, in bytes; each array once.
+
+    Examples
+    --------
+    >>> n_bytes((np.zeros(10), {"a": np.zeros(2, np.int32)}))
+    88.0
+    """
+    seen: dict[int, float] = {}
+
+    def walk(one: Any) -> None:
+        if id(one) in seen:
+            return
+        seen[id(one)] = float(one.nbytes) if isinstance(one, np.ndarray) else 0.0
+        if isinstance(one, (tuple, list)):
+            for part in one:
+                walk(part)
+        elif isinstance(one, Mapping):
+            for part in one.values():
+                walk(part)
+        elif is_dataclass(one) and not isinstance(one, type):
+            for field in fields(one):
+                walk(getattr(one, field.name))
+
+    walk(value)
+    return sum(seen.values())

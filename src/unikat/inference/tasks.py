@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from unikat.errors import UnikatError
+from unikat.inference.executors import Cluster
 from unikat.inference.processes import WorkerPool, available_cores
 
 Task = TypeVar("Task")
@@ -24,7 +25,10 @@ _WAITING = 2
 
 
 def run_tasks(
-    function: Callable[[Task], Result], tasks: Iterable[Task], n_workers: int | None = None
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    n_workers: int | None = None,
+    executor: Executor | None = None,
 ) -> Generator[Result]:
     """Apply a function to tasks, and give the results in the order in which they are ready.
 
@@ -36,6 +40,8 @@ def run_tasks(
         Made one by one, shortly before they are needed.
     n_workers
         Processes; by default one per core. 1: this process.
+    executor
+        Used in place of local processes, and not shut down.
 
     Raises
     ------
@@ -45,11 +51,16 @@ def run_tasks(
         On Ctrl-C; tasks that were running are lost.
     """
     n_workers = n_workers or available_cores()
-    if n_workers == 1:
+    pool: WorkerPool | _Elsewhere
+    if executor is not None:
+        pool = _Elsewhere(function, executor)
+        n_workers = executor.n_slots if isinstance(executor, Cluster) else n_workers
+    elif n_workers == 1:
         for task in tasks:
             yield function(task)
         return
-    pool = WorkerPool(_apply, pickle.dumps(function), n_workers, preload=[function.__module__])
+    else:
+        pool = WorkerPool(_apply, pickle.dumps(function), n_workers, preload=[function.__module__])
     running: set[Future[Result]] = set()
     rest = iter(tasks)
     finished = False
@@ -74,6 +85,22 @@ def run_tasks(
         if not finished:
             pool.kill()
         pool.close()
+
+
+class _Elsewhere:
+    """An executor that others started and end."""
+
+    def __init__(self, function: Callable[..., Any], executor: Executor) -> None:
+        self._function, self._executor = function, executor
+
+    def submit(self, task: Any) -> Future[Any]:
+        return self._executor.submit(self._function, task)
+
+    def kill(self) -> None:
+        """Do nothing: what runs elsewhere cannot be reached, and its result is not read."""
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def _apply(function: Callable[[Task], Result], task: Task, _: Callable[[], bool]) -> Result:

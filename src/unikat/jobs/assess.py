@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
+from unikat.classics.table import Classics
 from unikat.data.frames import FrameKind
+from unikat.data.grouping import HouseholdSample
+from unikat.data.microdata import Microdata
+from unikat.data.table import CellTable
 from unikat.errors import SpecError, option
 from unikat.inference.chains import Plan
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
@@ -17,7 +21,11 @@ from unikat.jobs.assessment import Assessment
 from unikat.jobs.households import read_households
 from unikat.jobs.inputs import design_of, read_registry, read_table
 from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
+from unikat.models.auto import Auto
+from unikat.models.device import check_kernels
 from unikat.models.named import build_model
+from unikat.protection.what_if import check
+from unikat.report.facts.breakdown import Column
 from unikat.report.facts.result import Stage
 from unikat.report.facts.supplements import Supplements, find_classics, find_column
 from unikat.report.folders import assessment as results
@@ -25,6 +33,7 @@ from unikat.report.folders.findings import Findings
 from unikat.report.folders.outputs import RESULT
 from unikat.report.text import sentences
 from unikat.risk.estimate import RiskEstimate
+from unikat.risk.registry import Registry
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.options import AssessOptions
@@ -32,6 +41,7 @@ from unikat.spec.provenance import Provenance
 from unikat.studies.auto import Execution
 from unikat.studies.fit import check_registry, fit
 from unikat.studies.store import FitStore
+from unikat.zeros.conflicts import Handled
 
 EVIDENCE = "evidence"
 """Folder inside a run's in which `auto` keeps finished fits until the run has converged."""
@@ -106,33 +116,17 @@ def run(
     converged, and what `auto` has found out so far. Results are written as a whole or not at all.
     """
     started = datetime.now(UTC)
-    model = build_model(spec.model.name, spec.model.options)
-    if spec.registry is not None:
-        check_registry(model)
-    plan = plan_of(spec.sampling)
-    households, handled = None, None
-    if spec.model.name == HOUSEHOLDS:
-        microdata, households = read_households(spec, inputs.data, watcher)
-        table = households.table
-        watcher.note(sentences.understood_households(table, microdata.n_records))
-    else:
-        microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
-    model.check_keys([key.name for key in table.keys])
-    classics = None
-    if spec.classics is not None:
-        watcher.stage("Computing the classic measures")
-        classics = find_classics(microdata, table, spec.classics, handled, spec.data.missing_values)
-    columns = tuple(
-        find_column(microdata, name, handled, spec.data.missing_values) for name in spec.report.by
-    )
-    registry = None
-    if spec.registry is not None:
-        watcher.stage("Reading the registry")
-        registry = read_registry(spec, table, inputs.registry)
+    asked = ready(spec, inputs, watcher)
+    model, plan, microdata, table = asked.model, asked.plan, asked.microdata, asked.table
+    handled, households, registry = asked.handled, asked.households, asked.registry
+    classics, columns = asked.classics, asked.columns
 
     def findings(estimate: RiskEstimate, supplements: Supplements, stage: Stage) -> Findings:
         record = Provenance.now(
-            seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
+            seed=spec.sampling.seed,
+            data_fingerprint=table.fingerprint,
+            started=started,
+            queries=microdata.source.queries,
         )
         return Findings.of(estimate, _completed(spec, plan), record, handled, supplements, stage)
 
@@ -194,6 +188,59 @@ def run(
     if folder is not None and found.result.converged:
         kept.clear(None)
     return _assessment(found, inputs, folder)
+
+
+class Ready(NamedTuple):
+    """Everything that is known before the first fit."""
+
+    model: Any
+    plan: Plan
+    microdata: Microdata
+    table: CellTable
+    handled: Handled | None
+    households: HouseholdSample | None
+    classics: Classics | None
+    columns: tuple[Column, ...]
+    registry: Registry | None
+
+
+def ready(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Ready:
+    """Read all that an assessment reads, and check all that can be checked before the first fit.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the data are wrong.
+    """
+    model = build_model(spec.model.name, spec.model.options)
+    if spec.registry is not None:
+        check_registry(model)
+    if spec.report.keep_states and model.name != Auto.name:
+        # What `auto` selects can be recoded.
+        check(model)
+    plan = plan_of(spec.sampling)
+    households, handled = None, None
+    if spec.model.name == HOUSEHOLDS:
+        microdata, households = read_households(spec, inputs.data, watcher)
+        table = households.table
+        watcher.note(sentences.understood_households(table, microdata.n_records))
+    else:
+        microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
+    model.check_keys([key.name for key in table.keys])
+    if spec.sampling.device == "cuda" and model.name != Auto.name:
+        check_kernels(model, table)
+    classics = None
+    if spec.classics is not None:
+        watcher.stage("Computing the classic measures")
+        classics = find_classics(microdata, table, spec.classics, handled, spec.data.missing_values)
+    columns = tuple(
+        find_column(microdata, name, handled, spec.data.missing_values) for name in spec.report.by
+    )
+    registry = None
+    if spec.registry is not None:
+        watcher.stage("Reading the registry")
+        registry = read_registry(spec, table, inputs.registry)
+    return Ready(model, plan, microdata, table, handled, households, classics, columns, registry)
 
 
 def _assessment(found: Findings, inputs: Inputs, folder: Path | None) -> Assessment:

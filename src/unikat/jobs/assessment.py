@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 
 from unikat._typing import Float64
 from unikat.data.frames import FILE, FrameKind
-from unikat.errors import SpecError
-from unikat.models.named import build_model
+from unikat.jobs.kept import posterior_of
 from unikat.protection.recoding import Rule
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.registry import FILE as REGISTRY_FILE
@@ -33,7 +32,6 @@ from unikat.report.pages.plots import Figure, figure
 from unikat.report.text import households, sentences, track_record
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
-from unikat.studies.fit import Fit
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -204,7 +202,8 @@ class Assessment:
         """Estimate the risk of the file with recoded keys, without another fit.
 
         States of the fit give the probabilities of coarser keys. The first call keeps some of them,
-        which takes about half as long as the fit; all later ones use these.
+        which takes about half as long as the fit; all later ones use these. Of an assessment that
+        was loaded the first call reads the file again.
 
         Parameters
         ----------
@@ -224,8 +223,11 @@ class Assessment:
         Raises
         ------
         SpecError
-            If a rule cannot be used; for an assessment that was loaded; and for models other than
-            auto, hdp, gom, latent-class and households, and known margins.
+            If a rule cannot be used; for models other than auto, hdp, gom, latent-class and
+            households; and for an assessment that was loaded whose states were not kept
+            (``keep_states=True``).
+        DataError
+            If the file of an assessment that was loaded is missing, or has changed.
 
         Examples
         --------
@@ -235,19 +237,14 @@ class Assessment:
         >>> result.tau1.mean, result.what_if({"AGE": "width(10)"}).tau1.mean
         (2.0, 0.0)
         """
-        if self._findings is None:
-            raise SpecError(
-                "An assessment that was loaded has no states of the model; assess the file again."
-            )
         return self._posterior.what_if(recoding, self.result.tau1.level if level is None else level)
 
     @cached_property
     def _posterior(self) -> Posterior:
-        assert self._findings is not None
-        estimate = self._findings.estimate
-        draws = estimate.draws
-        model = build_model(self.spec.model.name, {}) if draws is None else draws.model
-        return Posterior.of(Fit(table=estimate.table, model=model, draws=draws))
+        if self._findings is None:
+            assert self._loaded is not None
+            return posterior_of(self._loaded)
+        return Posterior.of(self._findings.fit)
 
     def to_html(self) -> str:
         """Return the report, a complete HTML document that needs no network."""

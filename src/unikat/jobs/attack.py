@@ -39,7 +39,7 @@ from unikat.spec.from_options import Inputs, documented
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import FileSpec, ModelSpec, ZerosSpec
 from unikat.studies.auto import Execution
-from unikat.studies.fit import fit
+from unikat.studies.fit import complete_fit
 from unikat.synthesis.attacks import run as attacks
 from unikat.synthesis.attacks.claims import Claims, claimed
 from unikat.synthesis.attacks.files import Files, Named, aligned
@@ -309,7 +309,7 @@ class _Job:
 
         def estimate(records: Int32) -> RiskEstimate:
             self.watcher.stage(f"Fitting {label} for τ1")
-            found = fit(
+            found = complete_fit(
                 build_model(asked.name, asked.options),
                 self.table(records),
                 seed=spec.sampling.seed,

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import pyarrow as pa
 
 from unikat.data.frames import FrameKind
+from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
 from unikat.errors import option
 from unikat.inference.identity import digest
@@ -34,6 +35,7 @@ from unikat.studies import compare as comparing
 from unikat.studies.auto import Execution, decided
 from unikat.studies.compare import Candidate, ComparisonSettings
 from unikat.studies.store import FitStore
+from unikat.zeros.conflicts import Handled
 
 EVIDENCE = "evidence"
 """Beginning of the folders, inside that of the fits, of what each `auto` chooses by."""
@@ -139,10 +141,8 @@ def run(
     Finished fits and checkpoints are kept there in `fits/`; models can be added later.
     """
     started = datetime.now(UTC)
-    named = compared_models(spec)
-    design = design_of(spec)
-    settings = _settings(spec)
-    _, table, handled = read_table(spec, design, inputs, watcher)
+    named, settings, microdata, table, handled = ready(spec, inputs, watcher)
+    del microdata
     store = None if folder is None else FitStore(folder=folder / pages.FITS, resume=resume)
     if overwrite and store is not None:
         _clear(store)
@@ -178,6 +178,30 @@ def run(
     return Comparison(
         summary=summary, spec=completed, folder=folder, _frames=FrameKind.of(inputs.data)
     )
+
+
+class Ready(NamedTuple):
+    """Everything that is known before the first fit."""
+
+    named: tuple[Named, ...]
+    settings: ComparisonSettings
+    microdata: Microdata
+    table: CellTable
+    handled: Handled | None
+
+
+def ready(spec: ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Ready:
+    """Read the data of a comparison, and check what is asked of them.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the data are wrong.
+    """
+    named = compared_models(spec)
+    design = design_of(spec)
+    settings = _settings(spec)
+    return Ready(named, settings, *read_table(spec, design, inputs, watcher))
 
 
 def _resolved(

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,12 @@ from unikat.errors import DataError
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
 from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
+from unikat.models.base import AnyModel
 from unikat.models.named import models_by_label
 from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.folders import evaluation as pages
 from unikat.report.pages.evaluation import render
+from unikat.report.text.numbers import counted
 from unikat.report.text.summary import summarise_evaluation
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import Inputs, documented
@@ -148,21 +150,7 @@ def run(
     The folder of another study than the one to resume is refused (OutputError).
     """
     started = datetime.now(UTC)
-    models, plan = models_by_label(spec.models), plan_of(spec.sampling)
-    watcher.stage("Reading")
-    population, handled = read_population(spec, inputs.data)
-    study = Study(
-        sizes=spec.sample_sizes(population.n_units),
-        repeats=spec.repeats,
-        design=spec.design,
-        allocation=spec.allocation,
-        power=0.5 if spec.power is None else spec.power,
-        levels=spec.levels,
-        seed=spec.sampling.seed,
-        plan=plan,
-        level=spec.level,
-    )
-    check_study(population, models, study)
+    models, study, population, handled = ready(spec, inputs, watcher)
     watcher.note(
         f"Population: {population.n_units:,} units; samples of "
         f"{', '.join(f'{n:,}' for n in study.sizes)}, {study.repeats:,} of each size"
@@ -198,6 +186,54 @@ def run(
     finally:
         if store is not None:
             store.discard_if_empty()
+
+
+class Ready(NamedTuple):
+    """Everything that is known before the first fit."""
+
+    models: dict[str, AnyModel]
+    study: Study
+    population: Population
+    handled: Handled | None
+
+
+def ready(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Ready:
+    """Read the population of a study, and check what is asked of it.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the data are wrong.
+    """
+    models, plan = models_by_label(spec.models), plan_of(spec.sampling)
+    watcher.stage("Reading")
+    population, handled = read_population(spec, inputs.data)
+    study = Study(
+        sizes=spec.sample_sizes(population.n_units),
+        repeats=spec.repeats,
+        design=spec.design,
+        allocation=spec.allocation,
+        power=0.5 if spec.power is None else spec.power,
+        levels=spec.levels,
+        seed=spec.sampling.seed,
+        plan=plan,
+        level=spec.level,
+    )
+    check_study(population, models, study)
+    return Ready(models, study, population, handled)
+
+
+def understood(spec: EvaluationSpec) -> str:
+    """Read the file of a specification as the run will, and say what it is as a population.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the run would refuse it.
+    """
+    table = read_population(spec)[0].table
+    uniques = counted(int((table.counts == 1).sum()), "population unique")
+    return f"Population: {counted(table.n_records, 'unit')}, {table.n_keys} keys, {uniques}"
 
 
 def read_population(spec: EvaluationSpec, source: Any = None) -> tuple[Population, Handled | None]:
@@ -248,7 +284,7 @@ def _strata(spec: EvaluationSpec, n_units: int, source: Any) -> Int64:
     except DataError as error:
         raise DataError(f"The strata cannot be used. {error}") from None
     if table.n_records != n_units:
-        name = "The data" if data.path is None else data.path.name
+        name = data.name or "The data"
         raise DataError(f"{name} changed since they were read; read them again.")
     _, strata = np.unique(table.cells[table.record_cell, 0], return_inverse=True)
     return strata.astype(np.int64)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +11,9 @@ import numpy as np
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, option
 from unikat.protection.hierarchies import Choices
-from unikat.protection.recoding import Recoding, unchanged
+from unikat.protection.recoding import Recoding, Rule, level_counts, parse_recoding, unchanged
 from unikat.protection.scenarios import Scenario, Scenarios, n_states_for
-from unikat.protection.search import Goal, Plan, Search, Value
+from unikat.protection.search import Goal, Plan, Search, Value, losses, undominated
 from unikat.protection.what_if import N_STATES, Posterior
 from unikat.report.facts.protection import ScenarioFacts
 from unikat.risk.estimate import RiskEstimate
@@ -46,6 +47,17 @@ def scenarios_of(spec: ProtectionSpec, table: CellTable) -> list[Scenario]:
     for one in spec.scenarios:
         found += Scenario.of(one.name, one.keys, one.target, table, in_sample=one.in_sample)
     return found
+
+
+def told(table: CellTable, rules: Mapping[str, Rule], weights: Sequence[float]) -> Plan:
+    """The plan that does what rules say; keys without one stay as they are."""
+    recoding = parse_recoding(table, rules)
+    parts = [
+        Choices.of([unchanged(key), one], counts)
+        for key, one, counts in zip(table.keys, recoding.keys, level_counts(table), strict=True)
+    ]
+    lost = float(losses(parts, weights)[(-1,) * len(parts)])
+    return Plan(recoding=recoding, lost=lost, value=Value(math.nan, math.nan))
 
 
 def aim_of(spec: ProtectionSpec, scenarios: Scenarios) -> Aim:
@@ -106,10 +118,24 @@ def verified(search: Search, plan: Plan | None, aim: Aim, keep: Sequence[str]) -
     )
 
 
+def closer_look(
+    plans: Sequence[Plan], chosen: Plan | None, look: Callable[[Recoding], RiskEstimate]
+) -> list[tuple[Plan, RiskEstimate]]:
+    """Estimate the risk after each plan by all states; leave out plans that another beats."""
+    found = [(one, look(one.recoding)) for one in undominated(plans, chosen)]
+    return [
+        (one, risk)
+        for one, risk in found
+        if one is chosen
+        or not any(
+            other.lost < one.lost and its.tau1.mean <= risk.tau1.mean for other, its in found
+        )
+    ]
+
+
 def verdicts_of(
     spec: ProtectionSpec,
     scenarios: Scenarios,
-    parts: Sequence[Choices],
     plan: Plan,
     again: Fit,
     refit: RiskEstimate,
@@ -117,7 +143,8 @@ def verdicts_of(
     """What each scenario has before, after by the plan, and after by the new fit."""
     if not spec.scenarios:
         return ()
-    before = scenarios.measures(Recoding(keys=tuple(part.recodings[0] for part in parts)))
+    table = scenarios.posterior.table
+    before = scenarios.measures(Recoding(keys=tuple(map(unchanged, table.keys))))
     after = scenarios.measures(plan.recoding)
     posterior = Posterior.of(again)
     whole = Recoding(keys=tuple(map(unchanged, again.table.keys)))

@@ -146,13 +146,15 @@ def open_data(
     DataError, SpecError
         If no file is named, or it cannot be read as asked.
     """
-    if data.path is None and source is None:
+    if source is None:
+        source = data.path or data.database
+    if source is None:
         raise DataError(
             "No data file is named, as in a run of a data frame. Write its path as path under "
             "[data] in the specification, or pass the file or frame itself with the options."
         )
     return read(
-        data.path if source is None else source,
+        source,
         list(keys),
         design,
         codebook=data.codebook,
@@ -198,7 +200,7 @@ def without_conflicts(table: CellTable, zeros: ZerosSpec, data: DataSpec) -> Han
         If records break rules and that is to stop the run, or they cannot be handled as asked.
     """
     found = make_zeros(zeros, table.keys, data)
-    name = "the data" if data.path is None else data.path.name
+    name = data.name or "the data"
     return apply_zeros(table, found, zeros.on_conflict, name=name)
 
 

@@ -13,6 +13,7 @@ import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,12 +23,14 @@ import pyarrow as pa
 
 from unikat.data.frames import FILE, FrameKind
 from unikat.errors import OutputError, SpecError, option
-from unikat.files.folder import owned
+from unikat.files.folder import check_free, owned
 from unikat.files.writing import make_folder
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
+from unikat.inference.executors import executor_for_run, executor_of_run
 from unikat.inference.progress import SILENT
 from unikat.jobs.progress import watching
+from unikat.models.device import check_device
 from unikat.spec.base import Spec
 from unikat.spec.from_options import specify
 from unikat.spec.tables import SamplingSpec
@@ -135,7 +138,7 @@ def in_folder(kind: Kind) -> Callable[[Run], Run]:
     def decorate(run: Run) -> Run:
         @functools.wraps(run)
         def alone(
-            spec: Spec,
+            spec: Any,
             inputs: Any,
             folder: Path | None,
             *,
@@ -143,24 +146,67 @@ def in_folder(kind: Kind) -> Callable[[Run], Run]:
             overwrite: bool = False,
             watcher: Any = None,
         ) -> Any:
-            watcher = watcher or SILENT
-            if folder is None:
-                if resume or overwrite:
-                    raise SpecError(
-                        f"resume and overwrite need the folder of the {kind.noun}; name it with "
-                        "out."
-                    )
-                return run(spec, inputs, None, resume=False, overwrite=False, watcher=watcher)
-            with owned(folder, names, spec.input_files()):
-                check_folder(kind, folder, resume=resume, overwrite=overwrite)
-                make_folder(folder)
+            _refuse_without_folder(kind, folder, resume, overwrite)
+            sampling = spec.sampling
+            _refuse_without_gpu(sampling)
+            with ExitStack() as stack:
+                if folder is not None:
+                    stack.enter_context(owned(folder, names, spec.input_files()))
+                    check_folder(kind, folder, resume=resume, overwrite=overwrite)
+                    make_folder(folder)
+                stack.enter_context(executor_for_run(sampling.executor, sampling.workers))
                 return run(
-                    spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher
+                    spec,
+                    inputs,
+                    folder,
+                    resume=resume,
+                    overwrite=overwrite,
+                    watcher=watcher or SILENT,
                 )
 
         return alone  # type: ignore[return-value]  # with the same parameters
 
     return decorate
+
+
+def beside_folder(kind: Kind) -> Callable[[Run], Run]:
+    """Let a dry run see its folder as `in_folder` does, with the same refusals, and leave it."""
+    names = (*kind.results, *kind.work)
+
+    def decorate(foresee: Run) -> Run:
+        @functools.wraps(foresee)
+        def alone(
+            spec: Any,
+            inputs: Any,
+            folder: Path | None,
+            *,
+            resume: bool = False,
+            overwrite: bool = False,
+            watcher: Any = None,
+        ) -> Any:
+            _refuse_without_folder(kind, folder, resume, overwrite)
+            _refuse_without_gpu(spec.sampling)
+            if folder is not None:
+                check_free(folder, names, spec.input_files())
+                check_folder(kind, folder, resume=resume, overwrite=overwrite)
+            return foresee(spec, inputs, folder, watcher=watcher or SILENT)
+
+        return alone  # type: ignore[return-value]  # with more parameters
+
+    return decorate
+
+
+def _refuse_without_folder(kind: Kind, folder: Path | None, resume: bool, overwrite: bool) -> None:
+    if folder is None and (resume or overwrite):
+        raise SpecError(
+            f"resume and overwrite need the folder of the {kind.noun}; name it with out."
+        )
+
+
+def _refuse_without_gpu(sampling: SamplingSpec) -> None:
+    if sampling.executor == "processes":
+        # A worker of a cluster looks for itself.
+        check_device(sampling.device)
 
 
 def check_folder(
@@ -220,4 +266,9 @@ def plan_of(sampling: SamplingSpec) -> Plan:
 
 def workers_of(sampling: SamplingSpec) -> Workers:
     """Processes and threads that a specification names."""
-    return Workers(n_workers=sampling.workers, n_threads=sampling.threads)
+    return Workers(
+        executor=executor_of_run(),
+        n_workers=sampling.workers,
+        n_threads=sampling.threads,
+        device=sampling.device,
+    )

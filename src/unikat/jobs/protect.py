@@ -26,7 +26,15 @@ from unikat.errors import DataError, OutputError, SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.writing import all_or_nothing
 from unikat.inference.progress import Watcher
-from unikat.jobs.goals import aim_of, refit_reaches, scenarios_of, verdicts_of, verified
+from unikat.jobs.goals import (
+    aim_of,
+    closer_look,
+    refit_reaches,
+    scenarios_of,
+    told,
+    verdicts_of,
+    verified,
+)
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
 from unikat.jobs.perturbing import perturbation_facts, perturbed_records, swapped
@@ -43,7 +51,7 @@ from unikat.protection.recoding import (
 )
 from unikat.protection.released import Released, released, telling_columns
 from unikat.protection.scenarios import Scenarios
-from unikat.protection.search import Plan, Search, Value, frontier, undominated
+from unikat.protection.search import Plan, Search, frontier
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 from unikat.protection.utility import Tables
 from unikat.protection.what_if import N_STATES, Posterior
@@ -64,7 +72,7 @@ from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
 from unikat.spec.target import Target
 from unikat.studies.auto import Execution
-from unikat.studies.fit import fit
+from unikat.studies.fit import complete_fit
 
 PROTECTION = Kind(
     noun="protection",
@@ -195,6 +203,7 @@ def run(
     asked = scenarios_of(spec, table)
     parts = _parts(spec, table)
     weights = _weights(spec, [key.name for key in table.keys])
+    asked_for = told(table, spec.recode, weights)
     every = microdata.tabulate()
     codes = every.cells[every.record_cell]
     tables = Tables.of(microdata, table.keys, codes, spec.tables)
@@ -208,14 +217,17 @@ def run(
         )
     execution = Execution(workers=workers_of(spec.sampling), watcher=watcher)
     level, seed, plan = spec.report.level, spec.sampling.seed, plan_of(spec.sampling)
-    fitted = fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
+    fitted = complete_fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
     before = fitted.estimate(level)
     watcher.stage("Going on from the fit")
     posterior = Posterior.of(fitted)
     scenarios = Scenarios(posterior=posterior, scenarios=asked, level=level)
     if not spec.seeks:
-        chosen = _as_it_is(table)
-        shown = [(chosen, posterior.what_if(chosen.recoding, level))]
+        chosen = asked_for
+        if spec.target and not spec.scenarios:
+            chosen = replace(chosen, value=aim_of(spec, scenarios).closely(chosen.recoding))
+        plans = [told(table, {}, weights), chosen] if chosen.recoding.changes else [chosen]
+        shown = [(one, posterior.what_if(one.recoding, level)) for one in plans]
         n_plans, n_looked_at = 1, 1
     else:
         watcher.stage("Searching")
@@ -224,7 +236,9 @@ def run(
         found = frontier(search, aim.goal, aim.tau1)
         chosen = verified(search, found.reached, aim, spec.keep)
         others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
-        shown = _closer_look([*others, chosen], chosen, posterior, level)
+        shown = closer_look(
+            [*others, chosen], chosen, lambda recoding: posterior.what_if(recoding, level)
+        )
         n_plans, n_looked_at = int(search.lost.size), found.n_looked_at
     promised = next(risk for one, risk in shown if one is chosen)
     rows = np.arange(len(codes)) if handled is None else np.flatnonzero(handled.kept)
@@ -242,7 +256,7 @@ def run(
         coarse = _without(coarse, gone[rows])
     if perturbed is None or chosen.recoding.changes:
         # A fit of perturbed records would take their values for true.
-        again = fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
+        again = complete_fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
     refit = again.estimate(level)
     perturbation = None
     if perturbed is not None:
@@ -263,17 +277,18 @@ def run(
         None if perturbed is None else published,
         coded=coded,
     )
-    verdicts = verdicts_of(spec, scenarios, parts, chosen, again, refit)
+    verdicts = verdicts_of(spec, scenarios, chosen, again, refit)
     facts = tuple(
         PlanFacts.of(one, risk, tables.kept(one.recoding), one is chosen) for one, risk in shown
     )
     summary = ProtectionSummary(
         schema=SCHEMA,
-        data=None if spec.data.path is None else spec.data.path.name,
+        data=spec.data.name,
         file=file,
         n_records=table.n_records,
         population_size=table.n_units,
         target=spec.target or None,
+        told=bool(spec.recode),
         reached=chosen.value.measure if spec.target and not spec.scenarios else None,
         scenarios=verdicts,
         model=spec.model.name,
@@ -352,11 +367,8 @@ def apply(
         raise OutputError(
             f"{out} exists. Replace it with {option('overwrite', True)}, or name another file."
         )
-    if out.suffix.lower() != Path(data).suffix.lower():
-        raise OutputError(
-            f"{out.name} has another ending than {Path(data).name}, and a plan keeps the format of "
-            "the file; name the recoded file with the same ending."
-        )
+    if Path(data).is_file():
+        _check_ending(out, Path(data).suffix, Path(data).name)
     recodes = any(one.rule is not None for one in plan.keys)
     if plan.also and not recodes:
         raise SpecError(
@@ -374,6 +386,9 @@ def apply(
     spec = plan.data.model_copy(update={"path": Path(data)})
     keys = [one.key for one in plan.keys]
     microdata = open_data(spec, keys, UNKNOWN, fewest_keys=1, constant_keys=True)
+    if not Path(data).is_file():
+        # The files of a folder become one.
+        _check_ending(out, Path(f"x{ending(microdata.source)}").suffix, microdata.name)
     table = microdata.tabulate()
     recoding = Recoding(
         keys=tuple(
@@ -396,6 +411,14 @@ def apply(
     with all_or_nothing(out.parent, (out.name,), out.name) as scratch:
         write_records(scratch / out.name, made.table, microdata.source, made.labels)
     return table.n_records, out
+
+
+def _check_ending(out: Path, wanted: str, name: str) -> None:
+    if out.suffix.lower() != wanted.lower():
+        raise OutputError(
+            f"{out.name} has another ending than {name} ({wanted}), and a plan keeps the format of "
+            "the file; name the recoded file with the same ending."
+        )
 
 
 def _known(microdata: Microdata, one: PlanKey, key: Key) -> Rule:
@@ -449,27 +472,6 @@ def _parts(spec: ProtectionSpec, table: CellTable) -> list[Choices]:
         keep=[*spec.keep, *(name for name in fixed if name not in spec.keep)],
         there=[*spec.pram, *swapped(spec).keys, *spec.swap_match],
     )
-
-
-def _as_it_is(table: CellTable) -> Plan:
-    """The plan that recodes nothing."""
-    recoding = Recoding(keys=tuple(map(unchanged, table.keys)))
-    return Plan(recoding=recoding, lost=0.0, value=Value(math.nan, math.nan))
-
-
-def _closer_look(
-    plans: Sequence[Plan], chosen: Plan, posterior: Posterior, level: float
-) -> list[tuple[Plan, RiskEstimate]]:
-    """Estimate the risk after each plan by all states; leave out plans that another beats."""
-    found = [(one, posterior.what_if(one.recoding, level)) for one in undominated(plans, chosen)]
-    return [
-        (one, risk)
-        for one, risk in found
-        if one is chosen
-        or not any(
-            other.lost < one.lost and its.tau1.mean <= risk.tau1.mean for other, its in found
-        )
-    ]
 
 
 def _suppressed(

@@ -322,7 +322,7 @@ def run(
         summary = SynthesisSummary(
             schema=SCHEMA,
             original=OriginalFacts(
-                data=None if spec.data.path is None else spec.data.path.name,
+                data=spec.data.name,
                 n_records=len(original.persons.rows),
                 n_households=None if layout is None else original.table.n_records,
                 keys=tuple(original.persons.names),

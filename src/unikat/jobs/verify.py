@@ -48,7 +48,7 @@ from unikat.spec.target import Target
 from unikat.spec.verification import VerifySpec
 from unikat.spec.verification_options import VerifyOptions
 from unikat.studies.auto import Execution
-from unikat.studies.fit import fit
+from unikat.studies.fit import complete_fit
 
 VERIFICATION = Kind(
     noun="verification",
@@ -170,7 +170,7 @@ def run(
         )
     execution = Execution(workers=workers_of(spec.sampling), watcher=watcher)
     level, seed, plan = spec.report.level, spec.sampling.seed, plan_of(spec.sampling)
-    fitted = fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
+    fitted = complete_fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
     before = after = fitted.estimate(level)
     codes = np.stack([one.codes for one in keys if one is not None], axis=1)
     shown = _published(table, recoding, codes, rows)
@@ -181,12 +181,12 @@ def run(
         matches = most_matches(Posterior.of(fitted), recoding, codes, level, hidden, rows)
     elif not identical:
         watcher.stage("Assessing the protected file")
-        again = fit(model, shown, seed=seed, plan=plan, level=level, execution=execution)
+        again = complete_fit(model, shown, seed=seed, plan=plan, level=level, execution=execution)
         after = again.estimate(level)
     value = None if target is None else _reached(target, shown, after, matches)
     summary = VerifySummary(
         schema=SCHEMA,
-        original=None if spec.data.path is None else spec.data.path.name,
+        original=spec.data.name,
         protected=_name_of(spec),
         n_original=table.n_records,
         n_protected=len(rows),

@@ -56,8 +56,10 @@ class Checked:
         return self.conflicts.n_records
 
 
-def read_rules(spec: AssessmentSpec) -> tuple[CellTable, Zeros]:
+def read_rules(spec: AssessmentSpec, table: CellTable | None = None) -> tuple[CellTable, Zeros]:
     """Read the file and the rules of a specification; no population size is needed.
+
+    `table` is that of the file, if it was read before.
 
     Raises
     ------
@@ -66,21 +68,32 @@ def read_rules(spec: AssessmentSpec) -> tuple[CellTable, Zeros]:
     """
     if spec.zeros is None:
         raise SpecError(NO_RULES)
-    table = tabulate(spec.data, spec.keys, UNKNOWN)
+    table = read_keys(spec) if table is None else table
     return table, make_zeros(spec.zeros, table.keys, spec.data)
 
 
+def read_keys(spec: AssessmentSpec) -> CellTable:
+    """Read the file of a specification and tabulate its keys; no population size is needed.
+
+    Raises
+    ------
+    DataError, SpecError
+        If it cannot be read as asked.
+    """
+    return tabulate(spec.data, spec.keys, UNKNOWN)
+
+
 @interruptible
-def check(spec: AssessmentSpec) -> Checked:
-    """Find the rows of a file that break a rule.
+def check(spec: AssessmentSpec, table: CellTable | None = None) -> Checked:
+    """Find the rows of a file that break a rule; `table` as of `read_rules`.
 
     Raises
     ------
     DataError, SpecError
         If the file or the rules cannot be read.
     """
-    table, zeros = read_rules(spec)
-    name = "the data" if spec.data.path is None else spec.data.path.name
+    table, zeros = read_rules(spec, table)
+    name = spec.data.name or "the data"
     return Checked(data=name, table=table, conflicts=find_conflicts(table, zeros))
 
 
@@ -192,16 +205,18 @@ def write_disjoint(spec: AssessmentSpec, path: Path, *, overwrite: bool = False)
 
 @interruptible
 def find_suggestions(
-    spec: AssessmentSpec, *, together: int = 3, most: int = 100
+    spec: AssessmentSpec, *, together: int = 3, most: int = 100, table: CellTable | None = None
 ) -> tuple[CellTable, tuple[Suggestion, ...]]:
     """Look for combinations that never occur in a file although expected often.
+
+    `table` is that of the file, if it was read before.
 
     Raises
     ------
     DataError, SpecError
         If the file or the rules cannot be read, or an option is out of range.
     """
-    table = tabulate(spec.data, spec.keys, UNKNOWN)
+    table = read_keys(spec) if table is None else table
     known = None if spec.zeros is None else make_zeros(spec.zeros, table.keys, spec.data)
     return table, suggest(table, known, n_keys=together, most=most)
 

@@ -552,7 +552,7 @@ def add_records(r1, r2, pattern, weight, sum_r1, sum_r2, histogram_r1, histogram
     """Add one draw of risks, item i credited to `pattern[i]`, to sums and histograms, in place.
 
     Histograms (n_cells, n_bins) int32 are over the square root of the risk, which gives small
-    risks their resolution.
+    risks their resolution. No bins: sums alone.
     """
     n_bins = histogram_r1.shape[1]
     for i in range(pattern.shape[0]):
@@ -560,5 +560,7 @@ def add_records(r1, r2, pattern, weight, sum_r1, sum_r2, histogram_r1, histogram
         weight[c] += 1.0
         sum_r1[c] += r1[i]
         sum_r2[c] += r2[i]
+        if n_bins == 0:
+            continue
         histogram_r1[c, min(int(math.sqrt(r1[i]) * n_bins), n_bins - 1)] += 1
         histogram_r2[c, min(int(math.sqrt(r2[i]) * n_bins), n_bins - 1)] += 1

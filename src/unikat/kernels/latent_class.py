@@ -122,26 +122,39 @@ def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
                         counts[rows[i, j], k] += taken[k]
                 taken[k] = 0
             continue
-        # Many records of one cell: how many go to each component, one after another.
-        left = n_records
-        rest = total
+        deal(generator, mass, total, n_records, taken)
         record = starts[c]
         for k in range(n_components):
-            if left == 0:
-                break
-            # Within rounding the last component with mass takes all that is left.
-            share = mass[k] / rest if rest - mass[k] > 1e-12 * total else 1.0
-            n_taken = np.int64(binomial(generator, float(left), share)) if mass[k] > 0.0 else 0
-            rest -= mass[k]
+            n_taken = taken[k]
+            taken[k] = 0
+            if n_taken == 0:
+                continue
             for _ in range(n_taken):
                 z[record, 0] = k
                 record += 1
-            left -= n_taken
             sizes[k] += n_taken
-            if n_taken > 0:
-                for j in range(n_keys):
-                    if rows[i, j] >= 0:
-                        counts[rows[i, j], k] += n_taken
+            for j in range(n_keys):
+                if rows[i, j] >= 0:
+                    counts[rows[i, j], k] += n_taken
+
+
+@device
+def deal(generator, mass, total, n_records, taken):
+    """Draw how many of many records go to each component, one after another, into `taken`.
+
+    mass (n_components,) sums to total; taken (n_components,) is zero before.
+    """
+    left = n_records
+    rest = total
+    for k in range(mass.shape[0]):
+        if left == 0:
+            break
+        # Within rounding the last component with mass takes all that is left.
+        share = mass[k] / rest if rest - mass[k] > 1e-12 * total else 1.0
+        n_taken = np.int64(binomial(generator, float(left), share)) if mass[k] > 0.0 else 0
+        rest -= mass[k]
+        left -= n_taken
+        taken[k] = n_taken
 
 
 @kernel

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unikat.kernels.jit import device, kernel
+from unikat.kernels.jit import device, kernel, leaf
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_ASSIGN,
@@ -144,6 +144,68 @@ def pick(mass, group, mark):
     return chosen
 
 
+@leaf
+def first_mover(n_tok, token_row, k, mark, concentration, theta, base):
+    """Which is the first token that does not copy, where all have component k; n_tok for none.
+
+    mark: uniform; the chance that the tokens up to t all copy is one product.
+    """
+    survival = 1.0
+    mover = n_tok
+    for t in range(n_tok):
+        r = token_row[t]
+        copies = float(n_tok - 1) * float(theta[r, k])
+        survival *= copies / (copies + concentration * base[r])
+        mover = min(mover, t + n_tok * int(survival > mark))
+    return mover
+
+
+@leaf
+def redraw(
+    i, sweep, k0, k1, mover, n_tok, token_row, component,
+    bits, cumulative, concentration, theta, base, cut, alias,
+):  # fmt: skip
+    """Redraw the components of a record's tokens one by one, in place in `component`.
+
+    i, sweep, k0, k1: uint64; mover: the first token, that does not copy; -1: all tokens, which may
+    copy. bits (n_keys rounded up to 4s,) uint64 and cumulative (n_keys,) float32 are scratch.
+    """
+    n_components = theta.shape[1]
+    for b in range((n_tok + 3) // 4):
+        w0, w1, w2, w3 = philox(np.uint64(b + 1), i, sweep, np.uint64(PURPOSE_ASSIGN), k0, k1)
+        bits[4 * b] = w0
+        bits[4 * b + 1] = w1
+        bits[4 * b + 2] = w2
+        bits[4 * b + 3] = w3
+    for t in range(max(mover, 0), n_tok):
+        r = token_row[t]
+        fresh = concentration * base[r]
+        total = np.float32(fresh)
+        for l in range(t):
+            total += theta[r, component[l]]
+            cumulative[l] = total
+        for l in range(t + 1, n_tok):
+            total += theta[r, component[l]]
+            cumulative[l - 1] = total
+        # 32 bits serve both choices; float64 keeps what is left for the alias table.
+        fraction = float(bits[t]) * _INV32
+        place = fraction * float(total)
+        if place < fresh or t == mover:
+            share = fraction if t == mover else min(place / fresh, 1.0)
+            position = share * n_components
+            k = np.int64(min(int(position), n_components - 1))
+            if position - k >= cut[r, k]:
+                k = np.int64(alias[r, k])
+        else:
+            at = np.float32(place)
+            l = 0
+            for m in range(n_tok - 2):
+                l += int(cumulative[m] <= at)
+            l += int(l >= t)
+            k = component[l]
+        component[t] = k
+
+
 @kernel
 def assign(key, sweep, first, last, records, z, given, base_tables, tally):
     """Redraw the components of the tokens of records [first, last), in place in `z`.
@@ -205,7 +267,7 @@ def assign(key, sweep, first, last, records, z, given, base_tables, tally):
         together = True
         for t in range(1, n_tok):
             together = together and z[i, token_key[t]] == k
-        w0, w1, w2, w3 = philox(
+        w0, w1, w2, _ = philox(
             np.uint64(0), np.uint64(i), np.uint64(sweep), np.uint64(PURPOSE_ASSIGN), k0, k1
         )
         # Blocks.
@@ -237,15 +299,7 @@ def assign(key, sweep, first, last, records, z, given, base_tables, tally):
             for t in range(n_tok):
                 component[t] = k
                 z[i, token_key[t]] = k
-            # Tokens, as long as all copy.
-            mark = float(w2) * _INV32
-            survival = 1.0
-            mover = n_tok
-            for t in range(n_tok):
-                r = token_row[t]
-                copies = (n_tok - 1) * theta[r, k]
-                survival *= copies / (copies + concentration * base[r])
-                mover = min(mover, t + n_tok * int(survival > mark))
+            mover = first_mover(n_tok, token_row, k, float(w2) * _INV32, concentration, theta, base)
         else:
             seek(generator, key, i, sweep, PURPOSE_MOVES)
             for t in range(n_tok):
@@ -269,46 +323,10 @@ def assign(key, sweep, first, last, records, z, given, base_tables, tally):
                 component[t] = z[i, token_key[t]]
             mover = -1
         if mover < n_tok:
-            for b in range((n_tok + 3) // 4):
-                w0, w1, w2, w3 = philox(
-                    np.uint64(b + 1),
-                    np.uint64(i),
-                    np.uint64(sweep),
-                    np.uint64(PURPOSE_ASSIGN),
-                    k0,
-                    k1,
-                )
-                bits[4 * b] = w0
-                bits[4 * b + 1] = w1
-                bits[4 * b + 2] = w2
-                bits[4 * b + 3] = w3
-            for t in range(max(mover, 0), n_tok):
-                r = token_row[t]
-                fresh = concentration * base[r]
-                total = np.float32(fresh)
-                for l in range(t):
-                    total += theta[r, component[l]]
-                    cumulative[l] = total
-                for l in range(t + 1, n_tok):
-                    total += theta[r, component[l]]
-                    cumulative[l - 1] = total
-                # 32 bits serve both choices; float64 keeps what is left for the alias table.
-                fraction = float(bits[t]) * _INV32
-                place = fraction * float(total)
-                if place < fresh or t == mover:
-                    share = fraction if t == mover else min(place / fresh, 1.0)
-                    position = share * n_components
-                    k = np.int64(min(int(position), n_components - 1))
-                    if position - k >= cut[r, k]:
-                        k = np.int64(alias[r, k])
-                else:
-                    at = np.float32(place)
-                    l = 0
-                    for m in range(n_tok - 2):
-                        l += int(cumulative[m] <= at)
-                    l += int(l >= t)
-                    k = component[l]
-                component[t] = k
+            redraw(
+                np.uint64(i), np.uint64(sweep), k0, k1, mover, n_tok, token_row, component,
+                bits, cumulative, concentration, theta, base, cut, alias,
+            )  # fmt: skip
             for t in range(n_tok):
                 k = component[t]
                 z[i, token_key[t]] = k

@@ -18,6 +18,8 @@ from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
 from unikat.rng import chain_key
 
+BLOCK = 1 << 20
+"""Cells whose probabilities are computed at a time: what is made on the way stays small."""
 START_CLASSES = (64, 128, 96, 192)
 """Classes at the start of a chain, by its number."""
 
@@ -64,19 +66,42 @@ def lay_out(table: CellTable) -> MixtureData:
     """Lay a table out as rows of theta, records in the order of their pattern."""
     levels = np.asarray(table.n_levels, np.int64)
     offsets = np.concatenate(([0], np.cumsum(levels)))
-    known = table.cells >= 0
-    rows = np.where(known, table.cells + offsets[:-1], -1).astype(np.int32)
-    tokens = np.repeat(known.sum(axis=1), table.counts)
-    times = np.broadcast_to(table.counts[:, None], rows.shape)[known]
+    rows = rows_of(table.cells, offsets)
+    # By column, since a table of ten million patterns leaves no room for copies.
+    n_known = np.zeros(table.n_cells, np.int64)
+    frequencies = np.zeros(int(offsets[-1]))
+    for column in rows.T:
+        known = column >= 0
+        n_known += known
+        frequencies += np.bincount(column[known], table.counts[known], int(offsets[-1]))
     return MixtureData(
         rows=rows,
         record_cell=np.repeat(np.arange(table.n_cells, dtype=np.int32), table.counts),
         counts=table.counts,
         offsets=offsets,
-        at_least=np.array([(tokens > l).sum() for l in range(table.n_keys)], np.float64),
-        frequencies=np.bincount(rows[known], times, minlength=int(offsets[-1])).astype(np.float64),
+        at_least=np.array(
+            [float(table.counts[n_known > l].sum()) for l in range(table.n_keys)], np.float64
+        ),
+        frequencies=frequencies,
         zeros=table.zeros,
     )
+
+
+def rows_of(cells: Int32, offsets: Int64) -> Int32:
+    """Rows of theta of cells (n, n_keys), -1 where a key is missing or left out."""
+    rows: Int32 = cells + offsets[:-1].astype(np.int32)
+    rows[cells < 0] = -1
+    return rows
+
+
+def in_blocks(probabilities: Callable[[Int32], Float64], cells: Int32) -> Float64:
+    """Call a function of cells (n, n_keys), whose values (n,) depend on their cell alone."""
+    if len(cells) <= BLOCK:
+        return probabilities(cells)
+    out = np.empty(len(cells))
+    for first in range(0, len(cells), BLOCK):
+        out[first : first + BLOCK] = probabilities(cells[first : first + BLOCK])
+    return out
 
 
 def toy_table(zeros: bool = False) -> CellTable:

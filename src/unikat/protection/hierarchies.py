@@ -167,6 +167,13 @@ def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
     return [unchanged(key), *different[: MOST - 2], unchanged(key).left_out()]
 
 
+def has_ordered_levels(key: Key) -> bool:
+    """Whether the recodings that the program makes of a key take its levels for numbers."""
+    if numbers_of(key) is None:
+        return False
+    return Levels(key=key).n_named >= _FEWEST_ORDERED or _are_ordered(key)
+
+
 def _are_ordered(key: Key) -> bool:
     """Whether the levels are numbers, or groups of them, and no codes.
 

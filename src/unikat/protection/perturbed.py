@@ -55,7 +55,7 @@ def perturb(
     household: Int32 | None,
     seed: int,
 ) -> Perturbed:
-    """Swap some keys of records, then draw values of others anew.
+    """Swap some keys of records, then replace some values of others by random ones.
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ class Links:
     mean: float
     """Probability that a match with a unique record is correct, in the mean over these records."""
     largest: float
-    """The same of the record of which it is largest."""
+    """The largest of these probabilities."""
     bounded: bool
     """Others who are drawn into a cell could not be counted: the probabilities are bounds."""
 

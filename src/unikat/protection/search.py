@@ -225,7 +225,7 @@ class Frontier(NamedTuple):
 
 
 def frontier(
-    search: Search, goal: Goal, tau1: Callable[[Recoding], float] | None = None
+    search: Search, goal: Goal | None, tau1: Callable[[Recoding], float] | None = None
 ) -> Frontier:
     """Find plans of falling τ1, each of which loses least for its τ1, and that of the goal.
 
@@ -236,7 +236,7 @@ def frontier(
     search
         Its `evaluate` tells the goal's measure and τ1.
     goal
-        What the protected file has to reach.
+        What the protected file has to reach; None: the plans of falling τ1 alone.
     tau1
         Tells τ1 of a recoding, if the search does not.
     """
@@ -245,7 +245,7 @@ def frontier(
         found = search.evaluate(recoding).tau1 if tau1 is None else tau1(recoding)
         return Value(found, found)
 
-    reached = search.best(goal)
+    reached = None if goal is None else search.best(goal)
     # τ1 is another measure: what misses its limits need not miss the goal.
     by_tau1 = Search.of(search.choices, by_tau1_alone)
     by_tau1.lost = search.lost

@@ -9,7 +9,7 @@ keys differs by the dependence within groups, which nobody can see any more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
 
@@ -147,8 +147,16 @@ class Tables:
         grouped = margin_counts(shown, place, n_groups).reshape(n_groups[list(place)])
         spread = _spread(grouped, original, [groups[j] for j in place])
         names = tuple(self.names[j] for j in place)
-        counts = [original.ravel(), spread.ravel()]
-        return compare_margin(counts, names, shape, tuple(range(len(place))))
+        every = tuple(range(len(place)))
+        o, s = original.ravel(), spread.ravel()
+        found = compare_margin([o, s], names, shape, every)
+        # A second sample has the cells of the original, and as many records as are published.
+        second = compare_margin([o, o * (s.sum() / max(o.sum(), 1.0))], names, shape, every)
+        return replace(
+            found,
+            distance_expected=second.distance_expected,
+            pmse_ratio=found.pmse_ratio * max(found.n_cells - 1, 1) / max(second.n_cells - 1, 1),
+        )
 
 
 def _spread(grouped: Float64, original: Float64, groups: Sequence[Int64]) -> Float64:

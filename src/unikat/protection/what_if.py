@@ -8,6 +8,7 @@ states, so that differences between them are more precise than their values.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +69,60 @@ class Counts(NamedTuple):
     """(n,): expected 1/F."""
 
 
+class Ends(NamedTuple):
+    """Where the chains of a fit ended, and what says how far to go on from there."""
+
+    states: tuple[Any, ...]
+    """The last state of every chain."""
+    seed: int
+    last: int
+    """Number of the last sweep."""
+    made: int
+    """Sweeps of each chain that the used draws took."""
+
+    @classmethod
+    def of(cls, draws: Draws) -> Ends:
+        """Take them from the draws of a fit."""
+        last = draws.n_before + draws.n_sweeps
+        made = len(draws.retained_sweeps()) * draws.thin
+        return cls(draws.states, draws.seed, last, made)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GoingOn:
+    """Makes states of a posterior, from where the chains of a fit ended."""
+
+    ends: Ends = field(repr=False)
+    n_states: int = N_STATES
+    """Of all chains; fewer where they would take more than `MOST_BYTES`."""
+    n_threads: int | None = None
+    """Chains that go on at the same time; None: one for each core. No number depends on it."""
+    progress: Callable[[float], None] | None = None
+    """Given the share that is done, now and then."""
+
+    def states(self, model: AnyModel, data: Any) -> tuple[tuple[tuple[Stream, Any], ...], ...]:
+        """Go on with every chain, and keep states that are evenly apart."""
+        states, seed, last, made = self.ends
+        size = sum(np.asarray(part).nbytes for part in states[0])
+        each = max(min(self.n_states, int(MOST_BYTES / max(size, 1))) // len(states), 2)
+        apart = max(round(_SHARE * made / each), 1)
+        n_kept = itertools.count(1)
+
+        def go_on(chain: int) -> tuple[tuple[Stream, Any], ...]:
+            state, kept = states[chain], []
+            for sweep in range(last + 1, last + each * apart + 1):
+                stream = Stream(seed, chain, sweep)
+                state, _ = model.step(stream, state, data, 1)
+                if (sweep - last) % apart == 0:
+                    kept.append((stream, state))
+                    if self.progress is not None:
+                        self.progress(next(n_kept) / (each * len(states)))
+            return tuple(kept)
+
+        with ThreadPoolExecutor(self.n_threads or available_cores()) as pool:
+            return tuple(pool.map(go_on, range(len(states))))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
     """States of the posterior of a fit, kept to look at recoded keys. Made by :meth:`of`."""
@@ -100,31 +155,14 @@ class Posterior:
         SpecError
             If the model has no probabilities of groups of levels.
         """
-        check(fit)
-        table, model = fit.table, fit.model
         if fit.draws is None:
-            return cls(table=table, fitted=table, model=model, data=None, states=())
-        fitted = fitted_table(table)
-        data = model.prepare(fitted)
-        draws = fit.draws
-        size = sum(np.asarray(part).nbytes for part in draws.states[0])
-        each = max(min(n_states, int(MOST_BYTES / max(size, 1))) // draws.n_chains, 2)
-        made = len(draws.retained_sweeps()) * draws.thin
-        apart = max(round(_SHARE * made / each), 1)
-        first = draws.n_before + draws.n_sweeps
-
-        def go_on(chain: int) -> tuple[tuple[Stream, Any], ...]:
-            state, kept = draws.states[chain], []
-            for sweep in range(first + 1, first + each * apart + 1):
-                stream = Stream(draws.seed, chain, sweep)
-                state, _ = model.step(stream, state, data, 1)
-                if (sweep - first) % apart == 0:
-                    kept.append((stream, state))
-            return tuple(kept)
-
-        with ThreadPoolExecutor(n_threads or available_cores()) as pool:
-            states = tuple(pool.map(go_on, range(draws.n_chains)))
-        return cls(table=table, fitted=fitted, model=model, data=data, states=states)
+            return cls(table=fit.table, fitted=fit.table, model=fit.model, data=None, states=())
+        check(fit.model)
+        fitted = fitted_table(fit.table)
+        data = fit.model.prepare(fitted)
+        going = GoingOn(ends=Ends.of(fit.draws), n_states=n_states, n_threads=n_threads)
+        states = going.states(fit.model, data)
+        return cls(table=fit.table, fitted=fitted, model=fit.model, data=data, states=states)
 
     @cached_property
     def within_sample(self) -> Posterior:
@@ -133,7 +171,12 @@ class Posterior:
         return replace(self, table=table)
 
     def look(
-        self, recoding: Recoding, *, n_states: int | None = None, n_threads: int | None = None
+        self,
+        recoding: Recoding,
+        *,
+        n_states: int | None = None,
+        n_threads: int | None = None,
+        between: Callable[[], None] | None = None,
     ) -> Draws | None:
         """Draw the risk measures of a recoded table, as of a fit to it.
 
@@ -145,6 +188,8 @@ class Posterior:
             States that are looked at, spread over the chains; None: all.
         n_threads
             None: one for each core. No number depends on it.
+        between
+            Called before each state, by any thread; what it raises ends the look.
 
         Returns
         -------
@@ -170,6 +215,8 @@ class Posterior:
         def observe(part: int) -> Any:
             totals = measures.start()
             for number in range(part, len(looks), _PARTS):
+                if between is not None:
+                    between()
                 stream, state = looks[number][2]
                 found[number] = measures.observe(stream, model, state, self.data, totals)
             return totals
@@ -446,10 +493,9 @@ class Posterior:
         return float(np.quantile(found, (1.0 - level) / 2.0, method="inverted_cdf"))
 
 
-def check(fit: Fit) -> None:
-    """Refuse a fit that does not tell the risk of recoded keys (SpecError)."""
-    model = fit.model
-    if fit.draws is not None and not model.groups_levels:
+def check(model: AnyModel) -> None:
+    """Refuse a model that does not tell the risk of recoded keys (SpecError)."""
+    if not model.groups_levels:
         raise SpecError(
             f"The model {model.as_specified.name} does not tell what recoded keys would change; "
             "take auto, hdp, gom or latent-class; households for households as units."

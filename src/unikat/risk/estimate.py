@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import betaincinv
 
 from unikat._typing import Bool, Float64, Int32
 from unikat.data.checks import table_warnings
@@ -15,7 +16,7 @@ from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.models.base import CHAINS
-from unikat.risk.measures import RiskTotals
+from unikat.risk.measures import DETAILED, RiskTotals
 from unikat.risk.population_counts import summarise_counts
 from unikat.risk.shown import SHOWN, ShownTotals
 
@@ -80,7 +81,8 @@ class RecordRisk:
     F_mode: Float64
     """Its most probable value."""
     rank: Float64
-    """Mean place among the sample uniques, 1 being the rarest cell's; NaN for other patterns."""
+    """Mean place among the sample uniques, 1 being the rarest cell's; NaN for others. Beyond
+    `measures.DETAILED` patterns the place by r1, and what follows is NaN."""
     rank_lower: Float64
     rank_upper: Float64
     key_drop: Float64
@@ -214,6 +216,16 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
     if table.n_units - table.n_records > 2**53:
         warnings.append("The population is too large for exact counts; they are rounded.")
     warnings += table_warnings(table)
+    if table.n_cells > DETAILED:
+        warnings.append(
+            f"The file has {table.n_cells:,} combinations, more than {DETAILED:,}: to save memory, "
+            "its records have no counts F and no keys that raise their risk, and "
+            + (
+                "r1 and r2 have no intervals."
+                if _imputed(table)
+                else "the intervals of r1 and r2 are approximate and of sample uniques alone."
+            )
+        )
     # Those of the survey, where a registry has totals of its own.
     totals = draws.observer.risk_totals(draws.totals)
     split = draws.model.uncertainty != "bootstrap"
@@ -258,9 +270,19 @@ def _variance(draws: Draws, name: str, totals: RiskTotals) -> VarianceParts:
     )
 
 
-def _sum_of_medians(totals: RiskTotals, table: CellTable) -> float:
-    (medians,) = histogram_quantiles(totals.histogram_r1[table.unique], (0.5,))
+def _sum_of_medians(totals: RiskTotals, table: CellTable) -> float | None:
+    if totals.histogram_r1.shape[1]:
+        (medians,) = histogram_quantiles(totals.histogram_r1[table.unique], (0.5,))
+        return float(medians.sum())
+    if _imputed(table):
+        return None
+    unique, n = table.unique, max(int(totals.n_draws[0]), 1)
+    (medians,) = beta_quantiles(totals.r1[unique] / n, totals.r1_squared[unique] / n, (0.5,))
     return float(medians.sum())
+
+
+def _imputed(table: CellTable) -> bool:
+    return table.missing == "integrate" and bool(table.incomplete.any())
 
 
 def _exact(table: CellTable, level: float) -> RiskEstimate:
@@ -357,30 +379,19 @@ def summary_of(draws: Float64, level: float, diagnostics: Diagnostics) -> Summar
 
 def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRisk:
     tail = (1.0 - level) / 2.0
+    tails = (tail, 1.0 - tail)
     weight = np.maximum(totals.weight, 1.0)
     possible = table.unique | (table.incomplete if table.missing == "integrate" else False)
-    r1_lower, r1_upper = histogram_quantiles(totals.histogram_r1, (tail, 1.0 - tail))
-    r2_lower, r2_upper = histogram_quantiles(totals.histogram_r2, (tail, 1.0 - tail))
-    frequency = table.matches if table.missing == "wildcard" else table.counts
-    of_f = summarise_counts(
-        totals.histogram_others,
-        frequency.astype(np.float64),
-        float(table.n_units - table.n_records),
-    )
     r1, r2 = totals.r1 / weight, totals.r2 / weight
+    detailed = totals.histogram_r1.shape[1] > 0
+    if detailed:
+        r1_lower, r1_upper = histogram_quantiles(totals.histogram_r1, tails)
+        r2_lower, r2_upper = histogram_quantiles(totals.histogram_r2, tails)
+    else:
+        (r1_lower, r1_upper), (r2_lower, r2_upper) = _ends_of_uniques(totals, table, tails)
+    # A mean may lie outside: a quantile of a histogram is exact to its bin.
     r1_lower, r1_upper = np.minimum(r1_lower, r1), np.maximum(r1_upper, r1)
     r2_lower, r2_upper = np.minimum(r2_lower, r2), np.maximum(r2_upper, r2)
-    n_uniques = len(totals.key_whole)
-    key_drop = np.full((table.n_cells, len(table.variables)), np.nan)
-    key_drop[table.unique] = r1[table.unique][:, None] * (1.0 - _shares_that_remain(totals))
-    place, place_lower, place_upper = (np.full(table.n_cells, np.nan) for _ in range(3))
-    if n_uniques:
-        place[table.unique] = totals.rank / max(int(totals.n_draws[0]), 1)
-        ends = histogram_quantiles(totals.histogram_rank, (tail, 1.0 - tail))
-        # From shares of the sample uniques to places.
-        place_lower[table.unique], place_upper[table.unique] = (
-            np.minimum(np.rint(end * n_uniques) + 1.0, n_uniques) for end in ends
-        )
     risks = {
         "r1": np.where(possible, r1, np.nan),
         "r1_lower": np.where(possible, r1_lower, np.nan),
@@ -389,6 +400,38 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
         "r2_lower": r2_lower,
         "r2_upper": r2_upper,
     }
+    if not detailed:
+        unknown = np.broadcast_to(np.nan, table.n_cells)
+        place, uniques = np.full(table.n_cells, np.nan), np.flatnonzero(table.unique)
+        place[uniques[np.argsort(-r1[uniques], kind="stable")]] = np.arange(1.0, len(uniques) + 1)
+        return RecordRisk(
+            unique=table.unique,
+            **risks,
+            **_shown_risks(totals.shown, risks, table, tail),
+            F_median=unknown,
+            F_mode=unknown,
+            rank=place,
+            rank_lower=unknown,
+            rank_upper=unknown,
+            key_drop=np.broadcast_to(np.nan, (table.n_cells, len(table.variables))),
+        )
+    frequency = table.matches if table.missing == "wildcard" else table.counts
+    of_f = summarise_counts(
+        totals.histogram_others,
+        frequency.astype(np.float64),
+        float(table.n_units - table.n_records),
+    )
+    n_uniques = len(totals.key_whole)
+    key_drop = np.full((table.n_cells, len(table.variables)), np.nan)
+    key_drop[table.unique] = r1[table.unique][:, None] * (1.0 - _shares_that_remain(totals))
+    place, place_lower, place_upper = (np.full(table.n_cells, np.nan) for _ in range(3))
+    if n_uniques:
+        place[table.unique] = totals.rank / max(int(totals.n_draws[0]), 1)
+        ends_of_place = histogram_quantiles(totals.histogram_rank, tails)
+        # From shares of the sample uniques to places.
+        place_lower[table.unique], place_upper[table.unique] = (
+            np.minimum(np.rint(end * n_uniques) + 1.0, n_uniques) for end in ends_of_place
+        )
     return RecordRisk(
         unique=table.unique,
         **risks,
@@ -400,6 +443,51 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
         rank_upper=np.maximum(place_upper, place),
         key_drop=key_drop,
     )
+
+
+def _ends_of_uniques(
+    totals: RiskTotals, table: CellTable, tails: tuple[float, float]
+) -> list[tuple[Float64, Float64]]:
+    """Ends of the intervals of r1 and r2 without histograms: of the sample uniques, else NaN.
+
+    Of none where records are imputed: a record is then unique in some draws alone, and its risk is
+    0 in the others, which no beta distribution is.
+    """
+    unique, n = table.unique, max(int(totals.n_draws[0]), 1)
+    if _imputed(table):
+        unknown = np.full(table.n_cells, np.nan)
+        return [(unknown, unknown), (unknown, unknown)]
+    found = []
+    for sums, squares in ((totals.r1, totals.r1_squared), (totals.r2_unique, totals.r2_squared)):
+        ends = tuple(np.full(table.n_cells, np.nan) for _ in tails)
+        of_uniques = beta_quantiles(sums[unique] / n, squares[unique] / n, tails)
+        for end, value in zip(ends, of_uniques, strict=True):
+            end[unique] = value
+        found.append((ends[0], ends[1]))
+    return found
+
+
+def beta_quantiles(
+    mean: Float64, square: Float64, levels: tuple[float, ...]
+) -> tuple[Float64, ...]:
+    """Quantiles of the beta distributions with these means and mean squares, (n,) each.
+
+    The mean where there is no variance; 0 or 1 where there is as much as between these alone.
+    """
+    variance = square - mean**2
+    # alpha + beta; rounding may make a variance that no risk has.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = mean * (1.0 - mean) / variance - 1.0
+    proper = (variance > 1e-12 * mean**2) & (size > 0.0)
+    found = []
+    for level in levels:
+        quantile = np.where(variance > 1e-12 * mean**2, float(level) > 1.0 - mean, mean)
+        alpha, beta = (mean * size)[proper], ((1.0 - mean) * size)[proper]
+        quantile[proper] = betaincinv(alpha, beta, level)
+        # The inverse ends at the smallest number there is.
+        quantile[quantile < 1e-300] = 0.0
+        found.append(quantile)
+    return tuple(found)
 
 
 def _shown_risks(
@@ -416,7 +504,9 @@ def _shown_risks(
     ):
         # The whole risk is a mean over all draws, this one perhaps over some of them.
         mean = np.minimum(sums / n, risks[name][table.incomplete])
-        lower, upper = histogram_quantiles(histogram, (tail, 1.0 - tail))
+        lower = upper = np.full(len(mean), np.nan)
+        if histogram.shape[1]:
+            lower, upper = histogram_quantiles(histogram, (tail, 1.0 - tail))
         found[f"{name}_shown"][table.incomplete] = mean
         found[f"{name}_shown_lower"][table.incomplete] = np.minimum(lower, mean)
         found[f"{name}_shown_upper"][table.incomplete] = np.maximum(upper, mean)

@@ -51,6 +51,10 @@ from unikat.rng import chain_key
 
 TAUS = ("tau1", "tau2")
 WITHOUT_ERROR = ("tau1_model", "tau2_model")
+DETAILED = 2_000_000
+"""Patterns up to which every record has histograms of its risks, a rank, and falls by key. Beyond
+that the totals of the chains would not fit into memory: eight sets of hundreds of bytes a
+pattern."""
 _PARTS = 16
 """Every draw leaves keys out for one of so many parts of the sample uniques."""
 _RISK_COST = 250.0
@@ -88,7 +92,8 @@ class RiskTotals(NamedTuple):
     key_draws: Int64
     """(_PARTS,): draws in which the part was looked at."""
     rank: Float64
-    """(n_uniques,): place of the sample unique, 1 being that of the rarest cell."""
+    """(n_uniques,): place of the sample unique, 1 being that of the rarest cell; (0,) without
+    histograms."""
     histogram_rank: Int32
     """(n_uniques, n_bins): over the square root of (place - 1) / n_uniques."""
     shown_draws: Int64
@@ -136,7 +141,7 @@ class RiskMeasures(Observer):
     """Records of each of those patterns."""
     n_levels: tuple[int, ...]
     n_variables: int
-    """Key variables, each of which is left out in turn."""
+    """Key variables, each of which is left out in turn; 0 beyond `DETAILED` patterns."""
     layout: HouseholdLayout | None
     """What the columns of `cells` are where a record is a household."""
     exposure: Exposure
@@ -153,6 +158,7 @@ class RiskMeasures(Observer):
     n_unobserved: float
     """M, units of the population that are not in the sample."""
     n_bins: int
+    """Of the histograms; 0 for none, and no ranks."""
     with_model: bool = False
     """Convergence is judged on `WITHOUT_ERROR` too: every state has its own draw of the error, and
     would hide that chains disagree."""
@@ -175,14 +181,16 @@ class RiskMeasures(Observer):
         exposure: that of the table unless another is given.
         """
         wildcard = table.missing == "wildcard"
-        margins = _unique_margins(table, len(table.variables) if each_key else 0)
+        detailed = table.n_cells <= DETAILED
+        n_variables = len(table.variables) if detailed else 0
+        margins = _unique_margins(table, n_variables if each_key else 0)
         exposure = exposure_of(table) if exposure is None else exposure
         imputed, n_imputed = np.empty(0, np.int64), np.empty(0, np.int64)
         if not wildcard and table.incomplete.any():
             # In the order of the fitted table: its last key, the class, orders within a pattern.
             imputed, n_imputed = np.flatnonzero(table.incomplete), table.counts[table.incomplete]
         # Coarser where there are many patterns, so that the totals stay near 100 MB.
-        n_bins = 64 if table.n_cells <= 100_000 else 16
+        n_bins = (64 if table.n_cells <= 100_000 else 16) if detailed else 0
         return cls(
             cells=table.cells,
             counts=(table.matches if wildcard else table.counts).astype(np.float64),
@@ -190,7 +198,7 @@ class RiskMeasures(Observer):
             incomplete=imputed,
             n_incomplete=n_imputed,
             n_levels=table.n_levels,
-            n_variables=len(table.variables),
+            n_variables=n_variables,
             layout=table.layout,
             exposure=exposure,
             margins=margins[0],
@@ -235,7 +243,7 @@ class RiskMeasures(Observer):
             key_whole=np.zeros(n_uniques),
             key_rest=np.zeros((n_uniques, self.n_variables)),
             key_draws=np.zeros(_PARTS, np.int64),
-            rank=np.zeros(n_uniques),
+            rank=np.zeros(n_uniques if self.n_bins else 0),
             histogram_rank=np.zeros((n_uniques, self.n_bins), np.int32),
             shown_draws=np.zeros(1, np.int64),
             shown_r1=np.zeros(n_imputed),
@@ -270,9 +278,12 @@ class RiskMeasures(Observer):
             risk = self._risk(look, q, self.cells, self.counts)
             each = np.arange(len(self.cells))
             tau = self._add(look, p, q, risk, self.unique, each, totals)
-            means = self.exposure.means(q)
-            add_to_histogram(totals.histogram_others, means, self.n_unobserved)
+            if self.n_bins:
+                means = self.exposure.means(q)
+                add_to_histogram(totals.histogram_others, means, self.n_unobserved)
             found = _Found(p, q, risk[0], np.empty((0, len(self.n_levels)), np.int32))
+        if not self.n_bins:
+            return tau
         uniques = found.taken(self.exposure, self.unique)
         self._add_ranks(self.exposure.means(uniques.q), totals)
         self._add_margins(look, uniques, totals)

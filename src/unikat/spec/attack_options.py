@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
 
-from unikat.spec.options import (
-    File,
+from unikat.spec.data_options import (
+    GroupingOptions,
     KeyOptions,
-    LevelOptions,
-    Option,
     PopulationOptions,
     ReadingOptions,
     RuleOptions,
-    SamplingOptions,
 )
-from unikat.spec.synthesis_options import GroupingOptions
+from unikat.spec.option import File, Option
+from unikat.spec.options import LevelOptions, SamplingOptions
 
 
 class _AttackedOptions(TypedDict, total=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -12,10 +13,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from unikat.errors import SpecError, option, shown, suggest
 from unikat.files.toml import read_toml, toml_value
+from unikat.spec.addresses import is_address
 from unikat.spec.base import Spec
-from unikat.spec.options import Defined, default_of, options_of
+from unikat.spec.option import Defined, default_of, options_of
 from unikat.spec.protection import read_scenarios, recodings_of, with_paths
-from unikat.spec.tables import ModelSpec, ZerosSpec, read_stratum_sizes, split_keys
+from unikat.spec.stratum_sizes import read_stratum_sizes
+from unikat.spec.tables import ModelSpec, ZerosSpec, split_keys
 
 S = TypeVar("S", bound=Spec)
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -111,6 +114,8 @@ def _start(data: Any) -> tuple[dict[str, Any], Path | None, Any]:
     """Return the values to start from, the specification's file if there is one, and a frame."""
     if not _is_path(data):
         return {}, None, data
+    if is_address(data):
+        return {"data": {"database": data}}, None, None
     path = Path(data).expanduser()
     if path.suffix.lower() == ".toml":
         return read_toml(path), path, None
@@ -180,6 +185,8 @@ def _place(
                 )
             if "zeros" not in given:
                 _put(values, path, value, where)
+        case "missing_values":
+            _put(values, path, missing_codes(value, _columns(values, given)), where)
         case "classics":
             if value:
                 values.setdefault("classics", {})
@@ -191,11 +198,6 @@ def _place(
 
 def _meant(name: str, value: Any) -> Any:
     """Value of an option as the specification has it."""
-    if name == "missing_values":
-        if isinstance(value, str):
-            return [code.strip() for code in value.split(",")]
-        value = _plain(value)
-        return value if isinstance(value, (dict, list)) else [value]
     if name == "delimiter":
         return {"tab": "\t", "\\t": "\t"}.get(value, value)
     if name == "stratum_sizes":
@@ -237,6 +239,66 @@ def _meant(name: str, value: Any) -> Any:
         )
         else value
     )
+
+
+_OF_KEY = re.compile(r"\s*(?P<key>[^;]*?[^;\s])\s*:\s+(?P<codes>[^;]+)")
+_RULE = re.compile(r"(?P<name>.+):\s*\w+\s*\([^()]*\)\s*", re.DOTALL)
+
+
+def missing_codes(value: Any, columns: Sequence[str] = ()) -> Any:
+    """Read missing codes: `-1,99` of all keys, `AGE: 999; SEX: 9` by key, or both: `-1; AGE: 999`.
+
+    Parameters
+    ----------
+    value
+        A text, or what Python accepts.
+    columns
+        Which the codes of all keys are for, where some have codes of their own.
+
+    Examples
+    --------
+    >>> missing_codes("-1,99")
+    ['-1', '99']
+    >>> missing_codes("-1; AGE: 999,998", ["AGE", "SEX"])
+    {'AGE': ['-1', '999', '998'], 'SEX': ['-1']}
+    """
+    if not isinstance(value, str):
+        value = _plain(value)
+        return value if isinstance(value, (dict, list)) else [value]
+    shared, by_key = split_codes(value)
+    if not by_key:
+        return _codes(value)
+    common = [code for code in _codes(shared) if code]
+    names = dict.fromkeys([*(columns if common else ()), *by_key])
+    return {name: [*common, *_codes(by_key.get(name, ""))] for name in names}
+
+
+def split_codes(text: str) -> tuple[str, dict[str, str]]:
+    """Split a text of missing codes: those of all keys, and those by key.
+
+    Examples
+    --------
+    >>> split_codes("-1; AGE: 999,998")
+    ('-1', {'AGE': '999,998'})
+    """
+    parts = [(part, _OF_KEY.fullmatch(part)) for part in text.split(";")]
+    shared = ";".join(part for part, found in parts if found is None)
+    return shared.strip(), {
+        found["key"]: found["codes"].strip() for _, found in parts if found is not None
+    }
+
+
+def _codes(text: str) -> list[str]:
+    return [code.strip() for code in text.split(",")] if text else []
+
+
+def _columns(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Columns of the keys and the household, which missing codes are for."""
+    listed: list[str] = []
+    for name, before in (("keys", values), ("household", values.get("design", {}))):
+        said = given.get(name, before.get(name, ()))
+        listed += split_keys(said) if isinstance(said, str) else _plain(said)
+    return [text if (found := _RULE.fullmatch(text)) is None else found["name"] for text in listed]
 
 
 def _plain(value: Any) -> Any:

@@ -1,66 +1,22 @@
-"""The options of the commands: each defined once, for the command line and for Python alike.
-
-Every option is a field of a `TypedDict`. Its annotation says what Python accepts; its `Option` says
-how the command line shows it and where it goes in the specification, which has its default.
-
-Nothing is imported here that takes time, so that `unikat --help` answers at once.
-"""
+"""The options of the commands that assess: each defined once, for command line and Python alike."""
 
 from __future__ import annotations
 
-import os
-import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-File: TypeAlias = str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class Option:
-    """How one option is shown, and where it goes."""
-
-    metavar: str
-    help: str
-    place: str = ""
-    """Where its value goes in the specification, as `table.name`; empty: under its own name."""
-    default: str = ""
-    """What happens without it, where the specification has no single value to show."""
-
-    def path(self, name: str) -> tuple[str, ...]:
-        """Where the value of the option of this name goes in the specification."""
-        return tuple((self.place or name).split("."))
-
-
-class KeyOptions(TypedDict, total=False):
-    """Which variables an intruder may know."""
-
-    keys: Annotated[
-        str | Sequence[str],
-        Option(
-            "A,B,C",
-            "Key variables, those an intruder may know. Numbers can be grouped: "
-            "'AGE:width(5)', 'INCOME:quantile(10)', 'X:cut(0,10)'.",
-            default="required",
-        ),
-    ]
-
-
-class PopulationOptions(TypedDict, total=False):
-    """The population."""
-
-    population_size: Annotated[
-        int | str,
-        Option(
-            "N",
-            "Units in the population from which the sample was drawn. Can be left out where "
-            "weights, strata or margins tell it.",
-        ),
-    ]
+from unikat.spec.data_options import (
+    DesignOptions,
+    HouseholdOptions,
+    KeyOptions,
+    MarginOptions,
+    PopulationOptions,
+    ReadingOptions,
+    RelativeOptions,
+    RuleOptions,
+    ZerosOptions,
+)
+from unikat.spec.option import Option
 
 
 class ModelOptions(TypedDict, total=False):
@@ -100,222 +56,6 @@ class ModelOptions(TypedDict, total=False):
     set: Annotated[
         Mapping[str, Any] | Sequence[str],
         Option("NAME=VALUE", "Any other option of the model; in Python a mapping.", "model"),
-    ]
-
-
-class ReadingOptions(TypedDict, total=False):
-    """How the file is read."""
-
-    missing: Annotated[
-        Literal["integrate", "level", "wildcard"],
-        Option(
-            "HOW",
-            "Missing keys: integrate over them, take missing as a level, or as a wildcard.",
-            "data.missing",
-        ),
-    ]
-    missing_values: Annotated[
-        str | Sequence[str | int | float] | Mapping[str, Any],
-        Option("A,B", "Codes that mean missing.", "data.missing_values", default="none"),
-    ]
-    codebook: Annotated[
-        File | Mapping[str, Any],
-        Option("FILE", "Levels, labels and missing codes.", "data.codebook"),
-    ]
-    format: Annotated[str, Option("NAME", "File format, if its name does not say.", "data.format")]
-    encoding: Annotated[
-        str, Option("NAME", "Character encoding.", "data.encoding", default="utf-8")
-    ]
-    delimiter: Annotated[
-        str, Option("C", "Character between columns; tab for a tab.", "data.delimiter")
-    ]
-    decimal: Annotated[
-        Literal[".", ","],
-        Option(
-            "C",
-            "Character before the decimals of numbers in a text file, a point or a comma.",
-            "data.decimal",
-            default="as the file has it",
-        ),
-    ]
-    sheet: Annotated[str, Option("NAME", "Sheet of a workbook (.xlsx, .ods).", "data.sheet")]
-    table: Annotated[
-        str,
-        Option(
-            "NAME",
-            "Table of a database (.sqlite, .duckdb), or data frame of an .RData file.",
-            "data.table",
-        ),
-    ]
-    memory_limit: Annotated[
-        str,
-        Option(
-            "SIZE",
-            "Memory for reading and counting the records; beyond it the disk is used.",
-            "data.memory_limit",
-            default="1GB",
-        ),
-    ]
-
-
-class DesignOptions(TypedDict, total=False):
-    """How the sample was drawn."""
-
-    weights: Annotated[
-        str,
-        Option(
-            "COLUMN",
-            "Weights: the units of the population that each record stands for. They sum to the "
-            "population size.",
-            "design.weights",
-        ),
-    ]
-    inclusion: Annotated[
-        str,
-        Option("COLUMN", "Inclusion probabilities, instead of weights.", "design.inclusion"),
-    ]
-    strata: Annotated[
-        str,
-        Option("COLUMN", "Strata, within which units had equal chances.", "design.strata"),
-    ]
-    stratum_sizes: Annotated[
-        File | Mapping[str, int],
-        Option(
-            "FILE",
-            "Units of the population in each stratum: a text file with a stratum and its size on "
-            "each line, below a header. Without it the sums of the weights.",
-            "design.stratum_sizes",
-        ),
-    ]
-    relative_weights: Annotated[
-        bool,
-        Option(
-            "",
-            "Weights are known up to a factor: scale them to the population size.",
-            "design.relative_weights",
-        ),
-    ]
-    household: Annotated[
-        str | Sequence[str],
-        Option(
-            "A,B",
-            "Columns that together identify the household, if whole households were sampled and "
-            "not single persons. With --classics also the household risk.",
-            "design.household",
-            default="none",
-        ),
-    ]
-
-
-class RelativeOptions(TypedDict, total=False):
-    """What is known of a person's relatives."""
-
-    relatives: Annotated[
-        str | Sequence[str],
-        Option(
-            "A,B",
-            "Keys of relatives in the household that an intruder may know too, such as "
-            "head.AGE,spouse.AGE (with --household and --roles).",
-            "relatives.keys",
-            default="none",
-        ),
-    ]
-    roles: Annotated[
-        str | Mapping[str, str],
-        Option(
-            "ROLES",
-            "Who is which relative: 'head: REL == 1; spouse: REL == 2'.",
-            "relatives.roles",
-            default="none",
-        ),
-    ]
-
-
-class HouseholdOptions(TypedDict, total=False):
-    """What a household is, for the model `households`."""
-
-    household_keys: Annotated[
-        str | Sequence[str],
-        Option(
-            "A,B",
-            "Keys that all members of a household share (with --model households).",
-            "households.keys",
-            default="none",
-        ),
-    ]
-    population_households: Annotated[
-        int | str,
-        Option(
-            "N",
-            "Households in the population. Can be left out where weights tell it.",
-            "households.population",
-        ),
-    ]
-    head: Annotated[
-        str, Option("RULE", "A rule that is true of the head alone: 'REL == 1'.", "households.head")
-    ]
-    head_keys: Annotated[
-        str | Sequence[str],
-        Option(
-            "A,B",
-            "Keys of which the head's value is taken as the household's.",
-            "households.head_keys",
-            default="none",
-        ),
-    ]
-    household_file: Annotated[
-        File,
-        Option(
-            "FILE",
-            "File with a row for each household, which has the keys of --household-keys.",
-            "households.path",
-        ),
-    ]
-    scattered: Annotated[
-        bool, Option("", "Members of a household are not neighbours.", "households.scattered")
-    ]
-
-
-class MarginOptions(TypedDict, total=False):
-    """Known counts of the population."""
-
-    margins: Annotated[
-        Any,
-        Option(
-            "FILE,FILE",
-            "Exact counts of the population over some of the keys, such as a census table by age "
-            "and sex: a column for each of these keys, and one of counts. Several files are "
-            "several margins. In Python also frames.",
-            default="none",
-        ),
-    ]
-
-
-class RuleOptions(TypedDict, total=False):
-    """Rules of what is impossible."""
-
-    zeros: Annotated[
-        File | Sequence[str] | Mapping[str, Any],
-        Option(
-            "FILE",
-            "Structural zeros (impossible combinations): a file of rules (.toml) or a table of "
-            "conditions; in Python also a list of rules.",
-        ),
-    ]
-
-
-class ZerosOptions(RuleOptions, total=False):
-    """Impossible combinations, and records that have one."""
-
-    zeros_conflict: Annotated[
-        Literal["stop", "drop", "missing"],
-        Option(
-            "HOW",
-            "Records that break a rule: stop; drop them; or set the keys of the rule missing in "
-            "them.",
-            "zeros.on_conflict",
-            default="stop",
-        ),
     ]
 
 
@@ -390,6 +130,24 @@ class SamplingOptions(TypedDict, total=False):
         int,
         Option("N", "Threads of each process.", "sampling.threads", default="cores per process"),
     ]
+    executor: Annotated[
+        str,
+        Option(
+            "NAME",
+            "What runs the chains, and the samples of evaluate: processes, dask, ray or mpi; "
+            "dask:ADDRESS or ray:ADDRESS is a cluster that runs already.",
+            "sampling.executor",
+        ),
+    ]
+    device: Annotated[
+        Literal["cpu", "cuda"],
+        Option(
+            "NAME",
+            "What computes latent-class, hdp and gom: cpu, or cuda for a GPU of NVIDIA. Other "
+            "models take the CPU.",
+            "sampling.device",
+        ),
+    ]
 
 
 class LevelOptions(TypedDict, total=False):
@@ -440,6 +198,15 @@ class AssessOptions(
             "always broken down.",
             "report.by",
             default="none",
+        ),
+    ]
+    keep_states: Annotated[
+        bool,
+        Option(
+            "",
+            "Keep the last states of the chains beside the results, so that recodings can be "
+            "looked at later without another fit. They are as confidential as the data.",
+            "report.keep_states",
         ),
     ]
 
@@ -558,43 +325,3 @@ class EvaluateOptions(
 
 class ZerosCommandOptions(KeyOptions, RuleOptions, ReadingOptions, total=False):
     """Options of `unikat zeros`."""
-
-
-@dataclass(frozen=True)
-class Defined:
-    """An option with its name and the type that Python accepts."""
-
-    name: str
-    kind: Any
-    option: Option
-
-    @property
-    def flag(self) -> bool:
-        """Whether the command line gives it without a value."""
-        return self.kind is bool
-
-
-def options_of(kind: Any) -> list[Defined]:
-    """List the options of a command, in the order of its help."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    found = []
-    for name, hint in hints.items():
-        accepted, option = typing.get_args(hint)[:2]
-        found.append(Defined(name, accepted, option))
-    return found
-
-
-def default_of(defined: Defined, specification: type[BaseModel]) -> Any:
-    """Return the value that the specification has without the option; None if it has none."""
-    table: Any = specification
-    for part in (path := defined.option.path(defined.name)):
-        fields = getattr(table, "model_fields", {})
-        if part not in fields:
-            return None
-        field = fields[part]
-        if part != path[-1]:
-            kinds = (field.annotation, *typing.get_args(field.annotation))
-            table = next((kind for kind in kinds if hasattr(kind, "model_fields")), None)
-    value = field.get_default(call_default_factory=True)
-    # A table of its own, such as that of the model, and an empty list are no values to show.
-    return None if hasattr(type(value), "model_fields") or value == () else value

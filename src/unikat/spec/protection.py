@@ -58,6 +58,20 @@ def recodings_of(value: object) -> object:
     return found
 
 
+def one_of_each(value: object) -> object:
+    """Read `age: width(10); region: left out`, one recoding for each key; a mapping stays."""
+    found = recodings_of(value) if isinstance(value, str) else value
+    if not isinstance(value, str) or not isinstance(found, Mapping):
+        return found
+    for name, rules in found.items():
+        if len(rules) != 1:
+            raise ValueError(
+                f"{brief(name)!r} has {len(rules)} recodings; name one for each key, as in 'age: "
+                f"width(10); region: {LEFT_OUT}' (--recodings takes several to choose from)"
+            )
+    return {name: rules[0] for name, rules in found.items()}
+
+
 def with_paths(recodings: object, change: Callable[[str], str]) -> object:
     """Change the paths of the files of hierarchies that recodings name; others stay."""
     if not isinstance(recodings, Mapping):
@@ -181,6 +195,9 @@ class ProtectionSpec(AssessmentSpec):
     )
     """Recodings of some keys to choose from, in place of those that the program makes itself."""
 
+    recode: Annotated[dict[str, Any], BeforeValidator(one_of_each)] = Field(default={})
+    """What is done to some keys, the others staying as they are; nothing is searched then."""
+
     tables: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_tables)] = ()
     """Tables of the user, each as the names of its columns: what each plan keeps of them is
     told."""
@@ -189,7 +206,7 @@ class ProtectionSpec(AssessmentSpec):
     """What every record has to reach by local suppression after recoding: `r1 <= 0.2` or `k >= 3`;
     None: nothing is suppressed."""
     pram: PramByKey = Field(default={})
-    """Keys whose values are drawn anew after recoding: the probability of keeping a value, or a
+    """Keys of which some values become random after recoding: the probability of keeping one, or a
     matrix."""
     swap: SwapText | None = None
     """Keys that records at risk exchange with records that are like them: `region: r1 > 0.2`."""
@@ -199,10 +216,19 @@ class ProtectionSpec(AssessmentSpec):
     perturbation_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """Seed of PRAM and swapping; None: drawn, and written to `protect.toml`."""
 
+    @classmethod
+    def _checked(cls, values: Mapping[str, Any], where: str, spoken: Mapping[str, str]) -> Self:
+        if str(values.get("schema", "")).partition("/")[0] == "unikat.assessment":
+            # What an assessment shows besides is no part of a protection of the same file.
+            others = ("schema", "report", "registry", "classics")
+            level = {k: v for k, v in values.get("report", {}).items() if k == "level"}
+            values = {k: v for k, v in values.items() if k not in others} | {"report": level}
+        return super()._checked(values, where, spoken)
+
     @property
     def seeks(self) -> bool:
-        """Whether a recoding is looked for: something has to be reached."""
-        return bool(self.target or self.scenarios)
+        """Whether a recoding is looked for: something has to be reached, and none is told."""
+        return bool(self.target or self.scenarios) and not self.recode
 
     @property
     def perturbs(self) -> bool:
@@ -277,9 +303,21 @@ class ProtectionSpec(AssessmentSpec):
             for name, rules in recodings.items()
         }
 
+    @field_validator("recode")
+    @classmethod
+    def _of_known_rules(cls, recode: dict[str, Any]) -> dict[str, Any]:
+        for name, rule in recode.items():
+            if hierarchy_file(rule) is not None:
+                raise ValueError(
+                    f"a hierarchy has several recodings of {brief(name)!r} to choose from; name it "
+                    "in --recodings, with a target"
+                )
+        return {name: LEFT_OUT if rule is None else rule for name, rule in recode.items()}
+
     @model_validator(mode="after")
     def _of_persons(self) -> Self:
-        if not self.seeks and not self.perturbs:
+        self._check_told()
+        if not self.seeks and not self.perturbs and not self.recode:
             raise ValueError(
                 "no target is named; name one as in --target 'tau1 <= 5', or --scenarios"
                 + ("; to suppress values alone, take --target 'k >= 1'" if self.suppress else "")
@@ -325,6 +363,37 @@ class ProtectionSpec(AssessmentSpec):
             values["recodings"], lambda path: relative_path(Path(path), folder)
         )
 
+    def _check_told(self) -> None:
+        if not self.recode:
+            return
+        if self.recodings:
+            raise ValueError(
+                "--recode says what is done, and --recodings among what to choose; leave one of "
+                "them out"
+            )
+        if both := [name for name in self.keep if name in self.recode]:
+            raise ValueError(
+                f"{shown(both[0])} is named by --keep, so it stays as it is, and by --recode; "
+                "leave it out of one of them"
+            )
+        if self.keep and not self.suppress:
+            raise ValueError(
+                "--keep is about keys that a search may recode, and --recode says what is done; "
+                "leave it out"
+            )
+        swap = () if self.swap is None else SwapRule.of(self.swap).keys
+        for name in (*self.pram, *swap, *self.swap_match):
+            if self.recode.get(name) == LEFT_OUT:
+                raise ValueError(
+                    f"{shown(name)} is left out by --recode, and --pram or --swap needs it; leave "
+                    "it out of one of them"
+                )
+            if isinstance(self.pram.get(name), dict) and name in self.recode:
+                raise ValueError(
+                    f"the matrix of {shown(name)} names the levels of the key as it is; leave the "
+                    "key out of --recode"
+                )
+
     def _check_perturbation(self) -> None:
         rule = None if self.swap is None else SwapRule.of(self.swap)
         swapped = () if rule is None else rule.keys
@@ -338,7 +407,8 @@ class ProtectionSpec(AssessmentSpec):
                 f"{shown(both[0])} is named by --keep, so it stays as it is, and by --pram or "
                 "--swap; leave it out of one of them"
             )
-        if not self.seeks and not self.suppress and (self.keep or self.weights_of_keys):
+        told = self.seeks or self.suppress or self.recode
+        if not told and (self.keep or self.weights_of_keys):
             raise ValueError(
                 "--keep and --weights-of-keys are about recoding and suppression, and there is "
                 "neither; add --target, or leave them out"

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
-from unikat.spec.options import (
+from unikat.spec.data_options import (
     DesignOptions,
-    File,
     KeyOptions,
     MarginOptions,
-    ModelOptions,
-    Option,
     PopulationOptions,
     ReadingOptions,
-    SamplingOptions,
     ZerosOptions,
 )
+from unikat.spec.option import File, Option
+from unikat.spec.options import ModelOptions, SamplingOptions
 
 
 class _TargetOptions(TypedDict, total=False):
@@ -27,7 +25,7 @@ class _TargetOptions(TypedDict, total=False):
             "What the protected file has to reach: 'tau1 <= 5', 'tau1_upper <= 5' (upper end of "
             "the interval), 'tau2 <= 20', 'tau2_upper <= 20', 'r1 <= 0.2' (largest of a record), "
             "'records(r1 > 0.2) <= 10', 'k >= 3' (k-anonymity in the file) or 'population_k >= 5'.",
-            default="required, unless --scenarios, --pram or --swap is given",
+            default="required, unless --scenarios, --recode, --pram or --swap is given",
         ),
     ]
     scenarios: Annotated[
@@ -63,6 +61,16 @@ class _TargetOptions(TypedDict, total=False):
             default="made by the program",
         ),
     ]
+    recode: Annotated[
+        str | Mapping[str, Any],
+        Option(
+            "TEXT",
+            "Do this recoding instead of searching one: 'age: width(10); region: left out'. Keys "
+            "that are not named stay as they are. With --target the report says whether it is "
+            "reached. In Python a mapping of keys to recodings.",
+            default="searched, if there is a target",
+        ),
+    ]
 
     tables: Annotated[
         str | Sequence[Sequence[str]],
@@ -92,11 +100,11 @@ class _PerturbOptions(TypedDict, total=False):
         str | Mapping[str, Any],
         Option(
             "TEXT",
-            "After recoding draw values of some keys anew: 'region: 0.8; education: matrix.csv'. A "
-            "number is the probability of keeping a value, and the expected shares of the levels "
-            "stay. A file has levels in the first row and column. In Python a mapping of keys to "
-            "numbers, nested mappings or pandas frames.",
-            default="nothing is drawn anew",
+            "After recoding replace some values by random ones: 'region: 0.8; education: "
+            "matrix.csv'. A number is the probability of keeping a value, and the expected shares "
+            "of the levels stay. A file has levels in the first row and column. In Python a "
+            "mapping of keys to numbers, nested mappings or pandas frames.",
+            default="no value is replaced",
         ),
     ]
     swap: Annotated[

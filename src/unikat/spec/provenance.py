@@ -27,9 +27,18 @@ class Provenance:
     data_fingerprint: str
     """SHA-256 of keys, patterns, counts, population size and possible cells
     (`CellTable.fingerprint`)."""
+    queries: tuple[str, ...] = ()
+    """What ran on the server of a database; empty for files, frames and older results."""
 
     @classmethod
-    def now(cls, *, seed: int, data_fingerprint: str, started: datetime | None = None) -> Self:
+    def now(
+        cls,
+        *,
+        seed: int,
+        data_fingerprint: str,
+        started: datetime | None = None,
+        queries: tuple[str, ...] = (),
+    ) -> Self:
         """Record this machine and the moment; `started` defaults to now."""
         moment = datetime.now(UTC) if started is None else started
         return cls(
@@ -41,4 +50,5 @@ class Provenance:
             started=moment.astimezone(UTC).isoformat(timespec="seconds"),
             seed=seed,
             data_fingerprint=data_fingerprint,
+            queries=queries,
         )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
-from unikat.spec.options import (
+from unikat.spec.data_options import (
     DesignOptions,
+    GroupingOptions,
     KeyOptions,
-    LevelOptions,
-    Option,
     ReadingOptions,
-    SamplingOptions,
     ZerosOptions,
 )
+from unikat.spec.option import Option
+from unikat.spec.options import LevelOptions, SamplingOptions
 
 
 class _ModelOptions(TypedDict, total=False):
@@ -60,35 +60,6 @@ class _DrawingOptions(TypedDict, total=False):
             "shares",
             default="none",
         ),
-    ]
-
-
-class GroupingOptions(TypedDict, total=False):
-    """How persons form households."""
-
-    household_keys: Annotated[
-        str | Sequence[str],
-        Option(
-            "A,B",
-            "Keys that all members of a household share (with --model households).",
-            "households.keys",
-            default="none",
-        ),
-    ]
-    head: Annotated[
-        str, Option("RULE", "A rule that is true of the head alone: 'REL == 1'.", "households.head")
-    ]
-    head_keys: Annotated[
-        str | Sequence[str],
-        Option(
-            "A,B",
-            "Keys of which the head's value is taken as the household's.",
-            "households.head_keys",
-            default="none",
-        ),
-    ]
-    scattered: Annotated[
-        bool, Option("", "Members of a household are not neighbours.", "households.scattered")
     ]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -31,6 +32,7 @@ from unikat.errors import (
     shown,
 )
 from unikat.files.toml import read_toml, toml_literal, toml_value
+from unikat.spec.addresses import checked_address, database_name
 from unikat.spec.target import Target
 
 Code = str | int | float
@@ -129,11 +131,22 @@ class FileSpec(Table):
     """Sheet of a workbook."""
     table: str | None = None
     """Table of a database, or data frame of a file of R."""
+    query: str | None = None
+    """Query of a database, in place of a table."""
+
+
+def _safe_address(address: str | None) -> str | None:
+    try:
+        return None if address is None else checked_address(address)
+    except SpecError as error:
+        raise ValueError(str(error).rstrip(".")) from None
 
 
 class DataSpec(FileSpec):
-    """The `[data]` table: which file, and how to read it."""
+    """The `[data]` table: which file or database, and how to read it."""
 
+    database: Annotated[str | None, AfterValidator(_safe_address)] = None
+    """Address of a database on a server, without a password; in place of a path."""
     memory_limit: str | None = None
     """Memory for reading and tabulating, such as 4GB."""
     codebook: Path | dict[str, Any] | None = None
@@ -142,6 +155,21 @@ class DataSpec(FileSpec):
     """What a missing key is: unknown, a level of its own, or a match to every level."""
     missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = ()
     """Values that mean missing, besides the format's own: for all keys, or by key."""
+
+    @property
+    def name(self) -> str | None:
+        """What reports call the data: the name of the file or table; None of a frame."""
+        if self.path is not None:
+            return self.path.name
+        if self.database is None:
+            return None
+        return f"{self.table or 'a query'} in {database_name(self.database)}"
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.path is not None and self.database is not None:
+            raise ValueError("both path and database are given; leave one of them out")
+        return self
 
     @field_validator("missing_values")
     @classmethod
@@ -483,6 +511,23 @@ class SamplingSpec(Table):
     """Processes; has no influence on the numbers."""
     threads: int | None = Field(default=None, ge=1, le=256)
     """Threads per process; has no influence on the numbers."""
+    executor: str = "processes"
+    """What runs the chains, and the samples of an evaluation: `processes`, `dask`, `ray`, `mpi`,
+    `dask:ADDRESS` or `ray:ADDRESS`; has no influence on the numbers."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    """What computes sweeps and cell probabilities of `latent-class`, `hdp` and `gom`; has no
+    influence on the numbers but rounding."""
+
+    @field_validator("executor")
+    @classmethod
+    def _known_executor(cls, name: str) -> str:
+        if not re.fullmatch(r"processes|mpi|(dask|ray)(:\S+)?", name):
+            raise ValueError(
+                f"{shown(name)} is not known; it must be processes, dask, ray or mpi, or "
+                "dask:ADDRESS or ray:ADDRESS of a cluster that runs"
+            )
+        return name
 
 
 class ReportSpec(Table):
@@ -496,6 +541,8 @@ class ReportSpec(Table):
     """Largest acceptable risk, as `tau1 <= 5`; the report says whether it is met."""
     by: Names = ()
     """Columns by whose values the report breaks the risk down, besides the keys."""
+    keep_states: bool = False
+    """Keep the last states of the chains, with which recodings can be looked at later."""
 
     @field_validator("threshold")
     @classmethod
@@ -506,52 +553,6 @@ class ReportSpec(Table):
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(names))
-
-
-def read_stratum_sizes(path: Path) -> dict[str, int]:
-    """Read the sizes of strata from a text file: a header, then a stratum and its size per line.
-
-    Raises
-    ------
-    SpecError
-        If the file cannot be read, or a line does not have two fields of which the second is a
-        whole number.
-    """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError):
-        raise SpecError(
-            f"{path} cannot be read as a text file in UTF-8; it must name a stratum and its size, "
-            "the units of the population in it, on each line, below a line with the columns' names."
-        ) from None
-    lines = text.splitlines()
-    delimiter = max(",;\t", key=(lines or [""])[0].count)
-    found: dict[str, int] = {}
-    for number, row in enumerate(_rows(lines, delimiter, path), start=1):
-        if number == 1 or not any(field.strip() for field in row):
-            continue
-        size = row[1].strip().replace("_", "") if len(row) == 2 else ""
-        if not re.fullmatch(r"[0-9]{1,30}(\.0{0,30})?", size):
-            raise SpecError(
-                f"{path}, line {number}: there must be two fields, a stratum and the number of "
-                "units of the population in it, a whole number without commas."
-            )
-        name = row[0].strip()
-        if name in found:
-            raise SpecError(f"{path}, line {number}: this stratum has a line already.")
-        found[name] = int(float(size))
-    if not found:
-        raise SpecError(f"{path} names no stratum below its first line.")
-    return found
-
-
-def _rows(lines: Sequence[str], delimiter: str, path: Path) -> Iterator[list[str]]:
-    import csv
-
-    try:
-        yield from csv.reader(lines, delimiter=delimiter)
-    except csv.Error:
-        raise SpecError(f"{path} cannot be read as text with two fields on each line.") from None
 
 
 def _as_written(value: Any) -> str:

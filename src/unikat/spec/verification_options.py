@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict
 
-from unikat.spec.options import (
-    DesignOptions,
-    KeyOptions,
-    ModelOptions,
-    Option,
-    PopulationOptions,
-    ReadingOptions,
-    SamplingOptions,
-)
+from unikat.spec.data_options import DesignOptions, KeyOptions, PopulationOptions, ReadingOptions
+from unikat.spec.option import Option
+from unikat.spec.options import ModelOptions, SamplingOptions
 
 
 class _VerifiedOptions(TypedDict, total=False):

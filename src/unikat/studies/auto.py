@@ -269,9 +269,13 @@ def _evidence(
 def _limits(model: AnyModel, table: CellTable, budget: float, held_out: float) -> dict[str, int]:
     """Sweeps of both fits of a candidate: counted work, in nanoseconds, and never the clock."""
     if model.uncertainty != "posterior":
-        _refuse_large(model, table, budget)
+        refuse_large(model, table, budget)
         return {}
-    sweep = model.cost(model.prepare(table))[0]
+    return affordable_sweeps(model.cost(model.prepare(table))[0], budget, held_out)
+
+
+def affordable_sweeps(sweep: float, budget: float, held_out: float) -> dict[str, int]:
+    """Sweeps of both fits of a candidate, by the counted work of one."""
     # Observing costs about half of what sweeping does, and checking as much again.
     affordable = {
         RISK: SHARE_OF_RISK * budget / (2.0 * sweep),
@@ -284,7 +288,7 @@ def _limits(model: AnyModel, table: CellTable, budget: float, held_out: float) -
     }
 
 
-def _refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
+def refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
     """Refuse a fit that walks over more combinations than the time set aside allows."""
     grid = math.prod(float(n) for n in table.n_levels)
     if grid > budget / WALK_COST:

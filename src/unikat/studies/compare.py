@@ -254,7 +254,7 @@ def compare(
     OutputError
         If the store cannot be written or read, or belongs to another comparison.
     """
-    _check(candidates, table)
+    check_candidates(candidates, table)
     runner = _Runner(
         table=table,
         settings=settings,
@@ -294,7 +294,7 @@ def held_out_fit(
     KeyboardInterrupt
         On Ctrl-C; what was sampled is in the store.
     """
-    _check([candidate], table)
+    check_candidates([candidate], table)
     runner = _Runner(
         table=table,
         settings=settings,
@@ -307,7 +307,8 @@ def held_out_fit(
     return runner.score(candidate, 0)
 
 
-def _check(candidates: Sequence[Candidate], table: CellTable) -> None:
+def check_candidates(candidates: Sequence[Candidate], table: CellTable) -> None:
+    """Refuse what `compare` cannot compare, before any fit (SpecError)."""
     if not candidates:
         raise SpecError("There is no model to compare; name at least one, such as hdp.")
     check_distinct((candidate.label, candidate.model) for candidate in candidates)
@@ -323,6 +324,16 @@ def _check(candidates: Sequence[Candidate], table: CellTable) -> None:
             "The file itself tells the risk (it holds the whole population, or no record is unique "
             "in it), so there is nothing to compare; run `unikat assess`."
         )
+
+
+def risk_observed(
+    model: AnyModel, table: CellTable, *, evidence: bool
+) -> tuple[CellTable, Observer, RareCells | None]:
+    """Return the table of the fit to all records, its observer, and the cells of the evidence."""
+    rare = None
+    if evidence and model.uncertainty in CHAINS and not model.uses_weights:
+        rare = RareCells.of(table)
+    return *observe(model, table, partial(CheckedMeasures.of, rare_cells=rare)), rare
 
 
 def _side_by_side(
@@ -363,13 +374,8 @@ class _Runner:
     def risk(self, candidate: Candidate, position: int) -> RiskFit:
         """Fit a model to all records."""
         self._tell(candidate, position, "fitting all records")
-        rare = None
         model = candidate.model
-        if self.settings.evidence and model.uncertainty in CHAINS and not model.uses_weights:
-            rare = RareCells.of(self.table)
-        fitted, observer = observe(
-            candidate.model, self.table, partial(CheckedMeasures.of, rare_cells=rare)
-        )
+        fitted, observer, rare = risk_observed(model, self.table, evidence=self.settings.evidence)
 
         def read(content: Mapping[str, Any]) -> RiskFit:
             fit = _risk_fit(content)

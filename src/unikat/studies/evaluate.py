@@ -16,6 +16,7 @@ from unikat.inference.processes import available_cores
 from unikat.inference.progress import SILENT, Countdown, TimeLeft, Watcher
 from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel
+from unikat.models.device import Device
 from unikat.rng import check_seed
 from unikat.studies.auto import Execution
 from unikat.studies.designs import (
@@ -174,9 +175,9 @@ def evaluate(
     if rest:
         _compile(models.values(), zeros=population.table.has_impossible)
     n_workers = min(workers.n_workers or available_cores(), max(len(rest), 1))
-    jobs = _jobs(rest, population, models, study, workers.n_threads or 1)
+    jobs = _jobs(rest, population, models, study, workers)
     complete = True
-    results = run_tasks(run_job, jobs, n_workers)
+    results = run_tasks(run_job, jobs, n_workers, workers.executor)
     try:
         for score in results:
             found[Fit(model=score.model, n=score.n, repeat=score.repeat)] = score
@@ -248,6 +249,7 @@ class Job:
     plan: Plan
     level: float
     n_threads: int
+    device: Device
 
 
 def run_job(job: Job) -> FitScore:
@@ -266,7 +268,7 @@ def run_job(job: Job) -> FitScore:
         return replace(empty, error="No unit was drawn: the expected size is small.")
     table = drawn.table
     try:
-        workers = Workers(n_workers=1, n_threads=job.n_threads)
+        workers = Workers(n_workers=1, n_threads=job.n_threads, device=job.device)
         fitted = fit_model(
             job.model,
             table,
@@ -313,7 +315,7 @@ def _jobs(
     population: Population,
     models: Mapping[str, AnyModel],
     study: Study,
-    n_threads: int,
+    workers: Workers,
 ) -> Iterator[Job]:
     """Draw the samples, each once for all models that stand next to each other."""
     last: tuple[int, int] | None = None
@@ -338,7 +340,8 @@ def _jobs(
             seed=chain_seed(study.seed, fit.n, fit.repeat),
             plan=study.plan,
             level=study.level,
-            n_threads=n_threads,
+            n_threads=workers.n_threads or 1,
+            device=workers.device,
         )
 
 

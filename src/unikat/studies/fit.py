@@ -131,12 +131,7 @@ def fit(
         execution=execution,
     )
     execution.watcher.stage(_stage(model))
-
-    def measures(at_risk: CellTable) -> Observer:
-        found = (HouseholdMeasures if at_risk.layout else RiskMeasures).of(at_risk)
-        return found if registry is None else RegistryMeasures(measures=found, registry=registry)
-
-    fitted, observer = observe(model, table, measures)
+    fitted, observer = observed(model, table, registry)
     draws = sample(
         model,
         fitted,
@@ -149,6 +144,32 @@ def fit(
         progress=execution.watcher.progress,
     )
     return Fit(table=table, model=model, draws=draws, registry=registry)
+
+
+def observed(
+    model: Any, table: CellTable, registry: Registry | None = None
+) -> tuple[CellTable, Observer]:
+    """Return the table that a model is fitted to, and what `fit` computes from its states."""
+
+    def measures(at_risk: CellTable) -> Observer:
+        found = (HouseholdMeasures if at_risk.layout else RiskMeasures).of(at_risk)
+        return found if registry is None else RegistryMeasures(measures=found, registry=registry)
+
+    return observe(model, table, measures)
+
+
+def complete_fit(model: Any, table: CellTable, **how: Any) -> Fit:
+    """Fit as `fit` does, for a run that keeps nothing on the way: Ctrl-C ends it, draws or not.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C; and as `fit`.
+    """
+    found = fit(model, table, **how)
+    if found.draws is not None and found.draws.stop_reason == "interrupted":
+        raise KeyboardInterrupt
+    return found
 
 
 def check_registry(model: Any) -> None:

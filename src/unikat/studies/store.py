@@ -133,7 +133,7 @@ class StudyStore:
         self._fits.clear()
 
     def load(self, fit: Fit) -> FitScore | None:
-        """Return a fit that was finished before; a file that cannot be read is fitted anew."""
+        """Return a fit that was finished before; a file that cannot be read is fitted again."""
         with contextlib.suppress(OutputError):
             return self._fits.load(*self._address(fit), _score)
         return None
@@ -164,14 +164,14 @@ class StudyStore:
         except (OSError, ValueError, AttributeError):
             raise OutputError(
                 f"{study} cannot be read, so it is not known what study its fits are of; start "
-                "anew with --overwrite."
+                "again with --overwrite."
             ) from None
         if different:
             which = ", ".join(_SAID.get(name, name) for name in different)
             raise OutputError(
                 f"The fits in {study.parent} are of another study; these differ: {which}. Resume "
                 "with the options of that study (models, sizes and repeats may be added), start "
-                "anew with --overwrite, or choose another --out."
+                "again with --overwrite, or choose another --out."
             )
 
 

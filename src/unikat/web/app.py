@@ -14,14 +14,14 @@ from starlette.routing import Route
 
 from unikat.errors import UnikatError
 from unikat.web.folder import Folder
-from unikat.web.pages import file, files, keys, run, runs, start
+from unikat.web.pages import file, files, keys, records, run, runs, start, what_if
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.template import style
 from unikat.web.security import Access, Guard
 from unikat.web.workbench import Nav, Workbench, error_json, status_of, texts, workbench_of
 
 MOST_FIELDS = 10_000
-"""Of a form: two for each column of the file."""
+"""Of a form: three for each column of the file."""
 SCRIPTS = ("htmx.min.js", "htmx-sse.min.js", "workbench.js")
 DEFECT = (
     "This is a defect of unikat, not of your data. What you did before is kept: go back and try "
@@ -36,21 +36,34 @@ def make_app(folder: Folder, access: Access) -> tuple[Guard, Workbench]:
         routes=[
             Route("/", _home),
             Route("/files", files.show),
+            Route("/find", files.find),
             Route("/file", file.show),
             Route("/file", _with_form(file.reread), methods=["POST"]),
             Route("/keys", keys.show),
             Route("/keys", _with_form(keys.submit), methods=["POST"]),
+            Route("/keys/keep", _with_form(keys.keep), methods=["POST"]),
+            Route("/keys/groups", _with_form(keys.groups), methods=["POST"]),
+            Route("/keys/population", _with_form(keys.population), methods=["POST"]),
             Route("/keys/check", _with_form(keys.check), methods=["POST"]),
+            Route("/keys/suggest", _with_form(keys.suggest), methods=["POST"]),
             Route("/run", start.show),
             Route("/run", _with_form(start.submit), methods=["POST"]),
             Route("/runs", runs.show),
+            Route("/beside", runs.beside),
+            Route("/asked/{id:path}", runs.asked),
             Route("/runs/{id:path}", run.show),
             Route("/cancel/{id:path}", _with_form(run.cancel), methods=["POST"]),
             Route("/resume/{id:path}", _with_form(run.resume), methods=["POST"]),
             Route("/again/{id:path}", _with_form(run.again), methods=["POST"]),
             Route("/events/{id:path}", run.events),
             Route("/report/{id:path}", run.report),
+            Route("/records/{id:path}", records.show),
             Route("/download/{id:path}", run.download),
+            Route("/what-if/{id:path}", what_if.show),
+            Route("/what-if-numbers/{id:path}", what_if.numbers),
+            Route("/what-if-waiting/{id:path}", what_if.waiting),
+            Route("/what-if-frontier/{id:path}", what_if.frontier),
+            Route("/what-if-apply/{id:path}", _with_form(what_if.apply), methods=["POST"]),
             Route("/static/{name}", _static),
         ],
         exception_handlers={

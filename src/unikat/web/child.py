@@ -11,11 +11,11 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
+from unikat.interrupts import interrupt_main_thread, left_behind, never_lost
 from unikat.web.events import Teller
-
-REQUEST = "workbench.toml"
-"""File of the specification in the folder of the run, until the run writes its own."""
+from unikat.web.kinds import ASSESS, REQUEST, kind_at, run
 
 
 def main(folder: Path, *, resume: bool) -> None:
@@ -27,27 +27,19 @@ def main(folder: Path, *, resume: bool) -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
     teller = Teller(folder)
     try:
-        _perform(folder, teller, resume=resume)
+        with never_lost():
+            _perform(folder, teller, resume=resume)
     except KeyboardInterrupt:
         teller.end("interrupted")
 
 
 def _perform(folder: Path, teller: Teller, *, resume: bool) -> None:
     from unikat.errors import UnikatError, why
-    from unikat.jobs.assess import run
-    from unikat.spec.assessment import AssessmentSpec
-    from unikat.spec.from_options import Inputs
 
+    kind = kind_at(folder) or ASSESS
     try:
-        spec = AssessmentSpec.read(folder / REQUEST)
-        found = run(
-            spec,
-            Inputs(),
-            folder,
-            resume=resume,
-            overwrite=False,
-            watcher=teller.watcher(),
-        )
+        spec = kind.specification.read(folder / REQUEST)
+        found = run(spec, folder, resume=resume, overwrite=False, watcher=teller.watcher())
     except UnikatError as error:
         teller.end("failed", str(error))
     except MemoryError:
@@ -61,30 +53,30 @@ def _perform(folder: Path, teller: Teller, *, resume: bool) -> None:
         teller.end(
             "failed",
             f"This is a defect of unikat ({type(error).__name__}), not of your data. To see where "
-            "it arose, give the command of this run in a terminal, with  unikat --debug assess.",
+            "it arose, give the command of this run in a terminal, with  unikat --debug "
+            f"{kind.name}.",
         )
     else:
-        if found.result.stage == "preliminary" or found.result.stop_reason == "interrupted":
+        if _interrupted(found):
             teller.end("interrupted")
         else:
             teller.end("done" if found.converged else "unconverged")
 
 
+def _interrupted(found: Any) -> bool:
+    """Whether an answer is only what was done before Ctrl-C."""
+    if hasattr(found, "result"):
+        stage, reason = found.result.stage, found.result.stop_reason
+        return bool(stage == "preliminary" or reason == "interrupted")
+    return not getattr(found.summary, "complete", True)
+
+
 def _end_with_input() -> None:
     os.read(0, 1)
-    if hasattr(signal, "pthread_kill"):
-        ident = threading.main_thread().ident
-        assert ident is not None
-        signal.pthread_kill(ident, signal.SIGINT)
-    else:
-        import _thread
-
-        _thread.interrupt_main()
+    interrupt_main_thread()
 
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), resume="resume" in sys.argv[2:])
-    from unikat.interrupts import left_behind
-
     if left_behind():
         os._exit(0)

@@ -1,30 +1,60 @@
-"""What the forms of the workbench hold: the options of `unikat assess`, under their own names."""
+"""What the forms of the workbench hold: the options of a run, under their own names."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from unikat.web.folder import Folder
+from unikat.web.kinds import ASSESS, Kind
 
 if TYPE_CHECKING:
     from unikat.spec.assessment import AssessmentSpec
+    from unikat.spec.base import Spec
 
 READING = ("format", "delimiter", "encoding", "decimal", "sheet", "table")
 """How a file is read; fields of the page of the file."""
 DESIGN = (
     "population_size", "missing", "missing_values", "codebook", "weights", "relative_weights",
-    "inclusion", "strata", "household", "zeros_conflict",
+    "inclusion", "strata", "household", "zeros_conflict", "stratum_sizes", "margins", "registry",
+    "relatives", "roles", "household_keys", "head", "head_keys", "population_households",
+    "household_file", "scattered",
 )  # fmt: skip
 """Fields of the page of keys and design, besides the keys themselves and the rules."""
-RUN = ("model", "set", "threshold", "by", "chains", "seed", "max_sweeps", "max_seconds", "workers")
-"""Fields of the page of the run."""
-FLAGS = ("relative_weights",)
-PATHS = ("codebook",)
+SAMPLING = ("chains", "seed", "max_sweeps", "max_seconds", "workers")
+RUN = {
+    "assess": (
+        "model", "set", "threshold", "by", "classics", "sensitive", "show_small_cells", "level",
+        *SAMPLING,
+    ),
+    "compare": ("models", "path", "held_out", "level", *SAMPLING),
+    "evaluate": (
+        "n", "repeats", "models", "design", "allocation", "power", "size", "levels", "level",
+        *SAMPLING,
+    ),
+    "protect": (
+        "target", "scenarios", "suppress", "swap", "swap_match", "perturbation_seed", "tables",
+        "model", "set", "level", *SAMPLING,
+    ),
+}  # fmt: skip
+"""Fields of the page of the run, by kind of run."""
+BY_KEY = ("keep", "weights_of_keys", "recodings", "recode", "pram")
+"""Fields of that page that there are for each key, of a protection."""
+FLAGS = ("relative_weights", "scattered", "classics", "show_small_cells")
+PATHS = ("codebook", "stratum_sizes", "registry", "household_file", "scenarios")
+KEEPING = ("auto", "hdp", "gom", "latent-class", "households")
+"""Models whose states tell what recoded keys would change."""
+SEVERAL = ("margins",)
+"""Fields of several paths, one on each line."""
 _GROUPED = re.compile(r"(?P<name>.+):\s*(?P<rule>\w+\([^()]*\))\s*", re.DOTALL)
 """A key with its rule."""
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]+")
+"""The probability of keeping a value, and not the file of a matrix."""
 RULES = "rules.toml"
 """File of the impossible combinations in the command line that repeats a run."""
 
@@ -41,13 +71,19 @@ class Draft:
     """Columns that are keys, in the order of the file."""
     groupings: Mapping[str, str] = field(default_factory=dict)
     """Rule by column, of those that have one: `width(5)`."""
+    of_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By option, of those that each key has: the text of the field by key."""
     rules: str = ""
     """Impossible combinations, a rule on each line."""
+    kind: Kind = ASSESS
+    """What is to be done with the file."""
     notes: tuple[str, ...] = ()
     """What was found in the file when keys and design were last checked."""
 
     @classmethod
-    def of_run(cls, path: str, spec: Mapping[str, Any]) -> Draft:
+    def of_run(
+        cls, path: str, spec: Mapping[str, Any], kind: Kind = ASSESS, folder: str = ""
+    ) -> Draft:
         """Return what a specification says, as the forms would have it; defaults are left out.
 
         Parameters
@@ -56,6 +92,10 @@ class Draft:
             Of the file, from the folder of the workbench.
         spec
             A specification as TOML has it. What no form holds is passed over.
+        kind
+            Of the run.
+        folder
+            From which paths in the specification count, from that of the workbench.
 
         Examples
         --------
@@ -64,21 +104,36 @@ class Draft:
         >>> draft.keys, draft.groupings, draft.values
         (('AGE', 'SEX'), {'AGE': 'width(5)'}, {'model': 'gom', 'seed': '7', 'set': 'components=9'})
         """
-        from unikat.spec.assessment import AssessmentSpec
-        from unikat.spec.options import AssessOptions, default_of, options_of
+        from unikat.spec.option import default_of, options_of
+        from unikat.spec.protection import with_paths
+
+        def located(name: str) -> str:
+            return posixpath.normpath(posixpath.join(folder, name))
 
         values: dict[str, str] = {}
-        for defined in options_of(AssessOptions):
+        of_keys: dict[str, dict[str, str]] = {}
+        for defined in options_of(kind.options):
             place = defined.option.path(defined.name)
-            if defined.name not in (*READING, *DESIGN, *RUN) or defined.name in PATHS:
-                continue
             value: Any = spec
             for part in ("model", "name") if defined.name == "model" else place:
                 value = value.get(part) if isinstance(value, Mapping) else None
-            if isinstance(value, Mapping):
-                # No field holds it, such as missing codes by key.
+            if defined.name in BY_KEY and kind.name == "protect":
+                of_keys[defined.name] = _by_key(with_paths(value, located))
                 continue
-            if value not in (None, (), [], default_of(defined, AssessmentSpec)):
+            if defined.name not in (*READING, *DESIGN, *RUN[kind.name]):
+                continue
+            if defined.name in FLAGS:
+                # A table of what a flag asks for stands for it.
+                values |= {} if value in (None, False) else {defined.name: "yes"}
+                continue
+            if defined.name in PATHS:
+                # What a file held may stand there in its place.
+                value = located(value) if isinstance(value, str) else None
+            if defined.name in SEVERAL:
+                value = [located(one["path"]) for one in value or ()]
+                values |= {defined.name: "\n".join(value)} if value else {}
+                continue
+            if value not in (None, (), [], default_of(defined, kind.specification)):
                 values[defined.name] = _field_text(value)
         options = spec.get("model", {})
         given = {name: value for name, value in options.items() if name != "name"}
@@ -88,11 +143,23 @@ class Draft:
             values["set"] = "\n".join(
                 f"{name}={_field_text(value)}" for name, value in given.items()
             )
+        if "tables" in values:
+            values["tables"] = "; ".join(_field_text(one) for one in spec["tables"])
+        if "path" in values:
+            varied = spec["path"]
+            values["path"] = f"{varied['option']}={_field_text(varied['values'])}"
+        if "n" in values:
+            # Without the space it might be one size with a comma between thousands.
+            values["n"] = ", ".join(map(str, spec["n"]))
+        # Who repeats a perturbation with other keys is not to draw the same numbers.
+        values.pop("perturbation_seed", None)
         matched = [(text, _GROUPED.fullmatch(text)) for text in spec.get("keys", ())]
         rules = spec.get("zeros", {}).get("rules", ())
         return cls(
             path=path,
+            kind=kind,
             values=values,
+            of_keys={name: texts for name, texts in of_keys.items() if texts},
             keys=tuple(text if found is None else found["name"] for text, found in matched),
             groupings={found["name"]: found["rule"] for _, found in matched if found is not None},
             rules="\n".join(rule if isinstance(rule, str) else rule["rule"] for rule in rules),
@@ -108,6 +175,18 @@ class Draft:
         """Return the draft with other keys, groupings and rules; what was found is forgotten."""
         grouped = {name: rule.strip() for name, rule in groupings.items() if rule.strip()}
         return replace(self, keys=tuple(keys), groupings=grouped, rules=rules, notes=())
+
+    def with_key_options(self, fields: Mapping[str, str]) -> Draft:
+        """Return the draft with the fields of each key, which are named `option:key`."""
+        texts = {
+            option: {
+                key: text
+                for key in self.keys
+                if (text := fields.get(f"{option}:{key}", "").strip("\r\n "))
+            }
+            for option in BY_KEY
+        }
+        return replace(self, of_keys={name: found for name, found in texts.items() if found})
 
     @property
     def key_texts(self) -> list[str]:
@@ -139,36 +218,107 @@ class Draft:
         return f"rules = [\n{listed}]" if listed else ""
 
     def options(self, root: Path) -> dict[str, Any]:
-        """Return the options of `unikat.assess`; paths count from a folder."""
-        found: dict[str, Any] = {"keys": self.key_texts, **self.values}
+        """Return the options of the run; paths count from a folder.
+
+        Raises
+        ------
+        NotInFolderError
+            If a path leads to nothing in there.
+        """
+        found: dict[str, Any] = {"keys": self.key_texts, **self._given}
         for name in FLAGS:
             if name in found:
                 found[name] = True
         for name in PATHS:
             if name in found:
-                found[name] = str(root / found[name])
+                found[name] = str(Folder(root).resolve(found[name]))
+        for name in SEVERAL:
+            if name in found:
+                listed = found[name].splitlines()
+                found[name] = [str(Folder(root).resolve(path)) for path in listed]
         if self.rule_texts:
             found["zeros"] = self.rule_texts
-        else:
-            found.pop("zeros_conflict", None)
         if "set" in found:
             found["set"] = [part for part in found["set"].splitlines() if part.strip()]
+        if self.kind.name == "protect":
+            found |= self._options_of_keys(Folder(root))
+        if self.keeps_states:
+            found["keep_states"] = True
         return found
 
+    @property
+    def keeps_states(self) -> bool:
+        """Whether the run keeps states of the model, so that recodings can be looked at."""
+        return self.kind.name == "assess" and self.values.get("model", "auto") in KEEPING
+
+    def _options_of_keys(self, folder: Folder) -> dict[str, Any]:
+        from unikat.spec.protection import recodings_of, with_paths
+
+        found: dict[str, Any] = dict(self.of_keys)
+        if "keep" in found:
+            found["keep"] = list(found["keep"])
+        if "recodings" in found:
+            found["recodings"] = with_paths(
+                recodings_of(found["recodings"]), lambda path: str(folder.place(path))
+            )
+        if "pram" in found:
+            found["pram"] = {
+                key: text if _NUMBER.fullmatch(text) else str(folder.place(text))
+                for key, text in found["pram"].items()
+            }
+        return found
+
+    @property
+    def unused(self) -> list[str]:
+        """Fields of the page of keys and design that have no use for this kind of run."""
+        return [name for name in self.values if name in DESIGN and name not in self._given]
+
+    @property
+    def _given(self) -> dict[str, str]:
+        """The values that the kind of run uses, in the order in which they were given."""
+        from unikat.spec.option import options_of
+
+        fields = {*READING, *DESIGN, *RUN[self.kind.name]}
+        names = fields & {defined.name for defined in options_of(self.kind.options)}
+        if self.kind.name == "evaluate":
+            # The columns that the page of the design has, where samples are drawn by them.
+            for column, design in (("strata", "stratified"), ("household", "households")):
+                if self.values.get("design") != design:
+                    names.discard(column)
+        if not self.rule_texts:
+            names.discard("zeros_conflict")
+        return {name: value for name, value in self.values.items() if name in names}
+
     def spec(self, file: Path, root: Path) -> AssessmentSpec:
-        """Return the specification of the run, checked.
+        """Return the specification of an assessment, checked: how the file is read, and design.
 
         Raises
         ------
         SpecError
             If a field is wrong; the message names all that are.
         """
-        from unikat.spec.assessment import AssessmentSpec
+        found = replace(self, kind=ASSESS).asked(file, root)
+        return cast("AssessmentSpec", found)
+
+    def asked(self, file: Path, root: Path) -> Spec:
+        """Return the specification of the run, of its kind, checked.
+
+        Raises
+        ------
+        SpecError
+            If a field is wrong; the message names all that are.
+        NotInFolderError
+            If a file that is named is not in the folder.
+        """
         from unikat.spec.from_options import specify
-        from unikat.spec.options import AssessOptions
 
         return specify(
-            AssessmentSpec, AssessOptions, file, self.options(root), shell=True, caller="The form"
+            self.kind.specification,
+            self.kind.options,
+            file,
+            self.options(root),
+            shell=True,
+            caller="The form",
         )[0]
 
     def command(self, out: str) -> str:
@@ -176,23 +326,57 @@ class Draft:
 
         Examples
         --------
-        >>> draft = Draft(path="survey.csv", keys=("AGE", "SEX"), groupings={"AGE": "width(5)"})
-        >>> draft.updated({"population_size": "1000"}, DESIGN).command("new")
-        "unikat assess survey.csv --keys 'AGE:width(5),SEX' --population-size 1000 --out new"
+        >>> draft = Draft(path="a.csv", keys=("AGE", "SEX"), groupings={"AGE": "width(5)"})
+        >>> draft.updated({"model": "loglinear"}, RUN["assess"]).command("new")
+        "unikat assess a.csv --keys 'AGE:width(5),SEX' --model loglinear --out new"
         """
-        words = ["unikat", "assess", self.path, "--keys", ",".join(self.key_texts)]
-        for name, value in self.values.items():
+        # A name with a dash before it would be an option.
+        file = f"./{self.path}" if self.path.startswith("-") else self.path
+        words = ["unikat", self.kind.name, file, "--keys", ",".join(self.key_texts)]
+        for name, value in self._given.items():
             flag = f"--{name.replace('_', '-')}"
-            if name == "zeros_conflict" and not self.rule_texts:
-                continue
             if name in FLAGS:
                 words.append(flag)
+            elif name in SEVERAL:
+                words += [flag, ",".join(value.splitlines())]
             else:
                 for part in value.splitlines() if name == "set" else [value]:
                     words += [flag, part]
+        if self.kind.name == "protect":
+            for name, texts in self.of_keys.items():
+                words += [f"--{name.replace('_', '-')}", _KEY_TEXTS[name](texts)]
         if self.rule_texts:
             words += ["--zeros", RULES]
+        if self.keeps_states:
+            words.append("--keep-states")
         return shlex.join([*words, "--out", out])
+
+
+_KEY_TEXTS: dict[str, Callable[[Mapping[str, str]], str]] = {
+    "keep": ",".join,
+    "weights_of_keys": lambda texts: ",".join(f"{key}={text}" for key, text in texts.items()),
+    "recodings": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
+    "recode": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
+    "pram": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
+}
+"""How the command line has the options that each key has."""
+
+
+def _by_key(value: Any) -> dict[str, str]:
+    """Write what a specification says of keys as the fields of the keys have it."""
+    if isinstance(value, Mapping):
+        # A matrix and a mapping of levels are none of the texts of a field.
+        return {
+            str(key): ", ".join(map(str, one))
+            if isinstance(one, (list, tuple))
+            else f"{one:.15g}"
+            if isinstance(one, float)
+            else str(one)
+            for key, one in value.items()
+            if not isinstance(one, Mapping)
+            and not (isinstance(one, (list, tuple)) and any(isinstance(p, Mapping) for p in one))
+        }
+    return dict.fromkeys(map(str, value or ()), "yes")
 
 
 def _field_text(value: Any) -> str:
@@ -201,4 +385,7 @@ def _field_text(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
+    if isinstance(value, Mapping):
+        # Missing codes by key, and rules of roles.
+        return "; ".join(f"{name}: {_field_text(part)}" for name, part in value.items())
     return str(value)

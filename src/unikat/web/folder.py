@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,13 +10,12 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from unikat.errors import UnikatError, brief
+from unikat.web.kinds import kind_at
 
 MOST_ENTRIES = 2_000
 """Of a folder that are listed."""
 DEEPEST, MOST_FOLDERS = 4, 2_000
 """How deep runs are looked for, and in how many folders."""
-MARKS = ("result.json", "workbench.toml")
-"""Files that only the folder of a run has."""
 
 
 class NotInFolderError(UnikatError):
@@ -133,6 +133,34 @@ class Folder:
             )
         return tuple(sorted(found, key=lambda one: one.kind == "file"))
 
+    def files(self, endings: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """List files in here and below by their paths, but not those of runs.
+
+        Parameters
+        ----------
+        endings
+            Of their names; without any, files of data.
+        """
+        from unikat.data.formats import format_of
+
+        found = []
+        for folder in self._folders():
+            if is_run(folder):
+                continue
+            with contextlib.suppress(OSError):
+                for one in os.scandir(folder):
+                    wanted = (
+                        one.name.lower().endswith(endings) if endings else format_of(Path(one.path))
+                    )
+                    if wanted and one.is_file(follow_symlinks=False) and one.name[0] != ".":
+                        found.append(self.relative(Path(one.path)))
+        return tuple(sorted(found, key=lambda path: (path.count("/"), path.casefold())))
+
+    def named(self, name: str) -> dict[str, int]:
+        """List files of data of a name, with their sizes in bytes, by their paths."""
+        found = [path for path in self.files() if PurePosixPath(path).name == name]
+        return {path: (self.root / path).stat().st_size for path in found}
+
     def runs(self) -> list[Path]:
         """List the folders of runs in here, those of the latest change first."""
         found = [folder for folder in self._folders() if is_run(folder)]
@@ -160,4 +188,4 @@ class Folder:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run."""
-    return any((folder / name).is_file() for name in MARKS)
+    return kind_at(folder) is not None

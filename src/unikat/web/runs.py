@@ -1,7 +1,7 @@
 """Runs of the workbench: each a process of its own and a folder, one after the other.
 
-A run is its folder. Those made in a terminal are in the list too, and those of an earlier
-workbench can be resumed, since all that is known of a run is in its files.
+A run is its folder, whose files hold its whole state. So the list has the runs of a terminal too,
+and a workbench can resume the runs of an earlier one.
 """
 
 from __future__ import annotations
@@ -18,34 +18,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from unikat.errors import OutputError, UnikatError, why
+from unikat.files.folder import MARK
 from unikat.files.json import parse_json
-from unikat.web.child import REQUEST
+from unikat.files.locks import held
 from unikat.web.events import FILE as EVENTS
 from unikat.web.events import Listener, Teller
-from unikat.web.folder import Folder
+from unikat.web.folder import Folder, NotInFolderError
+from unikat.web.kinds import ASSESS, REQUEST, Kind, check_models, kind_at
 
 if TYPE_CHECKING:
-    from unikat.spec.assessment import AssessmentSpec
+    from unikat.report.text.listed import Listed
+    from unikat.spec.base import Spec
 
-RESULT, SPEC, REPORT, MANIFEST = "result.json", "assessment.toml", "report.html", "manifest.json"
-WORK = ("sampling.checkpoint", "evidence")
-"""What `resume` continues from."""
-DOWNLOADS = (
-    REPORT, RESULT, "records-at-risk.csv", "records.parquet", "households.parquet",
-    "registry.parquet", "draws.nc", SPEC, MANIFEST,
-)  # fmt: skip
-"""Files of a run that can be had from its page."""
 LARGEST_RESULT = 50_000_000
-"""Bytes of a `result.json` that is read for the list."""
+"""Bytes of a file of numbers that is read for the list."""
 PATIENCE = 60.0
 """Seconds that runs have to write what they keep, when the workbench ends."""
 State: TypeAlias = Literal[
-    "waiting", "running", "stopping", "done", "unconverged", "unfinished", "failed"
+    "waiting", "running", "stopping", "elsewhere", "done", "unconverged", "unfinished", "failed"
 ]
 WORDS: dict[State, str] = {
     "waiting": "Waiting for the run before it",
     "running": "Running",
     "stopping": "Stopping; what was done is being kept",
+    "elsewhere": "Going on elsewhere",
     "done": "Done",
     "unconverged": "Not converged",
     "unfinished": "Interrupted",
@@ -54,25 +50,14 @@ WORDS: dict[State, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What the list of runs says of a result, read from its `result.json`."""
-
-    data: str
-    model: str
-    headline: str
-    tau1: str
-    """Median and interval."""
-    created: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Run:
     """A run, as far as it is."""
 
     id: str
     """Its folder, from that of the workbench."""
+    kind: Kind
     state: State
-    answer: Answer | None
+    answer: Listed | None
     """None if there is no result yet, and while the run goes on."""
     resumable: bool
     message: str = ""
@@ -109,13 +94,13 @@ class Runs:
         self._closed = False
         self._thread: threading.Thread | None = None
 
-    def start(self, spec: AssessmentSpec, name: str) -> str:
+    def start(self, spec: Spec, name: str) -> str:
         """Queue a new run, and return its id.
 
         Parameters
         ----------
         spec
-            What is to be done.
+            What is to be done, of any kind of run.
         name
             Of its folder, from that of the workbench.
 
@@ -137,25 +122,27 @@ class Runs:
         return self._enqueue(spec, place, resume=False)
 
     def resume(self, id: str, changes: Mapping[str, str]) -> str:
-        """Queue the rest of a run; `changes` are options of `unikat assess` such as `max_sweeps`.
+        """Queue the rest of a run; `changes` are options of its kind such as `max_sweeps`.
+
+        A run that keeps nothing on the way begins again.
 
         Raises
         ------
         OutputError, SpecError
             If there is nothing to continue from.
         """
-        from unikat.spec.assessment import AssessmentSpec
         from unikat.spec.from_options import specify
-        from unikat.spec.options import AssessOptions
 
         place = self._folder.resolve(id)
         run = self.get(id)
         if not run.resumable:
             raise OutputError(f"The run in {id} cannot be continued: it is {run.words.lower()}.")
-        name = next(name for name in (REQUEST, SPEC) if (place / name).exists())
-        spec, _ = specify(AssessmentSpec, AssessOptions, place / name, changes, shell=True)
-        kept = any((place / part).exists() for part in WORK)
-        return self._enqueue(spec, place, resume=kept)
+        name = next(name for name in (REQUEST, run.kind.spec) if (place / name).exists())
+        spec, _ = specify(
+            run.kind.specification, run.kind.options, place / name, changes, shell=True
+        )
+        check_models(spec)
+        return self._enqueue(spec, place, resume=_kept(place, run.kind))
 
     def cancel(self, id: str) -> None:
         """End a run as Ctrl-C does: what was done is kept. One that waits is not begun."""
@@ -182,10 +169,10 @@ class Runs:
             state: State = "waiting" if waiting else "running"
             if current and current.cancelled:
                 state = "stopping"
-            return Run(id=id, state=state, answer=None, resumable=False)
-        answer = read_answer(place)
-        state, message, resumable = _ended(place, answer)
-        return Run(id=id, state=state, answer=answer, resumable=resumable, message=message)
+            return Run(
+                id=id, kind=kind_at(place) or ASSESS, state=state, answer=None, resumable=False
+            )
+        return _ended(id, place)
 
     def all(self) -> list[Run]:
         """List the runs, those of the latest change first."""
@@ -201,18 +188,33 @@ class Runs:
 
         place = self._folder.resolve(id)
         with contextlib.suppress(UnikatError, StopIteration, KeyError, TypeError):
-            name = next(name for name in (SPEC, REQUEST) if (place / name).exists())
+            spec = (kind_at(place) or ASSESS).spec
+            name = next(name for name in (spec, REQUEST) if (place / name).exists())
             values = read_toml(place / name)
             file = Path(os.path.abspath(place / values["data"]["path"]))
             return self._folder.relative(self._folder.resolve(self._folder.relative(file))), values
         return "", {}
 
-    def free_name(self, stem: str) -> str:
-        """Return the name of a folder that is not there yet."""
-        name, number = f"{stem}-assessment", 1
+    def specification(self, id: str) -> tuple[str, str]:
+        """Return the name of the file of the specification of a run, and what it holds.
+
+        Raises
+        ------
+        NotInFolderError
+            If there is none.
+        """
+        place = self._folder.resolve(id)
+        for name in ((kind_at(place) or ASSESS).spec, REQUEST):
+            with contextlib.suppress(OSError, ValueError):
+                return name, (place / name).read_text(encoding="utf-8")
+        raise NotInFolderError("This run has written no specification yet.")
+
+    def free_name(self, stem: str, kind: Kind = ASSESS) -> str:
+        """Return the name of a folder for a run of a kind that is not there yet."""
+        name, number = f"{stem}-{kind.noun}", 1
         while (self._folder.root / name).exists():
             number += 1
-            name = f"{stem}-assessment-{number}"
+            name = f"{stem}-{kind.noun}-{number}"
         return name
 
     def listen(self, id: str) -> Listener:
@@ -230,7 +232,7 @@ class Runs:
         if self._thread is not None:
             self._thread.join(PATIENCE)
 
-    def _enqueue(self, spec: AssessmentSpec, place: Path, *, resume: bool) -> str:
+    def _enqueue(self, spec: Spec, place: Path, *, resume: bool) -> str:
         from unikat.files.writing import write_text
 
         id = self._folder.relative(place)
@@ -293,27 +295,55 @@ def _let_go(job: _Job) -> None:
             job.process.stdin.close()
 
 
-def _ended(place: Path, answer: Answer | None) -> tuple[State, str, bool]:
-    """State, message, and whether it can be resumed, of a run that does not go on here."""
+def _kept(place: Path, kind: Kind) -> bool:
+    return any((place / name).exists() for name in kind.work)
+
+
+def _ended(id: str, place: Path) -> Run:
+    """Tell of a run that does not go on here."""
+    kind = kind_at(place) or ASSESS
+    answer = read_answer(place, kind)
     listener = Listener(folder=place)
     listener.listen()
-    kept = any((place / name).exists() for name in WORK)
-    described = (place / REQUEST).exists() or (place / SPEC).exists()
+    kept = _kept(place, kind)
+    described = (place / REQUEST).exists() or (place / kind.spec).exists()
+    state, message, resumable = _state(place, kind, answer, listener), "", kept and described
+    if state == "elsewhere":
+        resumable = False
+    elif state == "failed":
+        message = listener.message or (
+            f"The numbers of the result cannot be read: {kind.numbers} was changed, or is of "
+            "another version of unikat."
+            if (place / kind.complete).exists()
+            else "It ended before it had kept anything."
+        )
+    elif state == "unfinished" and answer is None:
+        resumable = described
+    return Run(id=id, kind=kind, state=state, answer=answer, resumable=resumable, message=message)
+
+
+def _state(place: Path, kind: Kind, answer: Listed | None, listener: Listener) -> State:
+    """State of a run that does not go on here."""
+    if held(place / MARK):
+        return "elsewhere"
     if listener.state == "failed":
-        return "failed", listener.message, kept and described
-    if (place / MANIFEST).exists() and answer is not None:
-        converged = read_result(place).get("converged") is True
-        if listener.state == "interrupted":
-            return "unfinished", "", kept and described
-        return ("done" if converged else "unconverged"), "", kept and described
-    if kept or (listener.state in (None, "interrupted") and (place / REQUEST).exists()):
-        return "unfinished", "", described
-    return "failed", "It ended before it had kept anything.", False
+        return "failed"
+    if (place / kind.complete).exists():
+        if answer is None:
+            return "failed"
+        if listener.state == "interrupted" or not answer.complete:
+            return "unfinished"
+        return "done" if answer.converged else "unconverged"
+    if _kept(place, kind) or (
+        listener.state in (None, "interrupted") and (place / REQUEST).exists()
+    ):
+        return "unfinished"
+    return "failed"
 
 
-def read_result(place: Path) -> dict[str, Any]:
-    """Read the `result.json` of a folder; empty if there is none that can be read."""
-    path = place / RESULT
+def read_numbers(place: Path, kind: Kind = ASSESS) -> dict[str, Any]:
+    """Read the file of numbers of a run; empty if there is none that can be read."""
+    path = place / kind.numbers
     try:
         if path.stat().st_size > LARGEST_RESULT:
             return {}
@@ -323,19 +353,8 @@ def read_result(place: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def read_answer(place: Path) -> Answer | None:
+def read_answer(place: Path, kind: Kind) -> Listed | None:
     """Read what the list says of a result; None if there is none."""
-    from unikat.report.text.numbers import number
+    from unikat.report.text.listed import listed
 
-    found = read_result(place)
-    try:
-        tau1, said = found["tau1"], found["sentences"]
-        return Answer(
-            data=str(found.get("data") or "a data frame"),
-            model=str(found["model"]),
-            headline=str(said["answer"]),
-            tau1=f"{number(tau1['median'])} ({number(tau1['lower'])} to {number(tau1['upper'])})",
-            created=str(found["provenance"]["started"])[:16].replace("T", " "),
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
+    return listed(kind.name, read_numbers(place, kind))

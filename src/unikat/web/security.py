@@ -48,6 +48,8 @@ _SAFE = ("GET", "HEAD")
 COOKIE = "unikat"
 MOST_BYTES = 1_000_000
 """Of a request: forms, never files."""
+KEPT = 7 * 86_400
+"""Seconds for which a browser keeps the cookie, at most: it ends with the workbench."""
 
 
 @dataclass(kw_only=True)
@@ -120,6 +122,8 @@ class Guard:
         response.set_cookie(
             COOKIE,
             self._access.session,
+            # A browser that was closed in the middle of a run finds it again.
+            max_age=KEPT,
             path=f"{self._access.base}/",
             httponly=True,
             samesite="strict",

@@ -65,6 +65,7 @@ def serve(
             with contextlib.suppress(KeyboardInterrupt):
                 server.run(sockets=[listener])
         finally:
+            bench.explorers.close()
             bench.runs.close()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -12,15 +14,42 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from unikat.errors import UnikatError
 from unikat.web.drafts import Draft
+from unikat.web.explorers import Explorers
 from unikat.web.folder import Folder, NotInFolderError
 from unikat.web.pages.template import Pages
 from unikat.web.runs import Runs
 
 if TYPE_CHECKING:
+    from unikat.data import CellTable
+    from unikat.data.held import Held
     from unikat.data.profile import Profile
+    from unikat.spec.assessment import AssessmentSpec
 
-MOST_PROFILES = 16
-"""Profiles of files that are kept."""
+MOST_PROFILES, MOST_COLUMNS, MOST_TABLES = 16, 8, 2
+"""Profiles of files, columns of theirs, and tables of keys that are kept."""
+T = TypeVar("T")
+
+
+class Kept:
+    """The last of what takes long to find, each by what it was found from."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._found: dict[object, Any] = {}
+        self._lock = threading.Lock()
+
+    def get(self, asked: object, find: Callable[[], T]) -> T:
+        """Return what was found before, or find it; one at a time, since each takes all cores."""
+        with self._lock:
+            if asked in self._found:
+                found: T = self._found.pop(asked)
+            else:
+                found = find()
+            # The last that was asked for stands last.
+            self._found[asked] = found
+            while len(self._found) > self._most:
+                del self._found[next(iter(self._found))]
+            return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +69,11 @@ class Workbench:
     folder: Folder
     runs: Runs
     pages: Pages
+    explorers: Explorers = field(default_factory=Explorers)
     _drafts: dict[str, Draft] = field(default_factory=dict)
-    _profiles: dict[object, Profile] = field(default_factory=dict)
+    _profiles: Kept = field(default_factory=lambda: Kept(MOST_PROFILES))
+    _columns: Kept = field(default_factory=lambda: Kept(MOST_COLUMNS))
+    _tables: Kept = field(default_factory=lambda: Kept(MOST_TABLES))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -78,17 +110,54 @@ class Workbench:
         from unikat.data.profile import profile
 
         file = self.folder.resolve(draft.path)
-        seen = file.stat()
-        asked = (file, seen.st_mtime_ns, seen.st_size, tuple(draft.reading.items()))
-        with self._lock:
-            found = self._profiles.get(asked)
-        if found is None:
-            found = profile(file, **draft.reading)
-            with self._lock:
-                if len(self._profiles) >= MOST_PROFILES:
-                    self._profiles.clear()
-                self._profiles[asked] = found
-        return found
+        return self._profiles.get(
+            (_stamp(file), *draft.reading.items()), lambda: profile(file, **draft.reading)
+        )
+
+    def columns(self, draft: Draft, names: Sequence[str]) -> Held:
+        """Return columns of a file, held in memory.
+
+        Raises
+        ------
+        UnikatError
+            If the file cannot be read as its draft says, or has no such column.
+        """
+        from unikat.data.held import hold
+
+        file = self.folder.resolve(draft.path)
+        return self._columns.get(
+            (_stamp(file), *draft.reading.items(), *names),
+            lambda: hold(file, names, **draft.reading),
+        )
+
+    def table(self, spec: AssessmentSpec) -> CellTable:
+        """Return the table of the keys of a specification's file.
+
+        Raises
+        ------
+        UnikatError
+            If the file cannot be read as asked.
+        """
+        from unikat.jobs.zeros import read_keys
+
+        asked = (*map(_stamp, spec.input_files()), spec.data.model_dump_json(), spec.keys)
+        return self._tables.get(asked, lambda: read_keys(spec))
+
+    def key_values(self, folder: Path) -> Held:
+        """Return the columns of the keys of a finished run, held in memory.
+
+        Raises
+        ------
+        UnikatError
+            If its file cannot be read, or has changed.
+        """
+        from unikat.jobs.files import key_values
+        from unikat.report.folders.outputs import RESULT
+
+        file = self.folder.resolve(self.runs.asked(self.folder.relative(folder))[0])
+        return self._columns.get(
+            (_stamp(file), _stamp(folder / RESULT)), lambda: key_values(folder)
+        )
 
     def page(self, name: str, context: Any, status: int = 200) -> Response:
         """Answer with a page."""
@@ -97,6 +166,12 @@ class Workbench:
     def see(self, path: str, /, **query: str) -> Response:
         """Answer with the address of another page."""
         return RedirectResponse(self.pages.at(path, **query), status_code=303)
+
+
+def _stamp(file: Path) -> tuple[Path, int, int]:
+    """What changes when a file does."""
+    seen = file.stat()
+    return file, seen.st_mtime_ns, seen.st_size
 
 
 def workbench_of(request: Request) -> Workbench:

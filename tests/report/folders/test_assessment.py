@@ -17,7 +17,7 @@ from unikat.files import writing as files
 from unikat.report.facts.breakdown import FEWEST_RECORDS
 from unikat.report.facts.result import RESULT_SCHEMA
 from unikat.report.folders.assessment import FILES, load, write_report
-from unikat.report.folders.outputs import HOUSEHOLDS, REGISTRY
+from unikat.report.folders.outputs import HOUSEHOLDS, REGISTRY, STATES
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_all_files_are_written_for_the_owner_alone(folder: Path) -> None:
-    written = {*FILES} - {REGISTRY, HOUSEHOLDS}
+    written = {*FILES} - {REGISTRY, HOUSEHOLDS, STATES}
     assert {path.name for path in folder.iterdir()} == written | {".unikat"}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for name in written:

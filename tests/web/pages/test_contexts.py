@@ -10,27 +10,39 @@ from jinja2 import Environment, meta, nodes
 
 from unikat.web.pages.file import FilePage
 from unikat.web.pages.files import FilesPage
-from unikat.web.pages.keys import Checked, KeysPage
+from unikat.web.pages.keys import KeysPage
 from unikat.web.pages.problem import ProblemPage
+from unikat.web.pages.records import Records, RecordsPage
 from unikat.web.pages.run import Progress, ProgressPage, ResultPage
-from unikat.web.pages.runs import RunsPage
+from unikat.web.pages.runs import AskedPage, BesidePage, RunsPage
 from unikat.web.pages.start import StartPage
 from unikat.web.pages.template import environment
+from unikat.web.pages.told import Checked, Grouped, Population, Suggested
+from unikat.web.pages.what_if import Frontier, Numbers, Waiting, WhatIfPage
 
 PAGES = [
+    ("asked.html.j2", AskedPage),
+    ("beside.html.j2", BesidePage),
     ("checked.html.j2", Checked),
     ("file.html.j2", FilePage),
     ("files.html.j2", FilesPage),
+    ("grouped.html.j2", Grouped),
     ("keys.html.j2", KeysPage),
+    ("listed.html.j2", Records),
+    ("population.html.j2", Population),
     ("problem.html.j2", ProblemPage),
     ("progress.html.j2", Progress),
+    ("records.html.j2", RecordsPage),
     ("result.html.j2", ResultPage),
     ("running.html.j2", ProgressPage),
     ("runs.html.j2", RunsPage),
     ("start.html.j2", StartPage),
+    ("suggested.html.j2", Suggested),
+    ("what-if.html.j2", WhatIfPage),
+    ("what-if-frontier.html.j2", Frontier),
+    ("what-if-numbers.html.j2", Numbers),
+    ("what-if-waiting.html.j2", Waiting),
 ]
-WITHIN = {"of_rules.html.j2"}
-"""Gives what it includes a context of its own."""
 
 
 def parts(made: Environment, name: str) -> Iterator[str]:
@@ -38,8 +50,6 @@ def parts(made: Environment, name: str) -> Iterator[str]:
     assert made.loader is not None
     source, _, _ = made.loader.get_source(made, name)
     yield source
-    if name in WITHIN:
-        return
     for other in meta.find_referenced_templates(made.parse(source)):
         assert other is not None
         yield from parts(made, other)

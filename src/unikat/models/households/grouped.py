@@ -90,7 +90,7 @@ _Found = TypeVar("_Found")
 
 
 def _remembered(groups: Groups, key: bytes, make: Callable[[], _Found]) -> _Found:
-    """What was found out about cells; anew if it was not, or of too many."""
+    """Return what is kept about cells; compute it if it is not, and keep it if little is kept."""
     found: _Found | None = groups.found.get(key)
     if found is None:
         found = make()

@@ -9,6 +9,7 @@ import numpy as np
 
 from unikat._typing import Float32, Float64, Int16, Int64
 from unikat.kernels import weights as kernels
+from unikat.kernels.mixture import BaseTables
 from unikat.models.records import START_CLASSES
 
 FIRST_COMPONENTS = 32
@@ -29,6 +30,17 @@ class Components(NamedTuple):
     """(n_keys or 1, n_components), see `mixture.assign`."""
     theta: Float32
     """(n_rows, n_components)"""
+
+
+def base_tables_of(theta: Float32, weights: Float64) -> BaseTables:
+    """Alias tables of the base part of every row of theta."""
+    tables = BaseTables(
+        np.empty(len(theta), np.float32),
+        np.empty(theta.shape, np.float32),
+        np.empty(theta.shape, np.int16),
+    )
+    kernels.base_tables(theta, weights, *tables)
+    return tables
 
 
 def stick_tolerance(n: int) -> float:

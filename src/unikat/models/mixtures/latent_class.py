@@ -25,6 +25,7 @@ from unikat.kernels import mixture, split_merge
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.kernels.truncation import RidgePrior, Seen
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.device import on_gpu
 from unikat.models.groups import Groups
 from unikat.models.mixtures import truncation
 from unikat.models.mixtures.completions import completions, grouped_completions
@@ -42,8 +43,10 @@ from unikat.models.options import PRIOR, check_bool, check_numbers
 from unikat.models.records import (
     MixtureData,
     compile_on_toy_table,
+    in_blocks,
     in_parts,
     lay_out,
+    rows_of,
     sorted_places,
     start_classes,
 )
@@ -98,6 +101,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
     name: ClassVar[str] = "latent-class"
     population: ClassVar[PopulationLaw] = "multinomial"
     uncertainty: ClassVar[Uncertainty] = "posterior"
+    has_cuda: ClassVar[bool] = True
     top_shape: float = 0.25
     top_rate: float = 0.25
     split_merge: bool = True
@@ -162,8 +166,16 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
     ) -> tuple[LatentClassState, Info]:
         """One sweep: all records' classes given (g0, theta), then those given them."""
         key = chain_key(stream.seed, stream.chain)
-        n_rows, n_components = state.theta.shape
         z = np.empty_like(state.z)
+        gpu = _gpu() if data.records.zeros is None else None
+        if gpu is not None and gpu.can_allocate(len(state.weights)):
+            counts, sizes = gpu.allocate(
+                key, stream.sweep, data.walk, state.theta, state.weights, z
+            )
+            return self._refresh(
+                key, stream.sweep, state._replace(z=z), data.records, counts, sizes
+            )
+        n_rows, n_components = state.theta.shape
         counts = np.zeros((n_threads, n_rows, n_components), np.int64)
         sizes = np.zeros((n_threads, n_components), np.int64)
 
@@ -325,8 +337,11 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         records = data.records
         offsets, theta = records.offsets, state.theta.astype(np.float64)
         if records.zeros is None:
-            rows = np.where(cells >= 0, cells + offsets[:-1], -1).astype(np.int32)
-            return _probabilities(rows, theta, state.weights, offsets)
+
+            def probabilities(cells: Int32) -> Float64:
+                return _probabilities(rows_of(cells, offsets), theta, state.weights, offsets)
+
+            return in_blocks(probabilities, cells)
         parts = completions(records.zeros, offsets, cells)
         p = _probabilities(
             parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, offsets
@@ -354,7 +369,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
             asked = cells.tobytes()
             kept, walk, place = groups.found.get(_WALK, (b"", cells, groups.offsets))
             if kept != asked:
-                rows = np.where(cells >= 0, cells + groups.offsets[:-1], -1).astype(np.int32)
+                rows = rows_of(cells, groups.offsets)
                 walk, place = _walk(rows, groups.offsets)
                 groups.found[_WALK] = (asked, walk, place)
             return _along(walk, place, groups.sums(theta), state.weights)
@@ -444,6 +459,15 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         return sweep, 20.0 + 10.0 * n_keys
 
 
+def _gpu() -> Any:
+    """Return the CUDA kernels, if the GPU is to compute; they are imported with their compiler."""
+    if not on_gpu():
+        return None
+    from unikat.kernels.cuda import latent_class
+
+    return latent_class
+
+
 _WALK = b"walk"
 """Where the walk along the cells that were asked for last is kept: it is that of every state."""
 
@@ -456,7 +480,10 @@ def _probabilities(rows: Int32, theta: Float64, weights: Float64, offsets: Int64
 def _along(walk: Int32, place: Int64, theta: Float64, weights: Float64) -> Float64:
     """The same, of rows as `_walk` puts them."""
     out, result = np.empty(len(walk)), np.empty(len(walk))
-    kernels.probabilities(walk, theta, weights, out)
+    if (gpu := _gpu()) and gpu.can_multiply(len(weights)):
+        gpu.probabilities(walk, theta, weights, out)
+    else:
+        kernels.probabilities(walk, theta, weights, out)
     result[place] = out
     return result
 
@@ -464,6 +491,7 @@ def _along(walk: Int32, place: Int64, theta: Float64, weights: Float64) -> Float
 def _walk(rows: Int32, offsets: Int64) -> tuple[Int32, Int64]:
     """Rows with the keys of fewest levels first, sorted; and where each row came from."""
     order = np.argsort(np.diff(offsets), kind="stable")
-    rows = rows[:, order]
+    if np.any(np.diff(order) < 0):
+        rows = np.ascontiguousarray(rows[:, order])
     sorting = sorted_places(rows)
-    return np.ascontiguousarray(rows[sorting]), sorting
+    return rows[sorting], sorting

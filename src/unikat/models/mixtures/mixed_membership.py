@@ -36,10 +36,11 @@ from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.kernels.truncation import RidgePrior, Seen
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.device import on_gpu
 from unikat.models.groups import Groups
 from unikat.models.mixtures import truncation
 from unikat.models.mixtures.completions import completions, grouped_completions
-from unikat.models.mixtures.components import FIRST_COMPONENTS, Components, padded
+from unikat.models.mixtures.components import FIRST_COMPONENTS, Components, base_tables_of, padded
 from unikat.models.mixtures.new_record import (
     EXACT_KEYS,
     NewRecord,
@@ -55,6 +56,7 @@ from unikat.models.records import (
     compile_on_toy_table,
     in_parts,
     lay_out,
+    rows_of,
     start_classes,
 )
 from unikat.models.state_checks import mixture_fits, positive
@@ -108,6 +110,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
     name: ClassVar[str]
     population: ClassVar[PopulationLaw] = "multinomial"
     uncertainty: ClassVar[Uncertainty] = "posterior"
+    has_cuda: ClassVar[bool] = True
     alpha: Literal["shared", "per-record", "hierarchical"] = "shared"
     alpha_shape: float = 2.0
     alpha_rate: float = 1.0
@@ -236,12 +239,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             )
             data = truncation.augmented(data, imputed, imputed[:0])
         n_rows, n_components = state.theta.shape
-        base_tables = mixture.BaseTables(
-            np.empty(n_rows, np.float32),
-            np.empty((n_rows, n_components), np.float32),
-            np.empty((n_rows, n_components), np.int16),
-        )
-        weight_kernels.base_tables(state.theta, state.weights, *base_tables)
+        base_tables = base_tables_of(state.theta, state.weights)
         z = state.z.copy()
         counts = np.zeros((n_threads, n_rows, n_components), np.int32)
         stacks = np.zeros((n_threads, n_keys, n_components), np.int64)
@@ -258,8 +256,14 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
                 key, stream.sweep, first, last, data.arrays, z, given, base_tables, tally
             )
 
-        in_parts(assign, n, n_threads)
         state = state._replace(z=z, imputed=imputed)
+        if on_gpu() and observed.zeros is None:
+            from unikat.kernels.cuda import mixture as cuda_kernels
+
+            if cuda_kernels.can_assign(n_keys, n_components):
+                tallied = cuda_kernels.assign(key, stream.sweep, data.arrays, z, given, base_tables)
+                return self._refresh(key, stream.sweep, state, data, *tallied)
+        in_parts(assign, n, n_threads)
         if observed.zeros is None:
             return self._refresh(
                 key, stream.sweep, state, data, counts.sum(axis=0), stacks.sum(axis=0)
@@ -386,7 +390,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         key = chain_key(stream.seed, stream.chain)
         record = NewRecord(state.theta, state.weights, *self._new_record_alpha(state), _used(state))
         if data.zeros is None:
-            rows = np.where(cells >= 0, cells + data.offsets[:-1], -1).astype(np.int32)
+            rows = rows_of(cells, data.offsets)
             return row_probabilities(key, stream.sweep, record, data.offsets, rows)
         parts = completions(data.zeros, data.offsets, cells)
         return possible_probabilities(key, stream.sweep, record, data, parts, len(cells))
@@ -413,7 +417,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         if data.zeros is None:
             # Keys that are left out everywhere would double the work, each of them.
             sets = groups.sums(state.theta)
-            rows = np.where(cells >= 0, cells + groups.offsets[:-1], -1).astype(np.int32)
+            rows = rows_of(cells, groups.offsets)
             sizes = np.concatenate(([0], np.cumsum(np.diff(groups.offsets)[there])))
             return row_probabilities(
                 key, stream.sweep, record._replace(theta=sets), sizes, rows[:, there]

@@ -10,9 +10,10 @@ import numpy as np
 from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.kernels import cells as cell_kernels
 from unikat.kernels import zeros as zero_kernels
+from unikat.models.device import on_gpu
 from unikat.models.mixtures import truncation
 from unikat.models.mixtures.completions import Completions
-from unikat.models.records import MixtureData, sorted_places
+from unikat.models.records import MixtureData, in_blocks, sorted_places
 
 EXACT_KEYS = 11
 """Up to so many keys, probabilities of cells are exact."""
@@ -47,34 +48,48 @@ def row_probabilities(
     Exact for up to 11 keys, beyond that an unbiased estimate. Without truncation.
     """
     # The last key costs one dot product a cell, so it is the one with most levels.
-    rows = rows[:, np.argsort(np.diff(offsets), kind="stable")]
-    sorting = sorted_places(rows)
+    order = np.argsort(np.diff(offsets), kind="stable")
     components = _components_that_matter(record)
     theta = np.ascontiguousarray(record.theta[:, components], np.float32)
     alpha, alpha_weight = record.alpha, record.alpha_weight
-    rows, weights = np.ascontiguousarray(rows[sorting]), record.weights[components]
-    out = np.empty(len(rows))
-    if rows.shape[1] <= EXACT_KEYS:
-        cell_kernels.partition_probabilities(rows, theta, weights, alpha, alpha_weight, out)
-    else:
-        theta = theta.astype(np.float64)
-        # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
-        spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
-        cell_kernels.sequential_probabilities(
-            key,
-            sweep,
-            rows,
-            theta,
-            weights,
-            theta @ weights,
-            alpha,
-            alpha_weight,
-            _REPEATS[spread],
-            out,
-        )
-    result = np.empty(len(rows))
-    result[sorting] = out
-    return result
+    weights = record.weights[components]
+
+    exact = rows.shape[1] <= EXACT_KEYS
+    partitions = cell_kernels.partition_probabilities
+    if on_gpu():
+        from unikat.kernels.cuda import cells as cuda_kernels
+
+        if cuda_kernels.can_sum(rows.shape[1], len(weights)):
+            partitions = cuda_kernels.partition_probabilities
+
+    def probabilities(rows: Int32) -> Float64:
+        rows = rows[:, order]
+        sorting = sorted_places(rows)
+        rows = np.ascontiguousarray(rows[sorting])
+        out, result = np.empty(len(rows)), np.empty(len(rows))
+        if exact:
+            partitions(rows, theta, weights, alpha, alpha_weight, out)
+        else:
+            wide = theta.astype(np.float64)
+            # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
+            spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
+            cell_kernels.sequential_probabilities(
+                key,
+                sweep,
+                rows,
+                wide,
+                weights,
+                wide @ weights,
+                alpha,
+                alpha_weight,
+                _REPEATS[spread],
+                out,
+            )
+        result[sorting] = out
+        return result
+
+    # Estimates have random numbers by their place.
+    return in_blocks(probabilities, rows) if exact else probabilities(rows)
 
 
 def possible_probabilities(

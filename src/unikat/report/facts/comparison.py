@@ -144,7 +144,7 @@ def comparison_facts(
     fits += [model.held_out.sampling for model in models if model.held_out is not None]
     return ComparisonSummary(
         schema=SUMMARY_SCHEMA,
-        data=None if spec.data.path is None else spec.data.path.name,
+        data=spec.data.name,
         seed=spec.sampling.seed,
         level=spec.level,
         held_out=spec.held_out,

@@ -118,7 +118,7 @@ def evaluation_facts(
     )
     n_unconverged = sum(score.error is None and not score.converged for score in scores)
     facts = PopulationFacts(
-        data=None if spec.data.path is None else spec.data.path.name,
+        data=spec.data.name,
         n_units=population.n_units,
         n_cells=table.n_cells,
         n_uniques=int((table.counts == 1).sum()),

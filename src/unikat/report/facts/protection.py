@@ -161,6 +161,8 @@ class ProtectionSummary:
     population_size: int
     target: str | None
     """Of all keys; None if scenarios alone say what has to be reached, or nothing was recoded."""
+    told: bool
+    """Whether the recoding was told, and not searched."""
     reached: float | None
     """What the chosen plan reaches of the target's measure, by all states; None, as the scenarios
     tell, if there are any."""
@@ -203,6 +205,11 @@ class ProtectionSummary:
     @property
     def searched(self) -> bool:
         """Whether a recoding was looked for."""
+        return self.aims and not self.told
+
+    @property
+    def aims(self) -> bool:
+        """Whether something has to be reached."""
         return self.target is not None or bool(self.scenarios)
 
     @property

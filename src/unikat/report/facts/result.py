@@ -293,7 +293,7 @@ def assessment_facts(
         converged=estimate.converged and stage == "final",
         stop_reason="known exactly" if draws is None else draws.stop_reason,
         known_exactly=draws is None,
-        data=None if spec.data.path is None else spec.data.path.name,
+        data=spec.data.name,
         sample=sample_facts(table),
         tau1=estimate.tau1,
         tau2=estimate.tau2,

@@ -8,6 +8,7 @@
 | `records-at-risk.csv` | the records at risk, highest risk first, for a spreadsheet |
 | `registry.parquet` | one row per record of a registry, if one was given |
 | `draws.nc` | the draws, for ArviZ; absent where the risk is known exactly |
+| `states.checkpoint` | the last states of the chains, if they were to be kept |
 | `assessment.toml` | the run as run |
 | `report.html` | the report |
 | `manifest.json` | SHA-256 of the files but the report, so that a later change is noticed |

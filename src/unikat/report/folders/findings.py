@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unikat._typing import Float64
+from unikat.models.named import build_model
 from unikat.report.facts.result import Result, Stage, spec_of
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.text.summary import summarise
@@ -12,6 +13,7 @@ from unikat.risk.estimate import RiskEstimate
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.provenance import Provenance
+from unikat.studies.fit import Fit
 from unikat.zeros.conflicts import Handled
 
 SCALARS = ("tau1", "tau2", "tau1_expected", "tau2_expected")
@@ -53,6 +55,13 @@ class Findings:
         return cls(
             result=result, spec=spec, estimate=estimate, handled=handled, supplements=supplements
         )
+
+    @property
+    def fit(self) -> Fit:
+        """The fit that was summarised."""
+        draws, asked = self.estimate.draws, self.spec.model
+        model = build_model(asked.name, asked.options) if draws is None else draws.model
+        return Fit(table=self.estimate.table, model=model, draws=draws)
 
     @property
     def traces(self) -> dict[str, Float64]:

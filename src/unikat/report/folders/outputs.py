@@ -11,6 +11,7 @@ from pathlib import Path
 
 from unikat.files.json import json_text
 from unikat.files.writing import write_bytes, write_text
+from unikat.protection.kept import Kept
 from unikat.report.facts.registry import FILE as REGISTRY
 from unikat.report.facts.registry import registry_table
 from unikat.report.facts.result import Result
@@ -22,7 +23,7 @@ from unikat.report.folders.records_at_risk import write_records_at_risk
 from unikat.report.pages.assessment import render
 
 RESULT, RECORDS, DRAWS = "result.json", "records.parquet", "draws.nc"
-HOUSEHOLDS = "households.parquet"
+HOUSEHOLDS, STATES = "households.parquet", "states.checkpoint"
 SPEC, REPORT = "assessment.toml", "report.html"
 
 
@@ -89,6 +90,11 @@ OUTPUTS = (
         wanted=lambda found: found.supplements.registry is not None,
     ),
     Output(name=DRAWS, write=_write_draws, wanted=lambda found: found.estimate.draws is not None),
+    Output(
+        name=STATES,
+        write=lambda found, path, _: Kept.of(found.fit).write(path),
+        wanted=lambda found: found.spec.report.keep_states,
+    ),
     Output(
         name=SPEC,
         write=lambda found, path, folder: write_text(

@@ -5,7 +5,8 @@ Where the units are households, every record has the risk of its household.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unikat._typing import Bool, Int32
+from unikat.data.grouping import HouseholdSample
+from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.files.writing import create, finish
 from unikat.report.facts.result import N_REASONS, reasons
@@ -22,6 +25,8 @@ from unikat.report.folders.parquet import labelled
 from unikat.risk.estimate import RecordRisk
 from unikat.zeros.conflicts import Handled
 
+ORDER = "unikat.order"
+"""Metadata of the file: see `order_digest`."""
 _SCHEMA, _OF_HOUSEHOLDS = "unikat.records/1", "unikat.households/1"
 _UNIT = [("row", pa.int64())]
 _CHUNK = 1 << 18
@@ -30,6 +35,8 @@ _CONFLICTS = {"drop": "left out", "missing": "keys set missing", "stop": ""}
 _RISKS = ("r1", "r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper")
 _NUMBERS = (*_RISKS, "F_median", "F_mode", "rank", "rank_lower", "rank_upper")
 """Columns that are attributes of `RecordRisk`."""
+_LEVEL = "level."
+"""Before the name of a key: its level, in columns that only runs of a database have."""
 _SHOWN = tuple(f"{name[:2]}_shown{name[2:]}" for name in _RISKS)
 """Further ones, where missing keys are integrated over."""
 
@@ -54,8 +61,7 @@ def record_tables(findings: Findings, *, by_household: bool = False) -> Iterator
     sample = findings.supplements.households
     row_cell, conflict = _rows(table, handled)
     if sample is not None and not by_household:
-        # The cell of the household; -1 of one that was left out.
-        row_cell = np.append(table.record_cell, np.int32(-1))[sample.of_record]
+        row_cell = _of_households(table, sample)
     # Of the records that were assessed, whose rows of the file these are.
     further = findings.supplements.record_columns(table)
     rows = np.flatnonzero(row_cell >= 0)
@@ -100,6 +106,12 @@ def record_tables(findings: Findings, *, by_household: bool = False) -> Iterator
             indices = pa.array(np.where(absent, 0, key).astype(np.int16), mask=absent)
             columns[f"key_{rank + 1}"] = pa.DictionaryArray.from_arrays(indices, names)
             columns[f"drop_{rank + 1}"] = pa.array(drop, mask=absent)
+        for shown, codes in _shown_keys(findings, table.cells[cells].T):
+            absent = (codes < 0) | out
+            columns[_LEVEL + shown.name] = pa.DictionaryArray.from_arrays(
+                pa.array(np.where(absent, 0, codes).astype(np.int32), mask=absent),
+                pa.array(shown.labels, pa.string()),
+            )
         arrays = [pa.array(columns[field.name]) for field in schema]
         yield pa.Table.from_arrays(arrays, schema=schema)
 
@@ -118,13 +130,44 @@ def records_schema(findings: Findings, *, by_household: bool = False) -> pa.Sche
         ]
     further = findings.supplements.record_columns(findings.estimate.table)
     fields += [(name, pa.float64()) for name in further]
+    for key, _ in _shown_keys(findings, findings.estimate.table.keys):
+        fields.append((_LEVEL + key.name, pa.dictionary(pa.int32(), pa.string())))
     if findings.handled is not None:
         fields.append(("conflict", pa.dictionary(pa.int8(), pa.string())))
     result = findings.result
     name = _OF_HOUSEHOLDS if by_household else _SCHEMA
-    return labelled(
+    schema = labelled(
         pa.schema(fields), name, result.provenance, state="converged", value=result.converged
     )
+    estimate, sample = findings.estimate, findings.supplements.households
+    order = order_digest(estimate.table, findings.handled, sample)
+    return schema.with_metadata({**schema.metadata, ORDER: order})
+
+
+def order_digest(
+    table: CellTable, handled: Handled | None, households: HouseholdSample | None
+) -> str:
+    """SHA-256 (hex) of the cell of every row of the file: which record has which keys.
+
+    The fingerprint of a run does not depend on the order of the records.
+    """
+    cells = _rows(table, handled)[0] if households is None else _of_households(table, households)
+    return hashlib.sha256(np.ascontiguousarray(cells, dtype="<i4").data).hexdigest()
+
+
+def _of_households(table: CellTable, sample: HouseholdSample) -> Int32:
+    """Cell of the household of every row of the file; -1 of one that was left out."""
+    return np.append(table.record_cell, np.int32(-1))[sample.of_record]
+
+
+def _shown_keys(findings: Findings, values: Iterable[Any]) -> Iterator[tuple[Key, Any]]:
+    """Yield keys whose levels are shown, each with one of the values.
+
+    Rows of a database have no order by which its owner could tell them apart.
+    """
+    table = findings.estimate.table
+    if findings.spec.data.database is not None and table.layout is None:
+        yield from zip(table.keys, values, strict=True)
 
 
 def _numbers(records: RecordRisk) -> tuple[str, ...]:

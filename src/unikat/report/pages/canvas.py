@@ -155,6 +155,8 @@ class Canvas:
         self.cursor = 2.0
         """Where the next thing goes, from the top."""
         self.parts: list[str] = []
+        self.role = "img"
+        """What screen readers take it for; a picture with links in it is a `group`."""
         self.title = self.details = ""
         """What the figure shows, and its numbers, for those who cannot see it."""
         self.marks: list[float] = []
@@ -254,6 +256,17 @@ class Canvas:
         self.parts.append(
             f'<circle class="{kind}" cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius:.1f}">'
             f"{_tip(title)}</circle>"
+        )
+
+    def link(self, address: str, place: tuple[float, float], words: str, *, here: bool) -> None:
+        """Add a point that leads to a page; its area is larger than what is seen."""
+        x, y = place
+        current = ' aria-current="true"' if here else ""
+        self.parts.append(
+            f'<a href="{escape(address)}" aria-label="{escape(words)}"{current}>'
+            f'<circle class="aim" cx="{x:.1f}" cy="{y:.1f}" r="14"/>'
+            f'<circle class="{"bar-mid" if here else "bar"}" cx="{x:.1f}" cy="{y:.1f}" '
+            f'r="{7 if here else 5}"/>{_tip(words)}</a>'
         )
 
     def path(self, points: Sequence[tuple[float, float]], kind: str, title: str) -> None:
@@ -377,7 +390,7 @@ class Canvas:
         name = f"{kind}-{crc32(f'{self.title} {self.details}'.encode()):08x}"
         return (
             f'<svg class="unikat {kind}" viewBox="0 0 {self.width} {height}" '
-            f'width="{self.width}" height="{height}" role="img" '
+            f'width="{self.width}" height="{height}" role="{self.role}" '
             f'aria-labelledby="{name}-title {name}-desc" xmlns="http://www.w3.org/2000/svg">'
             f'<title id="{name}-title">{escape(self.title)}</title>'
             f'<desc id="{name}-desc">{escape(self.details)}</desc>{"".join(self.parts)}</svg>'

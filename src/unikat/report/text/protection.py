@@ -7,6 +7,7 @@ import re
 from unikat.errors import listed
 from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
 from unikat.report.text.numbers import counted, estimated, number, percent
+from unikat.spec.target import Target
 
 
 def sentences(found: ProtectionSummary) -> dict[str, str]:
@@ -45,10 +46,12 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         "what was recoded, suppressed or perturbed (a copy, a code of the place, a birth date), "
         "and for names and numbers of persons.",
     }
-    if found.searched:
+    if found.aims:
         said["target"] = target_words(found)
-    else:
-        del said["search"], said["lost"]
+    if not found.searched:
+        del said["search"]
+    if not found.searched and not found.told:
+        del said["lost"]
     if found.scenarios:
         said["scenarios"] = (
             "Each row is an intruder and what has to be reached against him. He sees the keys that "
@@ -65,7 +68,7 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     if found.suppression is not None:
         what = found.suppression
         said["suppression"] = (
-            f"So that every record reaches {_signs(what.rule)}, "
+            f"So that every record reaches {signs(what.rule)}, "
             f"{counted(what.n_values, 'value')} of {counted(what.n_records, 'record')} "
             f"{'was' if what.n_values == 1 else 'were'} set missing: the fewest, each counted with "
             "the weight of its key."
@@ -79,7 +82,9 @@ def target_words(found: ProtectionSummary) -> str:
         assert found.target is not None
         assert found.reached is not None
         before_it = " before perturbation" if found.perturbation else ""
-        return f"The target {_signs(found.target)} is reached{before_it}: {number(found.reached)}."
+        verdict = "reached" if Target.of(found.target).met(found.reached) else "missed"
+        value = number(found.reached) if found.reached >= 1.0 else f"{found.reached:.2g}"
+        return f"The target {signs(found.target)} is {verdict}{before_it}: {value}."
     n, n_reached = len(found.scenarios), sum(one.reached for one in found.scenarios)
     if n_reached == n:
         return (
@@ -87,6 +92,8 @@ def target_words(found: ProtectionSummary) -> str:
             if n == 1
             else (f"All {n} targets of the scenarios are reached.")
         )
+    if found.told:
+        return f"{n_reached} of {n} targets of the scenarios are reached."
     return f"The plan reaches all targets of the scenarios, the new fit {n_reached} of {n}."
 
 
@@ -102,11 +109,12 @@ def scenario_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
             for value in (one.before, one.after, one.refit)
         )
         verdict = "reached" if one.reached else "missed"
-        rows.append((one.name, knows, _signs(one.target), *measures, verdict))
+        rows.append((one.name, knows, signs(one.target), *measures, verdict))
     return rows
 
 
-def _signs(target: str) -> str:
+def signs(target: str) -> str:
+    """Write a target with the signs of print: `tau1 ≤ 5`."""
     return target.replace("<=", "≤").replace(">=", "≥")
 
 
@@ -165,8 +173,11 @@ def warnings(found: ProtectionSummary) -> tuple[str, ...]:
         said.append("The chains have not converged: do not decide on these numbers.")
     if found.refit_reaches is False:
         said.append(
-            "The new fit of the protected file misses the target. Decide on the larger number, or "
-            "set a stricter target."
+            "The protected file misses the target by the plan or by the new fit. Recode more, or "
+            "search a plan with the target alone."
+            if found.told
+            else "The new fit of the protected file misses the target. Decide on the larger "
+            "number, or set a stricter target."
         )
     if found.perturbation is not None and not found.perturbation.n_records:
         said.append("Perturbation changed no value: the file is what it would be without it.")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from unikat.errors import brief
 from unikat.web.folder import Entry
-from unikat.web.workbench import Nav, workbench_of
+from unikat.web.workbench import Nav, Workbench, workbench_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,12 +25,57 @@ class FilesPage:
     crumbs: Sequence[tuple[str, str]]
     """Folders on the way to the one that is shown: name and path."""
     entries: Sequence[Entry]
+    problem: str
+    """Why a file that was dropped is not opened; empty if none was."""
 
 
 def show(request: Request) -> Response:
     """List a folder."""
     bench, path = workbench_of(request), request.query_params.get("path", "")
-    entries = bench.folder.entries(path)
+    return _page(bench, path, bench.folder.entries(path))
+
+
+def find(request: Request) -> Response:
+    """Open the file that somebody dropped on a page, by its name and size.
+
+    Browsers do not tell where it lies. Its content is not sent: it is read where it lies, or not
+    at all.
+    """
+    from unikat.data.formats import format_of
+
+    bench, asked = workbench_of(request), request.query_params
+    name = asked.get("name", "")
+    if not name:
+        return bench.see("/files")
+    there = bench.folder.named(name)
+    same = [path for path, size in there.items() if str(size) == asked.get("size")]
+    if len(same) == 1:
+        return bench.see("/file", path=same[0])
+    entries = bench.folder.entries("")
+    if same:
+        said = f"Several files in the folder of the workbench are called {brief(name)}. Choose one."
+        entries = tuple(Entry(name=path, path=path, kind="file", size=there[path]) for path in same)
+    elif there:
+        said = (
+            f"The file {brief(name)} in the folder of the workbench has another size, so it is not "
+            "the one that you dropped. Copy that one there, or start the workbench with its folder."
+        )
+    elif format_of(Path(name)) is None:
+        said = (
+            f"{brief(name)} is no file of data that unikat reads: CSV, Parquet, SPSS, Stata, SAS, "
+            "Excel, OpenDocument, R, SQLite, DuckDB or Arrow."
+        )
+    else:
+        said = (
+            f"{brief(name)} is not in the folder of the workbench. Copy it there, or start the "
+            "workbench with the folder that holds it: unikat web FOLDER."
+        )
+    return _page(bench, "", entries, said, 300 if same else 404)
+
+
+def _page(
+    bench: Workbench, path: str, entries: Sequence[Entry], problem: str = "", status: int = 200
+) -> Response:
     parts = PurePosixPath(path).parts
     crumbs = [(part, "/".join(parts[: i + 1])) for i, part in enumerate(parts)]
     page = FilesPage(
@@ -38,5 +84,6 @@ def show(request: Request) -> Response:
         root=bench.folder.root.name or str(bench.folder.root),
         crumbs=crumbs,
         entries=entries,
+        problem=problem,
     )
-    return bench.page("files.html.j2", page)
+    return bench.page("files.html.j2", page, status)

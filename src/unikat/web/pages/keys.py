@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,14 +10,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.spec.assessment import HOUSEHOLDS
+from unikat.spec.from_options import split_codes
+from unikat.spec.tables import split_keys
 from unikat.web.drafts import DESIGN, Draft
+from unikat.web.pages import told
+from unikat.web.pages.told import Checked, Grouped, Population, Suggested
 from unikat.web.workbench import Nav, Workbench, is_part, status_of, workbench_of
 
 if TYPE_CHECKING:
     from unikat.data.profile import ColumnProfile
 
-KEY, GROUPING = "key:", "grouping:"
-"""Beginnings of the names of fields, before the name of a column."""
+KEY, GROUPING, MISSING, MARGIN = "key:", "grouping:", "missing:", "margin:"
+"""Beginnings of the names of fields, before the name of a column or file."""
+CODEBOOKS = (".json", ".toml")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,21 +35,24 @@ class KeysPage:
     path: str
     columns: Sequence[ColumnProfile]
     draft: Draft
+    missing_codes: tuple[str, Mapping[str, str]]
+    """Of all keys, and by key."""
+    households: Sequence[str]
+    """Columns that together tell households apart."""
+    files: Sequence[str]
+    """Files of data in the folder of the workbench."""
+    codebooks: Sequence[str]
+    """Files that may be codebooks."""
     problem: str
     """What is wrong with the form; empty if nothing is known to be."""
+    grouped: Mapping[str, Grouped]
+    """Groups of keys by column, of those that were asked for."""
+    population: Population | None
+    """What the design tells; None unless it was asked for."""
     checked: Checked | None
     """What a check of the rules has found; None unless it was asked for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checked:
-    """The context of `checked.html.j2`: impossible combinations held against the file."""
-
-    lines: Sequence[str]
-    """The table that `unikat zeros check` prints."""
-    n_records: int
-    """Records that break a rule."""
-    problem: str
+    suggested: Suggested | None
+    """Combinations that never occur; None unless they were asked for."""
 
 
 def show(request: Request) -> Response:
@@ -55,60 +64,86 @@ def show(request: Request) -> Response:
 def submit(request: Request) -> Response:
     """Take the form: go on to the run if file and form agree, else say what is wrong."""
     bench, draft = workbench_of(request), _posted(request)
-    bench.keep(draft)
     try:
-        notes = _understood(bench, draft)
+        notes = told.understood(bench, draft)
     except UnikatError as error:
         return _page(bench, draft, str(error), status_of(error))
     bench.keep(replace(draft, notes=notes))
     return bench.see("/run", path=draft.path)
 
 
+def keep(request: Request) -> Response:
+    """Keep what the form holds while it is filled in, for who leaves the page and comes back."""
+    _posted(request)
+    return Response(status_code=204)
+
+
+def groups(request: Request) -> Response:
+    """Show the groups of one column, or those of all keys that have a rule."""
+    bench, draft = workbench_of(request), _posted(request)
+    column = request.state.form.get("column", "")
+    if is_part(request):
+        return bench.page("grouped.html.j2", told.grouped(bench, draft, column))
+    found = {name: told.grouped(bench, draft, name) for name in draft.groupings}
+    return _page(bench, draft, grouped=found)
+
+
+def population(request: Request) -> Response:
+    """Add up what the columns of the design tell of the population."""
+    bench, draft = workbench_of(request), _posted(request)
+    found = told.population(bench, draft)
+    if is_part(request):
+        return bench.page("population.html.j2", found)
+    return _page(bench, draft, population=found)
+
+
 def check(request: Request) -> Response:
     """Hold the rules against the file."""
     bench, draft = workbench_of(request), _posted(request)
-    bench.keep(draft)
-    checked, status = _checked(bench, draft)
+    checked, status = told.checked(bench, draft)
     if is_part(request):
         # A script puts it into the page whatever the status is.
         return bench.page("checked.html.j2", checked)
     return _page(bench, draft, status=status, checked=checked)
 
 
+def suggest(request: Request) -> Response:
+    """Look for combinations that never occur; a rule that is to be added comes with the form."""
+    bench, draft = workbench_of(request), _posted(request)
+    added = request.state.form.get("add", "").strip()
+    if added and added not in draft.rule_texts:
+        draft = replace(draft, rules="\n".join([*draft.rule_texts, added]))
+        bench.keep(draft)
+    suggested, status = told.suggested(bench, draft)
+    if is_part(request):
+        return bench.page("suggested.html.j2", suggested)
+    return _page(bench, draft, status=status, suggested=suggested)
+
+
 def _posted(request: Request) -> Draft:
-    form = request.state.form
-    draft = workbench_of(request).draft(form.get("path", ""))
-    keys = [name.removeprefix(KEY) for name in form if name.startswith(KEY)]
-    groupings = {
-        name.removeprefix(GROUPING): rule
-        for name, rule in form.items()
-        if name.startswith(GROUPING)
+    """Return the form as a draft, which is kept."""
+    bench, form = workbench_of(request), dict(request.state.form)
+    draft = bench.draft(form.get("path", ""))
+    listed = {
+        start: {name.removeprefix(start): form[name] for name in form if name.startswith(start)}
+        for start in (KEY, GROUPING, MISSING, MARGIN)
     }
-    return draft.updated(form, DESIGN).with_keys(keys, groupings, form.get("rules", ""))
-
-
-def _understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:
-    """Read the file as the run will, and return what it notes."""
-    from unikat.inference.progress import Watcher
-    from unikat.jobs.inputs import design_of, read_table
-    from unikat.spec.from_options import Inputs
-
-    spec = draft.spec(bench.folder.resolve(draft.path), bench.folder.root)
-    notes: list[str] = []
-    read_table(spec, design_of(spec), Inputs(), Watcher(note=notes.append))
-    return tuple(notes)
-
-
-def _checked(bench: Workbench, draft: Draft) -> tuple[Checked, int]:
-    from unikat.jobs.zeros import check as held_against_file
-    from unikat.jobs.zeros import check_lines
-
-    try:
-        spec = draft.spec(bench.folder.resolve(draft.path), bench.folder.root)
-        found = held_against_file(spec)
-    except UnikatError as error:
-        return Checked(lines=(), n_records=0, problem=str(error)), status_of(error)
-    return Checked(lines=check_lines(found), n_records=found.n_records, problem=""), 200
+    codes = [f"{name}: {text.strip()}" for name, text in listed[MISSING].items() if text.strip()]
+    form["missing_values"] = "; ".join(filter(None, [form.get("missing_values", ""), *codes]))
+    form["margins"] = "\n".join(listed[MARGIN])
+    parts = [form.get(f"household:{i}", "").strip() for i in (1, 2)]
+    form["household"] = ",".join(filter(None, parts))
+    draft = draft.updated(form, DESIGN).with_keys(
+        tuple(listed[KEY]), listed[GROUPING], form.get("rules", "")
+    )
+    values = dict(draft.values)
+    if form.get("unit") == HOUSEHOLDS:
+        values["model"] = HOUSEHOLDS
+    elif values.get("model") == HOUSEHOLDS:
+        del values["model"]
+    draft = replace(draft, values=values)
+    bench.keep(draft)
+    return draft
 
 
 def _page(
@@ -116,7 +151,11 @@ def _page(
     draft: Draft,
     problem: str = "",
     status: int = 200,
+    *,
+    grouped: Mapping[str, Grouped] | None = None,
+    population: Population | None = None,
     checked: Checked | None = None,
+    suggested: Suggested | None = None,
 ) -> Response:
     columns: Sequence[ColumnProfile] = ()
     try:
@@ -129,7 +168,14 @@ def _page(
         path=draft.path,
         columns=columns,
         draft=draft,
+        missing_codes=split_codes(draft.values.get("missing_values", "")),
+        households=split_keys(draft.values.get("household", "")),
+        files=[path for path in bench.folder.files() if path != draft.path],
+        codebooks=bench.folder.files(CODEBOOKS),
         problem=problem,
+        grouped=grouped or {},
+        population=population,
         checked=checked,
+        suggested=suggested,
     )
     return bench.page("keys.html.j2", page, status)

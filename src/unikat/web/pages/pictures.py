@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -10,6 +12,9 @@ from unikat.report.pages.canvas import Canvas, drawing, span, ticks
 from unikat.report.text.numbers import number
 
 _WIDTH, _HEIGHT, _GAP = 96.0, 24.0, 1.0
+_WIDE, _TALL = 240.0, 48.0
+MOST_DRAWN = 80
+"""Columns of the picture of groups."""
 
 
 def bars(shares: Sequence[float], name: str) -> Markup:
@@ -34,6 +39,66 @@ def bars(shares: Sequence[float], name: str) -> Markup:
     )
 
 
+def group_bars(labels: Sequence[str], counts: Sequence[int], said: str) -> Markup:
+    """Draw the records of each group of a key; each column tells its group when it is pointed at.
+
+    Where there are more groups than can be drawn, neighbours stand together.
+
+    Examples
+    --------
+    >>> "<title>0-9: 12 records</title>" in group_bars(("0-9", "10-19"), (12, 1), "AGE, 2 groups")
+    True
+    """
+    together = -(-len(counts) // MOST_DRAWN)
+    starts = range(0, len(counts), together)
+    sums = [sum(counts[start : start + together]) for start in starts]
+    width = _WIDE / len(sums)
+    drawn = []
+    for i, (start, n) in enumerate(zip(starts, sums, strict=True)):
+        first, last = labels[start], labels[min(start + together, len(labels)) - 1]
+        called = first if first == last else f"{first} to {last}"
+        share = n / max(*sums, 1)
+        drawn.append(
+            f'<g class="column"><title>{escape(called)}: {few(n)}</title>'
+            f'<rect class="ground" x="{i * width:.2f}" y="0" width="{width:.2f}" '
+            f'height="{_TALL:.0f}"/><rect class="bar" x="{i * width:.2f}" '
+            f'y="{_TALL * (1 - share):.1f}" width="{max(width - min(_GAP, width / 4), 0.5):.2f}" '
+            f'height="{max(_TALL * share, 0.5):.1f}"/></g>'
+        )
+    return Markup(
+        f'<svg class="unikat columns" viewBox="0 0 {_WIDE:.0f} {_TALL:.0f}" role="img" '
+        f'aria-label="{escape(said)}" preserveAspectRatio="none">{"".join(drawn)}</svg>'
+    )
+
+
+def reach(value: float, lower: float, upper: float) -> Markup:
+    """Draw a probability with its interval, from 0 to 1.
+
+    Examples
+    --------
+    >>> 'x1="24.0"' in reach(0.5, 0.25, 0.75)
+    True
+    """
+    ends = [_WIDTH * min(max(end, 0.0), 1.0) for end in (value, lower, upper)]
+    return Markup(
+        f'<svg class="unikat reach" viewBox="0 0 {_WIDTH:.0f} 12" aria-hidden="true">'
+        f'<line class="axis" x1="0" y1="6" x2="{_WIDTH:.0f}" y2="6"/>'
+        f'<line class="span" x1="{ends[1]:.1f}" y1="6" x2="{ends[2]:.1f}" y2="6"/>'
+        f'<circle class="point" cx="{ends[0]:.1f}" cy="6" r="3.5"/></svg>'
+    )
+
+
+def few(n: int) -> str:
+    """Write a number of records; of fewer than three not how many.
+
+    Examples
+    --------
+    >>> few(0), few(2), few(1200)
+    ('no record', 'fewer than 3 records', '1,200 records')
+    """
+    return f"{n:,} records" if n > 2 else "fewer than 3 records" if n else "no record"
+
+
 @drawing
 def settling(canvas: Canvas, points: Sequence[tuple[int, float]]) -> None:
     """Draw the mean of τ1 against the sweeps after which it was that, as it settles."""
@@ -51,3 +116,38 @@ def settling(canvas: Canvas, points: Sequence[tuple[int, float]]) -> None:
     canvas.y_axis(marks)
     canvas.path([(canvas.x(x), canvas.y(y)) for x, y in points], "chain chain-0 curve", "")
     canvas.x_axis(canvas.x_ticks(5, whole=True), "sweeps of each chain")
+
+
+@drawing
+def frontier_plot(
+    canvas: Canvas, points: Sequence[tuple[str, str, Mapping[str, Any], bool]]
+) -> None:
+    """Draw τ1 of plans against the information lost; each point leads to its plan.
+
+    Each of the points is an address, words, a plan as `Point` has it, and whether it is current.
+    """
+    canvas.role = "group"
+    canvas.describe("Plans by information lost and τ1", [f"{words}." for _, words, _, _ in points])
+    most = max((one["tau1"]["upper"] for _, _, one, _ in points), default=1.0) or 1.0
+    canvas.y_range = (0.0, 1.08 * most)
+    marks = ticks(*canvas.y_range, 5)
+    canvas.y_margin(marks)
+    canvas.left += 12
+    canvas.right -= 16
+    canvas.words("τ1, with its interval", "caption", 0.0, "start")
+    canvas.cursor += 8
+    canvas.area(230)
+    most_lost = max((one["lost"] for _, _, one, _ in points), default=0.0)
+    canvas.x_range = (0.0, 100.0 * max(most_lost, 0.01))
+    canvas.y_axis(marks)
+    places = [
+        (canvas.x(100.0 * one["lost"]), canvas.y(one["tau1"]["mean"])) for _, _, one, _ in points
+    ]
+    for start, end in pairwise(places):
+        canvas.line(start, end, "axis")
+    for (address, words, one, here), place in zip(points, places, strict=True):
+        tau1 = one["tau1"]
+        ends = canvas.y(tau1["lower"]), canvas.y(tau1["upper"])
+        canvas.line((place[0], ends[0]), (place[0], ends[1]), "axis")
+        canvas.link(address, place, words, here=here)
+    canvas.x_axis(canvas.x_ticks(6), "information lost, %")

@@ -13,8 +13,10 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from unikat.errors import UnikatError
 from unikat.web.drafts import Draft
 from unikat.web.events import Listener
+from unikat.web.explorers import STATES
 from unikat.web.folder import NotInFolderError
-from unikat.web.runs import DOWNLOADS, REPORT, Run
+from unikat.web.pages.records import records_of
+from unikat.web.runs import Run
 from unikat.web.security import REPORT_POLICY
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
@@ -52,7 +54,15 @@ class ResultPage:
     run: Run
     files: Sequence[tuple[str, int]]
     """Names and sizes of the files that can be had."""
+    records: Sequence[tuple[str, str]]
+    """Names and paths of those that are files of data."""
     has_report: bool
+    has_records: bool
+    """Whether its records can be looked at one by one."""
+    what_if: bool
+    """Whether recodings can be looked at, since its states were kept."""
+    repeat: str
+    """The command line that repeats the run."""
     problem: str
 
 
@@ -72,7 +82,8 @@ def resume(request: Request) -> Response:
     """Continue a run, with a higher limit if one is given."""
     bench, id = workbench_of(request), request.path_params["id"]
     form = request.state.form
-    changes = {name: form[name] for name in ("max_sweeps", "max_seconds") if form.get(name)}
+    adds = bench.runs.get(id).kind.adds
+    changes = {name: form[name].strip() for name, _, _ in adds if form.get(name, "").strip()}
     try:
         bench.runs.resume(id, changes)
     except NotInFolderError:
@@ -84,11 +95,14 @@ def resume(request: Request) -> Response:
 
 def again(request: Request) -> Response:
     """Fill the forms with what a run was asked, so that it can be changed and run again."""
-    bench = workbench_of(request)
-    path, values = bench.runs.asked(request.path_params["id"])
+    bench, id = workbench_of(request), request.path_params["id"]
+    path, values = bench.runs.asked(id)
     if not path:
         raise NotInFolderError("The file of this run is not in the folder of the workbench.")
-    bench.keep(Draft.of_run(path, values))
+    kind = bench.runs.get(id).kind
+    if not kind.form:
+        raise NotInFolderError("The workbench has no form for runs of this kind.")
+    bench.keep(Draft.of_run(path, values, kind, id))
     return bench.see("/keys", path=path)
 
 
@@ -96,9 +110,7 @@ def _page(bench: Workbench, id: str, problem: str = "", status: int = 200) -> Re
     run = bench.runs.get(id)
     place = bench.folder.resolve(id)
     nav = Nav(here="runs", path=bench.runs.asked(id)[0])
-    files = [
-        (name, (place / name).stat().st_size) for name in DOWNLOADS if (place / name).is_file()
-    ]
+    files = [(name, (place / name).stat().st_size) for name in run.kind.downloads(place)]
     if run.active or not files:
         heard = bench.runs.listen(id)
         heard.listen()
@@ -111,7 +123,11 @@ def _page(bench: Workbench, id: str, problem: str = "", status: int = 200) -> Re
             nav=nav,
             run=run,
             files=files,
-            has_report=(place / REPORT).is_file(),
+            records=[(name, f"{id}/{name}".lstrip("/")) for name in run.kind.records(place)],
+            has_report=(place / run.kind.report).is_file(),
+            has_records=records_of(place) is not None,
+            what_if=(place / STATES).is_file(),
+            repeat=run.kind.repeat(id),
             problem=problem,
         ),
         status,
@@ -148,7 +164,8 @@ def _event(name: str, text: str) -> str:
 
 def report(request: Request) -> Response:
     """Serve the report of a run, which holds its style and no script."""
-    place = workbench_of(request).folder.resolve(f"{request.path_params['id']}/{REPORT}")
+    bench, id = workbench_of(request), request.path_params["id"]
+    place = bench.folder.resolve(f"{id}/{bench.runs.get(id).kind.report}")
     return FileResponse(
         place, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY}
     )
@@ -156,9 +173,10 @@ def report(request: Request) -> Response:
 
 def download(request: Request) -> Response:
     """Serve a file of a run, to be saved."""
-    id, name = request.path_params["id"], request.query_params.get("name", "")
-    if name not in DOWNLOADS:
+    bench, id = workbench_of(request), request.path_params["id"]
+    name = request.query_params.get("name", "")
+    if name not in bench.runs.get(id).kind.downloads(bench.folder.resolve(id)):
         raise NotInFolderError("A run has no file of this name.")
-    place = workbench_of(request).folder.resolve(f"{id}/{name}")
+    place = bench.folder.resolve(f"{id}/{name}")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     return FileResponse(place, media_type=kind, filename=name)

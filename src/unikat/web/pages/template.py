@@ -13,7 +13,7 @@ from markupsafe import Markup
 from unikat._version import __version__
 from unikat.report.pages import colours
 from unikat.report.text.numbers import counted, number, percent
-from unikat.web.pages.pictures import bars, settling
+from unikat.web.pages.pictures import bars, few, frontier_plot, group_bars, reach, settling
 
 STYLE = ("style.css.j2", "workbench.css.j2")
 """The style of reports, and what the workbench adds."""
@@ -52,7 +52,11 @@ def environment() -> Environment:
     made.globals |= {
         "at": lambda path, /, **_: path,
         "bars": bars,
+        "group_bars": group_bars,
+        "few": few,
+        "reach": reach,
         "settling": settling,
+        "frontier_plot": frontier_plot,
         "colours": Markup(colours.style()),
         "counted": counted,
         "number": number,

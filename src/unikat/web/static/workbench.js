@@ -1,4 +1,5 @@
-// The few things that htmx does not do: go on to the result, and give the report its full height.
+// The few things that htmx does not do: go on to the result, add a rule, find a dropped file,
+// and give the report its full height.
 "use strict";
 
 document.addEventListener("htmx:sseClose", (event) => {
@@ -7,6 +8,53 @@ document.addEventListener("htmx:sseClose", (event) => {
     window.location.assign(after);
   }
 });
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-into]");
+  if (!button) {
+    return;
+  }
+  // Without this script the form is sent, and the server adds the rule.
+  event.preventDefault();
+  const text = document.getElementById(button.dataset.into);
+  const lines = text.value.split("\n").filter((line) => line.trim());
+  if (!lines.includes(button.value)) {
+    text.value = [...lines, button.value].join("\n");
+    text.dispatchEvent(new Event("input", { bubbles: true }));
+    text.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+  button.disabled = true;
+});
+
+// A slider says at once where it stands, in words; the numbers follow.
+document.addEventListener("input", (event) => {
+  const { target } = event;
+  if (target.type === "range" && target.list) {
+    const { label } = target.list.options[Number(target.value)];
+    target.setAttribute("aria-valuetext", label);
+    document.getElementById(`${target.id}-words`).value = label;
+  }
+});
+
+// A browser does not tell where a dropped file lies, so its name and size are looked for.
+const place = document.querySelector("[data-find]");
+if (place) {
+  const mark = (on) => document.body.classList.toggle("dropping", on);
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    mark(true);
+  });
+  document.addEventListener("dragleave", (event) => mark(event.relatedTarget !== null));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    mark(false);
+    const file = event.dataTransfer.files[0];
+    if (file) {
+      const query = new URLSearchParams({ name: file.name, size: file.size });
+      window.location.assign(`${place.dataset.find}?${query}`);
+    }
+  });
+}
 
 for (const frame of document.querySelectorAll("iframe.report")) {
   const fit = () => {

@@ -1,0 +1,86 @@
+"""What if: seconds from the move of a slider to new numbers, by the process behind the page.
+
+    python benchmarks/web.py --only what-if
+
+A sample of 10,000 census records with eight keys, latent classes of 600 sweeps. Measured are the
+opening, the first answer (by some states) and the last (by all) while nothing else is asked, the
+same while the frontier is searched, and the frontier. A browser adds some hundredths of a second.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from common import data_file
+
+if TYPE_CHECKING:
+    from unikat.web.explorers import Explorer
+
+KEYS = ["AGEP", "SEX", "RAC1P", "MAR", "SCHL", "ESR", "CIT", "HISP"]
+MOVES = 12
+
+
+def what_if() -> list[tuple[str, str, str]]:
+    """Measure the process behind a what-if page: what, seconds, asked."""
+    import unikat
+    from unikat.web.explorers import Explorer
+
+    people = pd.read_parquet(data_file("acs2024_persons_northeast"), columns=KEYS)
+    with tempfile.TemporaryDirectory() as name:
+        file, out = Path(name) / "sample.parquet", Path(name) / "out"
+        people.sample(10_000, random_state=1).to_parquet(file)
+        unikat.assess(
+            file, keys=KEYS, population_size=len(people), missing="level", model="latent-class",
+            max_sweeps=600, keep_states=True, out=out, progress=False,
+        )  # fmt: skip
+        began = time.perf_counter()
+        explorer = Explorer(out)
+        explorer.wait(lambda: explorer.state == "ready", 600)
+        assert explorer.state == "ready", explorer.text
+        rows = [("what-if page ready", f"{time.perf_counter() - began:.1f} s", "–")]
+        moves = _moves(explorer)
+        rows += _measured(explorer, moves, "")
+        began = time.perf_counter()
+        frontier = explorer.frontier()
+        rows += _measured(explorer, moves, ", during a search")
+        explorer.wait(lambda: frontier.done, 3600)
+        took = time.perf_counter() - began
+        rows.append(("frontier, with these looks", f"{took:.0f} s", "–"))
+        explorer.close()
+    return rows
+
+
+def _moves(explorer: Explorer) -> Iterator[list[int]]:
+    """Steps of the keys, none of them twice: one key after the other is made coarser."""
+    sizes = [len(key["steps"]) for key in explorer.keys]
+    for first in range(len(sizes)):
+        for second in range(first + 1, len(sizes)):
+            for at in range(1, sizes[first] - 1):
+                yield [at if j == first else int(j == second) for j in range(len(sizes))]
+
+
+def _measured(
+    explorer: Explorer, moves: Iterator[list[int]], when: str
+) -> list[tuple[str, str, str]]:
+    first, last = [], []
+    for _ in range(MOVES):
+        began = time.perf_counter()
+        question = explorer.look("page", next(moves), "tau1 <= 5")
+        explorer.wait(lambda asked=question: asked.answer is not None, 600)
+        first.append(time.perf_counter() - began)
+        explorer.wait(lambda asked=question: asked.done, 600)
+        last.append(time.perf_counter() - began)
+    return [
+        (
+            f"{what}, {MOVES} moves of sliders{when}",
+            f"{statistics.median(took):.2f} s (slowest {max(took):.2f})",
+            asked,
+        )
+        for what, took, asked in (("first numbers", first, "0.7 s"), ("all states", last, "–"))
+    ]

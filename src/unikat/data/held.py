@@ -1,0 +1,102 @@
+"""Columns of a file that are held in memory, so that a form can tell at once what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from unikat.data.engine import DEFAULT_MEMORY, session
+from unikat.data.profile import labelled
+from unikat.data.readers import open_source
+from unikat.data.sources import ArrowSource, Declared
+from unikat.errors import DataError, brief
+from unikat.interrupts import interruptible
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_FEW = 1 << 15
+"""Values of a text below which codes take less room."""
+
+
+class Held(ArrowSource):
+    """Some columns of a source, as `read` takes them: with what the source declares of them."""
+
+    def __init__(self, name: str, table: pa.Table, declared: dict[str, Declared]) -> None:
+        self.name = name
+        self.columns = tuple(table.column_names)
+        self._table = table
+        self._declared = declared
+
+    def columns_of(self, names: Sequence[str]) -> pa.Table:
+        """Give the named columns."""
+        return self._table.select(list(names))
+
+    def declared(self, name: str) -> Declared:
+        """Tell what the source itself says of a column."""
+        return self._declared[name]
+
+    def native(self) -> Any:
+        """Give the rows with all columns."""
+        return self._table
+
+    def texts(self, rows: Sequence[int]) -> list[list[str]]:
+        """Give the values of some rows, counted from 0, with labels; empty where missing."""
+        return [
+            [
+                "" if value is None else labelled(str(value), self._declared[name].labels)
+                for name, value in row.items()
+            ]
+            for row in self._table.take(rows).to_pylist()
+        ]
+
+    @property
+    def n_records(self) -> int:
+        """Rows of the file."""
+        return int(self._table.num_rows)
+
+
+@interruptible
+def hold(
+    source: Any, names: Sequence[str], *, memory_limit: str = DEFAULT_MEMORY, **reading: Any
+) -> Held:
+    """Hold columns of a file in memory; texts of few values as codes, which take little of it.
+
+    Parameters
+    ----------
+    source
+        A path or a frame, as `read` takes them.
+    names
+        Columns, each once.
+    memory_limit
+        Memory that DuckDB may use.
+    **reading
+        Format, delimiter, encoding, sheet and table, as `read` takes them.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the file cannot be read as asked, or has no such column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> hold(pd.DataFrame({"SEX": ["f", "m"], "N": [1, 2]}), ["SEX"]).texts([1])
+    [['m']]
+    """
+    opened = open_source(source, **reading)
+    for name in names:
+        if name not in opened.columns:
+            raise DataError(f"{opened.name} has no column {brief(name)!r}.")
+    with session(opened.files, name=opened.name, memory_limit=memory_limit) as connection:
+        table = opened.values(connection, names)
+    opened.delete_copies()
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            coded = table.column(place).dictionary_encode().unify_dictionaries()
+            if coded.num_chunks and len(coded.chunk(0).dictionary) < _FEW:
+                table = table.set_column(place, field.name, coded)
+    return Held(opened.name, table, {name: opened.declared(name) for name in names})

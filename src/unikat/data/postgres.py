@@ -1,0 +1,374 @@
+"""Tables of PostgreSQL: the server counts the combinations of the columns that are used.
+
+A table has no order of rows. The rows of the source are the combinations that the server counted,
+sorted by the columns in the order in which they were first asked for, each as often as it occurs.
+Columns that are asked for later come last in that order, so that the rows stay where they were.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from unikat.data.databases import check_one, in_parentheses
+from unikat.data.engine import pattern, quoted, session
+from unikat.data.parts import choose
+from unikat.data.sources import Declared, Source, check_columns, identifier
+from unikat.errors import DataError, SpecError, brief, option
+from unikat.files.scratch import Scratch
+from unikat.interrupts import stopped_by
+from unikat.spec.addresses import checked_address, database_name
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_AS_THEY_ARE = (
+    "smallint", "integer", "bigint", "boolean", "date", "real", "double precision", "text",
+    "character varying", "timestamp without time zone",
+)  # fmt: skip
+_CASTS = {
+    **dict.fromkeys(_AS_THEY_ARE, "{}"),
+    "numeric": "{}::double precision",
+    "oid": "{}::bigint",
+    # The cast takes away the blanks that fill a value up to its length.
+    "character": "{}::text",
+    '"char"': "{}::text",
+    "name": "{}::text",
+    "uuid": "{}::text",
+    "citext": "{}::text",
+    "timestamp with time zone": "({} AT TIME ZONE 'UTC')",
+}
+"""SQL of a column by its type; columns of other types cannot be used."""
+_AT_ONCE = 1_000
+"""Rows of one combination that DuckDB repeats at a time, so that no list of them grows large."""
+_MOST_LABELS = 100_000
+_READ_ONLY = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_TABLES = """
+SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname
+            ELSE n.nspname || '.' || c.relname END,
+       quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+  AND has_schema_privilege(n.oid, 'USAGE')
+ORDER BY 1
+"""
+_TYPES = """
+SELECT t.oid, CASE WHEN b.typtype = 'e' THEN 'enum' ELSE format_type(b.oid, NULL) END,
+       ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = b.oid
+             ORDER BY e.enumsortorder)
+FROM pg_type t JOIN pg_type b ON b.oid = coalesce(nullif(t.typbasetype, 0), t.oid)
+WHERE t.oid IN ({})
+"""
+_LOOKUPS = """
+SELECT f.confrelid::regclass::text, quote_ident(k.attname), quote_ident(t.attname)
+FROM pg_constraint f
+JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = f.conkey[1]
+JOIN pg_attribute k ON k.attrelid = f.confrelid AND k.attnum = f.confkey[1]
+JOIN pg_attribute t ON t.attrelid = f.confrelid AND t.attnum > 0 AND t.attnum <> k.attnum
+  AND NOT t.attisdropped AND t.atttypid IN ('text'::regtype, 'varchar'::regtype)
+WHERE f.contype = 'f' AND cardinality(f.conkey) = 1
+  AND f.conrelid = {}::regclass AND a.attname = {}
+  AND has_table_privilege(f.confrelid, 'SELECT')
+ORDER BY t.attnum LIMIT 1
+"""
+
+
+class _Type(NamedTuple):
+    """Type of a column."""
+
+    name: str
+    """Of a domain, that of its values; `enum` of an enumeration."""
+    labels: tuple[str, ...]
+    """Of an enumeration, in order."""
+
+
+class PostgresSource(Source):
+    """A table, view or query of a PostgreSQL database, which is read and never changed."""
+
+    def __init__(self, address: str, table: str | None, query: str | None) -> None:
+        """Connect, and find the columns.
+
+        Parameters
+        ----------
+        address
+            ``postgresql://USER@HOST:PORT/DATABASE`` without a password.
+        table
+            Name of a table or view, with its schema if that is not on the search path; None if
+            there is only one.
+        query
+            A query in place of a table.
+
+        Raises
+        ------
+        SpecError
+            If the address holds a password, the driver is not installed, there is no such table,
+            or both a table and a query are named.
+        DataError
+            If the server cannot be reached, does not let the user in, or refuses the query.
+        """
+        self._address = checked_address(address)
+        database = database_name(address)
+        self.name = f"The query of {database}" if query is not None else database
+        if query is not None:
+            check_one(table)
+        self._table: str | None = None
+        with self._server() as server:
+            if query is None:
+                tables = dict(server.rows(_TABLES))
+                chosen = choose(list(tables), table, what="table", file=database)
+                self.name = f"{chosen} in {database}"
+                self._relation = self._table = tables[chosen]
+            else:
+                self._relation = in_parentheses(query)
+            self._types = self._found_types(server)
+        self.columns = check_columns(list(self._types), self.name)
+        scratch = Scratch()
+        folder = scratch.path.resolve()
+        self._counts, self._spare = folder / "counts-0.parquet", folder / "counts-1.parquet"
+        self._counted: list[str] = []
+        weakref.finalize(self, scratch.close)
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that DuckDB must be allowed to read."""
+        return [self._counts, self._spare]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The query by which the server counted."""
+        return (self._counting(self._counted),) if self._counted else ()
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
+        """Make the view ``source`` of the named columns, which the server counts once."""
+        further = [name for name in dict.fromkeys(names) if name not in self._counted]
+        if further:
+            self._count(connection, [*self._counted, *further])
+        listed = ", ".join(f"g{self._counted.index(name)} AS c{j}" for j, name in enumerate(names))
+        connection.execute(
+            f"CREATE TEMP VIEW source AS SELECT {listed} FROM "
+            f"(SELECT *, unnest(range(n)) FROM {_parquet(self._counts)})"
+        )
+
+    def first(
+        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
+    ) -> pa.Table:
+        """Give some rows as the server has them; columns that cannot be read are left out."""
+        readable = [name for name in names if self._types[name].name in (*_CASTS, "enum")]
+        listed = ", ".join(f"{self._sql(name)} AS c{j}" for j, name in enumerate(readable))
+        with self._server() as server:
+            query = f"SELECT {listed} FROM {self._relation} LIMIT {n_rows}"
+            return server.reader(query).read_all().rename_columns(readable)
+
+    def native(self) -> Any:
+        """Give the rows with all columns, in the order of this source."""
+        with session(self.files, name=self.name) as connection:
+            return self.values(connection, self.columns)
+
+    def declared(self, name: str) -> Declared:
+        """Tell the order of an enumeration, and the labels that a lookup table has."""
+        order = self._types[name].labels or None
+        if self._table is None:
+            return Declared(order=order)
+        labels: dict[str, str] = {}
+        with self._server() as server:
+            for table, key, label in server.rows(
+                _LOOKUPS.format(quoted(self._table), quoted(name))
+            ):
+                labels |= server.rows(
+                    f"SELECT {key}::text, {label}::text FROM {table} "
+                    f"WHERE {label} IS NOT NULL LIMIT {_MOST_LABELS}"
+                )
+        return Declared(order=order, labels=labels)
+
+    def _found_types(self, server: _Server) -> dict[str, _Type]:
+        names = check_columns(
+            server.reader(f"SELECT * FROM {self._relation} LIMIT 0").schema.names, self.name
+        )
+        # The join gives a row of a relation without rows, too.
+        asked = ", ".join(f"pg_typeof(row.{identifier(name)})::oid" for name in names)
+        oids = server.rows(
+            f"SELECT {asked} FROM (SELECT 1) AS one "
+            f"LEFT JOIN (SELECT * FROM {self._relation} LIMIT 1) AS row ON true"
+        )[0]
+        rows = server.rows(_TYPES.format(", ".join(map(str, oids))))
+        known = {oid: _Type(kind, tuple(labels)) for oid, kind, labels in rows}
+        return {name: known[oid] for name, oid in zip(names, oids, strict=True)}
+
+    def _sql(self, name: str) -> str:
+        """SQL of a column in a type that DuckDB knows."""
+        kind = self._types[name].name
+        cast = "{}::text" if kind == "enum" else _CASTS.get(kind)
+        if cast is None:
+            raise DataError(
+                f"{self.name}, column {brief(name)!r} has the type {brief(kind)}, which cannot be "
+                f"used; convert it in a query: {option('query')}."
+            )
+        return cast.format(identifier(name))
+
+    def _counting(self, names: Sequence[str]) -> str:
+        columns = ", ".join(f"{self._sql(name)} AS g{j}" for j, name in enumerate(names))
+        places = ", ".join(str(j) for j in range(1, len(names) + 1))
+        return f"SELECT {columns}, count(*) AS n FROM {self._relation} GROUP BY {places}"
+
+    def _count(self, connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
+        """Let the server count the combinations of columns, and keep them in order."""
+        import duckdb
+        import pyarrow as pa
+
+        columns = ", ".join(f"g{j}" for j in range(len(names)))
+        failed: list[Exception] = []
+        with self._server() as server:
+            found = server.reader(self._counting(names))
+
+            def batches() -> Iterator[pa.RecordBatch]:
+                try:
+                    yield from found
+                except Exception as error:
+                    # DuckDB would tell it in words of its own.
+                    failed.append(error)
+                    raise
+
+            connection.register("found", pa.RecordBatchReader.from_batches(found.schema, batches()))
+            try:
+                connection.execute(
+                    f"COPY (SELECT {columns}, least({_AT_ONCE}, n - beginning) AS n FROM "
+                    f"(SELECT *, unnest(range(0, n, {_AT_ONCE})) AS beginning FROM found) "
+                    f"ORDER BY {columns}, beginning) TO {quoted(str(self._spare))} "
+                    "(FORMAT parquet, USE_TMP_FILE false)"
+                )
+            except duckdb.Error:
+                if failed:
+                    raise self._told(failed[0]) from None
+                raise
+            finally:
+                connection.unregister("found")
+        if self._counted:
+            self._check_same(connection)
+        self._counts, self._spare = self._spare, self._counts
+        self._counted = names
+
+    def _check_same(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Refuse new counts that do not agree with the old ones: rows could be mixed up."""
+        before = ", ".join(f"g{j}" for j in range(len(self._counted)))
+        old, new = (
+            f"SELECT {before}, sum(n) FROM {_parquet(path)} GROUP BY ALL"
+            for path in (self._counts, self._spare)
+        )
+        rows = connection.execute(
+            f"SELECT count(*) FROM (({old} EXCEPT {new}) UNION ALL ({new} EXCEPT {old}))"
+        ).fetchall()
+        if rows[0][0]:
+            raise DataError(
+                f"{self.name} has changed since it was read; read it again, or read a copy that "
+                "does not change."
+            )
+
+    @contextmanager
+    def _server(self) -> Iterator[_Server]:
+        """Connect for a while; errors leave as messages without values of records."""
+        try:
+            import adbc_driver_postgresql.dbapi as driver
+        except ImportError:
+            raise SpecError(
+                "PostgreSQL needs the package adbc-driver-postgresql: install it with  "
+                "pip install 'unikat[postgres]',  or export the table as Parquet."
+            ) from None
+        try:
+            with (
+                driver.connect(self._address) as connection,
+                connection.cursor() as cursor,
+                stopped_by(cursor.adbc_cancel),
+            ):
+                cursor.execute(_READ_ONLY)
+                connection.commit()
+                yield _Server(cursor)
+        except (driver.Error, OSError) as error:
+            raise self._told(error) from None
+
+    def _told(self, error: Exception) -> DataError:
+        """Say what an error of the server means; its own text may quote values of records."""
+        text = str(error)
+        if "Failed to connect" in text:
+            return self._not_connected(text)
+        found = re.search(r"SQLSTATE: (\w{5})", text)
+        # An answer that breaks off has no code.
+        state = found[1] if found else _state(text)
+        message = next((said for start, said in _MEANINGS.items() if state.startswith(start)), "")
+        if state.startswith("42") and (said := re.search(r"ERROR:\s+([^\n]*)", text)):
+            # Names of tables, columns and functions.
+            message = message.format(brief(said[1]))
+        return DataError(f"{self.name} cannot be read: {message or _UNKNOWN}.")
+
+    def _not_connected(self, text: str) -> DataError:
+        parts = urlsplit(self._address)
+        where = f"The server at {parts.hostname or 'this machine'}"
+        if re.search(r'database "[^"]*" does not exist', text):
+            return DataError(
+                f"{where} has no database {brief(database_name(self._address))!r}; check the "
+                "address."
+            )
+        refused = re.search(r"password|authentication|role|pg_hba", text)
+        what = "does not let this user in" if refused else "cannot be reached"
+        return DataError(
+            f"{where} {what}. Check host, port and user in the address; a password belongs in the "
+            "environment variable PGPASSWORD or in the file ~/.pgpass."
+        )
+
+
+_MEANINGS = {
+    "42501": "{}. Ask for the right to SELECT",
+    "42601": "the query cannot be understood ({}); it must be one SELECT",
+    "42": "{}; check the names in the query",
+    "25006": "the query writes, and only queries that read are run",
+    "0A000": "the query writes or does what a query in parentheses cannot do; give one SELECT",
+    "57014": "the query was cancelled on the server, by hand or by its time limit",
+    "57P": "the server was shut down or started again; run this again when it is there",
+    "08": "the connection to the server was lost; run this again",
+    "53": "the server lacks memory, disk or connections; use fewer or coarser columns, or ask who "
+    "runs it",
+    "22": "a value cannot be converted as the query asks; correct the query",
+}
+"""What codes of errors mean, by their beginnings, the longer first."""
+_UNKNOWN = "the server ended the query; its log says why"
+_STATES = {
+    "canceling statement": "57014",
+    "terminating connection|closed the connection|connection": "57P",
+    "no space|out of memory|temporary file size": "53",
+    "invalid|out of range|division by zero": "22",
+}
+
+
+def _state(text: str) -> str:
+    """Code of an error by its English words; empty if there are others."""
+    found = (code for words, code in _STATES.items() if re.search(words, text, re.IGNORECASE))
+    return next(found, "")
+
+
+class _Server:
+    """An open connection that only reads."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a short answer."""
+        self._cursor.execute(query)
+        found: list[tuple[Any, ...]] = self._cursor.fetchall()
+        return found
+
+    def reader(self, query: str) -> pa.RecordBatchReader:
+        """Return a long answer, batch after batch."""
+        self._cursor.execute(query)
+        found: pa.RecordBatchReader = self._cursor.fetch_record_batch()
+        return found
+
+
+def _parquet(path: Path) -> str:
+    return f"read_parquet({quoted(pattern(path))})"

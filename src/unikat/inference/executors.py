@@ -1,0 +1,364 @@
+"""Clusters by name: Dask, Ray and MPI as executors for chains and samples.
+
+Whatever the cluster, the work is the same: a segment of a chain, or a sample to fit, goes out, and
+its result comes back. So progress, checkpoints and all numbers are those of local processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import sys
+import threading
+import zlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from unikat.errors import SpecError, UnikatError, brief, option
+from unikat.files.scratch import scratch_folder
+from unikat.inference.processes import available_cores
+
+_SECONDS = 20
+"""For which a cluster that does not answer is waited for."""
+_POLL = 1e-4
+"""Seconds at most between two looks of an MPI process for messages."""
+_RETRIES = 3
+"""Workers that may be lost over one piece of work, which is then done by another worker."""
+
+
+class Cluster(Executor):
+    """An executor on a cluster. A worker that is lost for good leaves as BrokenExecutor.
+
+    Parameters
+    ----------
+    n_slots
+        Pieces of work that it does at the same time.
+    """
+
+    def __init__(self, n_slots: int) -> None:
+        self.n_slots = n_slots
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Queue a call; arguments may be what `share` returned."""
+        answer: Future[Any] = Future()
+        self._attempt(function, args, answer, _RETRIES)
+        return answer
+
+    def share(self, value: Any) -> Shared:
+        """Send a value to the cluster once; return what stands for it among the arguments."""
+        return Shared(value, self._place(value))
+
+    def _attempt(
+        self, function: Callable[..., Any], args: tuple[Any, ...], answer: Future[Any], left: int
+    ) -> None:
+        placed = tuple(one.place if isinstance(one, Shared) else one for one in args)
+
+        def pass_on(done: Future[Any]) -> None:
+            if answer.cancelled():
+                return
+            try:
+                succeeded, value = done.result()
+            except BaseException as error:
+                if left:
+                    # In a thread of its own: this one may be what the cluster answers by.
+                    threading.Thread(target=again, daemon=True).start()
+                    return
+                # Its text is that of the cluster, and may be pages long.
+                lost = BrokenExecutor(f"a worker was lost ({type(error).__name__})")
+                succeeded, value = False, lost
+            with contextlib.suppress(InvalidStateError):
+                # Unless nobody waits any more.
+                if succeeded:
+                    answer.set_result(value)
+                else:
+                    answer.set_exception(value)
+
+        def again() -> None:
+            # What was shared may have been lost with the worker.
+            for one in args:
+                if isinstance(one, Shared):
+                    one.place = self._place(one.value)
+            self._attempt(function, args, answer, left - 1)
+
+        self._send(function, placed).add_done_callback(pass_on)
+
+    def _place(self, value: Any) -> Any:
+        """Put a value on the cluster."""
+        return value
+
+    @abstractmethod
+    def _send(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Future[Any]:
+        """Call `_called(function, *args)` on the cluster."""
+
+
+@dataclass
+class Shared:
+    """A value that the workers of a cluster have."""
+
+    value: Any
+    place: Any
+    """What stands for it there."""
+
+
+def _called(function: Callable[..., Any], *args: Any) -> tuple[bool, Any]:
+    """Whether a call succeeded, and its result or error: clusters wrap errors in their own."""
+    try:
+        return True, function(*args)
+    except Exception as error:
+        return False, error
+
+
+class _Dask(Cluster):
+    def __init__(self, client: Any) -> None:
+        super().__init__(max(sum(client.nthreads().values()), 1))
+        self._client = client
+        self._executor = client.get_executor(pure=False, retries=_RETRIES)
+
+    def _place(self, value: Any) -> Any:
+        return self._client.scatter(value, hash=False, broadcast=True)
+
+    def _send(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Future[Any]:
+        sent: Future[Any] = self._executor.submit(_called, function, *args)
+        return sent
+
+
+class _Ray(Cluster):
+    def __init__(self, ray: Any) -> None:
+        super().__init__(max(int(ray.cluster_resources().get("CPU", 1)), 1))
+        self._ray = ray
+        self._remote = ray.remote(num_cpus=1, max_retries=_RETRIES)(_called)
+
+    def _place(self, value: Any) -> Any:
+        return self._ray.put(value)
+
+    def _send(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Future[Any]:
+        sent: Future[Any] = self._remote.remote(function, *args).future()
+        return sent
+
+
+class _Mpi(Cluster):
+    def __init__(self, pool: Any, n_slots: int) -> None:
+        super().__init__(n_slots)
+        self._pool = pool
+
+    def _send(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Future[Any]:
+        sent: Future[Any] = self._pool.submit(_called_packed, _packed((function, args)))
+        answer: Future[Any] = Future()
+
+        def unpack(done: Future[Any]) -> None:
+            try:
+                answer.set_result(_unpacked(done.result()))
+            except BaseException as error:
+                # Also what cannot be unpacked: somebody waits for an answer.
+                answer.set_exception(error)
+
+        sent.add_done_callback(unpack)
+        return answer
+
+
+def _packed(value: Any) -> bytes:
+    """Compress a value: most counts are 0, and MPI moves few kilobytes between two looks."""
+    return zlib.compress(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL), 1)
+
+
+def _unpacked(content: bytes) -> Any:
+    return pickle.loads(zlib.decompress(content))
+
+
+def _called_packed(content: bytes) -> bytes:
+    function, args = _unpacked(content)
+    return _packed(_called(function, *args))
+
+
+class _Named:
+    """A cluster that is started when it is first needed."""
+
+    def __init__(self, name: str, n_workers: int | None, stack: contextlib.ExitStack) -> None:
+        self._name, self._n_workers, self._stack = name, n_workers, stack
+        self._found: Cluster | None = None
+
+    def cluster(self) -> Cluster:
+        """Start it, or connect to it."""
+        if self._found is None:
+            kind, _, address = self._name.partition(":")
+            started = _STARTERS[kind](address, self._n_workers)
+            self._found = self._stack.enter_context(started)
+        return self._found
+
+
+_asked: ContextVar[_Named | None] = ContextVar("unikat_executor", default=None)
+
+
+@contextlib.contextmanager
+def executor_for_run(name: str, n_workers: int | None) -> Iterator[None]:
+    """Let `executor_of_run` return the executor of this name; end at the end what was started here.
+
+    Parameters
+    ----------
+    name
+        ``processes``; ``dask``, ``ray`` or ``mpi``: started on this machine; with a colon and an
+        address behind it one that runs.
+    n_workers
+        Processes of one that is started here; None: one for each core.
+    """
+    if name == "processes":
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        token = _asked.set(_Named(name, n_workers, stack))
+        try:
+            yield
+        finally:
+            _asked.reset(token)
+
+
+def executor_of_run() -> Cluster | None:
+    """Return the executor of the run that goes on here; None: local processes.
+
+    Raises
+    ------
+    SpecError
+        If its package is not installed, or it cannot be started or reached.
+    """
+    asked = _asked.get()
+    return None if asked is None else asked.cluster()
+
+
+@contextlib.contextmanager
+def _dask(address: str, n_workers: int | None) -> Iterator[Cluster]:
+    with _package("dask", "dask"):
+        import dask
+        from distributed import Client, LocalCluster
+    for name in ("distributed", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    with contextlib.ExitStack() as stack:
+        # Memory is for the operating system to manage: a state is not to be written to disk, and a
+        # worker not to be stopped, because of a guess.
+        stack.enter_context(
+            dask.config.set({"distributed.worker.memory.terminate": False,
+                             "distributed.worker.memory.spill": False,
+                             "distributed.worker.memory.target": False,
+                             "distributed.worker.memory.pause": False})
+        )  # fmt: skip
+        try:
+            if not address:
+                folder = stack.enter_context(scratch_folder())
+                cluster = stack.enter_context(
+                    LocalCluster(
+                        n_workers=n_workers or available_cores(),
+                        threads_per_worker=1,
+                        host="127.0.0.1",
+                        dashboard_address=None,
+                        worker_dashboard_address=None,
+                        local_directory=str(folder),
+                        silence_logs=logging.CRITICAL,
+                    )
+                )
+            client = stack.enter_context(Client(address or cluster, timeout=_SECONDS))
+            client.wait_for_workers(1, timeout=_SECONDS)
+        except (OSError, TimeoutError, RuntimeError):
+            raise _not_reached("Dask", address, "dask scheduler") from None
+        yield _Dask(client)
+
+
+@contextlib.contextmanager
+def _ray(address: str, n_workers: int | None) -> Iterator[Cluster]:
+    # Before the import, which reads it.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    with _package("ray", "ray"):
+        import ray
+    if ray.is_initialized():
+        # That of a script or notebook, which will end it.
+        yield _Ray(ray)
+        return
+    given = {"address": address} if address else {
+        "address": "local", "num_cpus": n_workers or available_cores(),
+        "_node_ip_address": "127.0.0.1",
+    }  # fmt: skip
+    try:
+        with _modules_for_children():
+            ray.init(
+                include_dashboard=None if address else False,
+                configure_logging=False,
+                log_to_driver=False,
+                **given,
+            )
+    except (ConnectionError, TimeoutError, RuntimeError, ValueError):
+        raise _not_reached("Ray", address, "ray start --head") from None
+    try:
+        yield _Ray(ray)
+    finally:
+        ray.shutdown()
+
+
+@contextlib.contextmanager
+def _modules_for_children() -> Iterator[None]:
+    """Let programs that are started here find the modules that this one finds."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+@contextlib.contextmanager
+def _mpi(address: str, n_workers: int | None) -> Iterator[Cluster]:
+    with _package("mpi", "mpi4py"):
+        try:
+            from mpi4py import MPI
+            from mpi4py.futures import MPIPoolExecutor
+        except RuntimeError:
+            raise SpecError(
+                "No MPI library is found. Install one with the system's packages (MPICH or Open "
+                "MPI), or with  pip install mpich."
+            ) from None
+    size = MPI.COMM_WORLD.Get_size()
+    if size < 2:
+        raise SpecError(
+            "MPI was not started with workers. Put  mpiexec -n 5 python -m mpi4py.futures -m  "
+            "before the command: one process directs, and the others work."
+        )
+    # Its own millisecond is what each piece of a message waits.
+    with MPIPoolExecutor(backoff=_POLL) as pool:
+        yield _Mpi(pool, size - 1)
+
+
+@contextlib.contextmanager
+def _package(extra: str, package: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError:
+        raise SpecError(
+            f"{option('executor', extra)} needs the package {package}: install it with  "
+            f"pip install 'unikat[{extra}]'."
+        ) from None
+
+
+def _not_reached(what: str, address: str, command: str) -> UnikatError:
+    if not address:
+        return UnikatError(
+            f"{what} could not be started on this machine; is there memory and disk left? Local "
+            f"processes need less: {option('executor', 'processes')}."
+        )
+    return SpecError(
+        f"{what} cannot be reached at {brief(address)}. Check the address, and that it was started "
+        f"({command}) with workers that have the same versions of unikat and Python."
+    )
+
+
+_STARTERS: dict[str, Callable[[str, int | None], contextlib.AbstractContextManager[Cluster]]] = {
+    "dask": _dask,
+    "ray": _ray,
+    "mpi": _mpi,
+}

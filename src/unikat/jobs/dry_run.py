@@ -1,0 +1,313 @@
+"""What a run would do, before it does it: read and count, try a few sweeps, and add up.
+
+The data are read as the run reads them, so that wrong input has the same messages. The folder of
+the results is looked at and left as it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ParamSpec
+
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.inference.progress import Watcher
+from unikat.inference.trial import SLOWER
+from unikat.jobs import assess, compare, evaluate
+from unikat.jobs.job import beside_folder, start, workers_of
+from unikat.models.auto import Auto
+from unikat.models.options import memory
+from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, KeyCount, Span
+from unikat.report.facts.zeros import zeros_facts
+from unikat.report.text import dry_run as words
+from unikat.risk.estimate import known_exactly
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.comparison import ComparisonSpec
+from unikat.spec.evaluation import EvaluationSpec
+from unikat.spec.from_options import Inputs
+from unikat.studies import foreseen
+from unikat.studies.compare import Candidate, check_candidates
+from unikat.studies.foreseen import ForeseenFit, Workload
+from unikat.zeros.conflicts import Handled
+
+P = ParamSpec("P")
+
+MIB = 2.0**20
+WORKER = 110 * MIB
+"""Memory of a worker process before it has any data, shared pages counted in part."""
+START_SECONDS = (1.0, 15.0)
+"""Importing, starting processes, compiling what is not in the cache, writing."""
+UNSURE = (0.75, 1.5)
+"""Factors around the memory that is counted (docs/design/databases.md)."""
+RECORD_BYTES = 400.0
+"""Memory of one record while the results are made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryRun(DryRunFacts):
+    """What a run would do; from :func:`unikat.dry_run`. Printed, it says so in words."""
+
+    def __repr__(self) -> str:
+        return "\n".join(words.lines(self))
+
+
+def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryRun:
+    """Say what a run would do, how long it would take, and what it needs, without running it.
+
+    The data are read and counted, and a few sweeps are made to measure them. Nothing is written.
+
+    Parameters
+    ----------
+    run
+        :func:`unikat.assess`, :func:`unikat.compare` or :func:`unikat.evaluate`.
+    *args, **kwargs
+        What it would be called with.
+
+    Returns
+    -------
+    DryRun
+        Its fields are those of ``--dry-run --json``; printed, it says them in words. Times are in
+        seconds, sizes in bytes.
+
+    Raises
+    ------
+    SpecError, DataError, OutputError
+        As the run, before its first fit.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"sex": ["f", "m", "f"], "age": [31, 44, 68]})
+    >>> plan = unikat.dry_run(unikat.assess, frame, keys=["sex", "age"], population_size=30)
+    >>> plan.n_records, plan.n_cells, plan.n_sample_uniques
+    (3, 3, 3)
+    """
+    found = next((rest for door, *rest in _DOORS if door is run), None)
+    if found is None:
+        raise SpecError(
+            "dry_run takes unikat.assess, unikat.compare or unikat.evaluate, and then what it "
+            "would be called with."
+        )
+    # Called wrongly, the message names the function that would run.
+    inspect.signature(run).bind(*args, **kwargs)
+    called: Any = _called
+    return called(*found, *args, **kwargs)  # type: ignore[no-any-return]  # what _called returns
+
+
+def _called(
+    kind: Any,
+    foresee: Any,
+    data: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool | None = None,
+    **options: Any,
+) -> DryRun:
+    found: DryRun = start(kind, foresee, data, options, out, resume, overwrite, progress)
+    return found
+
+
+@beside_folder(assess.ASSESSMENT)
+def of_assessment(
+    spec: AssessmentSpec, inputs: Inputs, folder: Path | None, *, watcher: Watcher
+) -> DryRun:
+    """Say what `jobs.assess.run` would do (see :func:`beside_folder`)."""
+    begin = time.monotonic()
+    asked = assess.ready(spec, inputs, watcher)
+    read = time.monotonic() - begin
+    watcher.stage("Measuring sweeps")
+    load = foreseen.of_assessment(
+        asked.model,
+        asked.table,
+        plan=asked.plan,
+        seed=spec.sampling.seed,
+        workers=workers_of(spec.sampling),
+        registry=asked.registry,
+    )
+    kept = max((fit.course.n_chains * fit.pace.state_bytes for fit in _sampled(load)), default=0.0)
+    n, uniques = asked.table.n_records, asked.table.n_uniques
+    n_draws = [
+        times * fit.course.n_chains * fit.course.fewest_sweeps / fit.course.thin
+        for fit in _sampled(load)[-1:]
+        for times in (1.0, SLOWER)
+    ] or [0.0, 0.0]
+    states = kept if spec.report.keep_states else 0.0
+    results = Span(
+        lower=150e3 + 15.0 * n + 40.0 * uniques + 40.0 * n_draws[0] + 0.5 * states,
+        upper=300e3 + 60.0 * n + 120.0 * uniques + 70.0 * n_draws[1] + states,
+    )
+    return _dry_run("assess", spec, asked.table, asked.handled, load, folder, read, results)
+
+
+@beside_folder(compare.COMPARISON)
+def of_comparison(
+    spec: ComparisonSpec, inputs: Inputs, folder: Path | None, *, watcher: Watcher
+) -> DryRun:
+    """Say what `jobs.compare.run` would do (see :func:`beside_folder`)."""
+    begin = time.monotonic()
+    asked = compare.ready(spec, inputs, watcher)
+    read = time.monotonic() - begin
+    # What auto selects is not known yet; where the file tells the risk nothing is selected.
+    settled = [
+        Candidate(label=one.label, model=one.model)
+        for one in asked.named
+        if not isinstance(one.model, Auto) or known_exactly(asked.table)
+    ]
+    if settled:
+        check_candidates(settled, asked.table)
+    for one in asked.named:
+        one.model.check_keys([key.name for key in asked.table.keys])
+    watcher.stage("Measuring sweeps")
+    load = foreseen.of_comparison(
+        [(one.label, one.model) for one in asked.named],
+        asked.table,
+        asked.settings,
+        workers=workers_of(spec.sampling),
+    )
+    results = Span(lower=100e3, upper=500e3 + 50e3 * len(asked.named))
+    return _dry_run("compare", spec, asked.table, asked.handled, load, folder, read, results)
+
+
+@beside_folder(evaluate.EVALUATION)
+def of_evaluation(
+    spec: EvaluationSpec, inputs: Inputs, folder: Path | None, *, watcher: Watcher
+) -> DryRun:
+    """Say what `jobs.evaluate.run` would do (see :func:`beside_folder`)."""
+    begin = time.monotonic()
+    asked = evaluate.ready(spec, inputs, watcher)
+    read = time.monotonic() - begin
+    watcher.stage("Measuring sweeps")
+    load = foreseen.of_study(
+        asked.population, asked.models, asked.study, workers=workers_of(spec.sampling)
+    )
+    n_fits = len(asked.study.sizes) * asked.study.repeats * len(asked.models)
+    results = Span(lower=100e3 + 1e3 * n_fits, upper=500e3 + 6e3 * n_fits)
+    table = asked.population.table
+    return _dry_run("evaluate", spec, table, asked.handled, load, folder, read, results)
+
+
+_DOORS: tuple[tuple[Any, Any, Any], ...] = (
+    (assess.assess, assess.ASSESSMENT, of_assessment),
+    (compare.compare, compare.COMPARISON, of_comparison),
+    (evaluate.evaluate, evaluate.EVALUATION, of_evaluation),
+)
+
+
+def _dry_run(
+    command: str,
+    spec: AssessmentSpec | ComparisonSpec | EvaluationSpec,
+    table: CellTable,
+    handled: Handled | None,
+    load: Workload,
+    folder: Path | None,
+    seconds_to_read: float,
+    results: Span,
+) -> DryRun:
+    lower, upper, limit = load.seconds()
+    other = [one + seconds_to_read for one in START_SECONDS]
+    stored = [
+        fit.course.n_chains * (fit.pace.state_bytes + 2.0 * fit.pace.totals_bytes)
+        for fit in _sampled(load)
+    ]
+    work = 0.0 if folder is None or command == "evaluate" else max(stored, default=0.0)
+    incomplete = table.counts[table.incomplete]
+    return DryRun(
+        command=command,
+        data=spec.data.name,
+        n_records=table.n_records,
+        n_units=table.n_units,
+        n_cells=table.n_cells,
+        n_sample_uniques=table.n_uniques,
+        n_incomplete=int(incomplete.sum()),
+        keys=tuple(
+            KeyCount(name=key.name, n_levels=key.n_levels, n_missing=n_missing)
+            for key, n_missing in zip(table.variables, table.n_missing, strict=True)
+        ),
+        zeros=zeros_facts(handled),
+        known_exactly=not load.fits and command == "assess",
+        fits=tuple(map(_facts, load.fits)),
+        executor=spec.sampling.executor,
+        at_a_time=load.at_a_time,
+        target_rhat=spec.sampling.rhat,
+        target_ess=spec.sampling.ess,
+        seconds_to_read=seconds_to_read,
+        seconds=Span(lower=lower + other[0], upper=upper + other[1]),
+        seconds_at_limit=limit + other[1],
+        memory=_memory(table, load),
+        machine_memory=memory(),
+        folder=None if folder is None else str(folder),
+        results=results,
+        work=Span(lower=0.0, upper=work),
+    )
+
+
+def _sampled(load: Workload) -> list[Any]:
+    """Fits of which a pace is known."""
+    return [fit for fit in load.fits if fit.pace is not None]
+
+
+def _facts(fit: ForeseenFit) -> FitForeseen:
+    known: dict[str, Any] = {}
+    if fit.course is not None:
+        assert fit.pace is not None
+        known = {
+            name: getattr(fit.course, name)
+            for name in (
+                "n_chains", "n_workers", "n_threads", "thin", "fewest_sweeps", "max_sweeps",
+                "seconds_per_sweep",
+            )
+        }  # fmt: skip
+        known["measured"] = fit.pace.measured
+    return FitForeseen(
+        model=fit.model,
+        purpose=fit.purpose,
+        n_fits=fit.n_fits,
+        seconds=Span(lower=fit.lower, upper=fit.upper),
+        seconds_at_limit=fit.at_limit,
+        refused=fit.refused,
+        **known,
+    )
+
+
+def _memory(table: CellTable, load: Workload) -> Span | None:
+    """Count the memory of the process that runs it, and of its workers."""
+    used = _resident()
+    if used is None:
+        return None
+    now, peak = used
+    most = now + RECORD_BYTES * table.n_records
+    for fit in _sampled(load):
+        pace, course = fit.pace, fit.course
+        chains = course.n_chains * (pace.state_bytes + 3.0 * pace.totals_bytes)
+        # Copied when a segment begins, packed when it ends.
+        working = 2.0 * pace.data_bytes + 2.0 * pace.state_bytes + 3.0 * pace.totals_bytes
+        if load.at_a_time > 1:
+            most = max(most, now + load.at_a_time * (WORKER + working + chains))
+        elif course.n_workers > 1:
+            most = max(most, now + chains + course.n_workers * (WORKER + working))
+        else:
+            most = max(most, now + chains + working)
+    return Span(lower=max(UNSURE[0] * most, min(peak, most)), upper=max(UNSURE[1] * most, peak))
+
+
+def _resident() -> tuple[float, float] | None:
+    """Bytes of memory of this process, now and at most; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return float(pages * os.sysconf("SC_PAGE_SIZE")), peak
+    except (OSError, ValueError, IndexError):
+        return peak, peak

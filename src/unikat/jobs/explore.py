@@ -1,0 +1,329 @@
+"""Recodings of an assessment that was loaded, looked at one by one or searched: for the workbench.
+
+Every answer is a dataclass of numbers and texts, which can be written as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from unikat.errors import SpecError
+from unikat.jobs.goals import aim_of, closer_look, verified
+from unikat.jobs.kept import posterior_of
+from unikat.protection.hierarchies import Choices, choices, has_ordered_levels
+from unikat.protection.recoding import KeyRecoding, Recoding
+from unikat.protection.scenarios import Scenarios
+from unikat.protection.search import Search, Value, frontier
+from unikat.protection.what_if import FEW, Posterior
+from unikat.report.folders import assessment as results
+from unikat.report.folders.outputs import SPEC
+from unikat.report.text.protection import key_words
+from unikat.risk.estimate import RiskEstimate, Summary, assess
+from unikat.spec.from_options import specify
+from unikat.spec.protection import ProtectionSpec
+from unikat.spec.protection_options import ProtectOptions
+from unikat.spec.target import Target
+
+T = TypeVar("T")
+
+MOST_LOOKS = 64
+"""Recodings whose risk by all states is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A recoding of a key."""
+
+    rule: str
+    """As --recode takes it; empty: the key as it is."""
+    words: str
+    n_groups: int
+    """Levels that are left, none if the key is left out."""
+    lost: float
+    """Share of the key's information that it loses, 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExploredKey:
+    """A key, and what can be done to it."""
+
+    name: str
+    ordered: bool
+    """Its levels are numbers, so that recodings are steps of a slider."""
+    steps: tuple[Step, ...]
+    """From fine to coarse; the first is the key as it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """A number with its interval."""
+
+    mean: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, found: Summary) -> Range:
+        """Take it from a summary."""
+        return cls(mean=found.mean, lower=found.lower, upper=found.upper)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """The risk after a recoding."""
+
+    steps: tuple[int, ...]
+    """Of each key."""
+    rules: dict[str, str]
+    """What is done, by key, as --recode takes it; keys that stay as they are excepted."""
+    tau1: Range
+    tau2: Range
+    n_uniques: int
+    """Sample uniques."""
+    smallest: int
+    """Records in the smallest combination."""
+    lost: float
+    """Share of the information of all keys that is lost."""
+    n_states: int
+    """States of the model that were looked at."""
+    reached: float | None = None
+    """The measure of the target; None without a target, or until all states were looked at."""
+    met: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A plan of the frontier."""
+
+    steps: tuple[int, ...]
+    rules: dict[str, str]
+    tau1: Range
+    lost: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exploration:
+    """Recodings of the keys of a loaded assessment. Made by :meth:`open`.
+
+    Examples
+    --------
+    >>> Exploration.open("no such folder")
+    Traceback (most recent call last):
+    unikat.errors.OutputError: no such folder is not a folder; name the folder of a run (its --out).
+    """
+
+    folder: str | os.PathLike[str]
+    posterior: Posterior = field(repr=False)
+    level: float
+    parts: Sequence[Choices] = field(repr=False)
+    _seen: dict[tuple[int, ...], RiskEstimate] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        progress: Callable[[str, float | None], None] | None = None,
+    ) -> Exploration:
+        """Read the file of an assessment again, and go on from the states that it kept.
+
+        Parameters
+        ----------
+        folder
+            Of the run.
+        progress
+            Given what is done, and the share of it that is, where that is known.
+
+        Raises
+        ------
+        OutputError, SpecError, DataError
+            As :func:`unikat.jobs.kept.posterior_of`; or if `protect` does not take such a run.
+        """
+        loaded = results.load(folder)
+        # Refused at once, and not after the file was read.
+        _asked(loaded.root, "k >= 1")
+        posterior = posterior_of(loaded, progress)
+        found = cls(
+            folder=loaded.root,
+            posterior=posterior,
+            level=loaded.result.tau1.level,
+            parts=choices(posterior.table),
+        )
+        # The first look compiles what it needs.
+        found.look([0] * len(found.parts))
+        return found
+
+    @property
+    def n_states(self) -> int:
+        """States that a complete look takes; 0 where the file itself tells the risk."""
+        return sum(map(len, self.posterior.states))
+
+    @property
+    def keys(self) -> tuple[ExploredKey, ...]:
+        """The keys, each with what can be done to it."""
+        found = []
+        for key, part in zip(self.posterior.table.keys, self.parts, strict=True):
+            whole = max(part.entropy, 1e-300)
+            steps = tuple(
+                Step(
+                    rule=one.text if one.changes else "",
+                    words=_words(one),
+                    n_groups=0 if one.key is None else one.key.n_levels,
+                    lost=min(float(lost) / whole, 1.0),
+                )
+                for one, lost in zip(part.recodings, part.lost, strict=True)
+            )
+            found.append(ExploredKey(name=key.name, ordered=has_ordered_levels(key), steps=steps))
+        return tuple(found)
+
+    def look(
+        self,
+        steps: Sequence[int],
+        target: str = "",
+        n_states: int | None = None,
+        between: Callable[[], None] | None = None,
+    ) -> Look:
+        """Tell the risk after a recoding.
+
+        Parameters
+        ----------
+        steps
+            Of each key, its place among `keys`' steps.
+        target
+            What is to be reached, as `tau1 <= 5`; empty if nothing is.
+        n_states
+            States to look at, spread over the chains; None: all. Few tell nothing of the target.
+        between
+            Called now and then; what it raises ends the look.
+
+        Raises
+        ------
+        SpecError
+            If the target has no known form, a step is none of the key's, or no key is left.
+        """
+        aim = _target(target) if target.strip() else None
+        recoding = self._recoding(steps)
+        found = self._estimate(tuple(steps), n_states, between)
+        # Whatever was asked, these are all states or some of them.
+        n_seen = 0 if found.draws is None else found.draws.n_chains * found.draws.n_sweeps
+        complete = found.draws is None or n_seen >= self.n_states
+        reached = self._measure(recoding, found, aim) if aim is not None and complete else None
+        return Look(
+            steps=tuple(steps),
+            rules=_rules(recoding),
+            tau1=Range.of(found.tau1_shown or found.tau1),
+            tau2=Range.of(found.tau2_shown or found.tau2),
+            n_uniques=found.table.n_uniques,
+            smallest=int(found.table.matches.min()),
+            lost=self._lost(steps),
+            n_states=n_seen,
+            reached=reached,
+            met=None if aim is None or reached is None else aim.met(reached),
+        )
+
+    def find(self, target: str, between: Callable[[], None] | None = None) -> tuple[int, ...]:
+        """Find the recoding that loses least and reaches a target; return its steps.
+
+        Raises
+        ------
+        SpecError
+            If none does, or the target has no known form.
+        """
+        spec = _asked(self.folder, str(_target(target)))
+        aim = aim_of(spec, Scenarios(posterior=self.posterior, scenarios=(), level=self.level))
+        search = Search.of(self.parts, _interrupted(aim.quick, between))
+        aim = aim._replace(closely=_interrupted(aim.closely, between))
+        return search.place(verified(search, search.best(aim.goal), aim, ()).recoding)
+
+    def frontier(self, between: Callable[[], None] | None = None) -> tuple[Point, ...]:
+        """Find plans of falling τ1, each of which loses least for its τ1; by all states."""
+        target = Target("tau1", 0.0)
+
+        def quick(recoding: Recoding) -> Value:
+            return self.posterior.value(recoding, target, self.level, FEW)
+
+        search = Search.of(self.parts, _interrupted(quick, between))
+        plans = frontier(search, None).plans
+        look = _interrupted(lambda one: self.posterior.what_if(one, self.level), between)
+        return tuple(
+            Point(
+                steps=search.place(plan.recoding),
+                rules=_rules(plan.recoding),
+                tau1=Range.of(risk.tau1_shown or risk.tau1),
+                lost=plan.lost,
+            )
+            for plan, risk in closer_look(plans, None, look)
+        )
+
+    def _recoding(self, steps: Sequence[int]) -> Recoding:
+        if len(steps) != len(self.parts) or not all(
+            0 <= at < len(part.recodings) for at, part in zip(steps, self.parts, strict=True)
+        ):
+            raise SpecError("The recoding is none of this file's; open the page of the run again.")
+        chosen = [part.recodings[at] for at, part in zip(steps, self.parts, strict=True)]
+        if all(one.key is None for one in chosen):
+            raise SpecError("All keys are left out, so nothing is left to publish; keep one.")
+        return Recoding(keys=tuple(chosen))
+
+    def _estimate(
+        self, steps: tuple[int, ...], n_states: int | None, between: Callable[[], None] | None
+    ) -> RiskEstimate:
+        if steps in self._seen:
+            return self._seen[steps]
+        recoding = self._recoding(steps)
+        draws = self.posterior.look(recoding, n_states=n_states, between=between)
+        found = assess(draws, recoding.table(self.posterior.table), level=self.level)
+        if n_states is None:
+            if len(self._seen) >= MOST_LOOKS:
+                del self._seen[next(iter(self._seen))]
+            self._seen[steps] = found
+        return found
+
+    def _lost(self, steps: Sequence[int]) -> float:
+        whole = sum(part.entropy for part in self.parts)
+        lost = sum(float(part.lost[at]) for at, part in zip(steps, self.parts, strict=True))
+        return min(lost / max(whole, 1e-300), 1.0)
+
+    def _measure(self, recoding: Recoding, found: RiskEstimate, target: Target) -> float:
+        """What the search says of a recoding by all states."""
+        if target.measure in ("tau1_upper", "tau2_upper"):
+            return (found.tau1 if target.measure == "tau1_upper" else found.tau2).upper
+        if target.measure == "tau1":
+            return found.tau1_expected.mean
+        return self.posterior.value(recoding, target, self.level, max(self.n_states, 1)).measure
+
+
+def _asked(folder: str | os.PathLike[str], target: str) -> ProtectionSpec:
+    """What `protect` would be asked to do with the file of an assessment."""
+    path = os.path.join(folder, SPEC)
+    return specify(ProtectionSpec, ProtectOptions, path, {"target": target}, caller="The page")[0]
+
+
+def _target(text: str) -> Target:
+    try:
+        return Target.of(text)
+    except ValueError as error:
+        raise SpecError(f"{error}.") from None
+
+
+def _interrupted(
+    evaluate: Callable[[Recoding], T], between: Callable[[], None] | None
+) -> Callable[[Recoding], T]:
+    """Call something else before each evaluation; what it raises ends them."""
+
+    def evaluated(recoding: Recoding) -> T:
+        if between is not None:
+            between()
+        return evaluate(recoding)
+
+    return evaluated
+
+
+def _rules(recoding: Recoding) -> dict[str, str]:
+    return {one.name: one.text for one in recoding.keys if one.changes}
+
+
+def _words(one: KeyRecoding) -> str:
+    return key_words("", one.text).lstrip(": ") if one.changes else "as it is"

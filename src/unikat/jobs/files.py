@@ -1,0 +1,82 @@
+"""The files of a specification, read as a run does: before it, and to show records after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from unikat.data import CellTable
+from unikat.data.grouping import HouseholdSample
+from unikat.data.held import Held, hold
+from unikat.data.microdata import Microdata
+from unikat.errors import DataError
+from unikat.files.json import parse_json
+from unikat.inference.progress import Watcher
+from unikat.interrupts import interruptible
+from unikat.jobs.households import read_households
+from unikat.jobs.inputs import design_of, read_registry, read_table
+from unikat.report.folders.outputs import RECORDS, RESULT, SPEC
+from unikat.report.folders.records import ORDER, order_digest
+from unikat.report.text.sentences import understood_households
+from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
+from unikat.spec.from_options import Inputs
+from unikat.zeros.conflicts import Handled
+
+
+@interruptible
+def understood(spec: AssessmentSpec) -> tuple[str, ...]:
+    """Read all files of a specification as the run will, and return what it notes.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the run would refuse them.
+    """
+    notes: list[str] = []
+    _, table, _, _ = _read(spec, notes)
+    if spec.registry is not None:
+        read_registry(spec, table)
+        notes.append("The registry has these keys.")
+    return tuple(notes)
+
+
+def _read(
+    spec: AssessmentSpec, notes: list[str]
+) -> tuple[Microdata, CellTable, Handled | None, HouseholdSample | None]:
+    """Read the data as a run does, and add what it notes."""
+    watcher = Watcher(note=notes.append)
+    if spec.model.name == HOUSEHOLDS:
+        microdata, households = read_households(spec, None, watcher)
+        notes.insert(0, understood_households(households.table, microdata.n_records))
+        return microdata, households.table, None, households
+    microdata, table, handled = read_table(spec, design_of(spec), Inputs(), watcher)
+    return microdata, table, handled, None
+
+
+@interruptible
+def key_values(folder: Path) -> Held:
+    """Hold the columns of the keys of a finished assessment, if its file is as it was.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the file cannot be read, or its records are no longer those that were assessed.
+    """
+    spec = AssessmentSpec.read(folder / SPEC)
+    microdata, table, handled, households = _read(spec, [])
+    try:
+        record = parse_json((folder / RESULT).read_bytes())["provenance"]["data_fingerprint"]
+        order = (pq.read_schema(folder / RECORDS).metadata or {})[ORDER.encode()].decode()
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        raise DataError(
+            f"{RESULT} and {RECORDS} do not say which file they are about; run it again."
+        ) from None
+    if (table.fingerprint, order_digest(table, handled, households)) != (record, order):
+        raise DataError(
+            f"{microdata.name} has changed since this run, so that its records are no longer those "
+            "of the result. Run it again."
+        )
+    names = list(dict.fromkeys(key.name for key in microdata.keys))
+    return hold(microdata.source, names)

@@ -1,0 +1,129 @@
+"""What a form tells while it is filled in: groups of a key, and the size that a design tells.
+
+It imports the room `data` alone, so that the first answer does not wait for what fits models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unikat.data import Design, read
+from unikat.data.engine import session
+from unikat.data.held import Held
+from unikat.data.sampling import make_sampling
+from unikat.errors import SpecError
+from unikat.interrupts import interruptible
+from unikat.spec.tables import DataSpec, DesignSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """How the records of a file fall into the groups of one key."""
+
+    labels: tuple[str, ...]
+    counts: tuple[int, ...]
+    """Records of each group."""
+    n_missing: int
+
+
+@interruptible
+def groups(data: DataSpec, key: str, column: str, held: Held) -> Groups:
+    """Group a column by the rule of its key.
+
+    Parameters
+    ----------
+    data
+        How the file is read; missing codes may be told by key.
+    key
+        The key as `--keys` has it, such as ``AGE:width(5)``.
+    column
+        Its column.
+    held
+        That column.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the rule is wrong, or does not fit the column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from unikat.data.held import hold
+    >>> held = hold(pd.DataFrame({"AGE": [3, 8, 11, None]}), ["AGE"])
+    >>> groups(DataSpec(), "AGE:width(10)", "AGE", held)
+    Groups(labels=('0-9', '10-19'), counts=(2, 1), n_missing=1)
+    """
+    codes = data.missing_values
+    if isinstance(codes, dict):
+        codes = {name: code for name, code in codes.items() if name == column}
+    found = read(
+        held,
+        [key],
+        Design(without_population=True),
+        codebook=data.codebook,
+        # Missing values as a level are counted with the others.
+        missing="level",
+        missing_values=codes,
+        decimal=data.decimal,
+        fewest_keys=1,
+        constant_keys=True,
+    )
+    table = found.tabulate()
+    (only,) = table.keys
+    counts = [0] * only.n_levels
+    for code, count in zip(table.cells[:, 0].tolist(), table.counts.tolist(), strict=True):
+        counts[code] = count
+    n_missing = 0 if only.missing_level is None else counts.pop()
+    return Groups(labels=only.labels[: len(counts)], counts=tuple(counts), n_missing=n_missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What the columns of a design tell of the population."""
+
+    n_records: int
+    population_size: int
+    n_strata: int
+    """Strata; 0 if none are named."""
+    weighted: bool
+    """Whether weights or inclusion probabilities tell it."""
+
+
+@interruptible
+def population_told(design: DesignSpec, held: Held) -> Told:
+    """Sum the weights, or the sizes of the strata.
+
+    Parameters
+    ----------
+    design
+        With weights, inclusion probabilities, or strata and their sizes.
+    held
+        The columns that it names.
+
+    Raises
+    ------
+    DataError, SpecError
+        If it tells no size, or a column cannot be used so.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from unikat.data.held import hold
+    >>> held = hold(pd.DataFrame({"W": [30.0, 12.5]}), ["W"])
+    >>> population_told(DesignSpec(weights="W"), held).population_size
+    42
+    """
+    asked = Design(**design.model_dump(exclude={"household"}))
+    columns = {name: f"c{j}" for j, name in enumerate(asked.columns)}
+    with session(held.files, name=held.name) as connection:
+        held.attach(connection, list(columns))
+        sampling, size = make_sampling(connection, asked, columns, held.name)
+    if sampling is None or size is None:
+        raise SpecError("Neither weights nor sizes of strata are named.")
+    return Told(
+        n_records=len(sampling.weights),
+        population_size=size,
+        n_strata=0 if design.strata is None else sampling.n_strata,
+        weighted=bool(design.weights or design.inclusion),
+    )

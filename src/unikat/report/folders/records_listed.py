@@ -1,0 +1,181 @@
+"""A page of `records.parquet`: the records at risk, sorted and filtered as somebody asks.
+
+Where missing keys are integrated over, the risk is that of what the file shows of a record, as in
+`records-at-risk.csv`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from unikat.data.engine import pattern, quoted, session
+from unikat.errors import OutputError, SpecError, listed
+from unikat.report.facts.result import N_REASONS
+
+PAGE = 50
+"""Records of a page."""
+Sort: TypeAlias = Literal["row", "r1", "r2", "key_1"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+_RISKS = ("r1", "r1_lower", "r1_upper", "r2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which records are asked for, and in which order.
+
+    Raises
+    ------
+    SpecError
+        If a number is out of range.
+    """
+
+    sort: Sort = "r1"
+    descending: bool = True
+    above: float = 0.0
+    """Least r1."""
+    key: str = ""
+    """A key that does much to make the record rare; empty for any."""
+    row: int | None = None
+    """The number of one record in the file, the first being 1."""
+    page: int = 1
+
+    def __post_init__(self) -> None:
+        if self.sort not in SORTS:
+            raise SpecError(f"Records can be sorted by {listed(SORTS, 9)}.")
+        if not (math.isfinite(self.above) and 0 <= self.above <= 1):
+            raise SpecError("The least risk must be a number from 0 to 1, such as 0.2.")
+        if self.row is not None and not 1 <= self.row < 2**62:
+            raise SpecError("The number of a record is a whole number; the first is 1.")
+        if not 1 <= self.page < 2**31:
+            raise SpecError("The first page is 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """One record at risk."""
+
+    row: int
+    """Its number in the file; the first is 1."""
+    household: int | None
+    """Of the file, counted from 0; None where the units are persons."""
+    r1: float
+    r1_lower: float
+    r1_upper: float
+    r2: float
+    keys: tuple[tuple[str, float], ...]
+    """The keys that do most to make it rare, each with the fall in r1 if it alone is left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedRecords:
+    """A page of records."""
+
+    records: tuple[Listed, ...]
+    n_found: int
+    """Records that are as asked for."""
+    n_at_risk: int
+    """Records at risk in the file."""
+    keys: tuple[str, ...]
+    """Keys that do much to make some record rare."""
+    shown: bool
+    """Whether r1 and r2 are those of what the file shows of a record."""
+
+    @property
+    def n_pages(self) -> int:
+        """Pages of `PAGE` records."""
+        return max(1, -(-self.n_found // PAGE))
+
+
+def list_records(path: Path, wanted: Wanted) -> ListedRecords:
+    """Read a page of a `records.parquet`.
+
+    Raises
+    ------
+    OutputError
+        If it is no file of records.
+
+    Notes
+    -----
+    With 1,000,000 records a page takes less than 0.3 s: rows are found by the columns that are
+    asked about alone, and only those of the page are read whole.
+    """
+    columns = _columns(path)
+    shown = "r1_shown" in columns
+    middle = "_shown" if shown else ""
+    said = {name: f"{name[:2]}{middle}{name[2:]}" for name in _RISKS}
+    reasons = [f"key_{rank}" for rank in range(1, N_REASONS + 1)]
+    drops = [f"drop_{rank}" for rank in range(1, N_REASONS + 1)]
+    household = "household" if "household" in columns else "NULL"
+    r1 = said["r1"]
+    conditions = [f"{r1} IS NOT NULL", f"{r1} >= {wanted.above!r}::DOUBLE"]
+    if wanted.key:
+        conditions.append(f"{quoted(wanted.key)} IN ({', '.join(reasons)})")
+    if wanted.row is not None:
+        conditions.append(f"row = {wanted.row}")
+    order = said.get(wanted.sort, wanted.sort)
+    direction = "DESC" if wanted.descending else "ASC"
+    risks = ", ".join(said.values())
+    with session([path], name=path.name) as connection:
+        source = f"read_parquet({quoted(pattern(path))})"
+        where = " AND ".join(conditions)
+        counted = connection.execute(
+            f"SELECT count(*), count(*) FILTER (WHERE {where}) FROM {source} WHERE {r1} IS NOT NULL"
+        ).fetchall()
+        keys = connection.execute(
+            " UNION ".join(
+                f"SELECT DISTINCT {reason}::VARCHAR AS k FROM {source}" for reason in reasons
+            )
+        ).fetchall()
+        rows = connection.execute(
+            f"SELECT row FROM {source} WHERE {where} "
+            f"ORDER BY {order} {direction} NULLS LAST, row "
+            f"LIMIT {PAGE} OFFSET {PAGE * (wanted.page - 1)}"
+        ).fetchall()
+        place = {row: i for i, (row,) in enumerate(rows)}
+        found = []
+        if place:
+            found = connection.execute(
+                f"SELECT row, {household}, {risks}, {', '.join((*reasons, *drops))} "
+                f"FROM {source} WHERE row IN ({', '.join(map(str, place))})"
+            ).fetchall()
+    n = 2 + len(_RISKS)
+    records = [
+        Listed(
+            row=line[0],
+            household=line[1],
+            r1=line[2],
+            r1_lower=line[3],
+            r1_upper=line[4],
+            r2=line[5],
+            keys=tuple(
+                (str(key), float(drop))
+                for key, drop in zip(line[n : n + N_REASONS], line[n + N_REASONS :], strict=True)
+                if key is not None
+            ),
+        )
+        for line in sorted(found, key=lambda line: place[line[0]])
+    ]
+    return ListedRecords(
+        records=tuple(records),
+        n_found=int(counted[0][1]),
+        n_at_risk=int(counted[0][0]),
+        keys=tuple(sorted(str(key) for (key,) in keys if key is not None)),
+        shown=shown,
+    )
+
+
+def _columns(path: Path) -> list[str]:
+    """Columns of the file (OutputError if it cannot be read)."""
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError, ValueError):
+        raise OutputError(f"{path.name} cannot be read as Parquet; make the run again.") from None
+    if not {"row", "key_1", *_RISKS} <= set(schema.names):
+        raise OutputError(f"{path.name} is no file of records of unikat; make the run again.")
+    return list(schema.names)

@@ -1,0 +1,167 @@
+"""What the page of keys tells while it is filled in; each part is a template of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from unikat.errors import UnikatError
+from unikat.report.text.numbers import counted
+from unikat.spec.assessment import HOUSEHOLDS
+from unikat.web.drafts import READING, Draft
+from unikat.web.pages.pictures import few
+from unikat.web.workbench import Workbench, status_of
+
+if TYPE_CHECKING:
+    from unikat.jobs.glance import Groups, Told
+    from unikat.spec.assessment import AssessmentSpec
+    from unikat.zeros import Suggestion
+
+OF_VALUES = (*READING, "missing_values", "codebook")
+"""Options that say what the values of a key are."""
+OF_SIZE = (*READING, "weights", "inclusion", "strata", "stratum_sizes", "relative_weights")
+"""Options that tell the size of the population."""
+MOST_SUGGESTED = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouped:
+    """The context of `grouped.html.j2`: the groups of one key."""
+
+    column: str
+    groups: Groups | None
+    """None without a rule, and where it cannot be used."""
+    said: str
+    """Them in words."""
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """The context of `population.html.j2`: the size that weights or strata tell."""
+
+    told: Told | None
+    """None if they are not named, or cannot be used."""
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """The context of `checked.html.j2`: impossible combinations held against the file."""
+
+    lines: Sequence[str]
+    """The table that `unikat zeros check` prints; empty if there are no rules."""
+    n_records: int
+    """Records that break a rule."""
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggested:
+    """The context of `suggested.html.j2`: combinations that never occur."""
+
+    suggestions: Sequence[Suggestion]
+    action: str
+    """Where a rule is sent to be added."""
+    problem: str
+
+
+def grouped(bench: Workbench, draft: Draft, column: str) -> Grouped:
+    """Group one column by its rule."""
+    from unikat.jobs.glance import groups
+
+    if not draft.groupings.get(column):
+        return Grouped(column=column, groups=None, said="", problem="")
+    try:
+        # What else the form holds may still be wrong.
+        spec = _spec(bench, _part(draft, OF_VALUES, keys=(column,)))
+        held = bench.columns(draft, [column])
+        found = groups(spec.data, spec.keys[0], column, held)
+    except UnikatError as error:
+        return Grouped(column=column, groups=None, said="", problem=str(error))
+    said = f"{counted(len(found.counts), 'group')} of {few(found.counts[0])}"
+    if len(found.counts) > 1:
+        low, high = few(min(found.counts)), few(max(found.counts))
+        said = f"{len(found.counts):,} groups; the smallest has {low}, the largest {high}"
+    if found.n_missing:
+        said += f"; {counted(found.n_missing, 'missing value')}"
+    return Grouped(column=column, groups=found, said=f"{said}.", problem="")
+
+
+def population(bench: Workbench, draft: Draft) -> Population:
+    """Add up what the columns of the design tell."""
+    from unikat.jobs.glance import population_told
+
+    given = {name: draft.values.get(name, "") for name in OF_SIZE}
+    weighted = given["weights"] or given["inclusion"]
+    if given["relative_weights"] or not (weighted or (given["strata"] and given["stratum_sizes"])):
+        return Population(told=None, problem="")
+    try:
+        design = _spec(bench, _part(draft, OF_SIZE, keys=())).design
+        named = (design.weights, design.inclusion, design.strata)
+        names = list(dict.fromkeys(name for name in named if name))
+        found = population_told(design, bench.columns(draft, names))
+    except UnikatError as error:
+        return Population(told=None, problem=str(error))
+    return Population(told=found, problem="")
+
+
+def checked(bench: Workbench, draft: Draft) -> tuple[Checked, int]:
+    """Hold the rules against the file; also the status of an answer that shows it."""
+    from unikat.jobs.zeros import check, check_lines
+
+    if not draft.rule_texts or draft.values.get("model") == HOUSEHOLDS:
+        return Checked(lines=(), n_records=0, problem=""), 200
+    try:
+        spec = _of_rules(bench, draft)
+        found = check(spec, bench.table(spec))
+    except UnikatError as error:
+        return Checked(lines=(), n_records=0, problem=str(error)), status_of(error)
+    return Checked(lines=check_lines(found), n_records=found.n_records, problem=""), 200
+
+
+def suggested(bench: Workbench, draft: Draft) -> tuple[Suggested, int]:
+    """Look for combinations that never occur; also the status of an answer that shows them."""
+    from unikat.jobs.zeros import find_suggestions
+
+    action = bench.pages.at("/keys/suggest")
+    try:
+        spec = _of_rules(bench, draft)
+        _, found = find_suggestions(spec, most=MOST_SUGGESTED, table=bench.table(spec))
+    except UnikatError as error:
+        return Suggested(suggestions=(), action=action, problem=str(error)), status_of(error)
+    return Suggested(suggestions=found, action=action, problem=""), 200
+
+
+def understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:
+    """Read the files as the run will, and return what it notes.
+
+    Raises
+    ------
+    UnikatError
+        If the run would refuse them.
+    """
+    from unikat.jobs.evaluate import understood as as_population
+    from unikat.jobs.files import understood as read_all
+    from unikat.spec.evaluation import EvaluationSpec
+
+    if draft.kind.name == "evaluate":
+        spec = draft.asked(bench.folder.resolve(draft.path), bench.folder.root)
+        assert isinstance(spec, EvaluationSpec)
+        return (as_population(spec),)
+    return read_all(_spec(bench, draft))
+
+
+def _of_rules(bench: Workbench, draft: Draft) -> AssessmentSpec:
+    """Specification of the keys and rules alone."""
+    return _spec(bench, _part(draft, (*OF_VALUES, "missing"), keys=draft.keys, rules=draft.rules))
+
+
+def _part(draft: Draft, options: Sequence[str], *, keys: tuple[str, ...], rules: str = "") -> Draft:
+    values = {name: value for name, value in draft.values.items() if name in options}
+    return replace(draft, values=values, keys=keys, rules=rules)
+
+
+def _spec(bench: Workbench, draft: Draft) -> AssessmentSpec:
+    return draft.spec(bench.folder.resolve(draft.path), bench.folder.root)

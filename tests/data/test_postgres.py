@@ -1,0 +1,289 @@
+"""Tables of a real PostgreSQL server: what is read, what is refused, what is never told."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import postgres_server
+import unikat
+from postgres_server import SECRET, Server
+from unikat.data import Design, read
+from unikat.errors import DataError, SpecError, UnikatError
+
+pytest.importorskip("adbc_driver_postgresql")
+pytestmark = pytest.mark.skipif(
+    postgres_server.programs() is None, reason="needs the programs of PostgreSQL"
+)
+ODD = 'odd"; DROP TABLE persons; --'
+DESIGN = Design(population_size=100_000)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSWORD", SECRET)
+        with postgres_server.server() as running:
+            running.run(table=("persons", pa.Table.from_pandas(people())))
+            running.run(
+                f"CREATE ROLE reader LOGIN PASSWORD '{SECRET}'",
+                "GRANT SELECT ON persons TO reader",
+                "CREATE TABLE secrets (a int, b int)",
+                "INSERT INTO secrets VALUES (1, 2), (2, 1)",
+            )
+            yield running
+
+
+def people(n: int = 3_000) -> pd.DataFrame:
+    """Persons with missing values, empty texts, and texts that only look like numbers."""
+    rng = np.random.default_rng(5)
+    region = rng.choice(["01", "02", "ö'x", "", "west"], n).astype(object)
+    region[::97] = None
+    return pd.DataFrame(
+        {
+            "id": rng.permutation(n),
+            "AGE": pd.array(np.where(rng.random(n) < 0.05, None, rng.integers(18, 80, n)), "Int64"),
+            "region": region,
+            "citizen": rng.random(n) < 0.9,
+            "income": rng.normal(size=n).round(3),
+        }
+    )
+
+
+KEYS = ["AGE", "region", "citizen", "income:quantile(4)"]
+
+
+def test_a_table_is_the_same_as_its_file(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "persons.parquet"
+    people().to_parquet(file)
+    for missing in ("integrate", "level"):
+        expected = read(file, KEYS, DESIGN, missing=missing).tabulate()
+        found = read(
+            server.address("reader"), KEYS, DESIGN, table="persons", missing=missing
+        ).tabulate()
+        assert found.fingerprint == expected.fingerprint
+        assert [key.labels for key in found.keys] == [key.labels for key in expected.keys]
+        assert found.n_records == 3_000
+
+
+def test_a_combination_of_thousands_of_rows_is_counted_in_full(server: Server) -> None:
+    # It is repeated in pieces of a thousand rows.
+    query = (
+        "SELECT CASE WHEN i <= 2500 THEN 1 WHEN i <= 3500 THEN 2 ELSE 3 END AS a, "
+        "CASE WHEN i = 4000 THEN 'x' ELSE 'y' END AS b FROM generate_series(1, 4000) AS i"
+    )
+    found = read(server.address(), ["a", "b"], DESIGN, query=query).tabulate()
+    assert found.counts.tolist() == [2_500, 1_000, 1, 499]
+
+
+def test_columns_asked_for_later_are_of_the_same_rows(server: Server) -> None:
+    microdata = read(server.address(), ["AGE", "region", "citizen"], DESIGN, table="persons")
+    table = microdata.tabulate()
+    ids, names = microdata.codes("id")
+    incomes = microdata.values(["income"])["income"].to_pylist()
+    truth = people().set_index("id")
+    ages, regions, _ = table.keys
+    for row in range(0, 3_000, 7):
+        person = truth.loc[int(names[ids[row]])]
+        age, region, _ = table.cells[table.record_cell[row]]
+        assert (None if pd.isna(person["AGE"]) else person["AGE"]) == (
+            None if age < 0 else ages.levels[age]
+        )
+        assert (None if pd.isna(person["region"]) else person["region"] or None) == (
+            None if region < 0 else regions.levels[region]
+        )
+        assert incomes[row] == person["income"]
+
+
+def test_types_and_orders(server: Server) -> None:
+    server.run(
+        "CREATE TYPE mood AS ENUM ('sad', 'fair', 'gay')",
+        "CREATE DOMAIN grade AS numeric(3,1)",
+        "CREATE TABLE sexes (code smallint PRIMARY KEY, said text)",
+        "INSERT INTO sexes VALUES (1, 'female'), (2, 'male'), (3, NULL)",
+        "CREATE TABLE kinds (m mood, d grade, c char(4), u uuid, s smallint REFERENCES sexes, "
+        "day date, at timestamptz, f real, j json, list int[])",
+        "INSERT INTO kinds SELECT (ARRAY['gay','sad','fair'])[1 + i % 3]::mood, i % 4, "
+        "(ARRAY['ab','x'])[1 + i % 2], md5((i % 5)::text)::uuid, 1 + i % 2, "
+        "date '2020-01-01' + i, now() + i * interval '1 hour', i % 7, '{}', '{1}' "
+        "FROM generate_series(1, 60) AS i",
+    )
+    keys = ["m", "d", "c", "u", "s", "day:quantile(3)", "at:quantile(2)", "f"]
+    found = {
+        key.name: key for key in read(server.address(), keys, DESIGN, table="kinds").tabulate().keys
+    }
+    assert found["m"].levels == ("sad", "fair", "gay")
+    assert found["d"].levels == (0, 1, 2, 3)
+    assert found["c"].levels == ("ab", "x")
+    assert found["s"].labels == ("female", "male")
+    assert [found[name].n_levels for name in ("u", "day", "at", "f")] == [5, 3, 2, 7]
+    for name, kind in (("j", "json"), ("list", "integer[]")):
+        with pytest.raises(DataError, match=re.escape(f"has the type {kind}")):
+            read(server.address(), ["m", name], DESIGN, table="kinds")
+
+
+def test_names_that_look_like_statements(server: Server) -> None:
+    quoted = ODD.replace('"', '""')
+    server.run(
+        'CREATE SCHEMA IF NOT EXISTS "Other"',
+        f'CREATE TABLE "Other"."{quoted}" ("A""b" int, "select" text)',
+        f"INSERT INTO \"Other\".\"{quoted}\" VALUES (1, 'x'), (2, 'y'), (2, 'y')",
+    )
+    found = read(server.address(), ['A"b', "select"], DESIGN, table=f"Other.{ODD}").tabulate()
+    assert found.counts.tolist() == [1, 2]
+    assert server.rows("SELECT count(*) FROM persons") == [(3_000,)]
+
+
+def test_queries_read_and_never_write(server: Server) -> None:
+    query = "SELECT \"AGE\" / 10 AS tens, citizen FROM persons WHERE region = '01' -- mine"
+    expected = people().query("region == '01'")
+    found = read(server.address(), ["tens", "citizen"], DESIGN, query=query).tabulate()
+    assert found.n_records == len(expected)
+    server.run(
+        "CREATE FUNCTION gone() RETURNS int LANGUAGE sql AS 'DELETE FROM persons RETURNING 1'"
+    )
+    for writing in (
+        "DELETE FROM persons RETURNING *",
+        "WITH gone AS (DELETE FROM persons RETURNING *) SELECT * FROM gone",
+        "SELECT gone() AS a, 1 AS b",
+        "SELECT 1 AS a, 2 AS b) AS x; DELETE FROM persons; --",
+    ):
+        with pytest.raises(DataError, match=r"writes|one SELECT"):
+            read(server.address(), ["a", "b"], DESIGN, query=writing)
+    assert server.rows("SELECT count(*) FROM persons") == [(3_000,)]
+    with pytest.raises(SpecError, match="leave one of them out"):
+        read(server.address(), ["a", "b"], DESIGN, query="SELECT 1", table="persons")
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "table", "said"),
+    [
+        ("postgres", "postgres", "person", "Did you mean 'persons'"),
+        ("reader", "postgres", "secrets", "permission denied for table secrets"),
+        ("nobody", "postgres", "persons", "does not let this user in"),
+        ("postgres", "nowhere", "persons", "has no database 'nowhere'"),
+    ],
+)
+def test_what_is_refused(server: Server, user: str, database: str, table: str, said: str) -> None:
+    with pytest.raises(UnikatError, match=said):
+        read(server.address(user, database), ["AGE", "region", "citizen"], DESIGN, table=table)
+
+
+def test_passwords_are_never_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_password = server.address().replace("postgres@", f"postgres:{SECRET}@")
+    for address in (with_password, f"{server.address()}?password={SECRET}"):
+        with pytest.raises(SpecError, match="holds a password") as refused:
+            unikat.assess(address, keys=["AGE", "region"], population_size=9, table="persons")
+        assert SECRET not in str(refused.value)
+    monkeypatch.setenv("PGPASSWORD", "wrong-password")
+    with pytest.raises(DataError, match="does not let this user in") as refused_by_server:
+        read(server.address(), ["AGE", "region", "citizen"], DESIGN, table="persons")
+    assert "wrong-password" not in str(refused_by_server.value)
+
+
+def test_values_of_records_are_not_told(server: Server) -> None:
+    with pytest.raises(DataError) as refused:
+        read(server.address(), ["a", "b"], DESIGN,
+             query="SELECT region::int AS a, 1 AS b FROM persons")  # fmt: skip
+    assert "west" not in str(refused.value)
+    assert "ö" not in str(refused.value)
+
+
+def test_a_table_that_changes_meanwhile_is_refused(server: Server) -> None:
+    server.run("CREATE TABLE moving AS SELECT * FROM persons")
+    microdata = read(server.address(), ["AGE", "region", "citizen"], DESIGN, table="moving")
+    microdata.tabulate()
+    server.run("UPDATE moving SET region = '01' WHERE id = 7")
+    with pytest.raises(DataError, match="has changed since it was read"):
+        microdata.codes("income")
+
+
+SLOW = "SELECT a, b, pg_sleep(30)::text AS c FROM (VALUES (1, 2), (2, 3)) AS v (a, b)"
+
+
+@pytest.mark.parametrize("how", ["cancelled", "restarted"])
+def test_a_query_that_the_server_ends(server: Server, how: str) -> None:
+    def end() -> None:
+        while not server.rows(
+            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity "
+            "WHERE query LIKE '%count(*) AS n FROM%' AND pid <> pg_backend_pid()"
+            if how == "cancelled"
+            else "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%count(*) AS n FROM%' "
+            "AND pid <> pg_backend_pid()"
+        ):
+            time.sleep(0.05)
+        if how == "restarted":
+            server.restart()
+
+    # The types are found by looking at one row, which takes this query its time, too.
+    query = SLOW.replace("pg_sleep(30)", "pg_sleep(CASE a WHEN 2 THEN 30 ELSE 0 END)")
+    killer = threading.Thread(target=end)
+    killer.start()
+    with pytest.raises(DataError, match=r"was cancelled|was shut down|was lost"):
+        read(server.address(), ["a", "b", "c"], DESIGN, query=query)
+    killer.join()
+    found = read(server.address(), ["AGE", "region", "citizen"], DESIGN, table="persons")
+    assert found.n_records == 3_000
+
+
+def test_ctrl_c_ends_the_query_on_the_server(server: Server) -> None:
+    query = SLOW.replace("pg_sleep(30)", "pg_sleep(CASE a WHEN 2 THEN 30 ELSE 0 END)")
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "unikat", "assess", server.address(), "--query", query),
+            *("--keys", "a,b,c", "--population-size", "100"),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    running = "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%count(*) AS n FROM (SELECT a%' "
+    running += "AND state = 'active' AND pid <> pg_backend_pid()"
+    while not server.rows(running):
+        time.sleep(0.1)
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert "Traceback" not in said
+    assert not server.rows(running)
+
+
+def test_an_assessment_of_a_table(server: Server, tmp_path: Path) -> None:
+    server.run(
+        "CREATE TABLE weighted AS SELECT *, 20 + id % 3 AS weight FROM persons WHERE id < 400"
+    )
+    options = {
+        "keys": ["AGE:width(10)", "region", "citizen"], "weights": "weight", "table": "weighted",
+        "by": "citizen", "model": "latent-class", "chains": 2, "max_sweeps": 60, "workers": 1,
+        "progress": False,
+    }  # fmt: skip
+    found = unikat.assess(server.address(), **options, out=tmp_path / "one")
+    again = unikat.assess(tmp_path / "one/assessment.toml", out=tmp_path / "two", progress=False)
+    assert again.tau1 == found.tau1
+    result = json.loads((tmp_path / "one/result.json").read_text())
+    assert result["data"] == "weighted in postgres"
+    (query,) = result["provenance"]["queries"]
+    assert "count(*) AS n FROM public.weighted GROUP BY 1, 2, 3, 4" in query
+    assert "Ran in the database" in (tmp_path / "one/report.html").read_text()
+    for file in (tmp_path / "one").iterdir():
+        assert SECRET.encode() not in file.read_bytes()
+    # The rows of a table have no order, so that levels say which is which.
+    records = pq.read_table(tmp_path / "one/records.parquet").to_pandas()
+    here = people().query("id < 400")
+    frequency = here.assign(AGE=here["AGE"] // 10).groupby(["AGE", "region", "citizen"]).size()
+    complete = records.dropna(subset=["level.AGE", "level.region", "level.citizen"])
+    for _, row in complete.iterrows():
+        key = (int(row["level.AGE"][:2]) // 10, row["level.region"], row["level.citizen"] == "True")
+        assert frequency[key] == row["f"]

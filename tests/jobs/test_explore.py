@@ -1,0 +1,88 @@
+"""Recodings of a loaded assessment, looked at and searched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import unikat
+from jobs.test_kept import PERSONS, file_of
+from unikat.errors import SpecError
+from unikat.jobs.explore import Exploration
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explore")
+    unikat.assess(
+        file_of(folder), out=folder / "out", keep_states=True, model="latent-class", classics=True,
+        threshold="tau1 <= 5", max_sweeps=60, chains=2, workers=1, progress=False, **PERSONS,
+    )  # fmt: skip
+    return folder / "out"
+
+
+def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
+    told: list[tuple[str, float | None]] = []
+    found = Exploration.open(run, lambda *what: told.append(what))
+    assert told[0] == ("Reading the file", None)
+    assert told[-1] == ("Drawing states of the model", 1.0)
+    _, sex, age, _ = found.keys
+    assert [one.ordered for one in found.keys] == [False, False, True, False]
+    assert [step.rule for step in sex.steps] == ["", "left out"]
+    assert [step.lost for step in age.steps] == sorted(step.lost for step in age.steps)
+    assert (age.steps[0].words, age.steps[-1].words) == ("as it is", "left out")
+    at = next(i for i, step in enumerate(age.steps) if step.rule == "width(10)")
+    assert age.steps[at].words == "in groups of 10"
+    steps = (0, 1, at, 0)
+    look = found.look(steps, "tau1_upper <= 1000")
+    whatif = unikat.load(run).what_if({"age": "width(10)", "sex": None})
+    assert (look.tau1.mean, look.tau1.upper) == (whatif.tau1.mean, whatif.tau1.upper)
+    assert (look.reached, look.met) == (whatif.tau1.upper, True)
+    assert look.rules == {"age": "width(10)", "sex": "left out"}
+    assert look.n_states == found.n_states == 400
+    few = found.look((0, 1, 0, 0), n_states=40)
+    assert (few.n_states, few.reached) == (40, None)
+    # What was looked at by all states is not looked at again.
+    assert found.look(steps, n_states=40) == found.look(steps)
+    target = f"tau1 <= {look.tau1.mean:.3f}"
+    cheapest = found.look(found.find(target), target)
+    assert cheapest.met
+    assert cheapest.lost <= look.lost
+    protected = unikat.protect(run / "assessment.toml", target=target)
+    assert protected.summary.chosen.recodings == cheapest.rules
+    assert protected.summary.chosen.lost == pytest.approx(cheapest.lost, abs=1e-12)
+    assert protected.summary.reached == pytest.approx(cheapest.reached, abs=1e-9)
+    points = found.frontier()
+    assert points[0].rules == {}
+    assert points[-1].tau1.mean < points[0].tau1.mean
+    assert [one.lost for one in points] == sorted(one.lost for one in points)
+    for point in points:
+        assert found.look(point.steps).tau1 == point.tau1
+    assert json.loads(json.dumps(asdict(look)))["rules"] == look.rules
+    with pytest.raises(SpecError, match="All keys are left out"):
+        found.look([len(one.steps) - 1 for one in found.keys])
+    with pytest.raises(SpecError, match="none of this file's"):
+        found.look((0, 9, 0, 0))
+    with pytest.raises(SpecError, match="is no target"):
+        found.look(steps, "tau1 < 5")
+    with pytest.raises(SpecError, match="No recoding reaches k >= 1000"):
+        found.find("k >= 1000")
+
+
+def test_what_is_raised_between_ends_a_look_and_a_search(run: Path) -> None:
+    found = Exploration.open(run)
+
+    def newer() -> None:
+        raise InterruptedError
+
+    for ask in (
+        lambda: found.look((0, 1, 1, 1), between=newer),
+        lambda: found.find("tau1 <= 1", newer),
+        lambda: found.frontier(newer),
+    ):
+        with pytest.raises(InterruptedError):
+            ask()
+    assert found.look((0, 1, 1, 1)).n_states == 400

@@ -1,0 +1,149 @@
+"""The records at risk of a run: which are listed, and when values of their keys are shown."""
+
+from __future__ import annotations
+
+import csv
+import html
+import re
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+import unikat
+from unikat.errors import OutputError, SpecError
+from unikat.report.folders.records_listed import PAGE, Wanted, list_records
+from unikat.web.app import make_app
+from unikat.web.folder import Folder
+from unikat.web.security import Access
+from web_client import PORT, Client
+
+HEAD = "age,sex,region,work\n"
+LINES = [
+    f"{i * 7 % 90 if i % 9 else 'NA'},{'fm'[i % 2]},{'ABCD'[i * i % 4]},{i * i * 3 % 17}\n"
+    for i in range(200)
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file, and a run of it."""
+    folder = tmp_path_factory.mktemp("records")
+    (folder / "people.csv").write_text(HEAD + "".join(LINES))
+    unikat.assess(
+        folder / "people.csv", keys="age,sex,region,work", missing_values="age: NA",
+        population_size=900, model="latent-class", chains=2, max_sweeps=60, workers=1,
+        out=folder / "run", progress=False,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def bench(made: Path, tmp_path: Path) -> Client:
+    """A workbench of a copy of that folder."""
+    shutil.copytree(made, tmp_path / "data")
+    access = Access(port=PORT)
+    app, workbench = make_app(Folder.of(tmp_path / "data"), access)
+    return Client(app, access, workbench)
+
+
+def rows_of(page: str) -> list[int]:
+    return [int(row.replace(",", "")) for row in re.findall(r"Row </span>([\d,]+)</th>", page)]
+
+
+def test_the_list_is_that_of_the_file_for_spreadsheets(made: Path) -> None:
+    path = made / "run/records.parquet"
+    with open(made / "run/records-at-risk.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) > 2 * PAGE
+    rows: list[int] = []
+    n_pages = list_records(path, Wanted()).n_pages
+    for page in range(1, n_pages + 1):
+        found = list_records(path, Wanted(page=page))
+        rows += [record.row for record in found.records]
+    assert found.shown
+    assert found.n_found == found.n_at_risk == len(rows) == len(lines)
+    by_row = {int(line["row"]): line for line in lines}
+    assert sorted(rows) == sorted(by_row)
+    risks = [float(by_row[row]["r1_shown"]) for row in rows]
+    assert risks == sorted(risks, reverse=True)
+    first = list_records(path, Wanted(sort="row", descending=False)).records[0]
+    line = by_row[first.row]
+    assert (f"{first.r1:.6g}", f"{first.r2:.6g}") == (line["r1_shown"], line["r2_shown"])
+    assert [key for key, _ in first.keys] == [
+        line[f"key_{i}"] for i in (1, 2, 3) if line[f"key_{i}"]
+    ]
+
+
+def test_records_are_found_by_risk_key_and_row(made: Path) -> None:
+    path = made / "run/records.parquet"
+    every = [
+        record for page in (1, 2, 3, 4) for record in list_records(path, Wanted(page=page)).records
+    ]
+    middle = sorted(record.r1 for record in every)[len(every) // 2]
+    expected = {
+        record.row
+        for record in every
+        if record.r1 >= middle and "work" in [key for key, _ in record.keys]
+    }
+    found = list_records(path, Wanted(above=middle, key="work", sort="r2"))
+    assert found.n_found == len(expected) > 0
+    assert {record.row for record in found.records} <= expected
+    r2 = [record.r2 for record in found.records]
+    assert r2 == sorted(r2, reverse=True)
+    only = list_records(path, Wanted(row=every[7].row))
+    assert only.records == (every[7],)
+    assert list_records(path, Wanted(key="' OR ''='")).records == ()
+    for wrong in ({"above": 2}, {"above": float("nan")}, {"row": 0}, {"page": 0}, {"sort": "x"}):
+        with pytest.raises(SpecError):
+            Wanted(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(OutputError, match="cannot be read"):
+        list_records(made / "people.csv", Wanted())
+
+
+def test_a_page_keeps_what_is_asked_for(bench: Client) -> None:
+    page = bench.ask("/records/run")
+    assert page.status_code == 200
+    assert len(rows_of(page.text)) == PAGE
+    assert "Not converged" in page.text
+    assert "risk by what the file shows" in page.text
+    part = bench.ask("/records/run?key=work&above=0.001", headers={"HX-Request": "true"}).text
+    assert "<html" not in part
+    assert 'name="key"' not in part
+    links = html.unescape(" ".join(re.findall(r'href="([^"]+)"', part)))
+    assert "/records/run?above=0.001&key=work&sort=r2&order=down" in links
+    assert bench.ask("/records/run?page=2").text.count("Page before") == 1
+    wrong = bench.ask("/records/run?above=much")
+    assert wrong.status_code == 422
+    assert 'value="much"' in wrong.text
+    assert "is a number such as 0.2" in wrong.text
+    assert bench.ask("/records/people.csv").status_code == 404
+    assert "/records/run" in bench.ask("/runs/run").text
+
+
+def test_values_are_shown_when_asked_for_and_that_is_written_down(bench: Client) -> None:
+    run = bench.bench.folder.root / "run"
+    log = run / "values-shown.log"
+    page = bench.ask("/records/run").text
+    assert 'class="value"' not in page
+    assert "values-shown.log" in page
+    assert not log.exists()
+    page = bench.ask("/records/run?values=1&sort=row&order=up").text
+    row = rows_of(page)[3]
+    line = re.search(rf"Row </span>{row}</th>.*?</tr>", page)
+    assert line is not None
+    shown = re.findall(r'class="value" data-name="\w+">([^<]*)<', line[0])
+    assert ",".join(shown) == LINES[row - 1].strip()
+    written = log.read_text()
+    assert re.fullmatch(r"\S+\+00:00 run: the values of the keys of 50 records were .*\n", written)
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    bench.ask("/records/run?values=1&sort=row&order=up&page=2")
+    assert log.read_text().count("\n") == 2
+    # Another file of the same name has other records.
+    (bench.bench.folder.root / "people.csv").write_text(HEAD + "".join(LINES[::-1]))
+    refused = bench.ask("/records/run?values=1")
+    assert refused.status_code == 422
+    assert "has changed since this run" in refused.text
+    assert 'class="value"' not in refused.text
+    assert log.read_text().count("\n") == 2
