@@ -265,9 +265,9 @@ def test_what_would_take_too_long_is_not_fitted(monkeypatch):
     assert refused["model"] == "loglinear"
     assert "144 combinations" in refused["reason"]
     assert list(rows(found)) == [RIGHT]
-    module._refuse_large(LogLinear(), some_table(), 144 * module.WALK_COST)
+    module.refuse_large(LogLinear(), some_table(), 144 * module.WALK_COST)
     with pytest.raises(SpecError, match="evidence_seconds"):
-        module._refuse_large(LogLinear(), some_table(), 143 * module.WALK_COST)
+        module.refuse_large(LogLinear(), some_table(), 143 * module.WALK_COST)
 
 
 @pytest.mark.parametrize("candidates", [["refusing"], ["refusing", "conditional:prior=0.3"]])
@@ -376,7 +376,7 @@ def test_an_evaluation_of_it():
     plan = Plan(n_chains=2, stop=StopRule(max_sweeps=60))
     job = Job(
         fit=Fit(model="auto", n=20, repeat=1), sample=population.sample(np.arange(20)),
-        model=auto("toy"), seed=3, plan=plan, level=0.95, n_threads=1,
+        model=auto("toy"), seed=3, plan=plan, level=0.95, n_threads=1, device="cpu",
     )  # fmt: skip
     found = run_job(job)
     assert found.error is None
