@@ -358,12 +358,17 @@ def test_csv_files_are_read_as_one_is(tmp_path: Path) -> None:
         (b"A;C\n1;2\n", "do not all have the same columns"),
         (b"A,A\n1,2\n", "occur more than once"),
         (b"PAR1xxxx", "looks like Parquet"),
+        (b"A,\0\n", "holds binary data"),
+        (gzip.compress(b"A,B\n1,2\n" * 99, mtime=0)[:-9], "not a complete gzip file"),
     ],
 )
 def test_a_bad_csv_file_is_named(tmp_path: Path, content: bytes, words: str) -> None:
-    csv(tmp_path / "good.csv", {"A": [1, 2], "B": [1, 2]})
-    (tmp_path / "inbad.csv").write_bytes(content)
-    refused(words, "inbad.csv", source=tmp_path)
+    """By its folder too: files that Spark writes all have such names."""
+    csv(tmp_path / "y=1" / "part-0.csv", {"A": [1, 2], "B": [1, 2]})
+    bad = tmp_path / "y=2" / ("part-0.csv.gz" if content.startswith(b"\x1f") else "part-0.csv")
+    bad.parent.mkdir()
+    bad.write_bytes(content)
+    refused(words, f"y=2/{bad.name}", source=tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

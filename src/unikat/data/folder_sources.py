@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class CsvFolder(FileSource):
     """Delimited text files as one; their key columns are put aside as Parquet, file by file."""
 
-    def __init__(self, parts: Parts, files: Sequence[CsvSource], scratch: Scratch) -> None:
+    def __init__(self, parts: Parts, files: Sequence[CsvSource], folder: Path) -> None:
         """Describe the files.
 
         Parameters
@@ -43,18 +43,15 @@ class CsvFolder(FileSource):
             Where they are.
         files
             They, opened.
-        scratch
-            Temporary folder that from now on belongs to this source and goes when it goes.
+        folder
+            Temporary folder for copies of the keys; it has to outlive this source.
         """
         super().__init__(parts.paths, parts.name)
         self.columns = check_alike(parts, [file.columns for file in files])
         self.delimiter, self.encoding = files[0].delimiter, files[0].encoding
         self._parts, self._files = parts, files
-        self._aside = [
-            scratch.path.resolve() / f"keys-{number}.parquet" for number in range(len(files))
-        ]
+        self._aside = [folder / f"keys-{number}.parquet" for number in range(len(files))]
         self._kept: tuple[str, ...] | None = None
-        weakref.finalize(self, scratch.close)
 
     @property
     def files(self) -> list[Path]:

@@ -80,17 +80,16 @@ def format_of(path: Path) -> str | None:
     return FORMATS.get(ending[-1]) if ending else None
 
 
-def checked_format(path: Path, kind: str | None) -> str:
+def checked_format(path: Path, kind: str | None, *, name: str | None = None) -> str:
     """Format of a file, which is not empty and begins as such files do."""
-    kind = kind or format_of(path)
-    name = brief(path.name)
+    kind, name = kind or format_of(path), name or brief(path.name)
     if kind is None:
         raise SpecError(
             f"The name {name} does not say its format; name it with {option('format')}, one of "
             f"{', '.join(sorted(set(FORMATS.values())))}. Save workbooks of other kinds (.xls) as "
             ".xlsx."
         )
-    head = head_of(path)
+    head = head_of(path, name)
     if not head:
         raise DataError(f"{name} is empty (0 bytes); give a file with a header and records.")
     if path.suffix.lower() == ".gz" and kind not in ("csv", "tsv"):
@@ -113,8 +112,8 @@ def checked_format(path: Path, kind: str | None) -> str:
     return kind
 
 
-def head_of(path: Path) -> bytes:
-    """First bytes of the file, unpacked."""
+def head_of(path: Path, name: str) -> bytes:
+    """First bytes of the file, unpacked; messages call it `name`."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -122,13 +121,13 @@ def head_of(path: Path) -> bytes:
             with gzip.open(path) as file:
                 head = file.read(_HEAD)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise DataError(f"{path.name} is not a complete gzip file, as its name says.") from None
+        raise DataError(f"{name} is not a complete gzip file, as its name says.") from None
     except OSError as error:
-        raise DataError(f"{path.name} cannot be opened ({error.strerror}).") from None
+        raise DataError(f"{name} cannot be opened ({error.strerror}).") from None
     return head
 
 
-def check_packed(path: Path) -> None:
+def check_packed(path: Path, name: str) -> None:
     """Refuse a damaged gzip file (DataError): DuckDB does not compare its checksum."""
     try:
         with gzip.open(path) as file:
@@ -136,6 +135,5 @@ def check_packed(path: Path) -> None:
                 pass
     except (EOFError, OSError, zlib.error):
         raise DataError(
-            f"{brief(path.name)} is not a complete gzip file, as its name says; it is damaged. "
-            "Pack it again."
+            f"{name} is not a complete gzip file, as its name says; it is damaged. Pack it again."
         ) from None

@@ -6,7 +6,8 @@ import codecs
 import csv
 import gzip
 import shutil
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -40,7 +41,6 @@ from unikat.data.sources import (
     CsvSource,
     FrameSource,
     ParquetSource,
-    Shelf,
     Source,
     TableSource,
     check_columns,
@@ -279,7 +279,8 @@ def open_source(
         return _open_parts(parts, delimiter=delimiter, encoding=encoding)
     if kind in ("csv", "tsv"):
         tab = "\t" if kind == "tsv" else None
-        return _open_csv(path, delimiter=delimiter or tab, encoding=encoding)
+        options = {"delimiter": delimiter or tab, "encoding": encoding}
+        return _with_folder(lambda folder: _open_csv(path, path.name, folder, **options))
     if kind == "parquet":
         return ParquetSource([path], path.name)
     if kind == "arrow":
@@ -344,28 +345,40 @@ def _several(path: Path, kind: str | None) -> Parts | None:
 
 def _open_parts(parts: Parts, *, delimiter: str | None, encoding: str | None) -> Source:
     """Open several files as one."""
-    for path in parts.paths:
+    files = list(zip(parts.paths, parts.labels(), strict=True))
+    for path, label in files:
         what_is(path)
-        checked_format(path, parts.kind)
+        checked_format(path, parts.kind, name=label)
     if parts.kind == "parquet":
         return open_parquet(parts)
     if parts.kind == "arrow":
         return ArrowFolder(parts)
-    delimiter = delimiter or ("\t" if parts.kind == "tsv" else None)
-    scratch = Scratch()
-    try:
-        files = []
-        for number, path in enumerate(parts.paths):
-            shelf = Shelf(scratch.path / str(number))
-            shelf.path.mkdir(mode=0o700)
-            file = _open_csv(path, delimiter=delimiter, encoding=encoding, scratch=shelf)
+    options = {"delimiter": delimiter or ("\t" if parts.kind == "tsv" else None)}
+
+    def opened(folder: Path) -> CsvFolder:
+        found = []
+        for number, (path, label) in enumerate(files):
+            below = folder / str(number)
+            below.mkdir(mode=0o700)
+            file = _open_csv(path, label, below, encoding=encoding, **options)
             # One after the other is made again when it is read.
             file.delete_copies()
-            files.append(file)
-        return CsvFolder(parts, files, scratch)
+            found.append(file)
+        return CsvFolder(parts, found, folder)
+
+    return _with_folder(opened)
+
+
+def _with_folder(open_in: Callable[[Path], Source]) -> Source:
+    """Open a source that keeps copies in a temporary folder, which goes when the source goes."""
+    scratch = Scratch()
+    try:
+        source = open_in(scratch.path.resolve())
     except BaseException:
         scratch.close()
         raise
+    weakref.finalize(source, scratch.close)
+    return source
 
 
 def _open_ipc(path: Path) -> Source:
@@ -385,47 +398,40 @@ def _open_ipc(path: Path) -> Source:
 
 
 def _open_csv(
-    path: Path,
-    *,
-    delimiter: str | None,
-    encoding: str | None,
-    scratch: Scratch | Shelf | None = None,
+    path: Path, name: str, folder: Path, *, delimiter: str | None, encoding: str | None
 ) -> CsvSource:
+    """Open a text file, called `name` in messages, with a folder for copies."""
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise SpecError(
             f"{option('delimiter', brief(delimiter))} must be one character, such as a comma, a "
             f"semicolon, or a tab: {option('delimiter', chr(9))}."
         )
-    text, chosen = path, encoding or _mark(head_of(path))
+    text, chosen = path, encoding or _mark(head_of(path, name))
     plain = _text_encoding(chosen) in ("utf-8", "utf-8-sig", "ascii")
-    if plain and b"\0" in head_of(path):
+    if plain and b"\0" in head_of(path, name):
         raise DataError(
-            f"{path.name} is to be read as CSV but holds binary data; it is another format, or in "
+            f"{name} is to be read as CSV but holds binary data; it is another format, or in "
             f"an encoding such as UTF-16: {option('encoding', 'utf-16')}."
         )
     if path.suffix.lower() == ".gz":
-        check_packed(path)
-    scratch = scratch or Scratch()
-    try:
-        transcode = None
-        if not plain:
-            # DuckDB would download an extension for most encodings.
-            text = scratch.path / "utf8.csv"
-            transcode = partial(_transcode, path, text, chosen)
-            transcode()
-        columns, found = _header(text, path.name, delimiter)
-        return CsvSource(
-            path,
-            text=text,
-            columns=columns,
-            delimiter=found,
-            encoding=chosen,
-            scratch=scratch,
-            transcode=transcode,
-        )
-    except BaseException:
-        scratch.close()
-        raise
+        check_packed(path, name)
+    transcode = None
+    if not plain:
+        # DuckDB would download an extension for most encodings.
+        text = folder / "utf8.csv"
+        transcode = partial(_transcode, path, text, chosen, name)
+        transcode()
+    columns, found = _header(text, name, delimiter)
+    return CsvSource(
+        path,
+        name=name,
+        text=text,
+        columns=columns,
+        delimiter=found,
+        encoding=chosen,
+        folder=folder,
+        transcode=transcode,
+    )
 
 
 def _text_encoding(name: str) -> str:
@@ -458,7 +464,7 @@ def _text_of(path: Path, encoding: str) -> IO[str]:
     return path.open(encoding=encoding, newline="")
 
 
-def _transcode(path: Path, target: Path, encoding: str) -> None:
+def _transcode(path: Path, target: Path, encoding: str, name: str) -> None:
     try:
         with (
             _text_of(path, encoding) as lines,
@@ -467,12 +473,12 @@ def _transcode(path: Path, target: Path, encoding: str) -> None:
             shutil.copyfileobj(lines, out, 1 << 20)
     except UnicodeError:
         raise DataError(
-            f"{path.name} is not in the encoding {encoding}; give the one it was saved in, for "
+            f"{name} is not in the encoding {encoding}; give the one it was saved in, for "
             f"example {option('encoding', 'latin-1')}, or save it as UTF-8."
         ) from None
     except OSError as error:
         raise DataError(
-            f"{path.name} cannot be brought to UTF-8 in the folder for temporary files "
+            f"{name} cannot be brought to UTF-8 in the folder for temporary files "
             f"({error.strerror or error}); free some room or set TMPDIR to another disk."
         ) from None
 

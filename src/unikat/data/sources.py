@@ -8,17 +8,15 @@ differ in case only do not clash.
 from __future__ import annotations
 
 import contextlib
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from unikat._typing import AnyArray
 from unikat.data.engine import literals, pattern, quoted, session
 from unikat.errors import DataError, brief, listed
-from unikat.files.scratch import Scratch
 
 if TYPE_CHECKING:
     import duckdb
@@ -27,15 +25,6 @@ if TYPE_CHECKING:
 
 FILE_NUMBER = "file_index"
 """DuckDB's number of the file that a row is from; a column of this name would hide it."""
-
-
-class Shelf(NamedTuple):
-    """A folder within the temporary folder of several sources, which goes with that."""
-
-    path: Path
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,34 +244,36 @@ class CsvSource(FileSource):
         self,
         path: Path,
         *,
+        name: str,
         text: Path,
         columns: Sequence[str],
         delimiter: str,
         encoding: str,
-        scratch: Scratch | Shelf,
+        folder: Path,
         transcode: Callable[[], None] | None = None,
     ) -> None:
         """Describe the file.
 
         Parameters
         ----------
-        path, text
-            The file, and the UTF-8 file to parse: the same or a transcoded copy.
+        path, name
+            The file, and what messages call it.
+        text
+            The UTF-8 file to parse: the same or a transcoded copy.
         columns, delimiter, encoding
             Names in the header, the character between fields, and the encoding of the file.
-        scratch
-            Temporary folder that from now on belongs to this source and goes when it goes.
+        folder
+            Temporary folder for copies of the keys; it has to outlive this source.
         transcode
             Makes the transcoded copy, again if it was deleted.
         """
-        super().__init__([path], path.name)
-        self.columns = check_columns(columns, path.name)
+        super().__init__([path], name)
+        self.columns = check_columns(columns, name)
         self.text = text.resolve()
         self.delimiter, self.encoding = delimiter, encoding
         self._transcode = transcode
-        self._aside = scratch.path.resolve() / "keys.parquet"
+        self._aside = folder / "keys.parquet"
         self._kept: tuple[str, ...] | None = None
-        weakref.finalize(self, scratch.close)
 
     @property
     def files(self) -> list[Path]:
