@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import pytest
 
 from unikat.data import Design, clues, read
 from unikat.data.checks import table_warnings
-from unikat.inference.progress import Watcher
+from unikat.inference.progress import SILENT, Watcher
+from unikat.jobs import assess
+from unikat.jobs.households import read_households
 from unikat.jobs.inputs import read_table
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs
@@ -262,3 +265,41 @@ def test_a_run_tells_the_watcher_and_the_warnings() -> None:
     # A file that is the population is known exactly.
     _, table, _ = read_table(spec, Design(population_size=len(frame)), Inputs(data=frame), told)
     assert not any(SAYS in warning for warning in table_warnings(table))
+
+
+def of_households(frame: pd.DataFrame, keys: list[str], household: str) -> AssessmentSpec:
+    return AssessmentSpec.parse(
+        {
+            "keys": keys,
+            "model": "households",
+            "design": {"household": [household]},
+            "households": {"population": 10**6, "scattered": True},
+        }
+    )
+
+
+def test_copies_of_households_are_told_of_where_households_are_the_units() -> None:
+    """Before sampling, in the table's warnings, and not where there are none."""
+    copied = people(600, distinct=120)
+    spec = of_households(copied, ["AGE", "SEX", "EDU"], "HID")
+    notes: list[str] = []
+    asked = assess.ready(spec, Inputs(data=copied), Watcher(note=notes.append))
+    (said,) = [text for text in table_warnings(asked.table) if "copies of households" in text]
+    assert asked.table.layout is not None
+    assert f"Warning: {said}" in notes
+    real = people(600)
+    table = read_households(spec, real, SILENT)[1].table
+    assert not any("copies" in text for text in table_warnings(table))
+    # They add nothing to what the run is known by.
+    assert replace(asked.table, clues=()).fingerprint == asked.table.fingerprint
+
+
+@pytest.mark.parametrize(("name", "by", "keys"), [
+    ("eusilcP_population", "hid", ["age", "gender", "region", "ecoStat"]),
+    ("acs2016_seattle_relp", "HH", ["AGEP", "SEX", "RELP"]),
+])  # fmt: skip
+def test_copies_in_real_files_of_households(name: str, by: str, keys: list[str]) -> None:
+    frame = sampled(shared(name), [by], 4000, 1)
+    table = read_households(of_households(frame, keys, by), frame, SILENT)[1].table
+    told = any("copies of households" in text for text in table_warnings(table))
+    assert told is (name in SIMULATED)

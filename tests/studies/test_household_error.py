@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,14 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, SelectionFacts
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
 from unikat.report.facts.sensitivity import sensitivity
 from unikat.risk.households import HouseholdMeasures
 from unikat.risk.observe import observe
 from unikat.studies import compare as comparing
-from unikat.studies.auto import STOP, Execution, decided
+from unikat.studies.auto import STOP, Execution, _with_known_error, decided
 from unikat.studies.calibrate import (
     COMPOSITION_EXPERIENCE,
     EXPERIENCE,
@@ -221,3 +222,35 @@ def test_the_facts_are_those_of_the_error_alone():
     spread, level = found.told.values["model_error"]
     assert (spread["what"], level["what"]) == ("overdispersion", "level")
     assert found.as_specified == NestedHouseholds()
+
+
+def test_an_error_at_the_end_of_what_is_tried_is_told_of():
+    """The prior of the model of households leans on the last overdispersion that is tried."""
+    found = calibrated(homes())
+    assert found.told is not None
+    error, _ = found.told.model_error or ()
+    assert error.at_end == (error.median == OVERDISPERSION[-1])
+    risk: Any = SimpleNamespace(
+        tau1=SimpleNamespace(mean=1, median=1, lower=0, upper=2, level=0.95)
+    )
+    weights = np.zeros((len(OVERDISPERSION), len(SHIFTS)))
+    weights[-1, 9], weights[-2, 9] = 0.6, 0.4
+    told = _with_known_error(SelectionFacts(), risk, weights)
+    (said,) = told.warnings
+    assert "overdispersion of the cells 2" in said
+    assert [one.at_end for one in told.model_error] == [True, False]
+    # Where most lies within the range nothing is told, nor at an overdispersion of next to none.
+    for middle in (weights[::-1], np.roll(weights, -1, axis=0)):
+        assert _with_known_error(SelectionFacts(), risk, middle).warnings == ()
+    level = np.zeros_like(weights)
+    level[5, 0] = 1.0
+    (said,) = _with_known_error(SelectionFacts(), risk, level).warnings
+    assert "general level 0.301" in said
+
+
+def test_the_warning_is_in_the_facts_of_the_run():
+    plan = replace(PLAN, stop=StopRule(max_sweeps=30))
+    found = fit(NestedHouseholds(), homes(), plan=plan, execution=Execution(workers=HERE))
+    assert isinstance(found.model, Calibrated)
+    assert found.model.told is not None
+    assert set(found.model.told.warnings) <= set(found.estimate().warnings)

@@ -137,10 +137,11 @@ class Microdata:
         return few_classes(table)
 
     @interruptible
-    def clues(self) -> tuple[str, ...]:
+    def clues(self, household: Sequence[str] = ()) -> tuple[str, ...]:
         """Say what columns tell that are no keys: that whole households were sampled, or copied.
 
-        The first 20,000 rows of at most 500 columns are looked at. Columns may be named, values
+        `household` names the columns that identify a household, where the design does not; the
+        first 20,000 rows of at most 500 columns are looked at. Columns may be named, values
         never are. What cannot be read tells nothing.
 
         Examples
@@ -151,7 +152,8 @@ class Microdata:
         >>> read(frame, ["SEX", "AGE"], Design(population_size=100)).clues()
         ()
         """
-        used = columns_of([key.name for key in self.keys], self.design)
+        household = [*(household or self.design.household)]
+        used = [*columns_of([key.name for key in self.keys], self.design), *household]
         names = list(dict.fromkeys([*used, *self._source.columns]))[:MOST_COLUMNS]
         try:
             self._source.check_unchanged()
@@ -166,9 +168,9 @@ class Microdata:
             for name in rows.column_names
             if (codes := codes_of_column(rows[name])) is not None
         }
-        together = [columns.pop(name) for name in self.design.household if name in columns]
+        together = [columns.pop(name) for name in household if name in columns]
         unused = [name for name in columns if name not in used]
-        return tuple(clues(columns, unused, joined(together) if self.design.household else None))
+        return tuple(clues(columns, unused, joined(together) if household else None))
 
     def to_frame(self) -> Any:
         """Give the rows with all their columns, as the kind of frame that was read.

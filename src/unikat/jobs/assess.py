@@ -19,7 +19,7 @@ from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.households import read_households
-from unikat.jobs.inputs import design_of, read_registry, read_table
+from unikat.jobs.inputs import design_of, note_table, read_registry, read_table
 from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.auto import Auto
 from unikat.models.device import check_kernels
@@ -223,7 +223,8 @@ def ready(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Ready:
     if spec.model.name == HOUSEHOLDS:
         microdata, households = read_households(spec, inputs.data, watcher)
         table = households.table
-        watcher.note(sentences.understood_households(table, microdata.n_records))
+        words = sentences.understood_households(table, microdata.n_records)
+        note_table(table, words, watcher)
     else:
         microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
     model.check_keys([key.name for key in table.keys])

@@ -22,7 +22,7 @@ from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError, brief, option, suggest
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
-from unikat.jobs.inputs import UNKNOWN, make_household_zeros, open_data
+from unikat.jobs.inputs import UNKNOWN, make_household_zeros, open_data, with_clues
 from unikat.models.households.records import columns_of, possible
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.attack import AttackSpec
@@ -107,7 +107,7 @@ def read_households(
     )
     if spec.zeros is not None:
         sample = _possible(sample, spec.zeros, asked.head, spec.data, microdata.name, watcher)
-    return microdata, sample
+    return microdata, sample._replace(table=with_clues(sample.table, microdata, columns))
 
 
 def attacked_households(

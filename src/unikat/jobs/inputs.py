@@ -83,22 +83,35 @@ def read_table(
     asked = None if relatives is None else _Relatives.of(relatives, spec.keys)
     further = () if asked is None else asked.columns
     microdata = open_data(spec.data, [*spec.keys, *further], design, inputs.data)
-    clues = microdata.clues()
     table = microdata.tabulate()
     if asked is not None:
         table = asked.added(table, len(spec.keys))
     if spec.margins:
         table = with_margins(table, _margins(spec.margins, table.keys, inputs.margins))
-    if table.n_records < table.n_units:
-        table = replace(table, clues=clues)
+    table = with_clues(table, microdata)
     handled = None
     if spec.zeros is not None:
         handled = without_conflicts(table, spec.zeros, spec.data)
         table = handled.table
-    watcher.note(understood(table))
+    note_table(table, understood(table), watcher)
+    return microdata, table, handled
+
+
+def with_clues(table: CellTable, microdata: Microdata, household: Sequence[str] = ()) -> CellTable:
+    """Give a table what other columns of its file tell; a whole population needs no telling.
+
+    `household` names the columns that identify a household, where the records are households.
+    """
+    if table.n_records == table.n_units:
+        return table
+    return replace(table, clues=microdata.clues(household))
+
+
+def note_table(table: CellTable, words: str, watcher: Watcher) -> None:
+    """Tell, before anything is sampled, what was read, and what cannot be trusted about it."""
+    watcher.note(words)
     for warning in table_warnings(table):
         watcher.note(f"Warning: {warning}")
-    return microdata, table, handled
 
 
 class _Relatives(NamedTuple):

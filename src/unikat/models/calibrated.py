@@ -105,6 +105,8 @@ class ErrorFacts:
     lower: float
     median: float
     upper: float
+    at_end: bool = False
+    """The median is the last of the values that are tried, so that the truth may lie beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -376,13 +376,15 @@ def _told(
 def _with_known_error(told: SelectionFacts, risk: RiskFit, weights: Float64) -> SelectionFacts:
     """Add the error, and the answer without it."""
     tau1 = risk.tau1
+    error = (
+        _error("overdispersion", weights.sum(axis=1), OVERDISPERSION, tau1.level),
+        _error("level", weights.sum(axis=0), np.exp(SHIFTS), tau1.level),
+    )
     return replace(
         told,
-        model_error=(
-            _error("overdispersion", weights.sum(axis=1), OVERDISPERSION, tau1.level),
-            _error("level", weights.sum(axis=0), np.exp(SHIFTS), tau1.level),
-        ),
+        model_error=error,
         before=TauFacts(mean=tau1.mean, median=tau1.median, lower=tau1.lower, upper=tau1.upper),
+        warnings=tuple(_beyond(one) for one in error if one.at_end),
     )
 
 
@@ -390,4 +392,18 @@ def _error(
     what: Literal["overdispersion", "level"], weights: Float64, values: Float64, level: float
 ) -> ErrorFacts:
     lower, middle, upper = quantiles(weights, values, level)
-    return ErrorFacts(what=what, lower=lower, median=middle, upper=upper)
+    # An overdispersion below the smallest is none that matters.
+    ends = values[-1:] if what == "overdispersion" else values[[0, -1]]
+    return ErrorFacts(
+        what=what, lower=lower, median=middle, upper=upper, at_end=bool(middle in ends)
+    )
+
+
+def _beyond(error: ErrorFacts) -> str:
+    """Warn of an error that may be larger than any that is tried."""
+    what = f"{error.what} of the cells" if error.what == "overdispersion" else "general level"
+    return (
+        f"The model error lies at the end of the range that is tried ({what} {error.median:.3g}), "
+        "and may be larger. The interval of τ1 may be too narrow. Decide on it only if it is far "
+        "from your limit."
+    )
