@@ -22,7 +22,11 @@ import postgres_server
 import unikat
 from postgres_server import SECRET, Server
 from unikat.data import Design, read
+from unikat.data.readers import open_source
 from unikat.errors import DataError, SpecError, UnikatError
+from unikat.inference.progress import Watcher
+from unikat.jobs.inputs import open_data
+from unikat.spec.tables import DataSpec
 
 pytest.importorskip("adbc_driver_postgresql")
 pytestmark = pytest.mark.skipif(
@@ -200,6 +204,115 @@ def test_values_of_records_are_not_told(server: Server) -> None:
              query="SELECT region::int AS a, 1 AS b FROM persons")  # fmt: skip
     assert "west" not in str(refused.value)
     assert "ö" not in str(refused.value)
+
+
+OF_VALUES = [
+    "to_tsquery(region || ' &')::text",
+    "region::regclass::text",
+    "region::regproc::text",
+    "region::regrole::text",
+    "region::date",
+    "region::uuid",
+    "region::int",
+    "('{' || region)::json::text",
+    "(xpath('//x', ('<' || region || '>')::xml))::text",
+    "to_date(region, 'YYYY')",
+    "date_part(region, now())",
+    "timezone(region, now())",
+    "convert_to(region, region)::text",
+    "current_setting(region)",
+    "has_table_privilege(region, 'select')",
+    'make_date(coalesce("AGE", 1), 13, 99)',
+    "region ~ (region || '(')",
+    "raised(region)",
+]
+
+
+@pytest.fixture(scope="module")
+def raising(server: Server) -> None:
+    server.run(
+        "CREATE TABLE western AS SELECT 'west'::text AS region, 4711 AS \"AGE\"",
+        "CREATE FUNCTION raised(x text) RETURNS int LANGUAGE plpgsql STABLE AS "
+        "$$BEGIN RAISE EXCEPTION 'no % here', x USING ERRCODE = '42501'; END$$",
+    )
+
+
+@pytest.mark.usefixtures("raising")
+@pytest.mark.parametrize("computed", OF_VALUES)
+def test_texts_of_the_server_do_not_reach_the_user(server: Server, computed: str) -> None:
+    query = f"SELECT 1 AS whole, {computed} AS broken FROM western"
+    with pytest.raises(DataError) as refused:
+        read(server.address(), ["whole", "broken"], DESIGN, query=query)
+    message = str(refused.value)
+    assert "west" not in message
+    assert "4711" not in message
+    assert re.search(r"\(SQLSTATE \w{5}\)", message)
+    if "raised" not in computed:
+        assert "column 'broken'" in message
+
+
+def test_names_of_the_query_are_told(server: Server) -> None:
+    for query, said in (
+        ("SELECT agee FROM persons", 'column "agee" does not exist'),
+        ("SELECT 1 FROM person", 'relation "person" does not exist'),
+        ("SELECT tens(region) FROM persons", "function tens(text) does not exist"),
+    ):
+        with pytest.raises(DataError, match=re.escape(said)):
+            read(server.address(), ["a", "b"], DESIGN, query=query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "COPY persons TO PROGRAM 'touch {made}'",
+        "SELECT 1 AS a, 2 AS b; COPY persons TO '{made}'",
+        "SELECT pg_read_file('{secret}') AS a, 2 AS b",
+        "SELECT a, 2 AS b FROM pg_catalog.\"pg_ls_dir\"('/') AS a",
+        "SELECT lo_export(1, '{made}') AS a, 2 AS b",
+        "SELECT lo_import('{secret}') AS a, 2 AS b",
+        "SELECT dblink_exec('dbname=postgres', 'DELETE FROM persons') AS a, 2 AS b",
+        "SELECT query_to_xml('COPY persons TO ''{made}''', true, true, '')::text AS a, 2 AS b",
+        "SELECT set_config('default_transaction_read_only', 'off', false) AS a, 2 AS b",
+        "SELECT pg_terminate_backend(pg_backend_pid()) AS a, 2 AS b",
+        "SELECT * FROM persons FOR UPDATE",
+        "SELECT citizen AS a, region AS b INTO taken FROM persons",
+        "WITH g AS (INSERT INTO persons SELECT * FROM persons RETURNING *) SELECT * FROM g",
+        "WITH g AS (WITH h AS (DELETE FROM persons RETURNING *) SELECT * FROM h) SELECT * FROM g",
+        "SET ROLE postgres",
+        "DO $$BEGIN DELETE FROM persons; END$$",
+        "VACUUM",
+        "TRUNCATE persons",
+    ],
+)
+def test_a_superuser_gets_nothing_but_rows(server: Server, tmp_path: Path, query: str) -> None:
+    tmp_path.chmod(0o777)
+    made, secret = tmp_path / "made", tmp_path / "secret"
+    secret.write_text(SECRET)
+    query = query.replace("{made}", str(made)).replace("{secret}", str(secret))
+    with pytest.raises(DataError, match="one SELECT") as refused:
+        read(server.address(), ["a", "b"], DESIGN, query=query)
+    assert SECRET not in str(refused.value)
+    assert not made.exists()
+    assert server.rows("SELECT count(*) FROM persons") == [(3_000,)]
+
+
+def test_a_superuser_is_warned_of(server: Server) -> None:
+    reader = open_source(server.address("reader"), table="persons")
+    assert reader.warnings == ()
+    (warning,) = open_source(server.address(), table="persons").warnings
+    assert "is a superuser" in warning
+    assert "SELECT alone" in warning
+    server.run(
+        f"CREATE ROLE starter LOGIN PASSWORD '{SECRET}' IN ROLE pg_execute_server_program",
+        "GRANT SELECT ON persons TO starter",
+    )
+    (warning,) = open_source(server.address("starter"), table="persons").warnings
+    assert "may write files or start programs" in warning
+    for user, n in (("postgres", 1), ("reader", 0)):
+        notes: list[str] = []
+        data = DataSpec(database=server.address(user), table="persons")
+        open_data(data, ["region", "citizen"], DESIGN, watcher=Watcher(note=notes.append))
+        assert len([note for note in notes if "is a superuser" in note]) == n
 
 
 def test_a_table_that_changes_meanwhile_is_refused(server: Server) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unikat.data.engine import quoted, session
 from unikat.data.numbers import as_text
 from unikat.data.parts import choose
+from unikat.data.queries import check_one, failing_column, refused, relation_of, without_values
 from unikat.data.sources import (
     Declared,
     FileSource,
@@ -21,7 +22,7 @@ from unikat.data.sources import (
     check_columns,
     identifier,
 )
-from unikat.errors import DataError, SpecError, brief, option
+from unikat.errors import DataError
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,6 +32,8 @@ _BATCH = 1 << 16
 """Rows taken from SQLite at a time."""
 _HINTS = (" NOT INDEXED", "")
 """What lets the rows of a table, and of a view, come in their order."""
+_READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
+_NO_FUNCTIONS = ("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit")
 
 
 class SqliteSource(LoadedSource):
@@ -43,9 +46,10 @@ class SqliteSource(LoadedSource):
     def __init__(self, path: Path, table: str | None, query: str | None) -> None:
         FileSource.__init__(self, [path], path.name)
         self._is_view = True
+        self._query = query
         if query is not None:
             check_one(table)
-            self._relation = in_parentheses(query)
+            self._relation = relation_of(query)
         with self._opened() as connection:
             kinds = dict(
                 connection.execute(
@@ -59,10 +63,9 @@ class SqliteSource(LoadedSource):
             try:
                 rows = connection.execute(f"SELECT * FROM {self._relation} LIMIT 0")
             except sqlite3.OperationalError as error:
-                if query is None:
+                if query is None or not _is_of_query(error):
                     raise
-                # It names tables and columns, and no values.
-                raise refused_query(self.name, str(error)) from None
+                raise refused(without_values(error, query), self.name) from None
         self.columns = check_columns([column[0] for column in rows.description], self.name)
 
     def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
@@ -127,6 +130,8 @@ class SqliteSource(LoadedSource):
             address = f"{path.as_uri()}?mode=ro{'' if pending else '&immutable=1'}"
             connection = sqlite3.connect(address, uri=True)
             connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA query_only = ON")
+            connection.set_authorizer(_only_reads)
             yield connection
         # Names of columns and messages of damaged files need not be text.
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -135,6 +140,8 @@ class SqliteSource(LoadedSource):
                     f"{self.name}: the table holds text that is not UTF-8; correct it, or export "
                     "the table as CSV and name its encoding."
                 ) from None
+            if self._query is not None and _is_of_query(error):
+                raise refused("a value cannot be computed as it asks", self.name) from None
             raise DataError(
                 f"{self.name} cannot be read as an SQLite database. The file may be damaged, in "
                 "use by another program, or not of the format its name says; write it again, or "
@@ -143,6 +150,19 @@ class SqliteSource(LoadedSource):
         finally:
             if connection is not None:
                 connection.close()
+
+
+def _is_of_query(error: Exception) -> bool:
+    """Whether the query is to blame, and not the file."""
+    return getattr(error, "sqlite_errorname", "") in ("SQLITE_ERROR", "SQLITE_AUTH")
+
+
+def _only_reads(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    """Let SQLite read and compute, and nothing else."""
+    allowed = action in _READS or (
+        action == sqlite3.SQLITE_FUNCTION and str(second).lower() not in _NO_FUNCTIONS
+    )
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 def _arrow_type(types: Set[str]) -> pa.DataType:
@@ -220,19 +240,15 @@ def open_duckdb(path: Path, table: str | None, query: str | None) -> Source:
 
     Their rows need not come in the same order twice.
     """
-    import duckdb
-
     path = path.resolve()
+    if query is not None:
+        check_one(table)
+        relation = relation_of(query)
     with session([path, Path(f"{path}.wal")], name=path.name) as connection:
         attach_read_only(connection, path)
         if query is not None:
-            check_one(table)
             connection.execute("USE original")
-            try:
-                found = connection.sql(f"SELECT * FROM {in_parentheses(query)}").to_arrow_table()
-            except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as no:
-                raise refused_query(path.name, str(no)) from None
-            return TableSource(path, found)
+            return TableSource(path, _answer(connection, relation, query, path.name))
         rows = connection.execute(
             "SELECT schema_name, table_name, false FROM duckdb_tables() "
             "WHERE database_name = 'original' AND NOT internal UNION ALL "
@@ -252,26 +268,35 @@ def open_duckdb(path: Path, table: str | None, query: str | None) -> Source:
     return TableSource(path, found)
 
 
-def check_one(table: str | None) -> None:
-    """Refuse a table beside a query (SpecError)."""
-    if table is not None:
-        raise SpecError(
-            f"Both {option('table')} and {option('query')} are given; leave one of them out."
+def _answer(
+    connection: duckdb.DuckDBPyConnection, relation: str, query: str, name: str
+) -> pa.Table:
+    """Run a query, which was checked."""
+    import duckdb
+
+    def ask(listed: str) -> duckdb.DuckDBPyRelation:
+        # What is run is the one statement that was parsed, and no text.
+        (statement,) = connection.extract_statements(f"SELECT {listed} FROM {relation}")
+        return connection.sql(statement)
+
+    try:
+        asked = ask("*")
+    except duckdb.PermissionException:
+        raise
+    except duckdb.Error as error:
+        raise refused(without_values(error, query), name) from None
+    try:
+        return asked.to_arrow_table()
+    except (
+        duckdb.ConversionException,
+        duckdb.InvalidInputException,
+        duckdb.NotImplementedException,
+        duckdb.OutOfRangeException,
+    ):
+        where = failing_column(
+            asked.columns, lambda column: ask(f"count({identifier(column)})").fetchall()
         )
-
-
-def in_parentheses(query: str) -> str:
-    """SQL relation of a query; a comment at its end does not swallow what follows."""
-    return f"({query.strip().rstrip(';')}\n) AS asked"
-
-
-def refused_query(name: str, why: str) -> DataError:
-    """Say that a database does not understand a query, which its message quotes by names alone."""
-    first = brief(why.strip().splitlines()[0].rstrip("."))
-    return DataError(
-        f"{name} cannot be read: the query is refused ({first}). It must be one SELECT of tables "
-        "and columns that are there."
-    )
+        raise refused(f"{where}a value cannot be computed as it asks", name) from None
 
 
 def attach_read_only(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

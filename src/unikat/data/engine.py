@@ -69,6 +69,8 @@ def session(
                 "autoload_known_extensions": False,
                 "temp_directory": str(scratch / "spill"),
                 "preserve_insertion_order": True,
+                # A table could otherwise be a variable of Python.
+                "python_enable_replacements": False,
             },
         )
         if os.name == "posix":
@@ -127,6 +129,12 @@ def translated(name: str) -> Iterator[None]:
 
 
 def _explain(name: str, message: str, kind: str) -> str:
+    if kind == "PermissionException":
+        return (
+            f"{name} cannot be read: a view or a query asks for another file or for the network, "
+            "and only the file that was named is read. Copy what it needs into a table of that "
+            "file."
+        )
     line = re.search(r"Line: (\d+)", message)
     where = f"{name}, line {line[1]}" if line else name
     if re.search(r"utf-?8|unicode", message, re.IGNORECASE):

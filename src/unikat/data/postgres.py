@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from unikat.data.databases import check_one, in_parentheses
 from unikat.data.engine import pattern, quoted, session
 from unikat.data.parts import choose
+from unikat.data.queries import check_one, failing_column, relation_of, without_values
 from unikat.data.sources import Declared, Source, check_columns, identifier
 from unikat.errors import DataError, SpecError, brief, option
 from unikat.files.scratch import Scratch
@@ -66,6 +66,13 @@ SELECT t.oid, CASE WHEN b.typtype = 'e' THEN 'enum' ELSE format_type(b.oid, NULL
 FROM pg_type t JOIN pg_type b ON b.oid = coalesce(nullif(t.typbasetype, 0), t.oid)
 WHERE t.oid IN ({})
 """
+_POWERS = """
+SELECT CASE WHEN (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
+            THEN 'is a superuser'
+            WHEN EXISTS (SELECT 1 FROM pg_roles WHERE rolname IN ('pg_execute_server_program',
+                 'pg_write_server_files') AND pg_has_role(current_user, oid, 'USAGE'))
+            THEN 'may write files or start programs on the server' END
+"""
 _LOOKUPS = """
 SELECT f.confrelid::regclass::text, quote_ident(k.attname), quote_ident(t.attname)
 FROM pg_constraint f
@@ -78,6 +85,13 @@ WHERE f.contype = 'f' AND cardinality(f.conkey) = 1
   AND has_table_privilege(f.confrelid, 'SELECT')
 ORDER BY t.attnum LIMIT 1
 """
+
+
+class _QueryError(DataError):
+    """A query that the server ended."""
+
+    by_value: bool = False
+    """Whether a value of one column can be the cause."""
 
 
 class _Type(NamedTuple):
@@ -116,19 +130,20 @@ class PostgresSource(Source):
         self._address = checked_address(address)
         database = database_name(address)
         self.name = f"The query of {database}" if query is not None else database
+        self._asked = query or ""
         if query is not None:
             check_one(table)
+            self._relation = relation_of(query)
         self._table: str | None = None
-        with self._server() as server:
+        self.columns = ()
+        with self._naming_column(), self._server() as server:
             if query is None:
                 tables = dict(server.rows(_TABLES))
-                chosen = choose(list(tables), table, what="table", file=database)
+                self._asked = chosen = choose(list(tables), table, what="table", file=database)
                 self.name = f"{chosen} in {database}"
                 self._relation = self._table = tables[chosen]
-            else:
-                self._relation = in_parentheses(query)
             self._types = self._found_types(server)
-        self.columns = check_columns(list(self._types), self.name)
+            self._powers = server.rows(_POWERS)[0][0]
         scratch = Scratch()
         folder = scratch.path.resolve()
         self._counts, self._spare = folder / "counts-0.parquet", folder / "counts-1.parquet"
@@ -141,6 +156,17 @@ class PostgresSource(Source):
         return [self._counts, self._spare]
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warn of a role that may do more than read."""
+        if not self._powers:
+            return ()
+        return (
+            f"The role of this session {self._powers}. Views and functions of the database run "
+            "with its rights, even where they write files or start programs, which a read-only "
+            "session does not stop. Use a role that has CONNECT and SELECT alone.",
+        )
+
+    @property
     def queries(self) -> tuple[str, ...]:
         """The query by which the server counted."""
         return (self._counting(self._counted),) if self._counted else ()
@@ -149,7 +175,9 @@ class PostgresSource(Source):
         """Make the view ``source`` of the named columns, which the server counts once."""
         further = [name for name in dict.fromkeys(names) if name not in self._counted]
         if further:
-            self._count(connection, [*self._counted, *further])
+            counted = [*self._counted, *further]
+            with self._naming_column(counted):
+                self._count(connection, counted)
         listed = ", ".join(f"g{self._counted.index(name)} AS c{j}" for j, name in enumerate(names))
         connection.execute(
             f"CREATE TEMP VIEW source AS SELECT {listed} FROM "
@@ -188,7 +216,7 @@ class PostgresSource(Source):
         return Declared(order=order, labels=labels)
 
     def _found_types(self, server: _Server) -> dict[str, _Type]:
-        names = check_columns(
+        names = self.columns = check_columns(
             server.reader(f"SELECT * FROM {self._relation} LIMIT 0").schema.names, self.name
         )
         # The join gives a row of a relation without rows, too.
@@ -292,6 +320,22 @@ class PostgresSource(Source):
         except (driver.Error, OSError) as error:
             raise self._told(error) from None
 
+    @contextmanager
+    def _naming_column(self, names: Sequence[str] | None = None) -> Iterator[None]:
+        """Name the column whose values make the server end a query: one of these, or of all."""
+        try:
+            yield
+        except _QueryError as error:
+            if not error.by_value:
+                raise
+
+            def run(name: str) -> None:
+                with self._server() as server:
+                    server.rows(f"SELECT count({identifier(name)}) FROM {self._relation}")
+
+            lead, why = str(error).split(": ", 1)
+            raise DataError(f"{lead}: {failing_column(names or self.columns, run)}{why}") from None
+
     def _told(self, error: Exception) -> DataError:
         """Say what an error of the server means; its own text may quote values of records."""
         text = str(error)
@@ -300,11 +344,18 @@ class PostgresSource(Source):
         found = re.search(r"SQLSTATE: (\w{5})", text)
         # An answer that breaks off has no code.
         state = found[1] if found else _state(text)
-        message = next((said for start, said in _MEANINGS.items() if state.startswith(start)), "")
-        if state.startswith("42") and (said := re.search(r"ERROR:\s+([^\n]*)", text)):
-            # Names of tables, columns and functions.
-            message = message.format(brief(said[1]))
-        return DataError(f"{self.name} cannot be read: {message or _UNKNOWN}.")
+        details = getattr(error, "details", None) or ()
+        code = f" (SQLSTATE {state})" if found else ""
+        # Found before a row was read: it names tables and columns of the query.
+        if any(name in _OF_TEXT for name, _ in details) or state == "42501":
+            names = re.search(r"ERROR:\s+([^\n]*)", text)
+            said = without_values(names[1] if names else "", self._asked)
+            remedy = _OF_NAMES.get(state, _OF_NAMES[""])
+            return DataError(f"{self.name} cannot be read: {said}{code}{remedy}.")
+        start = next((start for start in _MEANINGS if state.startswith(start)), "")
+        error = _QueryError(f"{self.name} cannot be read: {_MEANINGS[start]}{code}.")
+        error.by_value = start in _BY_VALUES
+        return error
 
     def _not_connected(self, text: str) -> DataError:
         parts = urlsplit(self._address)
@@ -322,21 +373,36 @@ class PostgresSource(Source):
         )
 
 
+_OF_NAMES = {
+    "42501": ". Ask for the right to SELECT",
+    "42601": "; the query must be one SELECT",
+    "": "; check the names in the query",
+}
+"""What to do about names, rights and grammar, by codes of errors."""
 _MEANINGS = {
-    "42501": "{}. Ask for the right to SELECT",
-    "42601": "the query cannot be understood ({}); it must be one SELECT",
-    "42": "{}; check the names in the query",
+    "0A000": "the query does what the server cannot do; give one SELECT",
+    "21": "a part of the query gives several rows where one is needed; correct the query",
+    "22": "a value cannot be computed as the query asks; correct the query",
     "25006": "the query writes, and only queries that read are run",
-    "0A000": "the query writes or does what a query in parentheses cannot do; give one SELECT",
+    "42": "a value names what is not there, or cannot be understood, as the query asks; correct "
+    "the query",
     "57014": "the query was cancelled on the server, by hand or by its time limit",
     "57P": "the server was shut down or started again; run this again when it is there",
     "08": "the connection to the server was lost; run this again",
     "53": "the server lacks memory, disk or connections; use fewer or coarser columns, or ask who "
     "runs it",
-    "22": "a value cannot be converted as the query asks; correct the query",
+    "54": "the query is beyond a limit of the server; make it simpler",
+    "55": "the server holds back what the query needs; run this again later",
+    "P0": "a function of the database refused a value; correct the query or the function",
+    "XX": "the server reports an error of its own, maybe damaged data; ask who runs it",
+    "": "the server ended the query; its log says why",
 }
-"""What codes of errors mean, by their beginnings, the longer first."""
-_UNKNOWN = "the server ended the query; its log says why"
+"""What codes of errors mean that are found while rows are read, by their beginnings. Their texts
+quote values."""
+_BY_VALUES = ("21", "22", "42", "P0")
+"""Those that a value of one column can cause."""
+_OF_TEXT = ("PG_DIAG_STATEMENT_POSITION", b"PG_DIAG_STATEMENT_POSITION")
+"""What an error has that is found in the text of a query."""
 _STATES = {
     "canceling statement": "57014",
     "terminating connection|closed the connection|connection": "57P",

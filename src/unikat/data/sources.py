@@ -57,6 +57,11 @@ class Source(ABC):
         """What ran on the server of a database."""
         return ()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is unsafe about reading from this source."""
+        return ()
+
     @abstractmethod
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
         """Make the view ``source`` of the named columns, renamed c0, c1, ..."""

@@ -20,7 +20,7 @@ from unikat.data.frames import FrameKind
 from unikat.data.grouping import numbered_households
 from unikat.errors import DataError
 from unikat.inference.processes import available_cores
-from unikat.inference.progress import Watcher
+from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.households import attacked_households
 from unikat.jobs.inputs import UNKNOWN, open_data, without_conflicts
 from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
@@ -145,7 +145,7 @@ def run(
     known = None if spec.risk is None else _known_risk(spec.risk.path, names)
     further = [one for one in spec.targets if one.partition(":")[0].strip() not in names]
     used = [*spec.all_keys, *further]
-    original = _opened(spec, spec.data, used, inputs.data)
+    original = _opened(spec, spec.data, used, inputs.data, watcher=watcher)
     synthetic = list(_synthetic(spec, used, inputs.synthetic))
     control, population = (
         None if one is None else _opened(spec, one, used, frame, what)
@@ -389,6 +389,7 @@ def _opened(
     keys: Sequence[str],
     frame: Any = None,
     what: str = "The original",
+    watcher: Watcher = SILENT,
 ) -> Named:
     """Read a file with the options of the original, a missing value as a level of its own."""
     if file.path is None and frame is None:
@@ -402,7 +403,7 @@ def _opened(
         own[name] = own[name] or getattr(spec.data, name)
     data = spec.data.model_copy(update={**own, "missing": "level"})
     constant = file is not spec.data
-    microdata = open_data(data, keys, UNKNOWN, frame, constant_keys=constant)
+    microdata = open_data(data, keys, UNKNOWN, frame, watcher=watcher, constant_keys=constant)
     name = what if file.path is None else file.path.name
     of_record = None
     if spec.household and file is not spec.control and file is not spec.population:

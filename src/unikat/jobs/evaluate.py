@@ -15,7 +15,7 @@ from unikat._typing import Int64
 from unikat._version import __version__
 from unikat.data.frames import FILE, FrameKind
 from unikat.errors import DataError
-from unikat.inference.progress import Watcher
+from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
 from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
 from unikat.models.base import AnyModel
@@ -207,7 +207,7 @@ def ready(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Ready:
     """
     models, plan = models_by_label(spec.models), plan_of(spec.sampling)
     watcher.stage("Reading")
-    population, handled = read_population(spec, inputs.data)
+    population, handled = read_population(spec, inputs.data, watcher)
     study = Study(
         sizes=spec.sample_sizes(population.n_units),
         repeats=spec.repeats,
@@ -236,7 +236,9 @@ def understood(spec: EvaluationSpec) -> str:
     return f"Population: {counted(table.n_records, 'unit')}, {table.n_keys} keys, {uniques}"
 
 
-def read_population(spec: EvaluationSpec, source: Any = None) -> tuple[Population, Handled | None]:
+def read_population(
+    spec: EvaluationSpec, source: Any = None, watcher: Watcher = SILENT
+) -> tuple[Population, Handled | None]:
     """Read the file of a specification, or the frame `source`, as a population.
 
     Also says what was done with units that have an impossible combination, if any combination is.
@@ -250,7 +252,7 @@ def read_population(spec: EvaluationSpec, source: Any = None) -> tuple[Populatio
     """
     # The population size is the number of rows, which is not known before they are read.
     design = replace(UNKNOWN, household=spec.household)
-    microdata = open_data(spec.data, spec.keys, design, source)
+    microdata = open_data(spec.data, spec.keys, design, source, watcher=watcher)
     table = microdata.tabulate()
     strata = None if spec.strata is None else _strata(spec, table.n_records, source)
     measure = None if spec.size is None else microdata.numbers(spec.size)

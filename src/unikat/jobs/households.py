@@ -63,7 +63,9 @@ def read_households(
     texts = [*spec.keys, *(text for text in shared if text not in spec.keys)]
     rule = None if asked.head is None else parse(asked.head, HEAD)
     further = () if rule is None else tuple(n for n in names_in(rule) if n not in _plain(texts))
-    microdata = open_data(spec.data, [*texts, *further], UNKNOWN, source, fewest_keys=1)
+    microdata = open_data(
+        spec.data, [*texts, *further], UNKNOWN, source, watcher=watcher, fewest_keys=1
+    )
     names = {key.name: key.name for key in microdata.keys}
     names |= dict(zip(texts, list(names), strict=False))
     grouping = Grouping(

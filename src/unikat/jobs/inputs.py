@@ -15,7 +15,7 @@ from unikat.data.microdata import Microdata
 from unikat.data.relatives import Relative, with_relatives
 from unikat.data.table import Margin
 from unikat.errors import DataError, SpecError
-from unikat.inference.progress import Watcher
+from unikat.inference.progress import SILENT, Watcher
 from unikat.interrupts import interruptible
 from unikat.report.text.sentences import understood
 from unikat.risk.registry import Registry
@@ -82,7 +82,7 @@ def read_table(
     relatives = spec.relatives if isinstance(spec, AssessmentSpec) else None
     asked = None if relatives is None else _Relatives.of(relatives, spec.keys)
     further = () if asked is None else asked.columns
-    microdata = open_data(spec.data, [*spec.keys, *further], design, inputs.data)
+    microdata = open_data(spec.data, [*spec.keys, *further], design, inputs.data, watcher=watcher)
     table = microdata.tabulate()
     if asked is not None:
         table = asked.added(table, len(spec.keys))
@@ -149,10 +149,13 @@ def open_data(
     design: Design,
     source: Any = None,
     *,
+    watcher: Watcher = SILENT,
     fewest_keys: int = 2,
     constant_keys: bool = False,
 ) -> Microdata:
     """Read the file, or the frame `source`, and find the levels of its keys.
+
+    The watcher is told what is unsafe about the source.
 
     Raises
     ------
@@ -166,7 +169,7 @@ def open_data(
             "No data file is named, as in a run of a data frame. Write its path as path under "
             "[data] in the specification, or pass the file or frame itself with the options."
         )
-    return read(
+    microdata = read(
         source,
         list(keys),
         design,
@@ -178,6 +181,9 @@ def open_data(
         fewest_keys=fewest_keys,
         constant_keys=constant_keys,
     )
+    for warning in microdata.source.warnings:
+        watcher.note(f"Warning: {warning}")
+    return microdata
 
 
 def _reading(file: FileSpec) -> dict[str, Any]:

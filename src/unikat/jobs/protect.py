@@ -385,7 +385,7 @@ def apply(
     watcher.stage("Reading")
     spec = plan.data.model_copy(update={"path": Path(data)})
     keys = [one.key for one in plan.keys]
-    microdata = open_data(spec, keys, UNKNOWN, fewest_keys=1, constant_keys=True)
+    microdata = open_data(spec, keys, UNKNOWN, watcher=watcher, fewest_keys=1, constant_keys=True)
     if not Path(data).is_file():
         # The files of a folder become one.
         _check_ending(out, Path(f"x{ending(microdata.source)}").suffix, microdata.name)

@@ -386,7 +386,7 @@ def _read_persons(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Origin
         without_population=not (spec.design.weights or spec.design.inclusion or spec.design.strata),
         **spec.design.model_dump(),
     )
-    microdata = open_data(spec.data, spec.keys, design, source)
+    microdata = open_data(spec.data, spec.keys, design, source, watcher=watcher)
     table = microdata.tabulate()
     rows = np.arange(table.n_records)
     if spec.zeros is not None:
