@@ -78,7 +78,7 @@ def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
     from unikat.report.folders.outputs import REPORT
     from unikat.report.pages import fitted
-    from unikat.report.text import classics, households, selection, sentences, track_record
+    from unikat.report.text import classics, selection, sentences, track_record
     from unikat.report.text.numbers import columns
 
     lines = ["", *_wrapped(sentences.headline(result))]
@@ -98,8 +98,6 @@ def show(result: Result, folder: Path) -> None:
     if track_record.of_result(result).unreliable:
         # Its interval is in the report, with what is known of it.
         rows = [(*row[:2], *row[3:]) for row in rows]
-    if result.households is not None:
-        lines = list(map(households.of_households, lines))
     lines += ["", *columns(rows)]
     lines.append("")
     if result.households is not None:

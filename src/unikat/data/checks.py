@@ -41,7 +41,7 @@ def table_warnings(table: CellTable) -> tuple[str, ...]:
     >>> print(warning)
     ID has 60 levels in 120 records and looks like an identifier: ...
     """
-    warnings = []
+    warnings, units = [], table.unit.many
     for j, key in enumerate(table.keys):
         codes = table.cells[:, j]
         known = codes >= 0
@@ -52,14 +52,15 @@ def table_warnings(table: CellTable) -> tuple[str, ...]:
         name = visible(brief(key.name))
         if n_seen >= MANY_LEVELS and n_seen >= IDENTIFIER * n_records and key.binning is None:
             warnings.append(
-                f"{name} has {n_seen:,} levels in {n_records:,} records and looks like an "
-                "identifier: it makes nearly every record unique, and τ1 says little. Leave it "
+                f"{name} has {n_seen:,} levels in {n_records:,} {units} and looks like an "
+                f"identifier: it makes nearly every {table.unit.one} unique, and τ1 says little. "
+                "Leave it "
                 f"out of the keys{_or_group(key)}."
             )
             continue
         if n_seen >= MANY_NUMBERS and n_seen >= MEASUREMENT * n_records and _is_numeric(key):
             warnings.append(
-                f"{name} has {n_seen:,} different numbers in {n_records:,} records and looks like "
+                f"{name} has {n_seen:,} different numbers in {n_records:,} {units} and looks like "
                 "a measurement: an intruder hardly knows it so exactly. Group it, for example "
                 f"{grouped(key.name, 'quantile(10)')}; if the numbers are codes, use coarser ones."
             )

@@ -16,6 +16,7 @@ from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
 from unikat.data.design import Design, Sampling, no_population
 from unikat.data.keys import MISSING, Key
 from unikat.data.patterns import distinct, match_sums
+from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.errors import DataError, SpecError, brief, option, suggest
 
 if TYPE_CHECKING:
@@ -222,6 +223,11 @@ class CellTable:
     def variables(self) -> tuple[Key, ...]:
         """The key variables as somebody would name them: `keys`, or those of the `layout`."""
         return self.keys if self.layout is None else self.layout.variables
+
+    @property
+    def unit(self) -> Unit:
+        """The words for what is counted: a record, or a household where there is a `layout`."""
+        return RECORD if self.layout is None else HOUSEHOLD
 
     def without(self, cells: Int32, variable: int) -> Int32:
         """Patterns (n, n_keys) with one of `variables` left out (-1), by its position."""

@@ -29,7 +29,7 @@ from unikat.report.folders.outputs import DRAWS, RECORDS
 from unikat.report.folders.records import record_tables, records_schema
 from unikat.report.pages.assessment import render
 from unikat.report.pages.plots import Figure, figure
-from unikat.report.text import households, sentences, track_record
+from unikat.report.text import sentences, track_record
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.assessment import AssessmentSpec
 
@@ -286,10 +286,11 @@ class Assessment:
         state = "converged" if result.converged else f"NOT CONVERGED ({result.stop_reason})"
         if result.stage == "preliminary":
             state = "PRELIMINARY, other models were not compared yet"
-        said = "\n".join(
+        return "\n".join(
             [
-                f"Assessment of {result.data or 'a data frame'}: {sample.n_records:,} records, "
-                f"{sample.n_keys} keys, {sentences.at_risk(sample)}; population "
+                f"Assessment of {result.data or 'a data frame'}: "
+                f"{result.unit.counted(sample.n_records)}, "
+                f"{sample.n_keys} keys, {sentences.at_risk(sample, result.unit)}; population "
                 f"{sample.population_size:,}",
                 f"τ1 {sentences.in_line(result, result.tau1)}  population uniques in the file",
                 f"τ2 {sentences.in_line(result, result.tau2)}  expected correct matches",
@@ -297,12 +298,9 @@ class Assessment:
                 ".tau1 .tau2 .records .draws .plot .warnings .save(folder)",
             ]
         )
-        return said if self.result.households is None else households.of_households(said)
 
     def _repr_html_(self) -> str:
         said = [sentences.headline(self.result), sentences.share(self.result), *self.warnings[:3]]
-        if self.result.households is not None:
-            said = list(map(households.of_households, said))
         words = "".join(f"<p>{escape(text)}</p>" for text in said if text)
         # The figure has an interval, which is no headline for every model.
         without = self.result.known_exactly or track_record.of_result(self.result).unreliable

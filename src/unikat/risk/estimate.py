@@ -219,7 +219,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
     if table.n_cells > DETAILED:
         warnings.append(
             f"The file has {table.n_cells:,} combinations, more than {DETAILED:,}: to save memory, "
-            "its records have no counts F and no keys that raise their risk, and "
+            f"its {table.unit.many} have no counts F and no keys that raise their risk, and "
             + (
                 "r1 and r2 have no intervals."
                 if _imputed(table)
@@ -317,8 +317,9 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
     warnings = _masked(table)
     if not census:
         warnings.append(
-            "No record is unique in the file, so only τ1 and τ2 were determined: the risks of "
-            "records that share their combination with others (r2) were not estimated."
+            f"No {table.unit.one} is unique in the file, so only τ1 and τ2 were determined: the "
+            f"risks of {table.unit.many} that share their combination with others (r2) were not "
+            "estimated."
         )
     warnings += table_warnings(table)
     records = RecordRisk(

@@ -49,6 +49,7 @@ def result(made: CellTable, model: Any, spec: DesignSpec | None = None) -> Any:
         sample=sample_facts(made),
         design=found,
         margins=margin_results(made),
+        unit=made.unit,
         households=None,
         model=model.name,
     )

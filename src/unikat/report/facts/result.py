@@ -15,6 +15,7 @@ import numpy as np
 from unikat._typing import Float64, Int64
 from unikat.data.households import ABSENT_LABEL
 from unikat.data.table import CellTable
+from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.inference import diagnostics as convergence
 from unikat.models.base import Uncertainty
 from unikat.report.facts.breakdown import Breakdown, breakdowns
@@ -246,6 +247,11 @@ class Result:
     """τ1 of the published file, which shows the known keys of incomplete records alone; None, as
     the next, unless missing keys are integrated over, and of a bootstrap."""
     tau2_shown: Summary | None = None
+
+    @property
+    def unit(self) -> Unit:
+        """The words for what all numbers are of."""
+        return RECORD if self.households is None else HOUSEHOLD
 
     @property
     def fitted_model(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from unikat._typing import Float64
+from unikat.data.units import Unit
 from unikat.report.facts.breakdown import LevelFacts
 from unikat.report.facts.result import Result
 from unikat.report.facts.zeros import ZerosResult
@@ -19,7 +20,6 @@ from unikat.report.pages.template import fill
 from unikat.report.text import (
     breakdown,
     classics,
-    households,
     limits,
     selection,
     sensitivity,
@@ -43,6 +43,8 @@ class ReportPage:
     title: str
     result: Result
     """The content of `result.json`; tables show its numbers."""
+    unit: Unit
+    """The words for what all numbers are of."""
     said: Mapping[str, str]
     """Its sentences, by the path of the number that they explain."""
     overview: Overview
@@ -75,8 +77,7 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
     `traces` are the draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones
     included; empty where nothing was sampled.
     """
-    page = fill("report.html.j2", context(result, traces))
-    return page if result.households is None else households.page_of_households(page)
+    return fill("report.html.j2", context(result, traces))
 
 
 def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
@@ -91,7 +92,7 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
         "file": ("File and key variables", True),
         "households": ("Households and their members", result.households is not None),
         "levels": ("Risk by level", bool(found)),
-        "records": ("Records at risk", "records" in drawn),
+        "records": (f"{result.unit.many.capitalize()} at risk", "records" in drawn),
         "selection": ("Model selection", selected is not None),
         "error": ("Model uncertainty", bool(error)),
         "sensitivity": ("Sensitivity to assumptions", compared is not None),
@@ -106,6 +107,7 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
     return ReportPage(
         title=f"Disclosure risk{f' of {result.data}' if result.data else ''}",
         result=result,
+        unit=result.unit,
         said=result.sentences,
         overview=overview(result),
         figures=drawn,
@@ -142,9 +144,9 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
     if assumptions := sensitivity.groups(result):
         drawn["sensitivity"] = figures.sensitivity(assumptions, "τ1", TAU1)
     if not result.known_exactly and result.records.n_judged:
-        drawn["records"] = figures.record_risks(result.records.histogram)
+        drawn["records"] = figures.record_risks(result.records.histogram, result.unit)
     if any(key.drop is not None for key in result.keys):
         drawn["keys"] = figures.key_drops(result.keys, result.tau1_expected.mean)
     if found := groups(result):
-        drawn["groups"] = figures.groups(found, result.tau1_expected.mean)
+        drawn["groups"] = figures.groups(found, result.tau1_expected.mean, result.unit)
     return drawn

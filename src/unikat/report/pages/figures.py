@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from unikat._typing import Float64
+from unikat.data.units import RECORD, Unit
 from unikat.report.facts.result import KeyFacts
 from unikat.report.pages.canvas import (
     Canvas,
@@ -24,7 +25,7 @@ from unikat.report.pages.canvas import (
     text_width,
     ticks,
 )
-from unikat.report.text.numbers import counted, number
+from unikat.report.text.numbers import number
 from unikat.report.text.overview import Group
 from unikat.report.text.sensitivity import Group as Assumptions
 from unikat.risk.estimate import Summary
@@ -107,14 +108,14 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
 
 
 @drawing
-def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
-    """Draw how many records have which r1."""
+def record_risks(canvas: Canvas, histogram: Sequence[int], unit: Unit = RECORD) -> None:
+    """Draw how many units have which r1."""
     ends = [f"{i / len(histogram):g}" for i in range(len(histogram) + 1)]
     counts = [
         f"{low} to {high}: {count:,}"
         for low, high, count in zip(ends[:-1], ends[1:], histogram, strict=True)
     ]
-    canvas.describe("Number of records by r1", [f"{'; '.join(counts)}."])
+    canvas.describe(f"Number of {unit.many} by r1", [f"{'; '.join(counts)}."])
     if canvas.narrow and len(histogram) % 2 == 0:
         histogram = [a + b for a, b in zip(histogram[::2], histogram[1::2], strict=True)]
     n_bins = len(histogram)
@@ -126,7 +127,7 @@ def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
     marks = [tick for tick in ticks(*canvas.y_range, 4) if tick == round(tick)]
     canvas.y_margin(marks)
     if first:
-        words = f"{histogram[0]:,} records with r1 below {1 / n_bins:g} are not drawn"
+        words = f"{histogram[0]:,} {unit.many} with r1 below {1 / n_bins:g} are not drawn"
         canvas.words(words, at=canvas.right, anchor="end")
     step = (canvas.right - canvas.left) / len(drawn)
     # All bars or none: a bar without its number would look like one without records.
@@ -136,13 +137,13 @@ def record_risks(canvas: Canvas, histogram: Sequence[int]) -> None:
     canvas.y_axis(marks)
     for i, count in enumerate(drawn, start=first):
         x, y = canvas.x(i / n_bins), canvas.y(count)
-        tip = f"r1 from {i / n_bins:.2f} to {(i + 1) / n_bins:.2f}: {counted(count, 'record')}"
+        tip = f"r1 from {i / n_bins:.2f} to {(i + 1) / n_bins:.2f}: {unit.counted(count)}"
         box = (x + 1, y, step - 2, canvas.bottom - y)
         canvas.rect(box, "bar" if i * 2 >= n_bins else "bar-mid", tip)
         if count and numbered:
             canvas.text(x + step / 2, y - 4, f"{count:,}", kind="tiny")
     shares = [tick for tick in (0, 0.2, 0.4, 0.6, 0.8, 1.0) if tick >= canvas.x_range[0]]
-    canvas.x_axis(shares, "r1, probability that the record is unique in the population")
+    canvas.x_axis(shares, f"r1, probability that the {unit.one} is unique in the population")
 
 
 @drawing
@@ -159,17 +160,17 @@ def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
 
 
 @drawing
-def groups(canvas: Canvas, found: Sequence[Group], tau1: float) -> None:
-    """Draw the expected population uniques of each group of records, of `tau1` in the file."""
+def groups(canvas: Canvas, found: Sequence[Group], tau1: float, unit: Unit = RECORD) -> None:
+    """Draw the expected population uniques of each group of units, of `tau1` in the file."""
     bars = [
         (
             one.name,
             min(max(one.tau1 / max(tau1, 1e-9), 0.0), 1.0),
-            f"{number(one.tau1)} in {counted(one.n_records, 'record')}",
+            f"{number(one.tau1)} in {unit.counted(one.n_records)}",
         )
         for one in found
     ]
-    title = "Expected population uniques by group of records"
+    title = f"Expected population uniques by group of {unit.many}"
     _bars(canvas, bars, title, f"part of the {number(tau1)} expected population uniques")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unikat.data.units import Unit
 from unikat.report.facts.breakdown import Breakdown, LevelFacts
 from unikat.report.text.numbers import counted
 
@@ -32,13 +33,13 @@ def _lines(found: Breakdown) -> list[LevelFacts]:
     return [*shown, other]
 
 
-def sentence(found: Sequence[Breakdown]) -> str:
+def sentence(found: Sequence[Breakdown], unit: Unit) -> str:
     """Say what the numbers mean; nothing if there are none."""
     if not found:
         return ""
     return (
-        "Records, sample uniques and expected population uniques by level of each variable. The "
-        "expected population uniques of a level are the sum of r1 over its records; over the "
-        "levels of a variable they add up to the expected τ1. Levels with fewer than 10 records "
-        "are summed up, unless small cells are shown."
+        f"{unit.many.capitalize()}, sample uniques and expected population uniques by level of "
+        "each variable. The expected population uniques of a level are the sum of r1 over its "
+        f"{unit.many}; over the levels of a variable they add up to the expected τ1. Levels with "
+        f"fewer than 10 {unit.many} are summed up, unless small cells are shown."
     )

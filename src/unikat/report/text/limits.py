@@ -12,6 +12,7 @@ from unikat.report.text.numbers import counted, percent
 from unikat.report.text.sentences import incomplete, kind
 
 if TYPE_CHECKING:
+    from unikat.data.units import Unit
     from unikat.report.facts.result import Result
 
 _MEMBERSHIP = ("hdp", "gom")
@@ -21,19 +22,19 @@ EXACT_KEYS = 11
 
 def limits(result: Result) -> list[tuple[str, str]]:
     """Return what the numbers assume and leave out: a title and a text for each point."""
-    sample = result.sample
+    sample, unit = result.sample, result.unit
     points = [
         design_limit(result),
         (
             "Keys are known without error",
-            "The intruder is assumed to know every key of every record exactly as in the file. "
-            "Errors, changes over time and different codings in the intruder's source make "
+            f"The intruder is assumed to know every key of every {unit.one} exactly as in the "
+            "file. Errors, changes over time and different codings in the intruder's source make "
             "correct matches rarer than shown.",
         ),
         (
             "The keys are the right ones",
             "Variables that an intruder could know and that are not among the keys are ignored. "
-            "With more keys, more records are unique.",
+            f"With more keys, more {unit.many} are unique.",
         ),
         ("Missing values", incomplete(result)),
         _impossible(result),
@@ -92,10 +93,10 @@ def design_sentences(result: Result) -> Mapping[str, str]:
     """Return sentences for the design, for known margins and for households, if there are any."""
     said = {}
     if result.design is not None:
-        said["design"] = _drawn(result.design)
+        said["design"] = _drawn(result.design, result.unit)
         said["design.design_effect"] = (
             "Design effect of the weights: 1 + their squared coefficient of variation (Kish). For "
-            "estimates of shares, the file is worth this many times fewer records."
+            f"estimates of shares, the file is worth this many times fewer {result.unit.many}."
         )
     if result.margins:
         said["margins"] = _known_counts(result)
@@ -149,25 +150,28 @@ def _clusters(result: Result) -> str:
     )
 
 
-def _drawn(design: DesignResult) -> str:
-    """Say how records were drawn."""
+def _drawn(design: DesignResult, unit: Unit) -> str:
+    """Say how the units of the file were drawn."""
     low, high = _percent(design.lowest_fraction), _percent(design.highest_fraction)
     if design.n_classes == 1:
-        return "All records have about the same weight, so units had equal sampling probabilities."
+        return (
+            f"All {unit.many} have about the same weight, so units had equal sampling "
+            "probabilities."
+        )
     if design.classes == "strata":
         return (
-            f"The records were drawn from {design.n_classes:,} strata with sampling fractions from "
-            f"{low} to {high}."
+            f"The {unit.many} were drawn from {design.n_classes:,} strata with sampling fractions "
+            f"from {low} to {high}."
         )
     return (
-        f"The records have unequal weights. They form {design.n_classes:,} classes of about the "
-        f"same weight, with sampling fractions from {low} to {high}."
+        f"The {unit.many} have unequal weights. They form {design.n_classes:,} classes of about "
+        f"the same weight, with sampling fractions from {low} to {high}."
     )
 
 
 def design_limit(result: Result) -> tuple[str, str]:
     """Return what the numbers assume about the drawing of the sample: a title and a text."""
-    sample, design = result.sample, result.design
+    sample, design, unit = result.sample, result.design, result.unit
     clusters = _clusters(result)
     if result.margins:
         return (
@@ -187,21 +191,21 @@ def design_limit(result: Result) -> tuple[str, str]:
     if design is None:
         return (
             "The file is a simple random sample",
-            f"The {sample.n_records:,} records are assumed to be a simple random sample of the "
+            f"The {unit.counted(sample.n_records)} are assumed to be a simple random sample of the "
             f"{sample.population_size:,} units of the population. If some groups were sampled more "
             "densely, their risk is not as shown: give the weights or the strata." + clusters,
         )
     if design.used == "cells":
         return (
             "Weights give the sampling rate of each cell",
-            f"{_drawn(design)} The model sees cells, not keys: the sampling rate of a cell comes "
-            "from the weights of its records. Weights are assumed to be correct; a wrong weight of "
-            "a record changes its risk." + clusters,
+            f"{_drawn(design, unit)} The model sees cells, not keys: the sampling rate of a cell "
+            f"comes from the weights of its {unit.many}. Weights are assumed to be correct; a "
+            f"wrong weight of a {unit.one} changes its risk." + clusters,
         )
     if design.used == "none":
         return (
             "The design is not used",
-            f"{_drawn(design)} "
+            f"{_drawn(design, unit)} "
             + (
                 "Nothing remains to be used."
                 if design.n_classes == 1
@@ -211,11 +215,11 @@ def design_limit(result: Result) -> tuple[str, str]:
             )
             + clusters,
         )
-    alike = "the stratum" if design.classes == "strata" else "records of about the same weight"
+    alike = "the stratum" if design.classes == "strata" else f"{unit.many} of about the same weight"
     return (
-        "Units outside the file are like the records of their class",
-        f"{_drawn(design)} Within {alike}, units are assumed to have equal sampling probabilities, "
-        "so that units outside the file are like those in it. "
+        f"Units outside the file are like the {unit.many} of their class",
+        f"{_drawn(design, unit)} Within {alike}, units are assumed to have equal sampling "
+        "probabilities, so that units outside the file are like those in it. "
         + (
             "Class sizes are sums of weights, which are assumed to be correct. Differences of "
             "weights within a class that depend on the keys are not covered."

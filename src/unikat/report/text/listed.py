@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import nan
 from typing import Any, NamedTuple, TypeAlias
 
+from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.report.text import numbers
 
 Numbers: TypeAlias = Mapping[str, Any]
@@ -88,15 +89,15 @@ def _risk(found: Numbers, of: str) -> Figures:
         yield f"{name.replace('tau', 'τ')} of {of}", _estimate(found[name])
 
 
-def _sample(found: Numbers) -> Figures:
-    yield "Records", _number(found["n_records"])
+def _sample(found: Numbers, unit: Unit = RECORD) -> Figures:
+    yield unit.many.capitalize(), _number(found["n_records"])
     yield "Key variables", _number(found["n_keys"])
     yield "Population", _number(found["population_size"])
     yield "Sample uniques of the file", _number(found["n_uniques"])
 
 
 def _assessed(found: Numbers) -> Figures:
-    yield from _sample(found["sample"])
+    yield from _sample(found["sample"], HOUSEHOLD if found.get("households") else RECORD)
     yield from _risk({name: found[name] for name in ("tau1", "tau2")}, "the file")
     yield "Probability of the intervals", _percent(found["tau1"]["level"])
     yield "Model", found["model"]

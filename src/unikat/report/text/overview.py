@@ -23,7 +23,7 @@ MOST_GROUPS = 8
 MOST_OF_COLUMN = 5
 """Levels drawn of a column other than the keys."""
 MEASURES = {
-    "tau1": "population uniques among the records (τ1)",
+    "tau1": "population uniques among the {units} (τ1)",
     "tau2": "expected correct matches (τ2)",
 }
 
@@ -78,7 +78,7 @@ def assessed(result: Result) -> str:
         names.append(f"and {len(result.keys) - MOST_KEYS} more")
     file = result.data or "The data frame"
     said = (
-        f"{file} holds {counted(sample.n_records, 'record')} from a population of "
+        f"{file} holds {result.unit.counted(sample.n_records)} from a population of "
         f"{sample.population_size:,} ({percent(sample.n_records / sample.population_size)})."
     )
     if result.households is not None:
@@ -93,12 +93,15 @@ def assessed(result: Result) -> str:
 
 def meaning(result: Result) -> str:
     """Say what sample and population uniques are."""
-    said = "A sample unique is a record that shares its combination of key values with no other."
+    unit = result.unit
+    said = (
+        f"A sample unique is a {unit.one} that shares its combination of key values with no other."
+    )
     if result.known_exactly and not result.sample.n_uniques:
         return f"{said} This file has none."
     return (
-        f"{said} If it is also unique in the population, anyone who knows these values of a person "
-        "can find the person's record."
+        f"{said} If it is also unique in the population, anyone who knows these values of "
+        f"a {unit.whom} {unit.found}."
     )
 
 
@@ -108,9 +111,8 @@ def threshold_sentence(result: Result) -> str:
     if found is None:
         return ""
     summary = result.tau1 if found.measure == "tau1" else result.tau2
-    return f"Threshold: at most {_exact(found.limit)} {MEASURES[found.measure]}. " + _verdict(
-        found, summary
-    )
+    said = MEASURES[found.measure].format(units=result.unit.many)
+    return f"Threshold: at most {_exact(found.limit)} {said}. " + _verdict(found, summary)
 
 
 def _verdict(found: ThresholdResult, summary: Summary) -> str:
@@ -172,7 +174,7 @@ def _groups_shown(result: Result) -> str:
     columns = [one.variable for one in result.breakdowns if not one.is_key][:2]
     share = (
         "evels whose share of the expected population uniques is larger than their share of the "
-        "records"
+        f"{result.unit.many}"
     )
     if not columns:
         return f"L{share}."
@@ -196,7 +198,7 @@ def _keys(result: Result) -> str:
 
 def rests_on(result: Result) -> tuple[str, ...]:
     """Say what the result rests on, in a few lines."""
-    sample, design = result.sample, result.design
+    sample, design, unit = result.sample, result.design, result.unit
     found = []
     if result.known_exactly:
         found.append("The numbers follow from the file itself; nothing was estimated.")
@@ -206,21 +208,21 @@ def rests_on(result: Result) -> tuple[str, ...]:
             "sample."
         )
     elif design is None and sample.n_households is None:
-        found.append("The records are a simple random sample of the population.")
+        found.append(f"The {unit.many} are a simple random sample of the population.")
     elif design is None:
         found.append("The households are a simple random sample of those in the population.")
     elif design.used == "none":
         found.append("The sampling design was not used.")
     else:
-        found.append("The weights or strata describe how the records were sampled.")
+        found.append(f"The weights or strata describe how the {unit.many} were sampled.")
     found.append(
         f"The population size ({sample.population_size:,}) and the choice of the keys are right. "
-        "With more keys, more records are unique."
+        f"With more keys, more {unit.many} are unique."
     )
     found.append("The intruder knows all keys without error. Errors make correct matches rarer.")
     if sample.n_possible:
         found.append(
-            f"Missing values in {counted(sample.n_incomplete, 'record')} were filled in by the "
+            f"Missing values in {unit.counted(sample.n_incomplete)} were filled in by the "
             "model, many times."
         )
     return tuple(found)

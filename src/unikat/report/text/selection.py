@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from unikat.data.units import HOUSEHOLD, Unit
 from unikat.models.calibrated import CandidateFacts, ErrorFacts, SelectionFacts, TauFacts
 from unikat.report.text import track_record
 from unikat.report.text.numbers import counted, estimated, interval, listed, number
@@ -279,7 +280,7 @@ def on_page(result: Result) -> SelectionPage | None:
         columns=_columns(selection, result),
         note=_note(selection),
         correction=tuple(
-            filter(None, (*_error(selection.error), _change(selection.error, result)))
+            filter(None, (*_error(selection.error, result.unit), _change(selection.error, result)))
         ),
         not_fitted=selection.not_fitted,
     )
@@ -290,7 +291,7 @@ def error_on_page(result: Result) -> tuple[str, ...]:
     error = error_of(result)
     if error is None:
         return ()
-    return (*_error(error, result.households is not None), _change(error, result))
+    return (*_error(error, result.unit), _change(error, result))
 
 
 def brief(result: Result) -> str:
@@ -321,7 +322,7 @@ def sentences(result: Result) -> dict[str, str]:
         names = ", ".join(name for name, _ in selection.not_fitted)
         said["fit.not_fitted"] = f"Candidates that could not be fitted to this file: {names}."
     if selection.error.overdispersion is not None:
-        said["fit.model_error"] = " ".join(_error(selection.error))
+        said["fit.model_error"] = " ".join(_error(selection.error, result.unit))
     said["fit.before"] = _change(selection.error, result)
     return said
 
@@ -422,19 +423,18 @@ def _note(selection: ModelSelection) -> str:
     return said
 
 
-def _error(error: ModelError, of_households: bool = False) -> tuple[str, str]:
+def _error(error: ModelError, unit: Unit) -> tuple[str, str]:
     """Say how large model uncertainty is: deviations of cells, and a factor; empty if unknown."""
     spread = factor = ""
-    unit = "household" if of_households else "person"
     populations = "populations with known risk"
-    if of_households:
+    if unit is HOUSEHOLD:
         populations = f"the households of {SURVEYS} (so few that this is preliminary)"
     if (found := error.overdispersion) is not None:
         spread = (
             f"Cell probabilities deviate from the model by {found.middle:.0%} ({found.lower:.0%} "
-            f"to {found.upper:.0%}; coefficient of variation at one expected {unit}). A record of "
-            "the file is more likely in a cell that is more frequent than the model says. Larger "
-            "deviations therefore mean fewer population uniques."
+            f"to {found.upper:.0%}; coefficient of variation at one expected {unit.whom}). A "
+            f"{unit.one} of the file is more likely in a cell that is more frequent than the model "
+            "says. Larger deviations therefore mean fewer population uniques."
         )
     if (found := error.factor) is not None:
         factor = (
@@ -459,7 +459,8 @@ def _change(error: ModelError, result: Result) -> str:
     # One record more or less is within the noise of a median.
     if abs(change) > 1.5 and before.middle > 0:
         share = f" ({abs(change) / before.middle:.0%})"
-        moved = f"{'higher' if change > 0 else 'lower'} by {number(abs(change))} records{share}"
+        by = f"by {number(abs(change))} {result.unit.many}{share}"
+        moved = f"{'higher' if change > 0 else 'lower'} {by}"
     said = (
         f"{error.model} alone estimates τ1 at {before.words}. With model uncertainty "
         f"the estimate is {now.words}: {moved}"

@@ -132,7 +132,8 @@ def _notes(result: Result) -> list[str]:
     if "misreported_keys" in kinds:
         said.append(
             "Misreported key values: in the file this share of the values of each key is replaced "
-            "by random ones. τ1 then counts the records that are sample unique as published, "
-            "unique in the true population, and matched to the right person."
+            f"by random ones. τ1 then counts the {result.unit.many} that are sample unique as "
+            f"published, unique in the true population, and matched to the right "
+            f"{result.unit.whom}."
         )
     return said

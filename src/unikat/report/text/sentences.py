@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import isnan
 from typing import TYPE_CHECKING
 
+from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.inference.progress import range_of, work_needed
 from unikat.report.text import track_record
 from unikat.report.text.numbers import counted, duration, estimated, interval, number, percent
@@ -14,6 +15,7 @@ from unikat.report.text.uncertainty import INDEPENDENT, KINDS, POSTERIOR, Kind
 
 if TYPE_CHECKING:
     from unikat.data.table import CellTable
+    from unikat.data.units import Unit
     from unikat.report.facts.result import Result, SampleFacts
     from unikat.risk.estimate import Summary
 
@@ -90,17 +92,17 @@ def headline(result: Result) -> str:
 
 
 def _headline(result: Result) -> str:
-    sample, tau1 = result.sample, result.tau1
+    sample, tau1, unit = result.sample, result.tau1, result.unit
     # What wildcards match is a convention, not a fact.
     sure = "" if sample.missing == "wildcard" and sample.n_incomplete else " This is known exactly."
     if result.known_exactly and sample.population_size == sample.n_records:
         return (
-            f"The file holds the whole population, so {_each(sample.n_uniques)}{at_risk(sample)} "
-            f"is unique in the population.{sure}"
+            f"The file holds the whole population, so {_each(sample.n_uniques)}"
+            f"{at_risk(sample, unit)} is unique in the population.{sure}"
         )
     if result.known_exactly:
         return (
-            "The file has no sample unique on these keys, so no record is also unique in the "
+            f"The file has no sample unique on these keys, so no {unit.one} is also unique in the "
             f"population.{sure}"
         )
     record = track_record.of_result(result)
@@ -118,10 +120,12 @@ def _estimate(result: Result) -> str:
     both = "unique in the file and in the population"
     where = both if sample.n_possible else "also unique in the population"
     part = percent(result.tau1.median / max(result.records.n_judged, 1))
-    return f"About {found} of the {at_risk(sample)} in this file ({part}) {verb} {where}"
+    return (
+        f"About {found} of the {at_risk(sample, result.unit)} in this file ({part}) {verb} {where}"
+    )
 
 
-def at_risk(sample: SampleFacts) -> str:
+def at_risk(sample: SampleFacts, unit: Unit = RECORD) -> str:
     """Name the records at risk, those that τ1 and τ2 are about.
 
     Examples
@@ -137,7 +141,7 @@ def at_risk(sample: SampleFacts) -> str:
     if sample.n_uniques or not sample.n_possible:
         parts.append(counted(sample.n_uniques, "sample unique"))
     if sample.n_possible:
-        parts.append(counted(sample.n_possible, "incomplete record"))
+        parts.append(unit.counted(sample.n_possible, "incomplete"))
     return " and ".join(parts)
 
 
@@ -160,9 +164,9 @@ def _times(value: float) -> str:
 def kind(result: Result) -> Kind:
     """Return the words for the kind of uncertainty that the draws have."""
     found = POSTERIOR if result.uncertainty is None else KINDS[result.uncertainty]
-    if result.households is not None and found.covers_households:
-        return replace(found, covers=found.covers_households)
-    return found
+    own = found.covers_households if result.unit is HOUSEHOLD else ""
+    records = found.records.format(units=result.unit.many)
+    return replace(found, covers=own or found.covers, records=records)
 
 
 def proviso(result: Result) -> str:
@@ -193,27 +197,29 @@ def condition(result: Result) -> str:
 def share(result: Result) -> str:
     """Say which part of the file the answer is."""
     sample, tau1, n_judged = result.sample, result.tau1, result.records.n_judged
-    whole = f"{percent(tau1.median / sample.n_records)} of all {number(sample.n_records)} records"
+    whole = (
+        f"{percent(tau1.median / sample.n_records)} of all {result.unit.counted(sample.n_records)}"
+    )
     if not sample.n_uniques:
         return f"That is {whole}."
     parts = [percent(value / n_judged) for value in (tau1.median, tau1.lower, tau1.upper)]
-    these = "these records" if sample.n_possible else "the sample uniques"
+    these = f"these {result.unit.many}" if sample.n_possible else "the sample uniques"
     ends = "" if track_record.of_result(result).unreliable else f" ({parts[1]} to {parts[2]})"
     return f"That is {parts[0]} of {these}{ends} and {whole}."
 
 
 def matches(result: Result) -> str:
     """Say what τ2 means."""
-    tau2 = result.tau2
-    each = f"{_each(result.sample.n_at_risk)}{at_risk(result.sample)} in this file"
+    tau2, unit = result.tau2, result.unit
+    each = f"{_each(result.sample.n_at_risk)}{at_risk(result.sample, unit)} in this file"
     if result.known_exactly:
         return (
-            "An intruder who matches every sample unique to a population unit with the same key "
-            f"values would be correct {_times(tau2.mean)}."
+            f"An intruder who matches every sample unique to a {unit.in_population} with the same "
+            f"key values would be correct {_times(tau2.mean)}."
         )
     return (
-        f"An intruder who matches {each} to a population unit with the same key values, at random "
-        f"among several, would be correct about {_times(tau2.median)} "
+        f"An intruder who matches {each} to a {unit.in_population} with the same key values, at "
+        f"random among several, would be correct about {_times(tau2.median)} "
         f"({interval_name(result)} {interval(tau2)})."
     )
 
@@ -224,11 +230,12 @@ def published(result: Result) -> str:
     if tau1 is None:
         return ""
     found = number(tau1.median)
-    records = "record that is" if found == "1" else "records that are"
+    unit = result.unit
+    records = f"{unit.one} that is" if found == "1" else f"{unit.many} that are"
     return (
         f"Published as it is, the file has about {found} {records} unique in the file and in the "
         f"population by the values that it shows{_ends(result, tau1)}. An intruder cannot use "
-        f"missing values, which {counted(result.sample.n_incomplete, 'record')} "
+        f"missing values, which {unit.counted(result.sample.n_incomplete)} "
         f"{'has' if result.sample.n_incomplete == 1 else 'have'}."
     )
 
@@ -239,7 +246,7 @@ def published_matches(result: Result) -> str:
     if tau2 is None:
         return ""
     return (
-        "An intruder who matches its records by these values would be correct about "
+        f"An intruder who matches its {result.unit.many} by these values would be correct about "
         f"{_times(tau2.median)}{_ends(result, tau2)}."
     )
 
@@ -361,7 +368,7 @@ def computation(result: Result) -> str:
 
 def sentences(result: Result) -> dict[str, str]:
     """Return what each number of the result means, by its path in `result.json`."""
-    sample, said_kind = result.sample, kind(result)
+    sample, said_kind, unit = result.sample, kind(result), result.unit
     said = {
         "answer": headline(result),
         "condition": condition(result),
@@ -384,13 +391,13 @@ def sentences(result: Result) -> dict[str, str]:
         "model": "The statistical model of the joint distribution of the keys in the population.",
         "sample.n_records": _records(result),
         "sample.n_keys": (
-            f"An intruder is assumed to know {sample.n_keys} variables of a person: the keys."
+            f"An intruder is assumed to know {sample.n_keys} variables of a {unit.whom}: the keys."
         ),
         "sample.n_cells": (
             f"{counted(sample.n_cells, 'cell')} (combinations of key values) "
             f"occur{'s' if sample.n_cells == 1 else ''} in the file."
         ),
-        "sample.n_uniques": _sample_uniques(sample),
+        "sample.n_uniques": _sample_uniques(sample, unit),
         "sample.n_combinations": (
             "Possible combinations of levels: the product of the keys' numbers of levels."
         ),
@@ -420,20 +427,24 @@ def sentences(result: Result) -> dict[str, str]:
             "Expected τ1 if this key alone is left out, from the margin of the fitted model; the "
             "model is not refitted."
         ),
-        "keys.n_missing": "Records in which this key is missing.",
+        "keys.n_missing": f"{unit.many.capitalize()} in which this key is missing.",
         "records.n_judged": (
-            f"{at_risk(sample)[:1].upper()}{at_risk(sample)[1:]} are the records at risk, which "
+            f"{at_risk(sample, unit).capitalize()} are the {unit.many} at risk, which "
             "τ1 and τ2 count. The others share their combination of key values within the file, "
             "so they are not unique in the population and have no r1."
         ),
-        "records.at_least": "Records whose r1 is at least the threshold.",
-        "records.histogram": "Records by r1, in 20 bins of equal width from 0 to 1.",
-        "records.top": (
-            "Records with the highest risk by row number (the first record is 1), with the keys "
-            "whose removal lowers r1 most; for incomplete records these are not computed."
+        "records.at_least": f"{unit.many.capitalize()} whose r1 is at least the threshold.",
+        "records.histogram": (
+            f"{unit.many.capitalize()} by r1, in 20 bins of equal width from 0 to 1."
         ),
-        "r1": "Probability that the record is unique in the population.",
-        "r2": "Probability that a match of the record to a unit with the same keys is correct.",
+        "records.top": (
+            f"{unit.many.capitalize()} with the highest risk {unit.by_row}, with the keys whose "
+            f"removal lowers r1 most; for incomplete {unit.many} these are not computed."
+        ),
+        "r1": f"Probability that the {unit.one} is unique in the population.",
+        "r2": (
+            f"Probability that a match of the {unit.one} to a unit with the same keys is correct."
+        ),
     }
     if result.chains:
         said["chains"] = chains(result)
@@ -441,21 +452,21 @@ def sentences(result: Result) -> dict[str, str]:
         said |= {"tau1_shown": published(result), "tau2_shown": published_matches(result)}
     if sample.n_possible:
         said["r1_shown"] = (
-            "Probability that no other record or unit has the values that the file shows of the "
-            "record: the r1 to use for the release of a file with missing values."
+            f"Probability that no other {unit.one} or unit has the values that the file shows of "
+            f"the {unit.one}: the r1 to use for the release of a file with missing values."
         )
     return said
 
 
-def _sample_uniques(sample: SampleFacts) -> str:
+def _sample_uniques(sample: SampleFacts, unit: Unit) -> str:
     """Define sample uniques, which depend on how missing keys are treated."""
     said, one = counted(sample.n_uniques, "sample unique"), sample.n_uniques == 1
     if sample.missing == "wildcard" and sample.n_incomplete:
-        who = "a record that matches" if one else "records that match"
-        return f"{said}: {who} no other record; a missing key matches every level."
-    kind = "complete record" if sample.n_possible else "record"
-    who = f"a {kind} that is alone" if one else f"{kind}s that are alone"
-    return f"{said}: {who} in the file with {'its' if one else 'their'} combination of keys."
+        who = f"a {unit.one} that matches" if one else f"{unit.many} that match"
+        return f"{said}: {who} no other {unit.one}; a missing key matches every level."
+    complete = "complete " if sample.n_possible else ""
+    who = f"a {complete}{unit.one} that is" if one else f"{complete}{unit.many} that are"
+    return f"{said}: {who} alone in the file with {'its' if one else 'their'} combination of keys."
 
 
 def population_source(result: Result) -> str:
@@ -488,11 +499,11 @@ def chain_means(result: Result) -> str:
 def _records(result: Result) -> str:
     n, zeros = result.sample.n_records, result.zeros
     if zeros is None or not zeros.n_dropped:
-        return f"The file has {counted(n, 'record')}."
+        return f"The file has {result.unit.counted(n)}."
     were = "was" if zeros.n_dropped == 1 else "were"
     return (
-        f"The file has {n + zeros.n_dropped:,} records; {zeros.n_dropped:,} with an impossible "
-        f"combination {were} left out."
+        f"The file has {n + zeros.n_dropped:,} {result.unit.many}; {zeros.n_dropped:,} with an "
+        f"impossible combination {were} left out."
     )
 
 
@@ -504,7 +515,7 @@ def incomplete(result: Result) -> str:
     """Say how many keys are missing, and how they are treated."""
     sample = result.sample
     if not sample.n_incomplete and sample.missing != "level":
-        return "No record has a missing key."
+        return f"No {result.unit.one} has a missing key."
     how = {
         "integrate": "the model imputes them in every draw, so intervals cover this uncertainty",
         "wildcard": "a missing value matches every level",
@@ -515,6 +526,7 @@ def incomplete(result: Result) -> str:
     if sample.missing == "level":
         return f"{values} {'is' if n_missing == 1 else 'are'} missing; {how['level']}."
     return (
-        f"{counted(sample.n_incomplete, 'record')} {'has' if sample.n_incomplete == 1 else 'have'} "
-        f"a missing key ({values}); {how.get(sample.missing, sample.missing)}."
+        f"{result.unit.counted(sample.n_incomplete)} "
+        f"{'has' if sample.n_incomplete == 1 else 'have'} a missing key ({values}); "
+        f"{how.get(sample.missing, sample.missing)}."
     )

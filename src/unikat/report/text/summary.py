@@ -43,14 +43,11 @@ def _explained(result: Result) -> Result:
         **zeros.sentences(result.zeros),
         **registry.sentences(result.registry),
         **classics.sentences(result),
-        "breakdowns": breakdown.sentence(result.breakdowns),
+        "breakdowns": breakdown.sentence(result.breakdowns, result.unit),
         "threshold": overview.threshold_sentence(result),
     }
     if result.households is not None:
-        said = {name: households.of_households(text) for name, text in said.items()}
         said |= households.sentences(result)
-        warnings = tuple(map(households.of_households, result.warnings))
-        result = replace(result, warnings=warnings)
     return replace(result, sentences=said)
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.files.toml import packaged_toml
 from unikat.models.named import ALL
+from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.tables import ModelSpec
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ class TrackRecord:
                 "is not known. Compare it with other models (unikat compare), and evaluate it on a "
                 "population of your own (unikat evaluate)."
             )
-        before = ""
+        before, units = "", (HOUSEHOLD if self.model == HOUSEHOLDS else RECORD).many
         if not self.same_options:
             before = (
                 f"This run used options with which {self.model} was not tried; these are the "
@@ -124,7 +126,7 @@ class TrackRecord:
         elif not self.same_density:
             before = (
                 f"There are no trials of {self.model} on files with "
-                f"{'fewer' if trials.dense else 'more'} records than combinations of levels. "
+                f"{'fewer' if trials.dense else 'more'} {units} than combinations of levels. "
             )
         return (
             f"{before}In trials on {trials.samples} samples from {trials.where}, τ1 by "

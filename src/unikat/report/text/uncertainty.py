@@ -38,7 +38,7 @@ class Kind:
     expected: str = ""
     """What the expected measures are; begins with a blank."""
     records: str = ""
-    """About the intervals of single records."""
+    """About the intervals of single records; `{units}` stands for the word for them."""
     brief: str = ""
     """What the interval covers, in a few words."""
     proviso: str = "if the model is right"
