@@ -106,7 +106,6 @@ def test_python_gives_the_same_with_a_head_who_is_apart():
 
 def test_bad_options_and_files_are_refused(capsys):
     assert "--household COLUMN" in refused(capsys, "--model", "households")
-    assert "add --model households" in refused(capsys, "--household", "hid")
     assert "add --model households" in refused(capsys, "--head", "rel == 1")
     said = refused(capsys, *HOMES, "--head", "rel == 1", keys="owner,age,sex")
     assert "synthetic files have keys alone" in said

@@ -406,6 +406,13 @@ def _opened(
     microdata = open_data(data, keys, UNKNOWN, frame, watcher=watcher, constant_keys=constant)
     name = what if file.path is None else file.path.name
     of_record = None
-    if spec.household and file is not spec.control and file is not spec.population:
+    if file is spec.population:
+        together = False
+    elif file is spec.control:
+        # It need not tell who lives together; if it does, its persons are not independent.
+        together = {*spec.household} <= {*microdata.source.columns}
+    else:
+        together = file is spec.data or spec.of_households
+    if spec.household and together:
         of_record = numbered_households(microdata, spec.household, spec.data.missing_values)
     return Named(name, microdata.tabulate(), of_record)

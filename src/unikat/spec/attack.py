@@ -52,7 +52,7 @@ class AttackSpec(Spec):
     """Keys of one of the two sources that an intruder wants to link, the other keys being those of
     the other; none: the first half."""
     household: Names = ()
-    """Columns that together identify the household, with the model of households."""
+    """Columns that together identify the household: its persons are not independent."""
     households: HouseholdsSpec | None = None
     synthetic: SeveralFiles = ()
     """Synthetic files, or a folder of files synthetic_1, synthetic_2, ...; by path or frame."""
@@ -93,9 +93,9 @@ class AttackSpec(Spec):
                     "synthetic files hold keys of households as columns, so the original must "
                     "too; join the two files first"
                 )
-        elif self.household or self.households is not None:
+        elif self.households is not None:
             raise ValueError(
-                "--household, --household-keys, --head, --head-keys and --scattered are about "
+                "--household-keys, --head, --head-keys and --scattered are about attacks on "
                 f"households; add --model {HOUSEHOLDS}, or leave them out"
             )
         known = {name.partition(":")[0].strip() for name in self.keys}

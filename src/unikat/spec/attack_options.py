@@ -70,8 +70,8 @@ class _AttackedOptions(TypedDict, total=False):
         str | Sequence[str],
         Option(
             "COLUMN",
-            "Columns that together identify the household, with --model households; the synthetic "
-            "files have them too.",
+            "Columns that together identify the household: intervals then take its persons "
+            "together. With --model households the synthetic files have them too.",
             default="none",
         ),
     ]

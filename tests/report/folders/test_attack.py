@@ -14,7 +14,7 @@ from report.browser import assert_sound, layout
 from synthesis.attacks.test_model_free import simulated
 from unikat.report.facts.attack import AttackSummary
 from unikat.report.pages.attack import render
-from unikat.report.text.attack import explained
+from unikat.report.text.attack import explained, row, terminal_lines
 from unikat.risk.estimate import Summary
 from unikat.synthesis.attacks.posterior import PosteriorFacts, PriorFacts
 from unikat.synthesis.attacks.rates import Rate
@@ -86,7 +86,17 @@ def test_the_answer_and_the_limits_are_in_words(found: AttackSummary) -> None:
     idle = explained(replace(found, attacks=tuple(replace(one, n=0.0) for one in found.attacks)))
     assert "so nobody is singled out" in idle.sentences["attacks.1"]
     assert "gives nothing to guess by" in idle.sentences["attacks.0"]
-    quiet = tuple(replace(one, excess=Rate(value=0, lower=-1, upper=1)) for one in found.attacks)
+    quiet = tuple(replace(one, excess=Rate(value=0.1, lower=-1, upper=1)) for one in found.attacks)
     nothing = explained(replace(found, attacks=quiet)).sentences
     assert nothing["answer"].startswith("None of the")
     assert "within what chance explains" in nothing["attacks.0"]
+
+
+def test_less_success_than_the_baseline_has_is_no_number(found: AttackSummary) -> None:
+    less = Rate(value=-0.73, lower=-0.91, upper=-0.52)
+    shown = explained(
+        replace(found, attacks=tuple(replace(one, excess=less) for one in found.attacks))
+    )
+    assert "It succeeds no more often than the baseline." in shown.sentences["attacks.0"]
+    assert {row(one)[4:] for one in shown.attacks} == {("none", "–")}
+    assert "\N{MINUS SIGN}73%" not in render(shown) + "".join(terminal_lines(shown))

@@ -23,7 +23,14 @@ from unikat.synthesis.attacks.model_free import (
     replicated_uniques,
     singling_out,
 )
-from unikat.synthesis.attacks.rates import Rate, excess_of, nearer_of, rate_of, wilson
+from unikat.synthesis.attacks.rates import (
+    Contributions,
+    Rate,
+    excess_of,
+    nearer_of,
+    rate_of,
+    wilson,
+)
 from unikat.synthesis.attacks.run import attack
 
 
@@ -227,7 +234,7 @@ def test_rates_are_wilsons_and_the_excess_is_anonymeters():
     # Newcombe (1998), Statistics in Medicine 17, 857-872, table I: 15 of 148.
     found = wilson(15 / 148, 148, 0.95)
     assert (found.lower, found.upper) == pytest.approx((0.0624, 0.1605), abs=5e-5)
-    assert rate_of(np.repeat([1.0, 0.0], [15, 133]), 0.95) == found
+    assert rate_of(Contributions(np.repeat([1.0, 0.0], [15, 133])), 0.95) == found
     # anonymeter 1.1.0, 230 and 110 of 1,000; it takes Wilson's midpoint as the rate.
     excess = excess_of(wilson(0.23, 1000, 0.95), wilson(0.11, 1000, 0.95))
     assert excess is not None
@@ -280,7 +287,7 @@ def test_where_no_predicate_is_possible_nothing_is_found():
     assert found[1].n == 0
     assert (found[1].rate.value, found[1].rate.lower, found[1].rate.upper) == (0.0, 0.0, 1.0)
     # Two guesses that fail tell little, however many records there are.
-    assert rate_of(np.zeros(1000), 0.95, 2) == wilson(0.0, 2, 0.95)
+    assert rate_of(Contributions(np.zeros(1000), None, 2), 0.95) == wilson(0.0, 2, 0.95)
 
 
 def run_of_three(files: Files) -> Any:

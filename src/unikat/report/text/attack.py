@@ -22,6 +22,7 @@ BASELINES = {
     "prior": "Before he has seen the synthetic file it is {}.",
 }
 """What is said of a baseline, by its kind."""
+NOT_MORE = "It succeeds no more often than the baseline."
 HEAD = ("attack", "success", "interval", "without the file", "excess", "interval")
 """Titles of the table."""
 
@@ -34,22 +35,7 @@ def title(result: AttackResult) -> str:
 
 def span(rate: Rate) -> str:
     """Write the interval of a share."""
-    return f"{signed(rate.lower)} to {signed(rate.upper)}"
-
-
-def signed(share: float) -> str:
-    """Write a share that may be negative.
-
-    Examples
-    --------
-    >>> signed(0.031), signed(-0.5), signed(-float("inf"))
-    ('3.1%', '−50%', 'below −999%')
-    """
-    if share < -9.99:
-        return "below −999%"
-    if -0.0001 < share < 0.0:
-        return "0%"
-    return f"−{percent(-share)}" if share < 0 else percent(share)
+    return f"{percent(rate.lower)} to {percent(rate.upper)}"
 
 
 def row(result: AttackResult) -> tuple[str, ...]:
@@ -60,9 +46,26 @@ def row(result: AttackResult) -> tuple[str, ...]:
         percent(result.rate.value) if result.n else "–",
         span(result.rate) if result.n else "–",
         percent(result.baseline.value) if result.n else "–",
-        "–" if excess is None else signed(excess.value),
-        "–" if excess is None else span(excess),
+        *(("–", "–") if excess is None else excess_shown(excess)),
     )
+
+
+def excess_shown(excess: Rate) -> tuple[str, str]:
+    """Write an excess and its interval; less success than the baseline has is no number.
+
+    Examples
+    --------
+    >>> excess_shown(Rate(value=0.04, lower=0.01, upper=0.07))
+    ('4.0%', '1.0% to 7.0%')
+    >>> excess_shown(Rate(value=-0.73, lower=-0.9, upper=-0.5)), NOT_MORE
+    (('none', '–'), 'It succeeds no more often than the baseline.')
+    >>> excess_shown(Rate(value=-0.02, lower=-0.05, upper=0.01))
+    ('none', 'up to 1.0%')
+    """
+    value = "none" if excess.value <= 0.0 else percent(excess.value)
+    if excess.upper <= 0.0:
+        return value, "–"
+    return value, span(excess) if excess.lower > 0.0 else f"up to {percent(excess.upper)}"
 
 
 def terminal_lines(summary: AttackSummary) -> list[str]:
@@ -108,7 +111,7 @@ def _answer(summary: AttackSummary) -> str:
     greatest = max(found, key=lambda result: 0.0 if result.excess is None else result.excess.lower)
     assert greatest.excess is not None
     succeed = "succeeds" if len(found) == 1 else "succeed"
-    excess = f"{percent(greatest.excess.value)} ({span(greatest.excess)})"
+    excess = "{} ({})".format(*excess_shown(greatest.excess))
     return (
         f"{len(found)} of the {n} attacks {succeed} more often {without}. The greatest excess is "
         f"{excess}: {title(greatest)}."
@@ -243,7 +246,10 @@ def _sentence(summary: AttackSummary, result: AttackResult) -> str:
     if result.excess is None:
         parts.append("More is not possible.")
     elif result.found:
-        parts.append(f"The excess is {percent(result.excess.value)} ({span(result.excess)}).")
-    else:
+        value, interval = excess_shown(result.excess)
+        parts.append(f"The excess is {value} ({interval}).")
+    elif result.excess.value > 0.0:
         parts.append("The excess is within what chance explains.")
+    else:
+        parts.append(NOT_MORE)
     return " ".join(filter(None, parts))

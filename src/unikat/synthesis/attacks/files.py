@@ -13,6 +13,7 @@ from unikat.data.keys import Key
 from unikat.data.matching import UNKNOWN, codes_among
 from unikat.data.table import CellTable
 from unikat.errors import DataError, option
+from unikat.synthesis.attacks.rates import AnyHousehold
 
 
 class Named(NamedTuple):
@@ -43,6 +44,10 @@ class Files:
     empty."""
     population: Int32
     """(N, n_columns): the whole population; empty if it is not known."""
+    household: AnyHousehold = None
+    """(n,): household of each record of the original, whose persons are not independent."""
+    control_household: AnyHousehold = None
+    """(n_control,): the same of the control file."""
 
 
 def aligned(
@@ -80,6 +85,8 @@ def aligned(
         synthetic=tuple(made),
         control=others[0],
         population=others[1],
+        household=original.of_record,
+        control_household=None if control is None else control.of_record,
     )
 
 

@@ -364,6 +364,7 @@ def one_household_unknown(
             n_candidates=round(float(allowed.sum(axis=1).mean())),
             level=level,
             converged=converged,
+            household=household,
         )
         facts.append(told_of)
         results.extend(more)

@@ -21,6 +21,7 @@ from unikat.data.patterns import distinct, pattern_ids
 from unikat.kernels.nearest import linked, nearest
 from unikat.models.records import in_parts
 from unikat.synthesis.attacks.files import Files
+from unikat.synthesis.attacks.rates import AnyHousehold
 
 SEVERAL = 3
 """Keys of a predicate of several keys, as in Giomi et al. (2023)."""
@@ -63,6 +64,13 @@ class Setting:
     def common_size(self) -> int:
         """Records of the smaller of the original and the control file."""
         return min(len(self.files.original), len(self.files.control) or len(self.files.original))
+
+    def household(self, n: int, *, control: bool = False) -> AnyHousehold:
+        """Household of each of n records: of all, or of those that are attacked one by one."""
+        found = self.files.control_household if control else self.files.household
+        if found is None or n == len(found):
+            return found
+        return found[self.control if control else self.original]
 
 
 Attack = Callable[[Setting, Int32], Tried]

@@ -40,7 +40,7 @@ from unikat.models.base import AnyModel, Stream
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.studies.auto import Execution
-from unikat.synthesis.attacks.rates import excess_of, rate_of
+from unikat.synthesis.attacks.rates import AnyHousehold, Contributions, of_same_records
 from unikat.synthesis.attacks.run import AttackResult
 from unikat.zeros.diagram import possible
 
@@ -409,6 +409,7 @@ def told(
     n_candidates: int,
     level: float,
     converged: bool,
+    household: AnyHousehold = None,
 ) -> tuple[PosteriorFacts, tuple[AttackResult, ...]]:
     """Say what intruders with these priors learn, of means of g_t: the original's come first."""
     facts, results = [], []
@@ -417,19 +418,21 @@ def told(
         known = effective >= LEAST_DRAWS
         if not known.any():
             continue
-        rates = [rate_of(one.first[known], level) for one in (found, before)]
+        at = None if household is None else household[known]
+        first, second = (Contributions(one.first[known], at) for one in (found, before))
+        rates = of_same_records(first, second, level)
         by_file = [after(means[0], [one], log_prior)[0].first[known].mean() for one in means[1:]]
         results.append(
             AttackResult(
                 name=name,
                 target=f"{prior} prior",
                 n=float(known.sum()),
-                rate=rates[0],
+                rate=rates.attack,
                 by_file=tuple(map(float, by_file)),
-                compared=rates[0],
-                baseline=rates[1],
+                compared=rates.attack,
+                baseline=rates.baseline,
                 kind="prior",
-                excess=excess_of(*rates),
+                excess=rates.excess,
             )
         )
         facts.append(

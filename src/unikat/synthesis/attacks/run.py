@@ -24,7 +24,15 @@ from unikat.synthesis.attacks.model_free import (
     shuffled,
     singling_out,
 )
-from unikat.synthesis.attacks.rates import Rate, excess_of, nearer_of, rate_of, rates_of
+from unikat.synthesis.attacks.rates import (
+    Contributions,
+    Rate,
+    excess_of,
+    nearer_of,
+    of_other_records,
+    of_same_records,
+    rate_of,
+)
 
 EVEN = Rate(value=0.5, lower=0.5, upper=0.5)
 """A record of the original is as often nearer to the synthetic file as one of the control file."""
@@ -57,7 +65,7 @@ class AttackResult:
     """What the baseline is."""
     excess: Rate | None
     """(compared - baseline) / (1 - baseline); None if the baseline always succeeds, or the intruder
-    could not guess."""
+    could not guess. Below 0 the attack succeeds no more often than the baseline."""
 
     @property
     def found(self) -> bool:
@@ -119,7 +127,7 @@ def attack(
         stage(f"Attacking: {name}")
         tried = [method(setting, one) for one in files.synthetic]
         result = partial(
-            _result, name, None if target is None else files.names[target], tried, level
+            _result, setting, name, None if target is None else files.names[target], tried, level
         )
         if len(files.control):
             found.append(result([one.control for one in tried], tried, "control"))
@@ -136,6 +144,7 @@ def attack(
 
 
 def _result(
+    setting: Setting,
     name: str,
     target: str | None,
     tried: Sequence[Tried],
@@ -145,24 +154,30 @@ def _result(
     kind: Baseline,
 ) -> AttackResult:
     """Average over the files; `made` is what the baseline is of."""
-    own = np.mean([one.own for one in tried], axis=0)
-    same_size = np.mean([one.same_size for one in tried], axis=0)
-    guesses = (
-        (float(sum(one.n for one in tried)), float(sum(one.n for one in made)))
-        if tried[0].of_guesses
-        else None
-    )
-    compared, other = rates_of(same_size, np.mean(baseline, axis=0), level, guesses)
+
+    def contributions(
+        values: Sequence[Float64], of: Sequence[Tried], control: bool = False
+    ) -> Contributions:
+        mean: Float64 = np.mean(values, axis=0)
+        guesses = float(sum(one.n for one in of)) if tried[0].of_guesses else None
+        return Contributions(mean, setting.household(len(mean), control=control), guesses)
+
+    own = contributions([one.own for one in tried], tried)
+    same_size = contributions([one.same_size for one in tried], tried)
+    other = contributions(baseline, made, control=kind == "control")
+    # Other baselines are of the records that are attacked.
+    compare = of_other_records if kind == "control" else of_same_records
+    found = compare(same_size, other, level)
     return AttackResult(
         name=name,
         target=target,
         n=float(np.mean([one.n for one in tried])),
-        rate=rate_of(own, level, guesses and guesses[0]),
+        rate=rate_of(own, level),
         by_file=tuple(float(one.own.mean()) for one in tried),
-        compared=compared,
-        baseline=other,
+        compared=found.attack,
+        baseline=found.baseline,
         kind=kind,
-        excess=excess_of(compared, other) if any(one.n for one in tried) else None,
+        excess=found.excess if any(one.n for one in tried) else None,
     )
 
 
@@ -170,7 +185,11 @@ def _nearer(setting: Setting, level: float) -> AttackResult:
     """Compare the distances of the original's and the control's records to the synthetic file."""
     found = [distances(setting, one) for one in setting.files.synthetic]
     ours, theirs = (np.array([one[side] for one in found]) for side in (0, 1))
-    rate = nearer_of(ours, theirs, level)
+    households = (
+        setting.household(ours.shape[1]),
+        setting.household(theirs.shape[1], control=True),
+    )
+    rate = nearer_of(ours, theirs, level, households)
     return AttackResult(
         name="distance",
         target=None,
