@@ -98,7 +98,7 @@ def main() -> None:
     from unikat.protection.recoding import Recoding, level_counts
     from unikat.protection.search import Search, Value
     from unikat.protection.suppression import KAnonymity, suppress
-    from unikat.spec.target import Target
+    from unikat.spec.limits import Limit
 
     print(machine())
     frame = adult()
@@ -115,7 +115,7 @@ def main() -> None:
     for (k, share), (_, published) in PUBLISHED.items():
         if share:
             continue
-        target = Target("k", float(k))
+        target = Limit("k", float(k))
         for name, parts in (("ARX's hierarchies", same), ("its own recodings", choices(table))):
             search = Search.of(parts, smallest)
             plan = search.best(target)
@@ -169,7 +169,7 @@ def limits() -> None:
     }  # fmt: skip
     result = unikat.assess(sample, **given)
     rows = []
-    for target in ("k >= 5", "k >= 2", "tau1_upper <= 5", "tau1 <= 5"):
+    for target in ("k >= 5", "k >= 2", "tau1 <= 5", "tau1_estimate <= 5"):
         made = unikat.protect(sample, target=target, **given)
         rules = {one.name: one.rule for one in made.plan.keys if one.rule is not None}
         table = result.estimate.table

@@ -7,7 +7,7 @@
 speed: the New York sample of 10,000 records and eight keys: what-if of single recodings by 400
 states; and the search and the frontier of 10,000 census records. what-if: a sample of each of ten
 populations, ten recodings of each drawn from those that the program makes: what-if beside a new fit
-and the truth. target: samples of the same populations protected to 'tau1_upper <= 5'; how often the
+and the truth. target: samples of the same populations protected to 'tau1 <= 5'; how often the
 true τ1 of the protected file is at most 5. --model auto takes minutes for each sample.
 """
 
@@ -47,7 +47,7 @@ def speed(options: argparse.Namespace) -> None:
     from unikat.protection.recoding import parse_recoding
     from unikat.protection.search import Search, frontier
     from unikat.protection.what_if import FEW, Posterior
-    from unikat.spec.target import Target
+    from unikat.spec.limits import Limit
     from unikat.studies.fit import fit
 
     table = cell_table("ny2000_clean_10000")
@@ -73,12 +73,12 @@ def speed(options: argparse.Namespace) -> None:
     table = unikat.read(sample, keys, whole, missing="level").tabulate()
     plan = Plan(stop=StopRule(max_sweeps=600))
     posterior = Posterior.of(fit(build_model(options.model, {}), table, plan=plan))
-    of_tau1 = Target.of("tau1 <= 5")
+    of_tau1 = Limit.of("tau1_estimate <= 5")
 
     def tau1(recoding: Any) -> float:
         return posterior.value(recoding, of_tau1, 0.95, FEW).tau1
 
-    for target, n_states in ((of_tau1, FEW), (Target.of("tau1_upper <= 5"), 100)):
+    for target, n_states in ((of_tau1, FEW), (Limit.of("tau1 <= 5"), 100)):
         search = Search.of(
             choices(table),
             lambda recoding, target=target, n=n_states: posterior.value(recoding, target, 0.95, n),
@@ -210,12 +210,12 @@ def targets(options: argparse.Namespace) -> None:
     The plan is that of `unikat.protect`, without the frontier and the new fit at the end.
     """
     import unikat
+    from unikat.protection.going_on import N_STATES
     from unikat.protection.hierarchies import choices
     from unikat.protection.search import Search
-    from unikat.protection.what_if import N_STATES
-    from unikat.spec.target import Target
+    from unikat.spec.limits import Limit
 
-    target, found = Target.of(options.target), []
+    target, found = Limit.of(options.target), []
     for trial in range(options.first, options.first + options.trials):
         name = list(POPULATIONS)[trial % len(POPULATIONS)]
         drawn = Sampled.of(name, options.records, trial)
@@ -261,7 +261,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--first", type=int, default=0, help="of the trials")
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--target", default="tau1_upper <= 5")
+    parser.add_argument("--target", default="tau1 <= 5")
     options = parser.parse_args()
     print(machine())
     {"speed": speed, "what-if": what_if, "target": targets}[options.only](options)

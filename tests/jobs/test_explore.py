@@ -12,6 +12,7 @@ import unikat
 from jobs.test_kept import PERSONS, file_of
 from unikat.errors import SpecError
 from unikat.jobs.explore import Exploration
+from unikat.risk.limits import judge
 
 
 @pytest.fixture(scope="module")
@@ -37,24 +38,26 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     at = next(i for i, step in enumerate(age.steps) if step.rule == "width(10)")
     assert age.steps[at].words == "in groups of 10"
     steps = (0, 1, at, 0)
-    look = found.look(steps, "tau1_upper <= 1000")
+    look = found.look(steps, "tau1 <= 1000")
     whatif = unikat.load(run).what_if({"age": "width(10)", "sex": None})
     assert (look.tau1.mean, look.tau1.upper) == (whatif.tau1.mean, whatif.tau1.upper)
-    assert (look.reached, look.met) == (whatif.tau1.upper, True)
+    assert look.judged == judge("tau1 <= 1000", [whatif.tau1.upper], found.unknown)
     assert look.rules == {"age": "width(10)", "sex": "left out"}
     assert look.n_states == found.n_states == 400
     few = found.look((0, 1, 0, 0), n_states=40)
-    assert (few.n_states, few.reached) == (40, None)
+    assert (few.n_states, few.judged) == (40, None)
     # What was looked at by all states is not looked at again.
     assert found.look(steps, n_states=40) == found.look(steps)
-    target = f"tau1 <= {look.tau1.mean:.3f}"
+    target = f"tau1 <= {look.tau1.upper:.3f}"
     cheapest = found.look(found.find(target), target)
-    assert cheapest.met
+    assert cheapest.judged is not None
+    assert cheapest.judged.value is not None
+    assert cheapest.judged.value <= look.tau1.upper
     assert cheapest.lost <= look.lost
     protected = unikat.protect(run / "assessment.toml", target=target)
     assert protected.summary.chosen.recodings == cheapest.rules
     assert protected.summary.chosen.lost == pytest.approx(cheapest.lost, abs=1e-12)
-    assert protected.summary.reached == pytest.approx(cheapest.reached, abs=1e-9)
+    assert protected.summary.by_plan == cheapest.judged.value
     points = found.frontier()
     assert points[0].rules == {}
     assert points[-1].tau1.mean < points[0].tau1.mean
@@ -66,7 +69,7 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
         found.look([len(one.steps) - 1 for one in found.keys])
     with pytest.raises(SpecError, match="none of this file's"):
         found.look((0, 9, 0, 0))
-    with pytest.raises(SpecError, match="is no target"):
+    with pytest.raises(SpecError, match="is no limit"):
         found.look(steps, "tau1 < 5")
     with pytest.raises(SpecError, match="No recoding reaches k >= 1000"):
         found.find("k >= 1000")

@@ -182,7 +182,7 @@ def test_a_perturbed_file(perturbed: tuple[pd.DataFrame, Path], tmp_path: Path) 
     assert 0.0 < what["tau2"]["mean"] < found["before"]["tau2"]["mean"]
     # Who knows a matrix does not know how keys were swapped.
     assert what["links"] is None
-    assert (found["target"], found["reached"], found["refit_reaches"]) == (None, None, None)
+    assert (found["target"], found["by_plan"], found["verdict"]) == (None, None, None)
     # The matrix stands in the specification, which repeats the run.
     assert (
         tomllib.loads((out / "protect.toml").read_text())["pram"]["education"]["low"]["mid"] == 0.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ import pytest
 import unikat
 from unikat.cli.main import main
 from unikat.errors import SpecError
-from unikat.jobs.goals import reached
+from unikat.report.pages.protection import render
 from unikat.report.text import protection as text
+from unikat.risk.limits import Measured, judge
+from unikat.spec.limits import Limit
 from unikat.spec.protection import PlanSpec, ProtectionSpec
-from unikat.spec.target import Target
 
 QUICK = (
     "--model", "latent-class", "--max-sweeps", "150", "--chains", "2", "--workers", "1", "--quiet",
@@ -56,7 +57,7 @@ def protected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     out = folder / "out"
     options = (
         "--target",
-        "tau1 <= 1",
+        "tau1_estimate <= 1",
         "--recodings",
         "age: width(5), width(10), width(20); education: rare(0.1)",
     )
@@ -71,7 +72,9 @@ def test_the_folder_and_what_is_in_it(protected: tuple[Path, Path]) -> None:
     assert {path.name for path in out.iterdir()} >= {*names, "protect.toml"}
     found = json.loads((out / "protect.json").read_text())
     (chosen,) = (plan for plan in found["plans"] if plan["chosen"])
-    assert found["reached"] <= 1.0
+    assert found["by_plan"] <= 1.0
+    assert found["target"]["value"] == max(found["by_plan"], found["by_refit"])
+    assert found["verdict"] == found["target"]["verdict"] == "not known"
     assert found["before"]["tau1"]["mean"] > 1.0
     assert "sex" not in chosen["recodings"]
     lost = [plan["lost"] for plan in found["plans"]]
@@ -196,7 +199,7 @@ def test_a_frame_and_its_specification_give_the_same_plan(
             ("--recode", "region: left out", "--swap", "region"),
             "'region' is left out by --recode, and --pram or --swap needs it",
         ),
-        (("--target", "tau1 < 5"), "is no target"),
+        (("--target", "tau1 < 5"), "is no limit"),
         (("--target", "tau1 <= 5", "--keep", KEYS), "keep fewer keys"),
         (("--target", "tau1 <= 5", "--keep", "agee"), "'agee' is none of the keys"),
         (("--target", "tau1 <= 5", "--weights-of-keys", "age"), "name each key and its weight"),
@@ -414,13 +417,21 @@ def test_rows_outside_the_assessment_and_a_missed_target_are_said(tmp_path: Path
         found.summary.warnings
     )
     assert len(found.frame) == 250
-    missed = replace(found.summary, refit_reaches=False, agrees=False)
-    said = " ".join(text.warnings(missed))
-    assert "misses the target" in said
-    assert "does not agree with the plan" in said
-    assert "misses the target" not in " ".join(
-        text.warnings(replace(found.summary, refit_reaches=None))
+    # One verdict, by the larger of plan and new fit, in one place.
+    judged = judge("tau1 <= 20", [19.0, 22.0])
+    missed = replace(
+        found.summary, target=judged, verdict="not met", by_plan=19.0, by_refit=22.0, agrees=False
     )
+    assert "does not agree with the plan" in " ".join(text.warnings(missed))
+    said = text.verdict_of(missed)
+    assert said is not None
+    assert said.title == "Limit not met: τ1 ≤ 20."
+    assert said.sentence.startswith("The upper end of the 95% interval of τ1 by the new fit is 22.")
+    page = render(replace(missed, sentences=text.sentences(missed)))
+    # The title of the file and of the page.
+    assert page.count("Limit not met") == 2
+    for word in ("reached", "agrees", "misses the", "missed:"):
+        assert word not in page
 
 
 def test_a_plan_that_is_told_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -430,13 +441,15 @@ def test_a_plan_that_is_told_is_done(tmp_path: Path, capsys: pytest.CaptureFixtu
     told = ["--recode", "age: width(20); region: left out", "--target", "tau1 <= 0.001"]
     assert main([*command, *told, "--out", str(out), *QUICK]) == 0
     found = json.loads((out / "protect.json").read_text())
-    assert (found["told"], found["n_plans"], found["refit_reaches"]) == (True, 1, False)
+    assert (found["told"], found["n_plans"], found["verdict"]) == (True, 1, "not known")
+    assert found["target"] == asdict(
+        judge("tau1 <= 0.001", [found["by_plan"], found["by_refit"]], "not converged")
+    )
     as_it_was, plan = found["plans"]
     assert as_it_was["recodings"] == {}
     assert plan["recodings"] == {"age": "width(20)", "region": "left out"}
     assert found["before"]["tau1"]["mean"] > plan["risk"]["tau1"]["mean"]
-    assert "The target tau1 ≤ 0.001 is missed: " in found["sentences"]["target"]
-    assert "misses the target by the plan" in " ".join(found["warnings"])
+    assert found["sentences"]["verdict"].startswith("Not known whether the limit is met: τ1 ≤ 0.0")
     page = (out / "report.html").read_text()
     assert found["sentences"]["lost"] in page
     assert "the search looked at" not in page
@@ -451,7 +464,7 @@ def test_a_plan_that_is_told_is_done(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (tmp_path / "same.csv").read_bytes() == (out / "protected.csv").read_bytes()
     searched = unikat.protect(
         source, keys=KEYS, population_size=4000, keep="sex,education",
-        target=f"tau1 <= {found['reached'] + 1e-6:.7f}",
+        target=f"tau1 <= {found['by_plan']:.7f}",
         recodings={"age": ["width(20)"], "region": [None]}, model="latent-class",
         max_sweeps=150, chains=2, workers=1,
     ).summary  # fmt: skip
@@ -467,10 +480,11 @@ def test_what_a_new_fit_says_of_a_target() -> None:
     assert found is not None
     r1 = np.nan_to_num(found.records.r1)
     for words, number in {
-        "tau1 <= 5": found.tau1.mean,
-        "tau2_upper <= 5": found.tau2.upper,
+        "tau1_estimate <= 5": found.tau1.mean,
+        "tau1 <= 5": found.tau1.upper,
+        "tau2 <= 5": found.tau2.upper,
         "r1 <= 0.5": r1.max(),
         "records(r1 > 0.1) <= 3": found.table.counts[r1 > 0.1].sum(),
         "k >= 2": 1,
     }.items():
-        assert reached(found, Target.of(words)) == number
+        assert Measured.of(found).value(Limit.of(words)) == number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +27,10 @@ from unikat.protection.scenarios import Scenario, Scenarios, n_states_for
 from unikat.protection.search import Search, frontier
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import ScenarioFacts
-from unikat.report.text.protection import scenario_rows, target_words
+from unikat.report.text.protection import scenario_rows, verdict_of
+from unikat.risk.limits import judge, together
+from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
-from unikat.spec.target import Target
 from unikat.studies.fit import fit
 
 GIVEN: dict[str, list[Any]] = {
@@ -39,9 +40,9 @@ GIVEN: dict[str, list[Any]] = {
     "D": [[[0, 1]], [[1, 2]], None],
 }
 SETS: list[list[tuple[str, str, bool]]] = [
-    [("AB", "tau1 <= 0.02", False), ("BCD", "r1 <= 0.2", False), ("AD", "k >= 4", True)],
-    [("ABCD", "tau1 <= 6", True), ("ABC", "tau2 <= 0.5", False)],
-    [("ACD", "tau1_upper <= 1", False), ("B", "k >= 60", False), ("BD", "r1 <= 0", True)],
+    [("AB", "tau1_estimate <= 0.02", False), ("BCD", "r1 <= 0.2", False), ("AD", "k >= 4", True)],
+    [("ABCD", "tau1_estimate <= 6", True), ("ABC", "tau2_estimate <= 0.5", False)],
+    [("ACD", "tau1 <= 1", False), ("B", "k >= 60", False), ("BD", "r1 <= 0", True)],
 ]
 
 
@@ -80,7 +81,7 @@ def test_the_plan_is_the_cheapest_of_all_that_reach_every_target(
         n_plans += 1
         reached = True
         for one, (keys, text, in_sample) in zip(both.scenarios, asked, strict=True):
-            target = Target.of(text)
+            target = Limit.of(text)
             own = [key for key in whole.keys if key.name in keys and key.key is not None]
             if not own:
                 value = float(table.n_records) if target.measure == "k" else 0.0
@@ -100,7 +101,7 @@ def test_the_plan_is_the_cheapest_of_all_that_reach_every_target(
     assert 0 < len(good) < n_plans
 
     def tau1(recoding: Recoding) -> float:
-        return posterior.value(recoding, Target("tau1", 0.0), 0.95, 8).tau1
+        return posterior.value(recoding, Limit("tau1_estimate", 0.0), 0.95, 8).tau1
 
     found = frontier(search, both, tau1)
     assert found.reached is not None
@@ -129,14 +130,15 @@ def test_one_who_knows_the_sample_identifies_its_uniques() -> None:
             alike = ((rows[:, None] == rows) | (rows[:, None] < 0) | (rows < 0)).all(axis=2)
             f = alike.sum(axis=1)
             expected = {
-                "tau1 <= 1": (f == 1).sum(), "tau2 <= 1": (f == 1).sum(), "k >= 2": f.min(),
-                "tau1_upper <= 1": (f == 1).sum(), "r1 <= 0.1": float((f == 1).any()),
+                "tau1_estimate <= 1": (f == 1).sum(), "tau2 <= 1": (f == 1).sum(),
+                "k >= 2": f.min(), "tau1 <= 1": (f == 1).sum(), "r1 <= 0.1": float((f == 1).any()),
                 "records(r1 > 0.2) <= 1": (f == 1).sum(), "population_k >= 2": f.min(),
             }  # fmt: skip
             for text, number in expected.items():
                 one = scenario(table, keys, text, True)
                 both = Scenarios(posterior=posterior, scenarios=[one], level=0.95)
                 assert both.measure(one, recoding, 8) == number, (keys, text)
+                assert both.measure(one, recoding) == number, (keys, text)
 
 
 def test_with_missing_keys_the_sample_is_a_population_of_its_records() -> None:
@@ -167,7 +169,7 @@ def test_a_scenario_and_a_single_run_have_the_same_numbers(tmp_path: Path) -> No
                "--scenarios", str(tmp_path / "three.toml"), "--target", "tau1 <= 6"]  # fmt: skip
     assert main([*command, "--suppress", "k >= 2", "--out", str(tmp_path / "out")]) == 0
     found = json.loads((tmp_path / "out" / "protect.json").read_text())
-    rows = {(one["name"], one["target"]): one for one in found["scenarios"]}
+    rows = {(one["name"], one["target"]["limit"]): one for one in found["scenarios"]}
     assert list(rows) == [
         ("all keys", "tau1 <= 6"), ("neighbour", "tau1 <= 3"), ("employer", "k >= 2"),
         ("employer", "r1 <= 0.9"),
@@ -183,12 +185,14 @@ def test_a_scenario_and_a_single_run_have_the_same_numbers(tmp_path: Path) -> No
     seen = [name for name in ("sex", "age") if name in after]
     n_alone = (after.groupby(seen).size() == 1).sum() if seen else 0
     assert rows["neighbour", "tau1 <= 3"]["after"] == n_alone <= 3
-    assert rows["all keys", "tau1 <= 6"]["refit"] == found["refit"]["tau1"]["mean"]
-    for one in rows.values():
-        target = Target.of(one["target"])
-        assert target.met(one["after"])
-        assert one["reached"] == target.met(one["refit"])
-    assert found["refit_reaches"] == all(one["reached"] for one in rows.values())
+    assert rows["all keys", "tau1 <= 6"]["refit"] == found["refit"]["tau1"]["upper"]
+    judged = []
+    for (_, text), one in rows.items():
+        assert Limit.of(text).met(one["after"])
+        # The plan knows nothing of suppressed values; and the run has not converged.
+        judged.append(judge(text, [one["refit"]], "not converged"))
+        assert one["target"] == asdict(judged[-1])
+    assert found["verdict"] == together(judged)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "education, age" in page or "age, education" in page
     # protect.toml repeats it.
@@ -201,7 +205,7 @@ def test_a_scenario_and_a_single_run_have_the_same_numbers(tmp_path: Path) -> No
     ("scenarios", "said"),
     [
         ([{"name": "x", "keys": "agee", "target": "k >= 2"}], "'agee' is none of the keys"),
-        ([{"name": "x", "keys": "age", "target": "k > 2"}], "is no target"),
+        ([{"name": "x", "keys": "age", "target": "k > 2"}], "is no limit"),
         ([{"name": "x", "keys": "age", "target": []}], "has no target"),
         ([{"name": "x", "target": "k >= 2"}] * 2, "two scenarios have the same name"),
         ([{"name": "x", "target": "k >= 2", "knows": "age"}], "knows: no such name"),
@@ -227,8 +231,14 @@ def test_a_file_of_scenarios_holds_nothing_else(tmp_path: Path) -> None:
 def test_a_target_that_the_new_fit_misses_is_a_missed_one() -> None:
     table = sample_of(60)
     one = scenario(table, "AB", "r1 <= 0.2", False)
-    rows = (ScenarioFacts.of(one, 0.5, 0.1, 0.15), ScenarioFacts.of(one, 0.5, 0.1, 0.25))
-    assert [row.reached for row in rows] == [True, False]
-    summary: Any = SimpleNamespace(scenarios=rows, told=False)
-    assert [row[-1] for row in scenario_rows(summary)] == ["verdict", "reached", "missed"]
-    assert "the new fit 1 of 2" in target_words(summary)
+    rows = tuple(
+        ScenarioFacts.of(one, 0.5, 0.1, refit, judge(one.target, [0.1, refit]))
+        for refit in (0.15, 0.25)
+    )
+    summary: Any = SimpleNamespace(
+        scenarios=rows, told=False, target=None, verdict=together(row.target for row in rows)
+    )
+    assert [row[-1] for row in scenario_rows(summary)] == ["verdict", "met", "not met"]
+    said = verdict_of(summary)
+    assert said is not None
+    assert (said.verdict, said.title) == ("not met", "Limits not met: 1 of 2.")

@@ -15,7 +15,7 @@ from unikat.errors import SpecError
 from unikat.protection.hierarchies import choices
 from unikat.protection.recoding import Recoding
 from unikat.protection.search import Search, Value, frontier, undominated
-from unikat.spec.target import Target
+from unikat.spec.limits import Limit
 
 AGES = Key(name="age", levels=tuple(range(20)), labels=tuple(map(str, range(20))))
 PLACES = Key(name="place", levels=tuple("abcdef"), labels=tuple("abcdef"))
@@ -63,7 +63,7 @@ def test_best_plan_and_frontier_are_those_of_all_plans(
         recoding = search.recoding(place)
         if recoding.kept:
             every[place] = (float(search.lost[place]), recoding.table(table).n_uniques)
-    target = Target("tau1", float(limit))
+    target = Limit("tau1_estimate", float(limit))
     good = [lost for lost, n in every.values() if n <= limit]
     found = search.best(target)
     assert (found is None) == (not good)
@@ -85,10 +85,10 @@ def test_stricter_targets_go_on_from_what_is_known() -> None:
     table = sample_of(3)
     calls: list[Recoding] = []
     search = Search.of(choices(table, given=GIVEN), uniques(table, calls))
-    assert search.best(Target("tau1", 10.0)) is not None
+    assert search.best(Limit("tau1_estimate", 10.0)) is not None
     before = len(calls)
     again = Search.of(choices(table, given=GIVEN), uniques(table))
-    one, two = search.best(Target("tau1", 3.0)), again.best(Target("tau1", 3.0))
+    one, two = search.best(Limit("tau1_estimate", 3.0)), again.best(Limit("tau1_estimate", 3.0))
     assert one is not None
     assert two is not None
     assert one.lost == two.lost
@@ -98,10 +98,10 @@ def test_stricter_targets_go_on_from_what_is_known() -> None:
 def test_a_plan_that_a_closer_look_rejects_is_not_found_again() -> None:
     table = sample_of(4)
     search = Search.of(choices(table, given=GIVEN), uniques(table))
-    first = search.best(Target("tau1", 5.0))
+    first = search.best(Limit("tau1_estimate", 5.0))
     assert first is not None
     search.miss(first.recoding)
-    second = search.best(Target("tau1", 5.0))
+    second = search.best(Limit("tau1_estimate", 5.0))
     assert second is not None
     assert second.recoding is not first.recoding
     assert second.lost >= first.lost
@@ -111,7 +111,7 @@ def test_keys_that_are_kept_stay_as_they_are() -> None:
     table = sample_of(5)
     parts = choices(table, keep=["age"])
     assert len(parts[0].recodings) == 1
-    found = Search.of(parts, uniques(table)).best(Target("tau1", 20.0))
+    found = Search.of(parts, uniques(table)).best(Limit("tau1_estimate", 20.0))
     assert found is None or not found.recoding.keys[0].changes
     with pytest.raises(SpecError, match="keep fewer keys"):
         choices(table, keep=["age", "place", "sex"])
@@ -135,7 +135,7 @@ def test_own_recodings_are_in_order_of_what_they_lose() -> None:
 def test_undominated() -> None:
     table = sample_of(7)
     search = Search.of(choices(table), uniques(table))
-    plans = [search.best(Target("tau1", limit)) for limit in (30.0, 10.0, 10.0, 1.0)]
+    plans = [search.best(Limit("tau1_estimate", limit)) for limit in (30.0, 10.0, 10.0, 1.0)]
     found = undominated([plan for plan in plans if plan is not None])
     assert all(
         a.lost < b.lost and a.value.tau1 > b.value.tau1 for a, b in itertools.pairwise(found)
@@ -146,8 +146,8 @@ def test_undominated() -> None:
     "text", ["tau1 < 5", "tau1 >= 5", "k <= 3", "r1 <= 1.5", "records <= 3", "tau3 <= 1", "5", ""]
 )
 def test_wrong_targets_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no target|is a probability"):
-        Target.of(text)
+    with pytest.raises(ValueError, match=r"is no limit|is a probability"):
+        Limit.of(text)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,6 @@ def test_wrong_targets_are_refused(text: str) -> None:
     ],
 )
 def test_targets(text: str, value: float, met: bool) -> None:
-    target = Target.of(text)
+    target = Limit.of(text)
     assert target.met(value) is met
-    assert Target.of(str(target)) == target
+    assert Limit.of(str(target)) == target

@@ -32,7 +32,7 @@ from unikat.protection.what_if import Posterior, recoded_exposure, recoded_model
 from unikat.risk.exposure import BySampling, exposure_of, fitted_table
 from unikat.risk.margins import ByMargins
 from unikat.risk.measures import RiskMeasures
-from unikat.spec.target import Target
+from unikat.spec.limits import Limit
 from unikat.studies.auto import Execution
 from unikat.studies.fit import Fit, fit
 from unikat.zeros.zeros import Zeros
@@ -266,10 +266,10 @@ def test_quick_values_are_those_of_the_whole_look(model: str) -> None:
     whole = posterior.what_if(recoding)
     r1 = np.nan_to_num(whole.records.r1)
     expected = {
-        "tau1 <= 1": draws.scalars["tau1_expected"].mean(),
-        "tau2 <= 1": draws.scalars["tau2_expected"].mean(),
-        "tau1_upper <= 1": whole.tau1.upper,
-        "tau2_upper <= 1": whole.tau2.upper,
+        "tau1_estimate <= 1": draws.scalars["tau1_expected"].mean(),
+        "tau2_estimate <= 1": draws.scalars["tau2_expected"].mean(),
+        "tau1 <= 1": whole.tau1.upper,
+        "tau2 <= 1": whole.tau2.upper,
         "r1 <= 0.1": r1.max(),
         "records(r1 > 0.2) <= 1": np.count_nonzero(r1 > 0.2),
         "k >= 2": whole.table.counts.min(),
@@ -278,9 +278,9 @@ def test_quick_values_are_those_of_the_whole_look(model: str) -> None:
     # The error of the model is drawn by place, and uniques alone have other places.
     close = 1e-9 if model == "latent-class" else 0.3
     for text, number in expected.items():
-        found = posterior.value(recoding, Target.of(text), 0.95, 60)
+        found = posterior.value(recoding, Limit.of(text), 0.95, 60)
         assert found.measure == pytest.approx(number, rel=close, abs=close), text
-        assert found.tau1 == pytest.approx(expected["tau1 <= 1"], rel=close)
+        assert found.tau1 == pytest.approx(expected["tau1_estimate <= 1"], rel=close)
 
 
 def test_the_smallest_combination_of_the_population_has_its_law() -> None:
@@ -301,7 +301,7 @@ def test_the_smallest_combination_of_the_population_has_its_law() -> None:
         return float(stats.poisson.sf(k - recoded.counts - 1, others).prod(axis=1).mean())
 
     for level in (0.2, 0.5):
-        found = posterior.value(recoding, Target.of("population_k >= 1"), level, 100).measure
+        found = posterior.value(recoding, Limit.of("population_k >= 1"), level, 100).measure
         tail = (1.0 - level) / 2.0
         # The quantile of 100 draws lies within four standard errors of its share.
         spread = 4.0 * np.sqrt(tail * (1.0 - tail) / 100)
@@ -399,7 +399,7 @@ def test_what_if_with_known_margins_agrees_with_a_fit_of_the_recoded_file() -> N
     assert abs(found.tau1.mean - again.tau1.mean) <= 0.25 * (again.tau1.upper - again.tau1.lower)
     as_it_is, own = posterior.what_if({}), fitted.estimate()
     assert abs(as_it_is.tau2.mean - own.tau2.mean) <= 0.1 * (own.tau2.upper - own.tau2.lower)
-    quick = posterior.value(recoding, Target.of("tau1 <= 1"), 0.95, 200)
+    quick = posterior.value(recoding, Limit.of("tau1_estimate <= 1"), 0.95, 200)
     assert quick.tau1 == pytest.approx(found.tau1_expected.mean, rel=1e-9)
 
 
@@ -420,7 +420,7 @@ def test_the_screen_of_upper_ends_rejects_no_plan_that_reaches_the_target() -> N
         for names in ((), ("education",), ("region", "education"))
     ]
     for limit in (0.0, 1.0, 5.0, 20.0):
-        target = Target("tau1_upper", limit)
+        target = Limit("tau1", limit)
         for rule in rules:
             recoding = parse_recoding(table, rule)
             whole = posterior.value(recoding, target, 0.95, n_all)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from unikat.report.facts.evaluation import EvaluationSummary
     from unikat.report.facts.result import Result
 
-DONE, FAILED, UNCONVERGED = 0, 1, 2
+DONE, FAILED, UNCONVERGED, NOT_MET = 0, 1, 2, 3
 
 
 @contextlib.contextmanager
@@ -78,14 +78,12 @@ def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
     from unikat.report.folders.outputs import REPORT
     from unikat.report.pages import fitted
-    from unikat.report.text import classics, selection, sentences, track_record
+    from unikat.report.text import classics, overview, selection, sentences, track_record
     from unikat.report.text.numbers import columns
 
-    lines = ["", *_wrapped(sentences.headline(result))]
+    lines = ["", *_wrapped(result.sentences["threshold"]), *_wrapped(sentences.headline(result))]
     if not result.known_exactly:
         lines += _wrapped(f"{sentences.condition(result)} {sentences.share(result)}")
-    if result.threshold is not None:
-        lines += _wrapped(result.sentences["threshold"])
     level = sentences.level(result.tau1)
     rows: list[tuple[str, ...]] = [
         ("", "median", f"{level} interval", "R-hat"),
@@ -99,7 +97,8 @@ def show(result: Result, folder: Path) -> None:
         # Its interval is in the report, with what is known of it.
         rows = [(*row[:2], *row[3:]) for row in rows]
     lines += ["", *columns(rows)]
-    lines.append("")
+    further = [row for row in overview.beside(result) if "τ2" not in row[0]]
+    lines += ["", *columns(further), ""]
     if result.households is not None:
         lines += _wrapped(_said(result, "households", "households.rules"))
         lines += _wrapped(_said(result, "households.tau1_independent"))
@@ -144,7 +143,7 @@ def ending(
         )
         return UNCONVERGED
     if result.converged:
-        return DONE
+        return judged(result.verdict)
     if result.stop_reason == "interrupted":
         tell(f"Interrupted. What was done is in {folder}; to continue, {remedy}.")
         return UNCONVERGED
@@ -152,7 +151,12 @@ def ending(
         f"Not converged ({result.stop_reason}). The results in {folder} are marked so. To "
         f"continue, {remedy} and a higher limit. {more_time(result)}"
     )
-    return DONE if allow_unconverged else UNCONVERGED
+    return judged(result.verdict) if allow_unconverged else UNCONVERGED
+
+
+def judged(verdict: str | None) -> int:
+    """Give the exit code of a run that is finished, by the verdict on its limit."""
+    return NOT_MET if verdict == "not met" else DONE
 
 
 def undecided(folder: Path, *, remedy: str = "give the same command with --resume") -> None:

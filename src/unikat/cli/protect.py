@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unikat.cli._options import DATA, given
-from unikat.cli._output import DONE, UNCONVERGED, say, tell
+from unikat.cli._output import DONE, UNCONVERGED, judged, say, tell
 from unikat.cli._runs import perform, run_options
 from unikat.spec.addresses import is_address
 from unikat.spec.data_options import ReadingOptions
@@ -81,7 +81,7 @@ def protect(source: str | Path, plan: Path | None, original: Path | None, **valu
 def _ended(found: Any, folder: Path, values: dict[str, Any], file: str) -> int:
     """Return the exit code, and say if a run has not converged."""
     if found.converged or values["allow_unconverged"]:
-        return DONE
+        return judged(found.verdict)
     tell(f"Not converged. The result in {folder} is marked so in {file}.")
     return UNCONVERGED
 
@@ -117,7 +117,7 @@ def _verify(original: Path, source: str | Path, plan: Path | None, values: dict[
     elif not values["quiet"]:
         said = found.summary.sentences
         lines = [""]
-        for place in ("answer", "target", "records", "method", "local"):
+        for place in ("verdict", "answer", "records", "method", "local"):
             lines += wrap(said.get(place, ""), width=88)
         lines += ["", *columns([HEAD, *key_rows(found.summary)]), ""]
         for warning in found.summary.warnings:
@@ -176,9 +176,9 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
     said = summary.sentences
     lines = [""]
     for place in (
+        "verdict",
         "answer",
         "plan",
-        "target",
         "perturbation",
         "matches",
         "links",

@@ -31,6 +31,7 @@ from unikat.report.pages.assessment import render
 from unikat.report.pages.plots import Figure, figure
 from unikat.report.text import sentences, track_record
 from unikat.risk.estimate import RiskEstimate, Summary
+from unikat.risk.limits import Verdict
 from unikat.spec.assessment import AssessmentSpec
 
 if TYPE_CHECKING:
@@ -128,6 +129,11 @@ class Assessment:
     def tau2_shown(self) -> Summary | None:
         """τ2 of the published file."""
         return self.result.tau2_shown
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the limit (`threshold`) is met: met, not met, or not known; None without one."""
+        return self.result.verdict
 
     @property
     def converged(self) -> bool:

@@ -21,11 +21,13 @@ from unikat.protection.what_if import FEW, Posterior
 from unikat.report.folders import assessment as results
 from unikat.report.folders.outputs import SPEC
 from unikat.report.text.protection import key_words
+from unikat.report.text.track_record import unknown_of_result
 from unikat.risk.estimate import RiskEstimate, Summary, assess
+from unikat.risk.limits import Judged, Reason, judge, smallest
 from unikat.spec.from_options import specify
+from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.protection_options import ProtectOptions
-from unikat.spec.target import Target
 
 T = TypeVar("T")
 
@@ -89,9 +91,8 @@ class Look:
     """Share of the information of all keys that is lost."""
     n_states: int
     """States of the model that were looked at."""
-    reached: float | None = None
-    """The measure of the target; None without a target, or until all states were looked at."""
-    met: bool | None = None
+    judged: Judged | None = None
+    """The target and the verdict; None without a target, or until all states were looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +119,8 @@ class Exploration:
     folder: str | os.PathLike[str]
     posterior: Posterior = field(repr=False)
     level: float
+    unknown: Reason | None
+    """Why no verdict follows from the assessment's numbers."""
     parts: Sequence[Choices] = field(repr=False)
     _seen: dict[tuple[int, ...], RiskEstimate] = field(default_factory=dict, repr=False)
 
@@ -149,6 +152,7 @@ class Exploration:
             folder=loaded.root,
             posterior=posterior,
             level=loaded.result.tau1.level,
+            unknown=unknown_of_result(loaded.result),
             parts=choices(posterior.table),
         )
         # The first look compiles what it needs.
@@ -209,18 +213,20 @@ class Exploration:
         # Whatever was asked, these are all states or some of them.
         n_seen = 0 if found.draws is None else found.draws.n_chains * found.draws.n_sweeps
         complete = found.draws is None or n_seen >= self.n_states
-        reached = self._measure(recoding, found, aim) if aim is not None and complete else None
+        judged = None
+        if aim is not None and complete:
+            value = self.posterior.measured(recoding, aim, self.level, found)
+            judged = judge(aim, [value], self.unknown)
         return Look(
             steps=tuple(steps),
             rules=_rules(recoding),
             tau1=Range.of(found.tau1_shown or found.tau1),
             tau2=Range.of(found.tau2_shown or found.tau2),
             n_uniques=found.table.n_uniques,
-            smallest=int(found.table.matches.min()),
+            smallest=int(smallest(found.table)),
             lost=self._lost(steps),
             n_states=n_seen,
-            reached=reached,
-            met=None if aim is None or reached is None else aim.met(reached),
+            judged=judged,
         )
 
     def find(self, target: str, between: Callable[[], None] | None = None) -> tuple[int, ...]:
@@ -239,7 +245,7 @@ class Exploration:
 
     def frontier(self, between: Callable[[], None] | None = None) -> tuple[Point, ...]:
         """Find plans of falling τ1, each of which loses least for its τ1; by all states."""
-        target = Target("tau1", 0.0)
+        target = Limit("tau1_estimate", 0.0)
 
         def quick(recoding: Recoding) -> Value:
             return self.posterior.value(recoding, target, self.level, FEW)
@@ -286,14 +292,6 @@ class Exploration:
         lost = sum(float(part.lost[at]) for at, part in zip(steps, self.parts, strict=True))
         return min(lost / max(whole, 1e-300), 1.0)
 
-    def _measure(self, recoding: Recoding, found: RiskEstimate, target: Target) -> float:
-        """What the search says of a recoding by all states."""
-        if target.measure in ("tau1_upper", "tau2_upper"):
-            return (found.tau1 if target.measure == "tau1_upper" else found.tau2).upper
-        if target.measure == "tau1":
-            return found.tau1_expected.mean
-        return self.posterior.value(recoding, target, self.level, max(self.n_states, 1)).measure
-
 
 def _asked(folder: str | os.PathLike[str], target: str) -> ProtectionSpec:
     """What `protect` would be asked to do with the file of an assessment."""
@@ -301,9 +299,9 @@ def _asked(folder: str | os.PathLike[str], target: str) -> ProtectionSpec:
     return specify(ProtectionSpec, ProtectOptions, path, {"target": target}, caller="The page")[0]
 
 
-def _target(text: str) -> Target:
+def _target(text: str) -> Limit:
     try:
-        return Target.of(text)
+        return Limit.of(text)
     except ValueError as error:
         raise SpecError(f"{error}.") from None
 

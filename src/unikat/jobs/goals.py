@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
-
-import numpy as np
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, option
@@ -14,11 +13,12 @@ from unikat.protection.hierarchies import Choices
 from unikat.protection.recoding import Recoding, Rule, level_counts, parse_recoding, unchanged
 from unikat.protection.scenarios import Scenario, Scenarios, n_states_for
 from unikat.protection.search import Goal, Plan, Search, Value, losses, undominated
-from unikat.protection.what_if import N_STATES, Posterior
+from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import ScenarioFacts
 from unikat.risk.estimate import RiskEstimate
+from unikat.risk.limits import Measured, Reason, judge
+from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
-from unikat.spec.target import Target
 from unikat.studies.fit import Fit
 
 _MOST_REJECTED = 200
@@ -40,8 +40,6 @@ class Aim(NamedTuple):
 
 def scenarios_of(spec: ProtectionSpec, table: CellTable) -> list[Scenario]:
     """The scenarios; the target of the file itself is the first, of one who knows all keys."""
-    if not spec.scenarios:
-        return []
     of_file = [spec.target] if spec.target else []
     found = Scenario.of("all keys", (), of_file, table, in_sample=False)
     for one in spec.scenarios:
@@ -63,36 +61,42 @@ def told(table: CellTable, rules: Mapping[str, Rule], weights: Sequence[float]) 
 def aim_of(spec: ProtectionSpec, scenarios: Scenarios) -> Aim:
     """The target, or those of the scenarios."""
     posterior, level = scenarios.posterior, spec.report.level
-    n_all = max(sum(map(len, posterior.states)), 1)
+    of_tau1 = Limit("tau1_estimate", 0.0)
 
-    def by(n_states: int, target: Target) -> Callable[[Recoding], Value]:
-        return lambda recoding: posterior.value(recoding, target, level, n_states)
-
-    of_tau1 = Target("tau1", 0.0)
+    def quickly(recoding: Recoding, target: Limit) -> Value:
+        return posterior.value(recoding, target, level, n_states_for(target))
 
     def tau1(recoding: Recoding) -> float:
-        return by(n_states_for(of_tau1), of_tau1)(recoding).tau1
+        return quickly(recoding, of_tau1).tau1
 
     if not spec.scenarios:
-        target = Target.of(spec.target)
+        target = Limit.of(spec.target)
+
+        def by_all(recoding: Recoding) -> Value:
+            # The numbers of the page.
+            found = posterior.what_if(recoding, level)
+            measure = posterior.measured(recoding, target, level, found)
+            return Value(measure, found.tau1_expected.mean)
 
         def unreached(search: Search) -> SpecError:
             looks = sorted(search.seen, key=lambda at: search.seen[at].measure)
             at = looks[-1 if target.wants_more else 0]
-            best = by(n_all, target)(search.recoding(at)).measure
+            best = by_all(search.recoding(at)).measure
             return SpecError(
                 f"No recoding reaches {target}; the best that was found has {target.measure} "
                 f"{best:.3g}."
             )
 
-        quick = by(n_states_for(target), target)
-        told = target.measure in ("tau1", "tau2")
-        return Aim(target, quick, by(n_all, target), None if told else tau1, unreached)
+        def quick(recoding: Recoding) -> Value:
+            return quickly(recoding, target)
+
+        told = target.measure in ("tau1_estimate", "tau2_estimate")
+        return Aim(target, quick, by_all, None if told else tau1, unreached)
 
     def closely(recoding: Recoding) -> Value:
         values = zip(scenarios.scenarios, scenarios.measures(recoding), strict=True)
         missed = not all(one.target.met(value) for one, value in values)
-        return Value(float(missed), by(n_all, of_tau1)(recoding).tau1)
+        return Value(float(missed), posterior.what_if(recoding, level).tau1_expected.mean)
 
     return Aim(scenarios, scenarios.evaluate, closely, tau1, lambda _: scenarios.unreached())
 
@@ -133,58 +137,62 @@ def closer_look(
     ]
 
 
+class Stages(NamedTuple):
+    """The file as it was, the plan, and the protected file: what is known of each."""
+
+    before: RiskEstimate
+    promised: RiskEstimate
+    """By the plan."""
+    again: Fit
+    """Of the recoded file, with its suppressed values."""
+    refit: RiskEstimate
+    suppressed: bool
+    """Values were suppressed, which the plan knows nothing of."""
+    perturbed: Measured | None
+    """The perturbed file; None if nothing was perturbed. The others are of true values."""
+    unknown: Reason | None
+    """Why no verdict follows from these numbers."""
+
+
 def verdicts_of(
-    spec: ProtectionSpec,
-    scenarios: Scenarios,
-    plan: Plan,
-    again: Fit,
-    refit: RiskEstimate,
+    level: float, scenarios: Scenarios, plan: Plan, stages: Stages
 ) -> tuple[ScenarioFacts, ...]:
-    """What each scenario has before, after by the plan, and after by the new fit."""
-    if not spec.scenarios:
-        return ()
-    table = scenarios.posterior.table
-    before = scenarios.measures(Recoding(keys=tuple(map(unchanged, table.keys))))
-    after = scenarios.measures(plan.recoding)
-    posterior = Posterior.of(again)
+    """What each scenario has before, after by the plan, and after by the new fit; and the verdict.
+
+    The least favourable of plan and new fit is judged; where values were suppressed, the new fit.
+    """
+    table, again = scenarios.posterior.table, stages.again
+    as_it_was = Recoding(keys=tuple(map(unchanged, table.keys)))
     whole = Recoding(keys=tuple(map(unchanged, again.table.keys)))
-    seen = Scenarios(posterior=posterior, scenarios=scenarios.scenarios, level=spec.report.level)
+
+    @cache
+    def refitted() -> Scenarios:
+        return Scenarios(posterior=Posterior.of(again), scenarios=scenarios.scenarios, level=level)
+
+    before, promised, refit = map(Measured.of, (stages.before, stages.promised, stages.refit))
     found = []
-    for one, first, then in zip(scenarios.scenarios, before, after, strict=True):
-        margin = one.margin(whole)
-        if margin is None or one.target.measure == "population_k":
-            last = seen.measure(one, whole, N_STATES)
-        elif len(margin.kept) == len(whole.keys) and not one.in_sample:
-            last = reached(refit, one.target)
-        else:
-            of = posterior.within_sample if one.in_sample else posterior
-            last = reached(of.what_if(margin, spec.report.level), one.target)
-        found.append(ScenarioFacts.of(one, first, then, last))
+    for one in scenarios.scenarios:
+        first = _seen_by(one, as_it_was, before, lambda: scenarios)
+        then = _seen_by(one, plan.recoding, promised, lambda: scenarios)
+        last = _seen_by(one, whole, refit, refitted)
+        values: list[float | None] = [last] if stages.suppressed else [then, last]
+        unknown = stages.unknown
+        if stages.perturbed is not None:
+            value = stages.perturbed.value(one.target) if _sees_all(one, whole) else None
+            values = values if value is None else [value]
+            unknown = unknown or ("perturbed" if value is None else None)
+        found.append(ScenarioFacts.of(one, first, then, last, judge(one.target, values, unknown)))
     return tuple(found)
 
 
-def refit_reaches(
-    spec: ProtectionSpec, verdicts: Sequence[ScenarioFacts], refit: RiskEstimate
-) -> bool | None:
-    """Whether the new fit reaches all targets; None where it does not tell."""
-    if verdicts:
-        return all(one.reached for one in verdicts)
-    if not spec.target:
-        return None
-    target = Target.of(spec.target)
-    return None if target.measure == "population_k" else target.met(reached(refit, target))
+def _sees_all(one: Scenario, recoding: Recoding) -> bool:
+    margin = one.margin(recoding)
+    return margin is not None and margin.kept == recoding.kept and not one.in_sample
 
 
-def reached(found: RiskEstimate, target: Target) -> float:
-    """What an estimate says of the target's measure; of the smallest F it says nothing."""
-    tau1, tau2 = found.tau1_shown or found.tau1, found.tau2_shown or found.tau2
-    r1 = np.nan_to_num(found.records.r1_published)
-    return {
-        "tau1": tau1.mean,
-        "tau2": tau2.mean,
-        "tau1_upper": tau1.upper,
-        "tau2_upper": tau2.upper,
-        "r1": float(r1.max(initial=0.0)),
-        "records": float(found.table.counts[r1 > (target.above or 0.0)].sum()),
-        "k": float(found.table.matches.min()),
-    }[target.measure]
+def _seen_by(
+    one: Scenario, recoding: Recoding, found: Measured, by: Callable[[], Scenarios]
+) -> float:
+    """The number that a scenario's target is judged by: that of the page where he sees all keys."""
+    value = found.value(one.target) if _sees_all(one, recoding) else None
+    return by().measure(one, recoding) if value is None else value

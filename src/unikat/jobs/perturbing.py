@@ -74,6 +74,7 @@ def perturbation_facts(
         n_records=int(others.any(axis=1).sum()),
         n_left=made.n_left if exchanged else None,
         n_uniques=matches.n_uniques,
+        smallest=matches.smallest,
         n_true=matches.n_true,
         tau1=matches.tau1,
         tau2=matches.tau2,

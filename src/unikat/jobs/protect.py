@@ -27,9 +27,9 @@ from unikat.files.folder import claim, keep_inputs
 from unikat.files.writing import all_or_nothing
 from unikat.inference.progress import Watcher
 from unikat.jobs.goals import (
+    Stages,
     aim_of,
     closer_look,
-    refit_reaches,
     scenarios_of,
     told,
     verdicts_of,
@@ -39,6 +39,7 @@ from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
 from unikat.jobs.perturbing import perturbation_facts, perturbed_records, swapped
 from unikat.models.named import build_model
+from unikat.protection.going_on import N_STATES
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.perturbed import check_perturbation, links, most_matches
 from unikat.protection.recoding import (
@@ -54,7 +55,7 @@ from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Plan, Search, frontier
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 from unikat.protection.utility import Tables
-from unikat.protection.what_if import N_STATES, Posterior
+from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import (
     SCHEMA,
     PlanFacts,
@@ -65,12 +66,14 @@ from unikat.report.facts.protection import (
 from unikat.report.folders import protection as results
 from unikat.report.pages.protection import render
 from unikat.report.text.protection import sentences, warnings
+from unikat.report.text.track_record import unknown_of
 from unikat.risk.estimate import RiskEstimate
+from unikat.risk.limits import Verdict, together
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.limits import Limit
 from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec, hierarchy_file
 from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
-from unikat.spec.target import Target
 from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
 
@@ -105,6 +108,11 @@ class Protection:
         return self.summary.converged
 
     @property
+    def verdict(self) -> Verdict | None:
+        """Whether the target, or those of all scenarios, are met; None if there is none."""
+        return self.summary.verdict
+
+    @property
     def frame(self) -> Any:
         """The protected records, a frame of the kind of the data; of a file, a pandas frame."""
         assert self._made is not None
@@ -135,7 +143,7 @@ class Protection:
 
     def __repr__(self) -> str:
         said = self.summary.sentences
-        places = ("answer", "plan", "perturbation", "matches", "target", "refit")
+        places = ("verdict", "answer", "plan", "perturbation", "matches", "refit")
         return "\n".join(said[place] for place in places if place in said)
 
 
@@ -224,8 +232,6 @@ def run(
     scenarios = Scenarios(posterior=posterior, scenarios=asked, level=level)
     if not spec.seeks:
         chosen = asked_for
-        if spec.target and not spec.scenarios:
-            chosen = replace(chosen, value=aim_of(spec, scenarios).closely(chosen.recoding))
         plans = [told(table, {}, weights), chosen] if chosen.recoding.changes else [chosen]
         shown = [(one, posterior.what_if(one.recoding, level)) for one in plans]
         n_plans, n_looked_at = 1, 1
@@ -258,12 +264,13 @@ def run(
         # A fit of perturbed records would take their values for true.
         again = complete_fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
     refit = again.estimate(level)
-    perturbation = None
+    perturbation = after = None
     if perturbed is not None:
         changed = [*spec.pram, *swapped(spec).keys]
         matches = most_matches(
             posterior, chosen.recoding, visible[rows], level, changed, None, published[rows]
         )
+        after = matches.measured
         linked = None
         if spec.swap is None:
             linked = links(posterior, chosen.recoding, visible[rows], perturbed.matrices)
@@ -277,7 +284,18 @@ def run(
         None if perturbed is None else published,
         coded=coded,
     )
-    verdicts = verdicts_of(spec, scenarios, chosen, again, refit)
+    converged = before.converged and refit.converged
+    stages = Stages(
+        before=before,
+        promised=promised,
+        again=again,
+        refit=refit,
+        suppressed=gone is not None,
+        perturbed=after,
+        unknown=unknown_of(spec.model, before, converged=converged),
+    )
+    verdicts = verdicts_of(level, scenarios, chosen, stages)
+    of_file = verdicts[0] if verdicts and not spec.scenarios else None
     facts = tuple(
         PlanFacts.of(one, risk, tables.kept(one.recoding), one is chosen) for one, risk in shown
     )
@@ -287,12 +305,14 @@ def run(
         file=file,
         n_records=table.n_records,
         population_size=table.n_units,
-        target=spec.target or None,
+        verdict=together(one.target for one in verdicts),
+        target=None if of_file is None else of_file.target,
         told=bool(spec.recode),
-        reached=chosen.value.measure if spec.target and not spec.scenarios else None,
-        scenarios=verdicts,
+        by_plan=None if of_file is None else of_file.after,
+        by_refit=None if of_file is None else of_file.refit,
+        scenarios=verdicts if spec.scenarios else (),
         model=spec.model.name,
-        converged=before.converged and refit.converged,
+        converged=converged,
         before=RiskFacts.of(before),
         plans=facts,
         n_plans=n_plans,
@@ -313,7 +333,6 @@ def run(
             microdata, codes, chosen.recoding, _hidden(chosen.recoding, recoded, visible)
         ),
         n_not_assessed=len(codes) - table.n_records,
-        refit_reaches=refit_reaches(spec, verdicts, refit),
         agrees=_agree(promised, refit, suppressed=gone is not None and perturbed is None),
         level=level,
         # A fingerprint of the original would confirm guesses of what was hidden.
@@ -484,11 +503,11 @@ def _suppressed(
     """Values of the recoded records (n, n_recoded_keys) that local suppression sets missing."""
     if spec.suppress is None:
         return None
-    target = Target.of(spec.suppress)
+    limit = Limit.of(spec.suppress)
     rule = (
-        KAnonymity(math.ceil(target.limit))
-        if target.measure == "k"
-        else RiskLimit(target.limit, posterior.margin_risk(plan.recoding))
+        KAnonymity(math.ceil(limit.bound))
+        if limit.measure == "k"
+        else RiskLimit(limit.bound, posterior.margin_risk(plan.recoding))
     )
     keys = [one.key for one in plan.recoding.keys if one.key is not None]
     # A key whose information does not count is the first to go, but not for nothing.

@@ -21,7 +21,6 @@ from unikat.data.readers import open_source
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, option
 from unikat.inference.progress import Watcher
-from unikat.jobs.goals import reached
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
@@ -32,7 +31,7 @@ from unikat.protection.compared import (
     identifying,
     left_out_change,
 )
-from unikat.protection.perturbed import CorrectMatches, most_matches
+from unikat.protection.perturbed import most_matches
 from unikat.protection.recoding import Recoding, unchanged
 from unikat.protection.released import telling_columns, told
 from unikat.protection.what_if import Posterior
@@ -40,11 +39,12 @@ from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import SCHEMA, VerifySummary
 from unikat.report.folders import verification as results
 from unikat.report.pages.verification import render
+from unikat.report.text.track_record import unknown_of
 from unikat.report.text.verification import HEAD, key_rows, sentences, warnings
-from unikat.risk.estimate import RiskEstimate
+from unikat.risk.limits import Measured, Verdict, judge
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.limits import Limit
 from unikat.spec.provenance import Provenance
-from unikat.spec.target import Target
 from unikat.spec.verification import VerifySpec
 from unikat.spec.verification_options import VerifyOptions
 from unikat.studies.auto import Execution
@@ -71,6 +71,11 @@ class Verification(Outcome):
     spec: VerifySpec
     kind: ClassVar[Kind] = VERIFICATION
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the target is met; None if there is none."""
+        return self.summary.verdict
+
     def to_html(self) -> str:
         """Return the page, a complete HTML document that needs no network."""
         return render(self.summary)
@@ -85,7 +90,7 @@ class Verification(Outcome):
 
     def __repr__(self) -> str:
         said = self.summary.sentences
-        return "\n".join(said[place] for place in ("answer", "target", "records") if place in said)
+        return "\n".join(said[place] for place in ("verdict", "answer", "records") if place in said)
 
 
 @documented(VerifySpec, VerifyOptions)
@@ -123,8 +128,8 @@ def verify(
     >>> safe = original.assign(age=[f"{a // 10 * 10}-{a // 10 * 10 + 9}" for a in original["age"]])
     >>> found = unikat.verify(original, protected=safe, keys=["sex", "age"], population_size=40,
     ...                       target="k >= 3")
-    >>> found.summary.met, [key.action for key in found.summary.keys]
-    (True, ['as it is', 'recoded'])
+    >>> found.verdict, [key.action for key in found.summary.keys]
+    ('met', ['as it is', 'recoded'])
     """
     return start(VERIFICATION, run, data, options, out, False, overwrite, progress)
 
@@ -162,11 +167,11 @@ def run(
             for key, one in zip(table.keys, keys, strict=True)
         )
     )
-    target = None if spec.target is None else Target.of(spec.target)
+    target = None if spec.target is None else Limit.of(spec.target)
     if perturbed and target is not None and target.measure in ("r1", "records"):
         raise SpecError(
             f"Values of the protected file were perturbed, and after perturbation {target.measure} "
-            "of single records is not known; set a target of tau1 or tau2, or of their upper ends."
+            "of single records is not known; set a target of tau1 or tau2."
         )
     execution = Execution(workers=workers_of(spec.sampling), watcher=watcher)
     level, seed, plan = spec.report.level, spec.sampling.seed, plan_of(spec.sampling)
@@ -183,7 +188,12 @@ def run(
         watcher.stage("Assessing the protected file")
         again = complete_fit(model, shown, seed=seed, plan=plan, level=level, execution=execution)
         after = again.estimate(level)
-    value = None if target is None else _reached(target, shown, after, matches)
+    converged = before.converged and after.converged
+    judged = None
+    if target is not None:
+        measured = Measured.of(after) if matches is None else matches.measured
+        unknown = unknown_of(spec.model, before, converged=converged)
+        judged = judge(target, [measured.value(target)], unknown)
     summary = VerifySummary(
         schema=SCHEMA,
         original=spec.data.name,
@@ -197,9 +207,8 @@ def run(
         before=RiskFacts.of(before),
         after=None if identical or perturbed else RiskFacts.of(after),
         matches=matches,
-        target=None if target is None else str(target),
-        reached=value,
-        met=None if target is None or value is None else target.met(value),
+        verdict=None if judged is None else judged.verdict,
+        target=judged,
         telling=telling_columns(
             protected,
             original[rows],
@@ -208,7 +217,7 @@ def run(
         ),
         identifying=identifying(others),
         model=spec.model.name,
-        converged=before.converged and after.converged,
+        converged=converged,
         level=level,
         # A fingerprint of the original would confirm guesses of what was hidden.
         provenance=Provenance.now(seed=seed, data_fingerprint="", started=started),
@@ -372,19 +381,6 @@ def _published(table: CellTable, recoding: Recoding, codes: Int32, rows: Int64) 
         households=None if table.households is None else table.households[rows],
         clues=(),
     )
-
-
-def _reached(
-    target: Target, shown: CellTable, after: RiskEstimate, matches: CorrectMatches | None
-) -> float:
-    """What the protected file reaches of a target's measure."""
-    if target.measure == "k":
-        return float(shown.matches.min())
-    if matches is None:
-        return reached(after, target)
-    name, _, end = target.measure.partition("_")
-    found = getattr(matches, name)
-    return float(found.upper if end else found.mean)
 
 
 def _columns(

@@ -21,7 +21,8 @@ from unikat.inference.identity import digest
 from unikat.inference.restored import check_states
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.models.named import build_model
-from unikat.protection.what_if import Ends, GoingOn, Posterior, check
+from unikat.protection.going_on import Ends, GoingOn
+from unikat.protection.what_if import Posterior, check
 from unikat.risk.exposure import fitted_table
 from unikat.studies.fit import Fit
 

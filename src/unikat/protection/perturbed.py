@@ -25,11 +25,13 @@ from unikat.data.keys import MISSING, Key
 from unikat.data.patterns import agreeing_sums, distinct, match_sums
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, option, suggest
+from unikat.protection.going_on import N_STATES
 from unikat.protection.perturbation import check_matrix, invariant_matrix, post_randomised
 from unikat.protection.recoding import Recoding, level_names
 from unikat.protection.swapping import swap_records
-from unikat.protection.what_if import N_STATES, Posterior
+from unikat.protection.what_if import Posterior
 from unikat.risk.estimate import Summary
+from unikat.risk.limits import Measured
 from unikat.spec.perturbation import Matrix, Pram
 
 
@@ -206,6 +208,8 @@ class CorrectMatches:
 
     n_uniques: int
     """Records that are alone in the published file with what they show."""
+    smallest: int
+    """Records in the smallest combination of what is shown."""
     n_true: int
     """Of these, records that show their true keys."""
     tau1: Summary
@@ -214,6 +218,11 @@ class CorrectMatches:
     """Expected number of correct matches."""
     ignored: tuple[str, ...] = ()
     """Perturbed keys that the intruder leaves out who expects most correct matches."""
+
+    @property
+    def measured(self) -> Measured:
+        """The numbers that limits are judged by; those of single records are not known."""
+        return Measured(tau1=self.tau1, tau2=self.tau2, smallest=float(self.smallest))
 
 
 def most_matches(
@@ -322,6 +331,7 @@ def correct_matches(
         means = tau1[0], tau2[0]
     return CorrectMatches(
         n_uniques=int(alone.sum()),
+        smallest=int(_matching(published, n_levels).min(initial=len(published))),
         n_true=int(shows.sum()),
         tau1=_summary(tau1, float(means[0]), level),
         tau2=_summary(tau2, float(means[1]), level),

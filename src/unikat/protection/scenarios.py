@@ -24,7 +24,7 @@ from unikat.errors import SpecError, listed, suggest
 from unikat.protection.recoding import KeyRecoding, Recoding, unchanged
 from unikat.protection.search import Value
 from unikat.protection.what_if import FEW, Posterior
-from unikat.spec.target import Target
+from unikat.spec.limits import Limit
 
 _SOME = 100
 """States by which the search looks at single records and intervals."""
@@ -39,7 +39,7 @@ class Scenario:
     """Names of the keys that he knows."""
     in_sample: bool
     """Whether he knows that the person is in the sample."""
-    target: Target
+    target: Limit
 
     @classmethod
     def of(
@@ -67,7 +67,7 @@ class Scenario:
                 )
         known = tuple(one for one in names if one in keys or not keys)
         return [
-            cls(name=name, keys=known, in_sample=in_sample, target=Target.of(text))
+            cls(name=name, keys=known, in_sample=in_sample, target=Limit.of(text))
             for text in targets
         ]
 
@@ -86,9 +86,9 @@ class Scenario:
         return float(table.n_units if of_all else table.n_records)
 
 
-def n_states_for(target: Target) -> int:
+def n_states_for(target: Limit) -> int:
     """States by which the search looks at a target."""
-    return FEW if target.measure in ("tau1", "tau2", "k") else _SOME
+    return FEW if target.measure in ("tau1_estimate", "tau2_estimate", "k") else _SOME
 
 
 @dataclass(kw_only=True, eq=False)
@@ -132,20 +132,24 @@ class Scenarios:
         missed = not all(self._reaches(one, recoding) for one in self._in_order)
         return Value(float(missed), nan)
 
-    def measure(self, one: Scenario, recoding: Recoding, n_states: int) -> float:
-        """What a recoding reaches of the target's measure, against an intruder."""
+    def measure(self, one: Scenario, recoding: Recoding, n_states: int | None = None) -> float:
+        """What a recoding reaches of the target's measure, against an intruder.
+
+        By all states, or quickly by some of them.
+        """
         margin = one.margin(recoding)
         posterior = self.posterior.within_sample if one.in_sample else self.posterior
         if margin is None:
             return one.of_nothing(posterior.table)
         if one.target.measure == "k":
             return float(margin.table(posterior.table).matches.min())
+        if n_states is None:
+            return posterior.measured(margin, one.target, self.level)
         return posterior.value(margin, one.target, self.level, n_states).measure
 
     def measures(self, recoding: Recoding) -> list[float]:
         """What a recoding reaches against each intruder, by all states."""
-        n_states = max(sum(map(len, self.posterior.states)), 1)
-        found = [self.measure(one, recoding, n_states) for one in self.scenarios]
+        found = [self.measure(one, recoding) for one in self.scenarios]
         for one, measure in zip(self.scenarios, found, strict=True):
             self._note(one, measure)
         return found

@@ -21,7 +21,7 @@ from unikat._typing import Bool, Float64
 from unikat.errors import SpecError
 from unikat.protection.hierarchies import Choices
 from unikat.protection.recoding import Recoding
-from unikat.spec.target import Target
+from unikat.spec.limits import Limit
 
 MOST_PLANS = 20_000_000
 """Plans among which the search can choose."""
@@ -259,7 +259,7 @@ def frontier(
     found = [first]
     limit = first.value.tau1 / 2.0
     while limit >= 0.5:
-        plan = by_tau1.best(Target("tau1", limit))
+        plan = by_tau1.best(Limit("tau1_estimate", limit))
         if plan is None:
             break
         found.append(plan)

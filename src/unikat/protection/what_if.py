@@ -8,7 +8,6 @@ states, so that differences between them are more precise than their values.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ from unikat.models.base import AnyModel, Stream
 from unikat.models.calibrated import Calibrated
 from unikat.models.groups import Groups
 from unikat.models.recoded import Recoded
+from unikat.protection.going_on import N_STATES, Ends, GoingOn
 from unikat.protection.recoding import Recoding, Rule, parse_recoding
 from unikat.protection.search import Value
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
@@ -40,22 +40,17 @@ from unikat.risk.exposure import (
     exposure_of,
     fitted_table,
 )
+from unikat.risk.limits import Measured, smallest
 from unikat.risk.margins import ByMargins
 from unikat.risk.measures import RiskMeasures
 from unikat.rng import chain_key
-from unikat.spec.target import Target
+from unikat.spec.limits import Limit
 from unikat.studies.fit import Fit
 
-N_STATES = 400
-"""States that are kept, at most."""
-MOST_BYTES = 4e8
-"""Of memory that they take."""
 FEW = 8
 """States by which a search looks at sums over records."""
 _PARTS = 8
 """In which states are looked at at the same time, whatever the number of threads."""
-_SHARE = 0.5
-"""Sweeps made for the states, at most, over those that the fit's draws took."""
 
 
 class Counts(NamedTuple):
@@ -67,60 +62,6 @@ class Counts(NamedTuple):
     """(n,): probability that the population has the records alone."""
     match: Float64
     """(n,): expected 1/F."""
-
-
-class Ends(NamedTuple):
-    """Where the chains of a fit ended, and what says how far to go on from there."""
-
-    states: tuple[Any, ...]
-    """The last state of every chain."""
-    seed: int
-    last: int
-    """Number of the last sweep."""
-    made: int
-    """Sweeps of each chain that the used draws took."""
-
-    @classmethod
-    def of(cls, draws: Draws) -> Ends:
-        """Take them from the draws of a fit."""
-        last = draws.n_before + draws.n_sweeps
-        made = len(draws.retained_sweeps()) * draws.thin
-        return cls(draws.states, draws.seed, last, made)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GoingOn:
-    """Makes states of a posterior, from where the chains of a fit ended."""
-
-    ends: Ends = field(repr=False)
-    n_states: int = N_STATES
-    """Of all chains; fewer where they would take more than `MOST_BYTES`."""
-    n_threads: int | None = None
-    """Chains that go on at the same time; None: one for each core. No number depends on it."""
-    progress: Callable[[float], None] | None = None
-    """Given the share that is done, now and then."""
-
-    def states(self, model: AnyModel, data: Any) -> tuple[tuple[tuple[Stream, Any], ...], ...]:
-        """Go on with every chain, and keep states that are evenly apart."""
-        states, seed, last, made = self.ends
-        size = sum(np.asarray(part).nbytes for part in states[0])
-        each = max(min(self.n_states, int(MOST_BYTES / max(size, 1))) // len(states), 2)
-        apart = max(round(_SHARE * made / each), 1)
-        n_kept = itertools.count(1)
-
-        def go_on(chain: int) -> tuple[tuple[Stream, Any], ...]:
-            state, kept = states[chain], []
-            for sweep in range(last + 1, last + each * apart + 1):
-                stream = Stream(seed, chain, sweep)
-                state, _ = model.step(stream, state, data, 1)
-                if (sweep - last) % apart == 0:
-                    kept.append((stream, state))
-                    if self.progress is not None:
-                        self.progress(next(n_kept) / (each * len(states)))
-            return tuple(kept)
-
-        with ThreadPoolExecutor(self.n_threads or available_cores()) as pool:
-            return tuple(pool.map(go_on, range(len(states))))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -269,7 +210,35 @@ class Posterior:
         recoding = rules if isinstance(rules, Recoding) else parse_recoding(self.table, rules)
         return assess(self.look(recoding), recoding.table(self.table), level=level)
 
-    def value(self, recoding: Recoding, target: Target, level: float, n_states: int) -> Value:
+    def measured(
+        self,
+        recoding: Recoding,
+        limit: Limit,
+        level: float,
+        found: RiskEstimate | None = None,
+    ) -> float:
+        """Find the number that a limit of a recoded file is judged by, by all states.
+
+        Parameters
+        ----------
+        recoding, limit
+            What is recoded, and the limit.
+        level
+            Probability of the intervals.
+        found
+            The estimate of the recoding (`what_if`), if there is one already.
+        """
+        if limit.measure == "population_k":
+            n_states = max(sum(map(len, self.states)), 1)
+            table = recoding.table(self.table)
+            return self._population_k(recoding, table, n_states, level)
+        found = self.what_if(recoding, level) if found is None else found
+        value = Measured.of(found).value(limit)
+        if value is None:
+            raise SpecError(f"{limit.measure} is not known of this file; set another limit.")
+        return value
+
+    def value(self, recoding: Recoding, target: Limit, level: float, n_states: int) -> Value:
         """Find what a recoding reaches, quickly, by some of the states.
 
         τ1 is a mean of expected values, which varies less than one of counts. It is not computed
@@ -279,10 +248,8 @@ class Posterior:
         table = recoding.table(self.table)
         quick = n_states < sum(map(len, self.states))
         weights: Int64 = np.ones(1, np.int64)
-        if target.measure == "k":
-            smallest = float(table.matches.min())
-            if quick:
-                return Value(smallest, math.nan)
+        if target.measure == "k" and quick:
+            return Value(smallest(table), math.nan)
         if known_exactly(table) or not self.states:
             found = assess(None, table, level=level)
             tau1, tau2 = np.array([found.tau1.mean]), np.array([found.tau2.mean])
@@ -294,31 +261,31 @@ class Posterior:
             expected = draws.retained("tau1_expected").ravel()
             r1 = draws.totals.r1 / np.maximum(draws.totals.weight, 1.0)
             weights = table.counts
-        elif quick and target.measure.endswith("upper") and n_states > FEW:
+        elif quick and target.of_interval and n_states > FEW:
             _, tau2, expected, _ = self._uniques(recoding, table, FEW, counted=False)
-            mean = float((expected if target.measure == "tau1_upper" else tau2).mean())
+            mean = float((expected if target.plain == "tau1" else tau2).mean())
             # Far from the limit, few states tell on which side of it the upper end is.
             spread = math.sqrt(mean)
-            missed = mean - 3.0 * spread > target.limit
-            if missed or 1.5 * mean + 4.0 * spread + 1.0 <= target.limit:
+            missed = mean - 3.0 * spread > target.bound
+            if missed or 1.5 * mean + 4.0 * spread + 1.0 <= target.bound:
                 return Value(mean, float(expected.mean()))
             tau1, tau2, expected, r1 = self._uniques(recoding, table, n_states, counted=True)
         else:
             tau1, tau2, expected, r1 = self._uniques(
-                recoding, table, n_states, counted=target.measure.endswith("upper")
+                recoding, table, n_states, counted=target.of_interval
             )
         upper = (1.0 + level) / 2.0
         measures: dict[str, Callable[[], float]] = {
-            "tau1": lambda: float(expected.mean()),
-            "tau2": lambda: float(tau2.mean()),
-            "tau1_upper": lambda: float(np.quantile(tau1, upper, method="inverted_cdf")),
-            "tau2_upper": lambda: float(np.quantile(tau2, upper, method="inverted_cdf")),
+            "tau1": lambda: float(np.quantile(tau1, upper, method="inverted_cdf")),
+            "tau2": lambda: float(np.quantile(tau2, upper, method="inverted_cdf")),
+            "tau1_estimate": lambda: float(expected.mean()),
+            "tau2_estimate": lambda: float(tau2.mean()),
             "r1": lambda: float(r1.max(initial=0.0)),
             "records": lambda: float(((r1 > (target.above or 0.0)) * weights).sum()),
-            "k": lambda: smallest,
+            "k": lambda: smallest(table),
             "population_k": lambda: self._population_k(recoding, table, n_states, level),
         }
-        return Value(measures[target.measure](), float(expected.mean()))
+        return Value(measures[target.plain](), float(expected.mean()))
 
     def _uniques(
         self, recoding: Recoding, table: CellTable, n_states: int, *, counted: bool

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec, RelativesSpec
+from unikat.spec.limits import Limit
 from unikat.spec.tables import (
     ClassicsSpec,
     DesignSpec,
@@ -91,6 +92,12 @@ class AssessmentSpec(Spec):
     @model_validator(mode="after")
     def _of_households(self) -> Self:
         if self.model.name != HOUSEHOLDS:
+            limit = None if self.report.threshold is None else Limit.of(self.report.threshold)
+            if limit is not None and limit.of_households:
+                raise ValueError(
+                    f"{limit.measure} is of households, and the model is {self.model.name}; add "
+                    f"--model {HOUSEHOLDS}, or write {limit.plain}"
+                )
             if self.households is not None:
                 raise ValueError(
                     "households are described, but the model is "

@@ -13,9 +13,9 @@ from unikat.errors import SpecError, brief, shown
 from unikat.files.toml import read_toml
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.base import Spec, relative_path
+from unikat.spec.limits import Limit
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
 from unikat.spec.tables import Names, Table, located_path
-from unikat.spec.target import Target
 
 LEFT_OUT = "left out"
 """The rule of a key that is left out."""
@@ -143,7 +143,7 @@ class ScenarioSpec(Table):
     def _of_known_form(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
         if not texts:
             raise ValueError("a scenario has no target; give it one, as in 'tau1 <= 5'")
-        return tuple(str(Target.of(text)) for text in texts)
+        return tuple(str(of_persons(Limit.of(text))) for text in texts)
 
 
 def read_scenarios(path: Path) -> list[Any]:
@@ -256,19 +256,19 @@ class ProtectionSpec(AssessmentSpec):
     def _of_a_record(cls, text: str | None) -> str | None:
         if text is None:
             return None
-        target = Target.of(text)
+        target = Limit.of(text)
         if target.measure not in ("r1", "k"):
             raise ValueError(
                 f"--suppress is about single records; write 'r1 <= 0.2' or 'k >= 3', not {target}"
             )
-        if target.measure == "k" and target.limit < 2.0:
+        if target.measure == "k" and target.bound < 2.0:
             raise ValueError(f"{target} suppresses nothing; write 'k >= 2' or more")
         return str(target)
 
     @field_validator("target")
     @classmethod
     def _of_known_form(cls, text: str) -> str:
-        return str(Target.of(text)) if text.strip() else ""
+        return str(of_persons(Limit.of(text))) if text.strip() else ""
 
     @field_validator("scenarios")
     @classmethod
@@ -436,6 +436,16 @@ class ProtectionSpec(AssessmentSpec):
                 f"--suppress {self.suppress!r} takes the values of the file for true, and --pram "
                 "and --swap change them; take --suppress 'k >= 3', or leave one of them out"
             )
+
+
+def of_persons(limit: Limit) -> Limit:
+    """Refuse a limit of the risk of households (ValueError)."""
+    if limit.of_households:
+        raise ValueError(
+            f"{limit.measure} is of households, and protect takes persons as records; write "
+            f"{limit.plain}, or assess with --model {HOUSEHOLDS}"
+        )
+    return limit
 
 
 def check_of_persons(spec: AssessmentSpec) -> None:

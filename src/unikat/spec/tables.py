@@ -33,7 +33,7 @@ from unikat.errors import (
 )
 from unikat.files.toml import read_toml, toml_literal, toml_value
 from unikat.spec.addresses import checked_address, database_name
-from unikat.spec.target import Target
+from unikat.spec.limits import Limit
 
 Code = str | int | float
 
@@ -538,7 +538,7 @@ class ReportSpec(Table):
     show_small_cells: bool = False
     """Print the values of the records at greatest risk; by default only their row numbers."""
     threshold: str | None = None
-    """Largest acceptable risk, as `tau1 <= 5`; the report says whether it is met."""
+    """Limit of the risk, as `tau1 <= 5`; the report says whether it is met."""
     by: Names = ()
     """Columns by whose values the report breaks the risk down, besides the keys."""
     keep_states: bool = False
@@ -547,7 +547,7 @@ class ReportSpec(Table):
     @field_validator("threshold")
     @classmethod
     def _of_known_form(cls, text: str | None) -> str | None:
-        return None if text is None else str(Target.threshold(text))
+        return None if text is None else str(Limit.of_file(text))
 
     @field_validator("by")
     @classmethod

@@ -8,9 +8,9 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.protection import check_of_persons
+from unikat.spec.limits import Limit
+from unikat.spec.protection import check_of_persons, of_persons
 from unikat.spec.tables import FileSpec, located_path
-from unikat.spec.target import Target
 
 
 class VerifySpec(AssessmentSpec):
@@ -39,13 +39,7 @@ class VerifySpec(AssessmentSpec):
     def _of_known_form(cls, text: str | None) -> str | None:
         if text is None or not text.strip():
             return None
-        target = Target.of(text)
-        if target.measure == "population_k":
-            raise ValueError(
-                "population_k is known of a plan, not of a file; set a target of tau1, tau2, r1, "
-                "records or k"
-            )
-        return str(target)
+        return str(of_persons(Limit.of_file(text)))
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

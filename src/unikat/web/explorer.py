@@ -163,7 +163,7 @@ def main(folder: Path) -> None:
         _write(kind="failed", text=str(error))
         return
     keys = [asdict(key) for key in exploration.keys]
-    _write(kind="ready", keys=keys, n_states=exploration.n_states)
+    _write(kind="ready", keys=keys, n_states=exploration.n_states, level=exploration.level)
     answering = Answering(exploration, inbox)
     while True:
         answering.answer(inbox.take())

@@ -56,6 +56,7 @@ class Explorer:
         self.keys: list[dict[str, Any]] = []
         """As `ExploredKey` has them."""
         self.n_states = 0
+        self.level = 0.95
         self._changed = threading.Condition()
         self._numbers = itertools.count(1)
         self._open: dict[int, Question] = {}
@@ -152,7 +153,7 @@ class Explorer:
                     self.text, self.share = event["text"], event["share"]
                 case "ready":
                     self.state, self.keys = "ready", event["keys"]
-                    self.n_states = event["n_states"]
+                    self.n_states, self.level = event["n_states"], event["level"]
                 case "failed":
                     self.state, self.text = "failed", event["text"]
                 case kind:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,13 +19,14 @@ from unikat.cli._output import show
 from unikat.errors import SpecError
 from unikat.report.facts.breakdown import FEWEST_RECORDS, Column, breakdowns
 from unikat.report.facts.supplements import Supplements
-from unikat.report.facts.threshold import threshold_result, undecided
 from unikat.report.pages.assessment import context, render
 from unikat.report.text import breakdown as table_text
+from unikat.report.text.numbers import estimated, number
 from unikat.report.text.overview import MOST_OF_COLUMN, groups, threshold_sentence
 from unikat.report.text.summary import summarise
+from unikat.risk.limits import judge
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.target import Target
+from unikat.spec.limits import Limit
 
 MOST_WORDS = 300
 
@@ -129,74 +129,105 @@ def test_long_variables_are_cut_in_the_report() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "verdict", "words"),
+    ("text", "verdict", "words"),
     [
-        (10_000.0, "met", "It is met: the 95% interval ends at"),
-        (1.0, "not met", "It is not met: the 95% interval begins at"),
-        (None, "undecided", "Not known whether it is met: the 95% interval reaches from"),
+        ("tau1 <= 10000", "met", "The upper end of the 95% interval of τ1 is"),
+        ("tau1 <= 1", "not met", "Recode a variable and assess again."),
+        ("tau1 <= {median}", "not met", "The upper end of the 95% interval of τ1 is"),
+        ("tau1_estimate <= {mean}", "met", "The estimate of τ1 is"),
+        ("k >= 2", "not met", "The smallest combination of key values has 1 record."),
+        ("records(r1 > 0.999) <= 5", "met", "0 records have an r1 above 0.999."),
     ],
 )
-def test_the_verdict_follows_from_the_interval(
-    limit: float | None, verdict: str, words: str, capsys: pytest.CaptureFixture[str]
+def test_the_verdict_stands_in_the_title_and_in_the_terminal(
+    text: str, verdict: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = estimate()
-    limit = found.tau1.median if limit is None else limit
-    asked = spec(threshold=f"tau1 <= {limit}")
-    made = summarise(found, asked, provenance())
+    text = text.format(median=found.tau1.median, mean=found.tau1.mean)
+    made = summarise(found, spec(threshold=text), provenance())
     assert made.threshold is not None
-    assert made.threshold.verdict == verdict
+    assert made.verdict == made.threshold.verdict == verdict
     assert words in made.sentences["threshold"]
     html = render(made, traces())
-    assert f'class="threshold {verdict.replace(" ", "-")}"' in html
+    title = made.sentences["threshold"].partition(". ")[0]
+    shown = title.replace(">", "&gt;")
+    assert f'<span class="verdict {verdict.replace(" ", "-")}">{shown}.</span>' in html
+    assert f"<title>{shown}" in html
     show(made, Path("out"))
-    assert words in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert words in said
+    assert title in said
 
 
-def test_the_ends_of_the_interval_decide() -> None:
+def test_the_upper_end_of_the_interval_decides() -> None:
     tau1 = estimate().tau1
-    measures: dict[Any, Any] = {"tau1": tau1, "tau2": tau1}
     for limit, verdict in (
         (tau1.upper, "met"),
-        (tau1.upper - 0.5, "undecided"),
-        (tau1.lower, "undecided"),
+        (tau1.upper - 0.5, "not met"),
         (tau1.lower - 0.5, "not met"),
     ):
-        found = threshold_result(f"tau1 <= {limit}", measures, final=True)
-        assert found is not None
-        assert found.verdict == verdict, limit
+        made = summarise(estimate(), spec(threshold=f"tau1 <= {limit}"), provenance())
+        assert made.verdict == verdict, limit
 
 
 def test_an_unfinished_or_unreliable_run_decides_nothing() -> None:
     asked = spec(threshold="tau2 <= 100000")
     unfinished = summarise(estimate(converged=False), asked, provenance())
     assert unfinished.threshold is not None
-    assert (unfinished.threshold.verdict, unfinished.threshold.reason) == ("undecided", "not final")
-    measures: dict[Any, Any] = {"tau1": unfinished.tau1, "tau2": unfinished.tau2}
-    found = threshold_result("tau2 <= 100000", measures, final=True)
-    assert found is not None
-    assert (found.verdict, undecided(found).verdict) == ("met", "undecided")
-    assert unfinished.threshold == undecided(unfinished.threshold)
-    unreliable = replace(unfinished, threshold=undecided(found))
-    assert "Assess the file with the default model." in threshold_sentence(unreliable)
+    assert (unfinished.verdict, unfinished.threshold.reason) == ("not known", "not converged")
+    assert "Give it more time." in unfinished.sentences["threshold"]
+    # What is counted is known all the same.
+    counted = summarise(estimate(converged=False), spec(threshold="k >= 2"), provenance())
+    assert counted.verdict == "not met"
+    made = summarise(estimate(), asked, provenance())
+    assert made.threshold is not None
+    assert made.verdict == "met"
+    unreliable = judge("tau2 <= 100000", [made.tau2.upper], "unreliable interval")
+    assert unreliable.verdict == "not known"
+    assert judge("tau2_estimate <= 9", [8.0], "unreliable interval").verdict == "met"
+    said = threshold_sentence(replace(made, threshold=unreliable))
+    assert "Take the default model." in said
 
 
 def test_no_threshold_no_verdict() -> None:
     made = summarise(estimate(), spec(), provenance())
-    assert made.threshold is None
+    assert made.threshold is made.verdict is None
     assert context(made, {}).overview.verdict is None
-    assert "Threshold" not in render(made, traces())
+    assert 'class="verdict' not in render(made, traces())
 
 
-@pytest.mark.parametrize("text", ["tau3 <= 5", "tau1 >= 5", "tau1 <= -1", "5", "", "tau1 <= x"])
-def test_other_thresholds_are_refused(text: str) -> None:
-    with pytest.raises(SpecError, match="write tau1 or tau2, then <="):
+def test_matches_uniques_and_the_smallest_combination_stand_beside_the_answer() -> None:
+    made = summarise(estimate(), spec(), provenance())
+    assert made.sample.smallest == 1
+    shown = dict(context(made, {}).overview.beside)
+    assert shown["Sample uniques"] == number(made.sample.n_uniques)
+    assert shown["Smallest combination, records"] == "1"
+    assert shown["Expected correct matches (τ2)"] == estimated(made.tau2.median, made.tau2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tau3 <= 5", "is no limit; write one as in 'tau1 <= 5'"),
+        ("tau1 >= 5", "is no limit"),
+        ("tau1 <= -1", "is no limit"),
+        ("5", "is no limit"),
+        ("", "is no limit"),
+        ("tau1 <= x", "is no limit"),
+        ("tau1_upper <= 5", "write tau1, which is judged by the upper end of its interval"),
+        ("population_k >= 5", "known of a plan of protection, not of a file"),
+        ("households.tau1 <= 5", "add --model households, or write tau1"),
+    ],
+)
+def test_other_thresholds_are_refused(text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(said)):
         AssessmentSpec.parse({"keys": ["A"], "report": {"threshold": text}})
 
 
 def test_thresholds_are_read_as_they_are_written() -> None:
-    for text in ("tau1 <= 5", "tau2 <= 12.5"):
-        assert str(Target.threshold(text)) == text
-    assert Target.threshold(" τ1≤1,000 ") == Target("tau1", 1000.0)
+    for text in ("tau1 <= 5", "tau2 <= 12.5", "households.tau1_estimate <= 3", "k >= 3"):
+        assert str(Limit.of(text)) == text
+    assert Limit.of(" τ1≤1,000 ") == Limit("tau1", 1000.0)
     read = AssessmentSpec.parse({"keys": ["A"], "report": {"threshold": "τ1 ≤ 5", "by": "A, B,A"}})
     assert read.report.threshold == "tau1 <= 5"
     assert read.report.by == ("A", "B")
@@ -227,7 +258,7 @@ def test_the_whole_way_from_options_to_the_page(tmp_path: Path) -> None:
     }
     for name in ("result.json", "report.html", "records-at-risk.csv"):
         assert "Rumpel" not in (tmp_path / "out" / name).read_text(), name
-    assert found.result.threshold is not None
+    assert found.verdict == "not known"
     again = unikat.load(tmp_path / "out")
     assert again.result == found.result
     assert again.spec.report.by == ("REGION", "PLACE", "A")

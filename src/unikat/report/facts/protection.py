@@ -11,6 +11,7 @@ from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
 from unikat.protection.utility import Utility
 from unikat.risk.estimate import RiskEstimate, Summary
+from unikat.risk.limits import Judged, Verdict, smallest
 from unikat.spec.provenance import Provenance
 
 SCHEMA = "unikat.protection-result/1"
@@ -33,7 +34,7 @@ class RiskFacts:
         table = found.table
         return cls(
             n_uniques=table.n_uniques,
-            smallest=int(table.matches.min()),
+            smallest=int(smallest(table)),
             tau1=found.tau1_shown or found.tau1,
             tau2=found.tau2_shown or found.tau2,
         )
@@ -74,28 +75,26 @@ class ScenarioFacts:
     """Keys that he knows."""
     in_sample: bool
     """Whether he knows that the person is in the file."""
-    target: str
+    target: Judged
+    """Judged by the least favourable of plan and new fit."""
     before: float
     """The target's measure in the file as it was."""
     after: float
     """By the plan, by all states."""
     refit: float
     """By a fit of the protected file."""
-    reached: bool
-    """Whether the plan and the new fit reach the target."""
 
     @classmethod
-    def of(cls, one: Scenario, before: float, after: float, refit: float) -> Self:
+    def of(cls, one: Scenario, before: float, after: float, refit: float, target: Judged) -> Self:
         """Take what a scenario and its measures tell."""
         return cls(
             name=one.name,
             keys=one.keys,
             in_sample=one.in_sample,
-            target=str(one.target),
+            target=target,
             before=before,
             after=after,
             refit=refit,
-            reached=one.target.met(after) and one.target.met(refit),
         )
 
 
@@ -133,6 +132,8 @@ class PerturbationFacts:
     """Records at risk that found no partner to swap with; None if nothing was swapped."""
     n_uniques: int
     """Records that are alone in the protected file with what they show."""
+    smallest: int
+    """Records in the smallest combination of what is shown."""
     n_true: int
     """Of these, records that show their true keys."""
     tau1: Summary
@@ -159,13 +160,17 @@ class ProtectionSummary:
     n_not_assessed: int
     """Rows of the protected file that were left out of the assessment, since they break a rule."""
     population_size: int
-    target: str | None
-    """Of all keys; None if scenarios alone say what has to be reached, or nothing was recoded."""
+    verdict: Verdict | None
+    """On the target, or on those of all scenarios; None if there is none."""
+    target: Judged | None
+    """Of all keys; None if there are scenarios, or nothing has to be reached."""
     told: bool
     """Whether the recoding was told, and not searched."""
-    reached: float | None
-    """What the chosen plan reaches of the target's measure, by all states; None, as the scenarios
-    tell, if there are any."""
+    by_plan: float | None
+    """What the chosen plan reaches of the target's measure, by all states; None without `target`.
+    Before perturbation, as the next."""
+    by_refit: float | None
+    """By the new fit."""
     scenarios: tuple[ScenarioFacts, ...]
     """Each target of each intruder; the target of all keys, if there is one, first."""
     model: str
@@ -193,8 +198,6 @@ class ProtectionSummary:
     refit: RiskFacts
     """The risk of the protected file by a fit of its own; of the recoded one, if values were
     perturbed."""
-    refit_reaches: bool | None
-    """Whether the new fit reaches the target; None of `population_k`, which it does not tell."""
     agrees: bool
     """Whether the interval of τ1 of the new fit holds what the plan promised."""
     level: float
@@ -210,7 +213,7 @@ class ProtectionSummary:
     @property
     def aims(self) -> bool:
         """Whether something has to be reached."""
-        return self.target is not None or bool(self.scenarios)
+        return self.verdict is not None
 
     @property
     def chosen(self) -> PlanFacts:

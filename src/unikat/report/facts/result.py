@@ -26,10 +26,11 @@ from unikat.report.facts.margins import MarginResult, margin_results
 from unikat.report.facts.registry import THRESHOLDS, RegistryResult
 from unikat.report.facts.sensitivity import SensitivityFacts, sensitivity
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
-from unikat.report.facts.threshold import ThresholdResult, threshold_result
 from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
 from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary, VarianceParts
+from unikat.risk.limits import Judged, Measured, Verdict, judge, smallest
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.limits import Limit
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import ModelSpec
 from unikat.zeros.conflicts import Handled
@@ -68,6 +69,9 @@ class SampleFacts:
     n_combinations: float | None = None
     """Combinations of levels that there are, impossible ones included; None in results of before it
     was kept."""
+    smallest: int | None = None
+    """Records in the smallest combination of key values (k), a missing value agreeing with any;
+    None in results of before it was kept."""
     n_households: int | None = None
     """Households of the records, if whole households were sampled; None if records were drawn one
     by one."""
@@ -231,8 +235,10 @@ class Result:
     """`preliminary` while a model is being selected: the answer of the first candidate."""
     breakdowns: tuple[Breakdown, ...] = ()
     """Risk by the levels of the keys and of further columns; empty in older results."""
-    threshold: ThresholdResult | None = None
-    """The largest acceptable risk and whether it is met; None if none was set."""
+    threshold: Judged | None = None
+    """The limit and whether it is met; None if none was set."""
+    verdict: Verdict | None = None
+    """That of `threshold`."""
     tau1_variance: VarianceParts | None = None
     """Where the variance of τ1 comes from; None where nothing is drawn, and of a bootstrap."""
     tau2_variance: VarianceParts | None = None
@@ -270,8 +276,7 @@ def assessment_facts(
 ) -> Result:
     """Bring an estimate into the form of `result.json`, as the answer or a preliminary one.
 
-    There are no sentences yet, and the verdict on the threshold is as if the model's intervals were
-    reliable.
+    There are no sentences yet, and the limit is judged as if the numbers could be relied upon.
     """
     table, draws = estimate.table, estimate.draws
     judged = np.flatnonzero(~np.isnan(estimate.records.r1))
@@ -321,11 +326,7 @@ def assessment_facts(
         classics=supplements.classics_result(table),
         stage=stage,
         breakdowns=breakdowns(estimate, supplements.columns, show_all=spec.report.show_small_cells),
-        threshold=threshold_result(
-            spec.report.threshold,
-            {"tau1": estimate.tau1, "tau2": estimate.tau2},
-            final=estimate.converged and stage == "final",
-        ),
+        threshold=_judged(spec.report.threshold, estimate),
         tau1_variance=estimate.tau1_variance,
         tau2_variance=estimate.tau2_variance,
         tau1_of_medians=estimate.tau1_of_medians,
@@ -334,6 +335,11 @@ def assessment_facts(
         tau1_shown=estimate.tau1_shown,
         tau2_shown=estimate.tau2_shown,
     )
+
+
+def _judged(text: str | None, estimate: RiskEstimate) -> Judged | None:
+    limit = None if text is None else Limit.of(text)
+    return None if limit is None else judge(limit, [Measured.of(estimate).value(limit)])
 
 
 def _known(value: float) -> float | None:
@@ -350,6 +356,7 @@ def sample_facts(table: CellTable) -> SampleFacts:
         population_size=table.n_units,
         n_incomplete=int(table.counts[table.incomplete].sum()),
         missing=table.missing,
+        smallest=int(smallest(table)),
         n_combinations=(None if table.layout else math.prod(float(n) for n in table.n_levels)),
         n_households=None if table.households is None else len(np.unique(table.households)),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from unikat.protection.compared import KeyChange
 from unikat.protection.perturbed import CorrectMatches
 from unikat.report.facts.protection import RiskFacts
+from unikat.risk.limits import Judged, Verdict
 from unikat.spec.provenance import Provenance
 
 SCHEMA = "unikat.verification-result/1"
@@ -38,11 +39,9 @@ class VerifySummary:
     files are identical."""
     matches: CorrectMatches | None
     """The risk of matches with the protected file, if values were perturbed."""
-    target: str | None
-    reached: float | None
-    """What the protected file reaches of the target's measure."""
-    met: bool | None
-    """Whether the target is met; None if there is none."""
+    verdict: Verdict | None
+    """On the target; None if there is none."""
+    target: Judged | None
     telling: tuple[tuple[str, str], ...]
     """Columns that tell more of a key than the protected key shows, each with the key."""
     identifying: tuple[str, ...]

@@ -13,6 +13,7 @@ _COLOURS = {
     "main": ("#1f5f8b", "#6fb0dc"),
     "mid": ("#7ba7c4", "#4a7897"),
     "faint": ("#c9dbe7", "#2d4556"),
+    "safe": ("#256b3a", "#7fcf98"),
     "mark": ("#b3361e", "#f08a70"),
     "bad": ("#fdf0dc", "#33270f"),
     "bad-ink": ("#7d4400", "#f0c079"),

@@ -10,10 +10,17 @@ from unikat.report.facts.protection import PlanFacts, ProtectionSummary
 from unikat.report.pages.canvas import Canvas, Drawing, drawing
 from unikat.report.pages.template import fill
 from unikat.report.text.numbers import number, percent
-from unikat.report.text.protection import plan_rows, plan_words, scenario_rows, table_rows
+from unikat.report.text.protection import (
+    plan_rows,
+    plan_words,
+    scenario_rows,
+    table_rows,
+    verdict_of,
+)
+from unikat.report.text.verdict import VerdictText
 from unikat.spec.provenance import Provenance
 
-_LEAD = ("plan", "perturbation", "matches", "target", "refit")
+_LEAD = ("plan", "perturbation", "matches", "refit")
 """Sentences that stand first, by their place."""
 
 
@@ -22,6 +29,8 @@ class ProtectionPage:
     """The context of `protection.html.j2`: every name that the template uses, and no other."""
 
     title: str
+    verdict: VerdictText | None
+    """On the target; None if there is none."""
     summary: ProtectionSummary
     """The content of `protect.json`."""
     frontier: Drawing
@@ -55,6 +64,7 @@ def render(summary: ProtectionSummary) -> str:
                 tau1=perturbed.tau1,
                 tau2=perturbed.tau2,
                 n_uniques=perturbed.n_uniques,
+                smallest=perturbed.smallest,
             )
         )
         stages[1:] = ["After recoding", "After recoding, new fit", "After perturbation"]
@@ -65,8 +75,10 @@ def render(summary: ProtectionSummary) -> str:
             for one in (getattr(side, name) for side in sides)
         ]
 
+    verdict = verdict_of(summary)
     context = ProtectionPage(
         title=f"Protection of {summary.data or 'a data frame'}",
+        verdict=verdict,
         summary=summary,
         frontier=frontier(summary.plans),
         plans=plan_rows(summary)[1:],
@@ -76,8 +88,7 @@ def render(summary: ProtectionSummary) -> str:
             ("τ1, population uniques", *ends("tau1")),
             ("τ2, expected correct matches", *ends("tau2")),
             ("Sample uniques", *(number(side.n_uniques) for side in sides)),
-            ("Smallest combination, records", *(number(side.smallest) for side in sides[:3]))
-            + (("",) if perturbed else ()),
+            ("Smallest combination, records", *(number(side.smallest) for side in sides)),
         ],
         tables=table_rows(summary)[1:],
         scenarios=scenario_rows(summary)[1:],

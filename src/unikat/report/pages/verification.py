@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from unikat.report.facts.verification import VerifySummary
 from unikat.report.pages.template import fill
 from unikat.report.text.numbers import number
-from unikat.report.text.verification import HEAD, key_rows, risk_after
+from unikat.report.text.verdict import VerdictText
+from unikat.report.text.verification import HEAD, key_rows, risk_after, verdict_of
 from unikat.spec.provenance import Provenance
 from unikat.spec.verification import VerifySpec
 
@@ -18,6 +19,8 @@ class VerificationPage:
     """The context of `verification.html.j2`: every name that the template uses, and no other."""
 
     title: str
+    verdict: VerdictText | None
+    """On the target; None if there is none."""
     summary: VerifySummary
     """The content of `verify.json`."""
     lead: str
@@ -41,14 +44,17 @@ def render(summary: VerifySummary) -> str:
             for one in (getattr(side, name) for side in sides)
         ]
 
+    verdict = verdict_of(summary)
     context = VerificationPage(
         title=f"Verification of {summary.protected or 'a data frame'}",
+        verdict=verdict,
         summary=summary,
-        lead=" ".join(said[place] for place in ("target", "records") if place in said),
+        lead=" ".join(said[place] for place in ("records",) if place in said),
         sides=[
             ("τ1, population uniques", *ends("tau1")),
             ("τ2, expected correct matches", *ends("tau2")),
             ("Sample uniques", *(number(side.n_uniques) for side in sides)),
+            ("Smallest combination, records", *(number(side.smallest) for side in sides)),
         ],
         head=[word.capitalize() for word in HEAD],
         keys=key_rows(summary),

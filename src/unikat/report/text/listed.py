@@ -147,7 +147,8 @@ def _protected(found: Numbers) -> Figures:
     yield "Information lost", _percent(plan["lost"])
     yield "Probability of the intervals", _percent(found["level"])
     yield "Model", found["model"]
-    yield "Target", found["target"] or "none"
+    yield "Target", "none" if found["target"] is None else found["target"]["limit"]
+    yield "Verdict", found["verdict"] or "none"
     for name, recoding in plan["recodings"].items():
         yield f"Recoding of {name}", recoding
     if found["suppression"] is not None:

@@ -102,6 +102,31 @@ def estimated(middle: float, summary: Ends) -> str:
     return f"{number(middle)} ({interval(summary)})"
 
 
+class Estimate(Ends, Protocol):
+    """A mean with an interval."""
+
+    @property
+    def mean(self) -> float:
+        """The estimate."""
+
+
+def changed(name: str, before: Estimate, after: Estimate) -> str:
+    """Say how a number changes: it falls, rises or stays, as its reader sees it.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as E
+    >>> one, two = E(mean=11.0, lower=9.0, upper=13.0), E(mean=5.0, lower=3.0, upper=8.0)
+    >>> changed("τ1", one, two), changed("τ1", one, one)
+    ('τ1 falls from 11 (9 to 13) to 5 (3 to 8)', 'τ1 stays at 11 (9 to 13)')
+    """
+    first, then = estimated(before.mean, before), estimated(after.mean, after)
+    if number(before.mean) == number(after.mean):
+        same = first == then
+        return f"{name} stays at {first}" if same else f"{name} stays: {first} before, {then} after"
+    return f"{name} {'falls' if after.mean < before.mean else 'rises'} from {first} to {then}"
+
+
 def columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
     """Write rows as lines for the terminal, with their columns under each other.
 

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unikat.report.facts.breakdown import LevelFacts
-from unikat.report.text import households
+from unikat.report.text import households, sentences
 from unikat.report.text.numbers import counted, number, percent
-from unikat.report.text.sentences import level
+from unikat.report.text.verdict import VerdictText, verdict_text
 
 if TYPE_CHECKING:
     from unikat.report.facts.breakdown import Breakdown
     from unikat.report.facts.result import Result
-    from unikat.report.facts.threshold import ThresholdResult, Verdict
-    from unikat.risk.estimate import Summary
 
 MOST_KEYS = 12
 """Key variables named on page one."""
@@ -22,10 +20,6 @@ MOST_GROUPS = 8
 """Levels drawn on page one."""
 MOST_OF_COLUMN = 5
 """Levels drawn of a column other than the keys."""
-MEASURES = {
-    "tau1": "population uniques among the {units} (τ1)",
-    "tau2": "expected correct matches (τ2)",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +40,10 @@ class Overview:
 
     assessed: str
     meaning: str
-    verdict: Verdict | None
-    """Of the threshold; None if none was set."""
-    threshold: str
-    """Threshold and verdict in words; empty if none was set."""
+    verdict: VerdictText | None
+    """On the limit; None if none was set."""
+    beside: tuple[tuple[str, str], ...]
+    """What stands beside the answer: a name and a number each."""
     groups: str
     """What the figure of the groups shows."""
     keys: str
@@ -62,8 +56,8 @@ def overview(result: Result) -> Overview:
     return Overview(
         assessed=assessed(result),
         meaning=meaning(result),
-        verdict=None if result.threshold is None else result.threshold.verdict,
-        threshold=threshold_sentence(result),
+        verdict=verdict_of(result),
+        beside=beside(result),
         groups=_groups_shown(result),
         keys=_keys(result),
         rests_on=rests_on(result),
@@ -105,45 +99,34 @@ def meaning(result: Result) -> str:
     )
 
 
-def threshold_sentence(result: Result) -> str:
-    """Say what the threshold is and whether it is met; nothing if none was set."""
-    found = result.threshold
-    if found is None:
-        return ""
-    summary = result.tau1 if found.measure == "tau1" else result.tau2
-    said = MEASURES[found.measure].format(units=result.unit.many)
-    return f"Threshold: at most {_exact(found.limit)} {said}. " + _verdict(found, summary)
-
-
-def _verdict(found: ThresholdResult, summary: Summary) -> str:
-    limit = found.limit
-    if found.reason == "not final":
-        return "Not yet known whether it is met: the run is not finished. Continue the run."
-    if found.reason == "unreliable interval":
-        return (
-            "Not known whether it is met: in trials, intervals of the model used here were not "
-            "reliable. Assess the file with the default model."
-        )
-    lower, upper = _apart(summary.lower, limit), _apart(summary.upper, limit)
-    interval = f"{level(summary)} interval"
-    if found.verdict == "met":
-        return f"It is met: the {interval} ends at {upper}."
-    if found.verdict == "not met":
-        return f"It is not met: the {interval} begins at {lower}."
-    return (
-        f"Not known whether it is met: the {interval} reaches from {lower} to {upper}. Recode a "
-        "variable and assess again."
+def verdict_of(result: Result) -> VerdictText | None:
+    """Say whether the limit is met; None if none was set."""
+    if result.threshold is None:
+        return None
+    of = " by the values that the file shows" if result.tau1_shown else ""
+    return verdict_text(
+        result.threshold,
+        result.tau1.level,
+        of=of,
+        remedy="Recode a variable and assess again.",
+        unit=result.unit,
     )
 
 
-def _exact(value: float) -> str:
-    return f"{value:,.15g}"
+def threshold_sentence(result: Result) -> str:
+    """Say what the limit is and whether it is met; nothing if none was set."""
+    found = verdict_of(result)
+    return "" if found is None else f"{found.title} {found.sentence}"
 
 
-def _apart(value: float, limit: float) -> str:
-    """Write a number so that it does not look like a limit that it is not."""
-    said = number(value)
-    return said if value == limit or said != number(limit) else f"{value:,.6g}"
+def beside(result: Result) -> tuple[tuple[str, str], ...]:
+    """Name what stands beside the answer: correct matches, sample uniques, the smallest cell."""
+    sample = result.sample
+    found = [("Expected correct matches (τ2)", sentences.in_line(result, result.tau2))]
+    found.append(("Sample uniques", number(sample.n_uniques)))
+    if sample.smallest is not None:
+        found.append((f"Smallest combination, {result.unit.many}", number(sample.smallest)))
+    return tuple(found)
 
 
 def groups(result: Result) -> tuple[Group, ...]:

@@ -6,8 +6,9 @@ import re
 
 from unikat.errors import listed
 from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
-from unikat.report.text.numbers import counted, estimated, number, percent
-from unikat.spec.target import Target
+from unikat.report.text.numbers import changed, counted, estimated, number, percent
+from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
+from unikat.spec.limits import Limit
 
 
 def sentences(found: ProtectionSummary) -> dict[str, str]:
@@ -18,14 +19,13 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     if found.perturbation is not None and not recoded:
         lost = "nothing is recoded, values are perturbed"
     said = {
-        "answer": f"τ1 falls from {estimated(before.mean, before)} to "
-        f"{estimated(after.mean, after)}; {lost}.",
+        "answer": f"{changed('τ1', before, after)}; {lost}.",
         "plan": f"Plan: {plan_words(found.chosen)}.",
         "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
         f"{number(found.n_looked_at)}, by some of {counted(found.n_states, 'posterior state')} of "
         "the model of the file as it was, and took the one that reaches the target and loses "
-        "least. All states agree that it does; near the limit, they might accept another that the "
-        "search ruled out.",
+        "least. It was then looked at by all states; near the limit, they might accept another "
+        "that the search ruled out.",
         "lost": "Information lost is the entropy that the keys lose, as a share of the entropy "
         "that they have, each key counted with its weight.",
         "tables": "Tables of two keys: the share of the records that would have to move for the "
@@ -36,18 +36,13 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         f"{', suppressed values missing,' if found.suppression else ''} differs by "
         f"{percent(found.utility.distance)}.",
         "refit": f"A new fit of the {_fitted(found)} file gives τ1 "
-        f"{estimated(found.refit.tau1.mean, found.refit.tau1)}. "
-        + (
-            "This agrees with the plan."
-            if found.agrees
-            else "This does not agree with the plan. Decide on the larger number."
-        ),
+        f"{estimated(found.refit.tau1.mean, found.refit.tau1)}.",
         "columns": "Columns that are no keys were copied as they are. Look for columns that tell "
         "what was recoded, suppressed or perturbed (a copy, a code of the place, a birth date), "
         "and for names and numbers of persons.",
     }
-    if found.aims:
-        said["target"] = target_words(found)
+    if (verdict := verdict_of(found)) is not None:
+        said["verdict"] = f"{verdict.title} {verdict.sentence}".strip()
     if not found.searched:
         del said["search"]
     if not found.searched and not found.told:
@@ -55,8 +50,8 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     if found.scenarios:
         said["scenarios"] = (
             "Each row is an intruder and what has to be reached against him. He sees the keys that "
-            "he knows; one who knows who is in the file identifies every sample unique. A target "
-            "is reached if the plan and the new fit reach it."
+            "he knows; one who knows who is in the file identifies every sample unique. The "
+            "less favourable of plan and new fit is judged."
         )
         if found.perturbation is not None:
             said["scenarios"] += " These are numbers before perturbation."
@@ -68,7 +63,7 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     if found.suppression is not None:
         what = found.suppression
         said["suppression"] = (
-            f"So that every record reaches {signs(what.rule)}, "
+            f"So that every record reaches {named(what.rule)}, "
             f"{counted(what.n_values, 'value')} of {counted(what.n_records, 'record')} "
             f"{'was' if what.n_values == 1 else 'were'} set missing: the fewest, each counted with "
             "the weight of its key."
@@ -76,25 +71,32 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     return said
 
 
-def target_words(found: ProtectionSummary) -> str:
-    """Say whether the target is reached, or those of all scenarios."""
-    if not found.scenarios:
-        assert found.target is not None
-        assert found.reached is not None
-        before_it = " before perturbation" if found.perturbation else ""
-        verdict = "reached" if Target.of(found.target).met(found.reached) else "missed"
-        value = number(found.reached) if found.reached >= 1.0 else f"{found.reached:.2g}"
-        return f"The target {signs(found.target)} is {verdict}{before_it}: {value}."
-    n, n_reached = len(found.scenarios), sum(one.reached for one in found.scenarios)
-    if n_reached == n:
-        return (
-            "The target of the scenario is reached."
-            if n == 1
-            else (f"All {n} targets of the scenarios are reached.")
-        )
-    if found.told:
-        return f"{n_reached} of {n} targets of the scenarios are reached."
-    return f"The plan reaches all targets of the scenarios, the new fit {n_reached} of {n}."
+def verdict_of(found: ProtectionSummary) -> VerdictText | None:
+    """Say whether the target is met, or those of all scenarios: one verdict for the run."""
+    if found.verdict is None:
+        return None
+    remedy = (
+        "Recode more, or search a plan with the target alone."
+        if found.told
+        else "Take a stricter target, or recode more."
+    )
+    if found.target is None and len(found.scenarios) > 1:
+        judged = [one.target for one in found.scenarios]
+        return verdicts_text(judged, found.verdict, remedy)
+    target = found.scenarios[0].target if found.target is None else found.target
+    return verdict_text(target, found.level, of=_judged_by(found), remedy=remedy)
+
+
+def _judged_by(found: ProtectionSummary) -> str:
+    """Name the number that was judged, where there are two."""
+    if found.perturbation is not None:
+        return " of the perturbed file" if found.by_plan is not None else ""
+    if found.suppression is not None:
+        return " by the new fit"
+    if found.by_plan is None or found.by_refit is None or found.by_plan == found.by_refit:
+        return " by plan and new fit"
+    assert found.target is not None
+    return " by the plan" if found.target.value == found.by_plan else " by the new fit"
 
 
 def scenario_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
@@ -104,18 +106,10 @@ def scenario_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
     ]
     for one in found.scenarios:
         knows = ", ".join(one.keys) + ("; who is in the file" if one.in_sample else "")
-        measures = (
-            number(value) if value >= 1.0 else f"{value:.2g}"
-            for value in (one.before, one.after, one.refit)
-        )
-        verdict = "reached" if one.reached else "missed"
-        rows.append((one.name, knows, signs(one.target), *measures, verdict))
+        bound = Limit.of(one.target.limit).bound
+        measures = (apart(value, bound) for value in (one.before, one.after, one.refit))
+        rows.append((one.name, knows, named(one.target.limit), *measures, one.target.verdict))
     return rows
-
-
-def signs(target: str) -> str:
-    """Write a target with the signs of print: `tau1 ≤ 5`."""
-    return target.replace("<=", "≤").replace(">=", "≥")
 
 
 def _fitted(found: ProtectionSummary) -> str:
@@ -171,14 +165,6 @@ def warnings(found: ProtectionSummary) -> tuple[str, ...]:
     ]
     if not found.converged:
         said.append("The chains have not converged: do not decide on these numbers.")
-    if found.refit_reaches is False:
-        said.append(
-            "The protected file misses the target by the plan or by the new fit. Recode more, or "
-            "search a plan with the target alone."
-            if found.told
-            else "The new fit of the protected file misses the target. Decide on the larger "
-            "number, or set a stricter target."
-        )
     if found.perturbation is not None and not found.perturbation.n_records:
         said.append("Perturbation changed no value: the file is what it would be without it.")
     if not found.agrees:

@@ -10,7 +10,6 @@ from typing import ParamSpec, TypeVar
 from unikat.report.facts.comparison import comparison_facts
 from unikat.report.facts.evaluation import evaluation_facts
 from unikat.report.facts.result import Result, assessment_facts
-from unikat.report.facts.threshold import undecided
 from unikat.report.text import (
     breakdown,
     classics,
@@ -26,6 +25,7 @@ from unikat.report.text import (
     track_record,
     zeros,
 )
+from unikat.risk.limits import judge
 
 _P = ParamSpec("_P")
 _Summary = TypeVar("_Summary")
@@ -33,8 +33,9 @@ _Summary = TypeVar("_Summary")
 
 def _explained(result: Result) -> Result:
     """Add the sentences; no verdict on a threshold follows from unreliable intervals."""
-    if result.threshold is not None and track_record.of_result(result).unreliable:
-        result = replace(result, threshold=undecided(result.threshold))
+    if (found := result.threshold) is not None:
+        found = judge(found.limit, [found.value], track_record.unknown_of_result(result))
+        result = replace(result, threshold=found, verdict=found.verdict)
     said = {
         **sentences.sentences(result),
         **selection.sentences(result),

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.files.toml import packaged_toml
 from unikat.models.named import ALL
+from unikat.report.facts.result import sample_facts
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.tables import ModelSpec
 
 if TYPE_CHECKING:
     from unikat.report.facts.comparison import ModelFacts
     from unikat.report.facts.result import Result, SampleFacts
+    from unikat.risk.estimate import RiskEstimate
+    from unikat.risk.limits import Reason
 
 ONE_SIDED = 0.05
 """A model errs to one side if its errors to the other side were no larger than this."""
@@ -175,6 +178,27 @@ def of_result(result: Result) -> TrackRecord:
         result.fit.get("chosen"),
         result.sample,
     )
+
+
+def unknown_of(spec: ModelSpec, found: RiskEstimate, *, converged: bool) -> Reason | None:
+    """Say why no verdict follows from an estimate; None if one does."""
+    if not converged:
+        return "not converged"
+    if found.draws is None:
+        return None
+    chosen = found.draws.facts.values.get("chosen")
+    uncertainty = found.draws.model.uncertainty
+    record = _of(spec.name, spec.options, uncertainty, chosen, sample_facts(found.table))
+    return "unreliable interval" if record.unreliable else None
+
+
+def unknown_of_result(result: Result) -> Reason | None:
+    """Say why no verdict follows from the numbers of an assessment; None if one does."""
+    if result.stage != "final" or result.stop_reason == "interrupted":
+        return "not finished"
+    if not result.converged:
+        return "not converged"
+    return "unreliable interval" if of_result(result).unreliable else None
 
 
 def of_compared(model: ModelFacts, sample: SampleFacts) -> TrackRecord:

@@ -6,6 +6,7 @@ from unikat.protection.perturbed import CorrectMatches
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import VerifySummary
 from unikat.report.text.numbers import counted, estimated, number, percent
+from unikat.report.text.verdict import VerdictText, verdict_text
 
 
 def risk_after(found: VerifySummary) -> RiskFacts | CorrectMatches:
@@ -50,22 +51,22 @@ def sentences(found: VerifySummary) -> dict[str, str]:
             "if they told the level, so that the risk is rather too high than too low. If one of "
             "these values is a code of suppressed values, such as *, name it (--missing-values)."
         )
-    if found.target is not None and found.reached is not None:
-        target = found.target.replace("<=", "≤").replace(">=", "≥")
-        said["target"] = (
-            f"The target {target} is {'met' if found.met else 'not met'}: {number(found.reached)}."
-        )
+    if (verdict := verdict_of(found)) is not None:
+        said["verdict"] = f"{verdict.title} {verdict.sentence}"
     return said
+
+
+def verdict_of(found: VerifySummary) -> VerdictText | None:
+    """Say whether the target is met; None if there is none."""
+    if found.target is None:
+        return None
+    remedy = "Recode, suppress or perturb more, or set another target."
+    return verdict_text(found.target, found.level, of=" of the protected file", remedy=remedy)
 
 
 def warnings(found: VerifySummary) -> tuple[str, ...]:
     """Warn of what should be looked at before the file is released."""
     said = []
-    if found.met is False:
-        said.append(
-            "The protected file does not meet the target. Recode, suppress or perturb more, or set "
-            "another target."
-        )
     said += [
         f"{counted(one.n_surviving, 'record')} "
         f"{'shows its' if one.n_surviving == 1 else 'show their'} level of {one.name}, although "

@@ -39,10 +39,10 @@ VERBS = {
 }
 """What the title of the page says of each kind of run."""
 TARGETS = (
-    ("tau1_upper", "Population uniques (τ1) at most: upper end of the interval"),
-    ("tau1", "Population uniques (τ1) at most: posterior mean"),
-    ("tau2_upper", "Correct matches (τ2) at most: upper end of the interval"),
-    ("tau2", "Correct matches (τ2) at most: posterior mean"),
+    ("tau1", "Population uniques (τ1) at most: upper end of the interval"),
+    ("tau1_estimate", "Population uniques (τ1) at most: estimate"),
+    ("tau2", "Correct matches (τ2) at most: upper end of the interval"),
+    ("tau2_estimate", "Correct matches (τ2) at most: estimate"),
     ("r1", "Risk of the record most at risk (r1) at most, from 0 to 1"),
     ("k", "Records of the file with the same keys at least (k-anonymity)"),
     ("population_k", "People in the population with the same keys at least"),
@@ -142,15 +142,15 @@ def _whole(form: Mapping[str, str], kind: Kind) -> dict[str, str]:
 
 def _target(text: str) -> dict[str, str]:
     """Return the fields of a target: measure and number, or the text as it is."""
-    from unikat.spec.target import Target
+    from unikat.spec.limits import Limit
 
     try:
-        target = Target.of(text)
+        target = Limit.of(text)
     except ValueError:
         return {"target": text}
     if target.measure not in dict(TARGETS):
         return {"target": text}
-    return {MEASURE: target.measure, LIMIT: f"{target.limit:.15g}"}
+    return {MEASURE: target.measure, LIMIT: f"{target.bound:.15g}"}
 
 
 def _stem(path: str) -> str:

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -24,6 +24,9 @@ from unikat.web.folder import NotInFolderError
 from unikat.web.kinds import ASSESS, KINDS
 from unikat.web.runs import Run
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
+
+if TYPE_CHECKING:
+    from unikat.report.text.verdict import VerdictText
 
 PATIENCE = 1.0
 """Seconds that a page waits for the numbers of all states; a part of it then asks for them."""
@@ -91,8 +94,7 @@ class Numbers:
     problem: str
     rows: Sequence[tuple[str, str, str]]
     """Measure, before and now."""
-    verdict: str
-    met: bool
+    verdict: VerdictText | None
     n_states: int
     n_all: int
     refine: str
@@ -309,13 +311,14 @@ def _filled(state: _State, name: str, context: Any) -> Markup:
 
 def _numbers(state: _State, question: Question, *, part: bool) -> Numbers:
     from unikat.report.text.numbers import number, percent
-    from unikat.report.text.protection import signs
+    from unikat.report.text.verdict import verdict_text
+    from unikat.risk.limits import Judged
 
     explorer = state.explorer
     answer, problem = question.answer, question.problem
     look = answer["look"] if answer is not None and answer["kind"] == "look" else None
     rows: list[tuple[str, str, str]] = []
-    verdict, refine, brief = "", "", ""
+    verdict, refine, brief = None, "", ""
     if look is not None:
         start = explorer.look("as it is", [0] * len(explorer.keys), "")
         explorer.wait(lambda: start.done, LONGEST)
@@ -332,9 +335,8 @@ def _numbers(state: _State, question: Question, *, part: bool) -> Numbers:
             ("Smallest combination, records", number(first["smallest"]), number(look["smallest"])),
         ]
         brief = f"τ1 {ends(look['tau1'])}, {percent(look['lost'])} lost"
-        if look["reached"] is not None:
-            value = number(look["reached"]) if look["reached"] >= 1 else f"{look['reached']:.2g}"
-            verdict = f"{signs(state.target)} is {'reached' if look['met'] else 'missed'}: {value}."
+        if look["judged"] is not None:
+            verdict = verdict_text(Judged(**look["judged"]), explorer.level)
     if not question.done:
         refine = state.at("what-if-numbers", state.steps, all="1")
     rules = state.rules()
@@ -347,7 +349,6 @@ def _numbers(state: _State, question: Question, *, part: bool) -> Numbers:
         problem=problem,
         rows=rows,
         verdict=verdict,
-        met=bool(look and look["met"]),
         n_states=0 if look is None else look["n_states"],
         n_all=explorer.n_states,
         refine=refine,

@@ -1,0 +1,151 @@
+"""The grammar of limits that the owner of the data sets: `tau1 <= 5`.
+
+`risk.limits` judges them. Every option, field and argument that takes a limit is read here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias, get_args
+
+from unikat.errors import shown
+
+Measure: TypeAlias = Literal[
+    "tau1",
+    "tau2",
+    "tau1_estimate",
+    "tau2_estimate",
+    "r1",
+    "records",
+    "k",
+    "population_k",
+    "households.tau1",
+    "households.tau2",
+    "households.tau1_estimate",
+    "households.tau2_estimate",
+]
+"""What is limited, always of the published file.
+
+| measure | is |
+|---|---|
+| `tau1`, `tau2` | the upper end of the interval |
+| `tau1_estimate`, `tau2_estimate` | the posterior mean |
+| `r1` | the largest posterior mean r1 of a record |
+| `records(r1 > x)` | records whose posterior mean r1 is above x |
+| `k` | records of the file in the smallest combination of keys: k-anonymity |
+| `population_k` | the lower end of the interval of the same in the population |
+| `households.tau1`, ... | the same of households, by the model `households` |
+"""
+
+_NUMBER = r"[0-9]{1,15}(?:,[0-9]{3})*(?:\.[0-9]{1,15})?"
+_FORM = re.compile(
+    rf"\s*(?P<measure>[a-z0-9τ_.]+)\s*(?:\(\s*r1\s*>\s*(?P<above>{_NUMBER})\s*\))?\s*"
+    rf"(?P<sign><=|≤|>=|≥)\s*(?P<bound>{_NUMBER})\s*"
+)
+_HOUSEHOLDS = "households."
+_UPPER = re.compile(r"((?:households\.)?tau[12])_upper")
+AT_LEAST: tuple[Measure, ...] = ("k", "population_k")
+"""Measures that have to be large."""
+FORMS = (
+    "'tau1 <= 5' or 'tau2 <= 20' (upper end of the interval), 'tau1_estimate <= 5', 'r1 <= 0.2', "
+    "'records(r1 > 0.2) <= 10', 'k >= 3' or 'population_k >= 5'"
+)
+"""How limits are written."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit of a measure of risk.
+
+    Examples
+    --------
+    >>> Limit.of("tau1 <= 5")
+    Limit(measure='tau1', bound=5.0, above=None)
+    >>> str(Limit.of("records(r1 > 0.2) ≤ 10")), str(Limit.of("k >= 3"))
+    ('records(r1 > 0.2) <= 10', 'k >= 3')
+    """
+
+    measure: Measure
+    bound: float
+    above: float | None = None
+    """Of `records`: the r1 above which a record counts."""
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read a limit.
+
+        Raises
+        ------
+        ValueError
+            If the text has another form.
+        """
+        found = _FORM.fullmatch(text)
+        measure = found["measure"].replace("τ", "tau") if found else ""
+        sign = found["sign"].replace("≤", "<=").replace("≥", ">=") if found else ""
+        if old := _UPPER.fullmatch(measure):
+            raise ValueError(
+                f"{shown(text)}: write {old[1]}, which is judged by the upper end of its interval "
+                f"({old[1]}_estimate by the estimate)"
+            )
+        if (
+            found is None
+            or measure not in get_args(Measure)
+            or (sign == ">=") != (measure in AT_LEAST)
+            or (found["above"] is None) != (measure != "records")
+        ):
+            raise ValueError(f"{shown(text)} is no limit; write one as in {FORMS}")
+        above = None if found["above"] is None else float(found["above"])
+        bound = float(found["bound"].replace(",", ""))
+        if (measure == "r1" and bound >= 1.0) or (above is not None and above >= 1.0):
+            raise ValueError(f"{shown(text)}: r1 is a probability; give a number below 1")
+        return cls(measure, bound, above)  # type: ignore[arg-type]
+
+    @classmethod
+    def of_file(cls, text: str) -> Self:
+        """Read a limit of a file, which no plan goes with.
+
+        Raises
+        ------
+        ValueError
+            If the text has another form, or the measure is known of plans alone.
+        """
+        found = cls.of(text)
+        if found.measure == "population_k":
+            raise ValueError(
+                "population_k is known of a plan of protection, not of a file; set a limit of "
+                "tau1, tau2, r1, records or k, or run unikat protect --target"
+            )
+        return found
+
+    @property
+    def of_households(self) -> bool:
+        """Whether it limits the risk of households."""
+        return self.measure.startswith(_HOUSEHOLDS)
+
+    @property
+    def plain(self) -> str:
+        """The measure, whatever the units are."""
+        return self.measure.removeprefix(_HOUSEHOLDS)
+
+    @property
+    def of_interval(self) -> bool:
+        """Whether an end of the interval of τ1 or τ2 is judged."""
+        return self.plain in ("tau1", "tau2")
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether larger values are better."""
+        return self.measure in AT_LEAST
+
+    def met(self, value: float) -> bool:
+        """Whether a value of the measure is good enough."""
+        return value >= self.bound if self.wants_more else value <= self.bound
+
+    def worst(self, values: list[float]) -> float:
+        """The least favourable of some values."""
+        return min(values) if self.wants_more else max(values)
+
+    def __str__(self) -> str:
+        above = "" if self.above is None else f"(r1 > {self.above:.15g})"
+        return f"{self.measure}{above} {'>=' if self.wants_more else '<='} {self.bound:.15g}"
