@@ -44,10 +44,11 @@ _OF_SIGNALS = 128
 )
 @click.pass_obj
 def cli(state: dict[str, bool] | None, debug: bool) -> None:
-    """Tell how exposed a categorical microdata file is.
+    """Estimate the disclosure risk of a categorical microdata file, and reduce it.
 
     How many records that are unique in the file are also unique in the population, which records
-    and which variables carry that risk, and how sure that is. Everything stays on this machine.
+    and which variables carry that risk, and how sure that is; which recoding reaches a target;
+    synthetic files, and attacks on them.
     """
     if state is not None:
         state["debug"] = debug
