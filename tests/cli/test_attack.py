@@ -201,3 +201,27 @@ def test_an_intruder_who_knows_all_other_records(capsys):
     Path("zeros.toml").write_text("rules = ['A == 0 and C == 0']\n")
     said = refused(capsys, *made, "--model", "latent-class", "--zeros", "zeros.toml")
     assert "break" in said
+
+
+def test_the_original_as_control_file_is_refused(capsys):
+    said = refused(capsys, "--synthetic", "made.csv", "--control", "original.csv")
+    assert "original.csv is no control file: it has the same records as original.csv" in said
+    assert "name the other as the control file" in " ".join(said.split())
+
+
+def test_files_of_a_fit_that_has_not_converged_are_told(capsys):
+    made = ["--keys", ",".join(KEYS), "--model", "latent-class", "--datasets", "2", "--quiet"]
+    few = ["--chains", "2", "--max-sweeps", "20", "--allow-unconverged", "--out", "made"]
+    assert main(["synthesize", "original.csv", *made, *few]) == 0
+    said = "The synthetic files come from a fit of latent-class that has not converged"
+    found = run("--synthetic", "made", "--control", "control.csv")
+    assert said in found["sentences"]["generator"]
+    assert [one["fit"]["converged"] for one in found["synthetic"]] == [False, False]
+    assert said in Path("out/attack.html").read_text()
+    assert main([*COMMAND, "--synthetic", "made/synthetic_1.csv", "--out", "one"]) == 0
+    assert "Warning: The synthetic file comes from a fit" in capsys.readouterr().out
+    # A file of that name elsewhere is not of that fit.
+    Path("moved").mkdir()
+    Path("moved/synthetic_1.csv").write_bytes(Path("made/synthetic_1.csv").read_bytes())
+    moved = run("--synthetic", "moved", folder="third")
+    assert moved["sentences"]["generator"] == ""

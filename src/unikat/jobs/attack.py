@@ -30,6 +30,7 @@ from unikat.report.facts.attack import SCHEMA, AttackSummary, FileFacts
 from unikat.report.folders import attack as pages
 from unikat.report.folders.assessment import load
 from unikat.report.folders.outputs import RECORDS
+from unikat.report.folders.synthesis import fit_beside
 from unikat.report.pages.attack import render
 from unikat.report.text.attack import explained, terminal_lines
 from unikat.risk.estimate import RiskEstimate, Summary
@@ -42,6 +43,7 @@ from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
 from unikat.synthesis.attacks import run as attacks
 from unikat.synthesis.attacks.claims import Claims, claimed
+from unikat.synthesis.attacks.control import Opened, check_control
 from unikat.synthesis.attacks.files import Files, Named, aligned
 from unikat.synthesis.attacks.households import one_household_unknown
 from unikat.synthesis.attacks.posterior import check_model, one_unknown
@@ -145,8 +147,8 @@ def run(
     known = None if spec.risk is None else _known_risk(spec.risk.path, names)
     further = [one for one in spec.targets if one.partition(":")[0].strip() not in names]
     used = [*spec.all_keys, *further]
-    original = _opened(spec, spec.data, used, inputs.data, watcher=watcher)
-    synthetic = list(_synthetic(spec, used, inputs.synthetic))
+    data = _opened(spec, spec.data, used, inputs.data, watcher=watcher)
+    made = list(_synthetic(spec, used, inputs.synthetic))
     control, population = (
         None if one is None else _opened(spec, one, used, frame, what)
         for one, frame, what in (
@@ -154,7 +156,17 @@ def run(
             (spec.population, inputs.population, "The population"),
         )
     )
-    files = aligned(original, synthetic, control, population, n_keys=len(names))
+    original, synthetic = data.named, [one.named for one in made]
+    files = aligned(
+        original,
+        synthetic,
+        None if control is None else control.named,
+        None if population is None else population.named,
+        n_keys=len(names),
+    )
+    if control is not None:
+        watcher.stage("Comparing the control file")
+        check_control(files, data, made, control, spec.sampling.seed)
     job = _Job(spec, files, original.table.keys[: len(names)], watcher)
     table, homes = None, None
     if isinstance(model, NestedHouseholds):
@@ -191,15 +203,15 @@ def run(
         else:
             assert model is not None
             assert table is not None
-            made = [one[:, : len(names)] for one in files.synthetic]
-            posterior, more = one_unknown(model, table, made, **asked)
+            keys = [one[:, : len(names)] for one in files.synthetic]
+            posterior, more = one_unknown(model, table, keys, **asked)
         results = (*results, *more)
         converged = converged and posterior.converged
     summary = explained(
         AttackSummary(
             schema=SCHEMA,
-            original=_facts(original),
-            synthetic=tuple(map(_facts, synthetic)),
+            original=_facts(data),
+            synthetic=tuple(map(_facts, made)),
             control=None if control is None else _facts(control),
             keys=tuple(names),
             targets=tuple(wanted),
@@ -354,11 +366,13 @@ class _Job:
         )
 
 
-def _facts(file: Named) -> FileFacts:
-    return FileFacts(name=file.name, n_records=file.table.n_records)
+def _facts(file: Opened) -> FileFacts:
+    return FileFacts(
+        name=file.named.name, n_records=file.named.table.n_records, fit=fit_beside(file.path)
+    )
 
 
-def _synthetic(spec: AttackSpec, keys: Sequence[str], frames: Sequence[Any]) -> Iterator[Named]:
+def _synthetic(spec: AttackSpec, keys: Sequence[str], frames: Sequence[Any]) -> Iterator[Opened]:
     """Read the synthetic files; a folder of synthetic_1, synthetic_2, ... is these files."""
     left = iter(frames)
     for number, file in enumerate(spec.synthetic, start=1):
@@ -390,7 +404,7 @@ def _opened(
     frame: Any = None,
     what: str = "The original",
     watcher: Watcher = SILENT,
-) -> Named:
+) -> Opened:
     """Read a file with the options of the original, a missing value as a level of its own."""
     if file.path is None and frame is None:
         raise DataError(
@@ -415,4 +429,4 @@ def _opened(
         together = file is spec.data or spec.of_households
     if spec.household and together:
         of_record = numbered_households(microdata, spec.household, spec.data.missing_values)
-    return Named(name, microdata.tabulate(), of_record)
+    return Opened(Named(name, microdata.tabulate(), of_record), microdata, file.path)

@@ -13,12 +13,23 @@ SCHEMA = "unikat.attack/1"
 
 
 @dataclass(frozen=True, kw_only=True)
+class GeneratorFit:
+    """The fit that made a synthetic file, as the folder of `unikat synthesize` tells."""
+
+    model: str
+    converged: bool
+    stop_reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileFacts:
     """A file of the attack."""
 
     name: str
     """Without its folder."""
     n_records: int
+    fit: GeneratorFit | None = None
+    """Of a synthetic file; None if it is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)

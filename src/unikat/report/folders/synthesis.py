@@ -20,9 +20,10 @@ import pyarrow as pa
 from unikat.data.sources import Source
 from unikat.data.writers import write_records
 from unikat.files.folder import claimed
-from unikat.files.json import json_text
+from unikat.files.json import json_text, parse_json
 from unikat.files.writing import all_or_nothing, write_text
-from unikat.report.facts.synthesis import SynthesisSummary
+from unikat.report.facts.attack import GeneratorFit
+from unikat.report.facts.synthesis import SCHEMA, SynthesisSummary
 from unikat.report.pages.synthesis import render
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.utility import Points
@@ -35,6 +36,27 @@ _SYNTHETIC = re.compile(r"synthetic_[0-9]+\.[a-z0-9.]+", re.IGNORECASE)
 def file_names(n: int, ending: str) -> tuple[str, ...]:
     """Names of the synthetic files."""
     return tuple(f"synthetic_{number}{ending}" for number in range(1, n + 1))
+
+
+def fit_beside(path: Path | None) -> GeneratorFit | None:
+    """Return the fit that made a file, if it lies in the folder of a synthesis; None if not.
+
+    What else such a folder holds does not matter, so nothing is refused.
+    """
+    if path is None or not _SYNTHETIC.fullmatch(path.name):
+        return None
+    try:
+        found = parse_json((path.parent / UTILITY).read_bytes())
+        if found["schema"] != SCHEMA or path.name not in found["files"]:
+            return None
+        fit = found["fit"]
+        return GeneratorFit(
+            model=str(fit["model"]),
+            converged=fit["converged"] is True,
+            stop_reason=str(fit["stop_reason"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def write(

@@ -73,6 +73,8 @@ def terminal_lines(summary: AttackSummary) -> list[str]:
     said = summary.sentences
     rows = [HEAD, *(row(result) for result in summary.attacks)]
     lines = [*wrap(said["answer"], width=88), "", *columns(rows), ""]
+    if said["generator"]:
+        lines += wrap(f"Warning: {said['generator']}", width=88)
     for name in ("baseline", "claims", "household_posterior", "posterior"):
         lines += wrap(said[name], width=88)
     return lines
@@ -82,6 +84,7 @@ def explained(summary: AttackSummary) -> AttackSummary:
     """Add the sentences: the answer, its limits, and one for each attack, by its place."""
     said = {
         "answer": _answer(summary),
+        "generator": _generator(summary),
         "baseline": _baseline(summary),
         "claims": _claims(summary),
         **{
@@ -131,6 +134,23 @@ def _baseline(summary: AttackSummary) -> str:
         f"The baseline is the same attack at {records}. "
         f"Of {len(summary.attacks)} attacks that learn nothing, about {by_chance:.1f} exceed it by "
         "chance."
+    )
+
+
+def _generator(summary: AttackSummary) -> str:
+    """Warn of files that were made by a fit that has not converged."""
+    failed = [one.fit for one in summary.synthetic if one.fit and not one.fit.converged]
+    if not failed:
+        return ""
+    n, n_files = len(failed), len(summary.synthetic)
+    which = f"{n} of the {n_files} synthetic files {'comes' if n == 1 else 'come'}"
+    if n == n_files:
+        which = "The synthetic file comes" if n == 1 else "The synthetic files come"
+    models = listed(list(dict.fromkeys(fit.model for fit in failed)))
+    return (
+        f"{which} from a fit of {models} that has not converged ({failed[0].stop_reason}). The "
+        "attacks tell of these files, not of those that a converged fit would give. Continue the "
+        "synthesis with --resume and a higher limit, and attack its files."
     )
 
 
