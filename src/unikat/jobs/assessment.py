@@ -301,6 +301,7 @@ class Assessment:
                 f"τ1 {sentences.in_line(result, result.tau1)}  population uniques in the file",
                 f"τ2 {sentences.in_line(result, result.tau2)}  expected correct matches",
                 f"Model {result.fitted_model}: {state}",
+                *filter(None, [result.sentences.get("threshold")]),
                 ".tau1 .tau2 .records .draws .plot .warnings .save(folder)",
             ]
         )

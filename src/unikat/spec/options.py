@@ -185,8 +185,9 @@ class AssessOptions(
         str,
         Option(
             "TEXT",
-            "Largest acceptable risk, as 'tau1 <= 5' or 'tau2 <= 10'. The report says whether it "
-            "is met, by the interval.",
+            "Limit of the risk, as 'tau1 <= 5' or 'tau2 <= 10' (upper end of the interval), "
+            "'tau1_estimate <= 5', 'r1 <= 0.2' or 'k >= 3'. The report says whether it is met; "
+            "exit code 3 if it is not.",
             "report.threshold",
         ),
     ]

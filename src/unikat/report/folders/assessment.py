@@ -45,8 +45,10 @@ from unikat.report.facts.result import RESULT_SCHEMA, Result
 from unikat.report.folders.findings import SCALARS, Findings
 from unikat.report.folders.outputs import DRAWS, OUTPUTS, RECORDS, REPORT, RESULT, SPEC, note
 from unikat.report.pages.assessment import render
+from unikat.risk.limits import Reason, judge
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.limits import Limit
 
 MANIFEST = "manifest.json"
 FILES = (*(output.name for output in OUTPUTS), MANIFEST)
@@ -286,13 +288,27 @@ def _read_result(path: Path) -> Result:
         content = parse_json(path.read_bytes())
         schema = content.get("schema")
         if schema == RESULT_SCHEMA:
-            return TypeAdapter(Result).validate_python(content)
+            return TypeAdapter(Result).validate_python(_judged_again(content))
     except (OSError, ValueError, AttributeError) as error:
         raise _not_understood(path, error) from None
     raise OutputError(
         f"{path} has schema {shown(schema)}; this version of unikat reads {RESULT_SCHEMA!r}. "
         "Use the version that wrote it."
     )
+
+
+def _judged_again(content: dict[str, Any]) -> dict[str, Any]:
+    """Judge the limit of a result from before `unikat.risk.limits` by its numbers."""
+    old = content.get("threshold")
+    if not isinstance(old, dict) or "threshold" not in old:
+        return content
+    limit = Limit.of(str(old["threshold"]))
+    shown = content.get(f"{limit.plain}_shown") or content[limit.plain]
+    reasons: dict[object, Reason] = {
+        "not final": "not converged", "unreliable interval": "unreliable interval"
+    }  # fmt: skip
+    found = judge(limit, [float(shown["upper"])], reasons.get(old.get("reason")))
+    return content | {"threshold": asdict(found), "verdict": found.verdict}
 
 
 def _read_traces(path: Path) -> dict[str, Float64]:

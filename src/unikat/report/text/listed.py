@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.report.text import numbers
+from unikat.risk.limits import Verdict
 
 Numbers: TypeAlias = Mapping[str, Any]
 Figures: TypeAlias = Iterator[tuple[str, str]]
@@ -25,6 +26,8 @@ class Listed:
     """Name of the file."""
     models: Sequence[str]
     headline: str
+    verdict: str
+    """On the limit: `met`, `not met` or `not known`; empty if there is none."""
     created: str
     """When the run was started, in UTC."""
     converged: bool
@@ -58,6 +61,7 @@ def listed(kind: str, found: Numbers) -> Listed | None:
             data=str(reader.data(found) or "a data frame"),
             models=tuple(map(str, reader.models(found))),
             headline=str(reader.headline(found)),
+            verdict=next((one for one in get_args(Verdict) if one == found.get("verdict")), ""),
             created=str(found["provenance"]["started"])[:16].replace("T", " "),
             converged=fit["converged"] is True,
             complete=found.get("complete", True) is True and found.get("stage") != "preliminary",
@@ -89,6 +93,12 @@ def _risk(found: Numbers, of: str) -> Figures:
         yield f"{name.replace('tau', 'τ')} of {of}", _estimate(found[name])
 
 
+def _judged(found: Numbers | None) -> Figures:
+    if found is not None:
+        yield "Limit", found["limit"]
+        yield "Verdict", found["verdict"]
+
+
 def _sample(found: Numbers, unit: Unit = RECORD) -> Figures:
     yield unit.many.capitalize(), _number(found["n_records"])
     yield "Key variables", _number(found["n_keys"])
@@ -101,6 +111,7 @@ def _assessed(found: Numbers) -> Figures:
     yield from _risk({name: found[name] for name in ("tau1", "tau2")}, "the file")
     yield "Probability of the intervals", _percent(found["tau1"]["level"])
     yield "Model", found["model"]
+    yield from _judged(found.get("threshold"))
 
 
 def _compared(found: Numbers) -> Figures:
@@ -147,8 +158,7 @@ def _protected(found: Numbers) -> Figures:
     yield "Information lost", _percent(plan["lost"])
     yield "Probability of the intervals", _percent(found["level"])
     yield "Model", found["model"]
-    yield "Target", "none" if found["target"] is None else found["target"]["limit"]
-    yield "Verdict", found["verdict"] or "none"
+    yield from _judged(found["target"])
     for name, recoding in plan["recodings"].items():
         yield f"Recoding of {name}", recoding
     if found["suppression"] is not None:
@@ -166,6 +176,7 @@ def _verified(found: Numbers) -> Figures:
         yield from _risk(found["after"], "the protected file")
     yield "Probability of the intervals", _percent(found["level"])
     yield "Model", found["model"]
+    yield from _judged(found["target"])
 
 
 def _synthesized(found: Numbers) -> Figures:

@@ -145,9 +145,9 @@ def apart(value: float, bound: float) -> str:
     >>> apart(5.04, 5.0), apart(4.0, 5.0), apart(0.1234, 0.2)
     ('5.04', '4', '0.12')
     """
-
-    def brief(one: float) -> str:
-        return number(one) if one >= 1.0 or one == round(one) else f"{one:.2g}"
-
-    said = brief(value)
-    return said if value == bound or said != brief(bound) else f"{value:,.6g}"
+    said = number(value) if value >= 1.0 or value == round(value) else f"{value:.2g}"
+    for digits in (3, 4, 6, 9, 12):
+        if value == bound or float(said.replace(",", "")) != bound:
+            break
+        said = f"{value:,.{digits}g}"
+    return said
