@@ -8,6 +8,7 @@ from unikat.data.binning import grouped
 from unikat.data.clues import MOST_MEAN
 from unikat.data.keys import Key
 from unikat.data.numbers import number_meant
+from unikat.data.shared_keys import shared_keys_warning
 from unikat.data.table import CellTable
 from unikat.errors import brief, option, visible
 
@@ -29,8 +30,8 @@ def table_warnings(table: CellTable) -> tuple[str, ...]:
     (`CellTable.clues`), and keys with which no model can be trusted.
 
     These are keys that have about as many levels as records (identifiers), numbers that were not
-    grouped (an income), and keys of which the file cannot have all levels, since many of them
-    occur once.
+    grouped (an income), keys of which the file cannot have all levels, since many of them occur
+    once, and many keys that members of a household share.
 
     Examples
     --------
@@ -67,6 +68,7 @@ def table_warnings(table: CellTable) -> tuple[str, ...]:
         warnings += _rare_levels(table, j)
     if table.households is not None:
         warnings += _odd_households(table.n_records, int(table.households.max()) + 1)
+        warnings += shared_keys_warning(table)
     return (*warnings, *table.clues)
 
 

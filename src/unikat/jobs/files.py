@@ -16,7 +16,7 @@ from unikat.files.json import parse_json
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
 from unikat.jobs.households import read_households
-from unikat.jobs.inputs import design_of, read_registry, read_table
+from unikat.jobs.inputs import design_of, note_table, read_registry, read_table
 from unikat.report.folders.outputs import RECORDS, RESULT, SPEC
 from unikat.report.folders.records import ORDER, order_digest
 from unikat.report.text.sentences import understood_households
@@ -49,7 +49,8 @@ def _read(
     watcher = Watcher(note=notes.append)
     if spec.model.name == HOUSEHOLDS:
         microdata, households = read_households(spec, None, watcher)
-        notes.insert(0, understood_households(households.table, microdata.n_records))
+        words = understood_households(households.table, microdata.n_records)
+        note_table(households.table, words, watcher)
         return microdata, households.table, None, households
     microdata, table, handled = read_table(spec, design_of(spec), Inputs(), watcher)
     return microdata, table, handled, None

@@ -1,0 +1,119 @@
+"""Keys that the members of a household share: too many of them make the risk come out too low.
+
+Where whole households were sampled, a model still takes persons as drawn one by one. Three members
+of one household with the same rare region, tenure and size are then three draws of a combination
+that only one household has, and it looks frequent.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unikat._typing import Bool, Int32, Int64
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
+from unikat.errors import brief, listed, option, visible
+
+SHARED = 0.9
+"""How much more often than by chance all members agree, of what is possible, in a shared key. In
+samples of nine surveys it is 1 for what a household has, such as its region, tenure or size, and at
+most 0.83 for all else, such as race or citizenship (docs/accuracy.md). Errors of coding have room.
+"""
+LEAST_HOUSEHOLDS, CHANCE = 10, 1e-3
+"""Households with two members at least whose values are known, and the chance that so many of them
+agree by chance: less is no evidence."""
+MANY = 4
+"""Shared keys from which the risk is warned of: with three of them errors were as small as without,
+with four they were not (docs/accuracy.md)."""
+
+
+class Trials(NamedTuple):
+    """Samples of whole households with many shared keys (`benchmarks/shared_keys.py`)."""
+
+    n_shared: int
+    n_samples: int
+    n_covered: int
+    """Samples in which the 95% interval contained the true τ1; in the others it lay above."""
+    lowest: float
+    highest: float
+    """Errors of τ1, relative to the true value."""
+
+
+TRIALS = Trials(5, 5, 0, -0.473, -0.236)
+"""The numbers of docs/accuracy.md, from which a test computes them again."""
+
+
+def shared_keys(table: CellTable) -> tuple[Key, ...]:
+    """Find the keys that (nearly) all members of a household have alike.
+
+    A key is shared if A, the share of the households with two or more known values in which all
+    agree, is far above C, the share if each member had a value by chance: (A - C) / (1 - C) at
+    least `SHARED`, and so many by chance with a probability below `CHANCE`.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> keys = [Key.of_size("REGION", 4), Key.of_size("SEX", 2)]
+    >>> codes = [[home % 4, (home + member) % 2] for home in range(40) for member in range(3)]
+    >>> table = CellTable.from_codes(codes, keys, 1000)
+    >>> [key.name for key in shared_keys(table)]
+    []
+    >>> homes = replace(table, households=np.repeat(np.arange(40), 3).astype(np.int32))
+    >>> [key.name for key in shared_keys(homes)]
+    ['REGION']
+    """
+    if table.households is None:
+        return ()
+    order = np.argsort(table.households, kind="stable")
+    household, cell = table.households[order], table.record_cell[order]
+    found = []
+    for j, key in enumerate(table.keys):
+        codes = table.cells[:, j]
+        known = codes >= 0
+        if key.missing_level is not None:
+            known &= codes != key.missing_level
+        there: Bool = known[cell]
+        if _is_shared(household[there], codes[cell[there]]):
+            found.append(key)
+    return tuple(found)
+
+
+def _is_shared(household: Int32, codes: Int32) -> bool:
+    """Whether members agree so often; records sorted by household."""
+    from scipy.stats import binom
+
+    if not len(codes):
+        return False
+    first = np.flatnonzero(np.r_[True, household[1:] != household[:-1]])
+    sizes: Int64 = np.diff(np.r_[first, len(household)])
+    several = sizes > 1
+    n = int(np.count_nonzero(several))
+    if n < LEAST_HOUSEHOLDS:
+        return False
+    alike = np.minimum.reduceat(codes, first) == np.maximum.reduceat(codes, first)
+    agree = int(np.count_nonzero(alike & several))
+    shares = np.bincount(codes) / len(codes)
+    times = np.bincount(sizes[several])
+    chance = sum(times[size] * np.sum(shares**size) for size in np.flatnonzero(times)) / n
+    if agree / n - chance < SHARED * (1.0 - chance):
+        return False
+    return bool(binom.sf(agree - 1, n, chance) < CHANCE)
+
+
+def shared_keys_warning(table: CellTable) -> list[str]:
+    """Warn of a risk that comes out too low, if members of households share many keys."""
+    found = shared_keys(table)
+    if len(found) < MANY:
+        return []
+    names = listed([visible(brief(key.name)) for key in found])
+    n_shared, n_samples, n_covered, lowest, highest = TRIALS
+    return [
+        f"Members of a household share {len(found)} of the {table.n_keys} keys ({names}), and "
+        f"whole households were sampled. With {MANY} such keys or more, τ1 and τ2 are too low. In "
+        f"trials with {n_shared} of them τ1 was {-highest:.0%} to {-lowest:.0%} too low, and the "
+        f"interval contained the true value in {n_covered} of {n_samples} samples. Do not take a "
+        f"limit as met on this number. Leave shared keys out until fewer than {MANY} are left, or "
+        f"assess the risk of whole households: {option('model', 'households')}."
+    ]
