@@ -375,7 +375,8 @@ def print_scores(found: dict[str, Scored], groups: dict[str, Any]) -> None:
     print_table(["survey left out", "cases", "evidence", *heads], rows)
 
 
-SHARES = ("bias", "abs. error", "contained", "τ2", "abs. error", "contained")
+_SHARES = ("abs. error", "contained", "truth above, below")
+SHARES = ("bias", *_SHARES, "τ2", *_SHARES)
 """Columns of `shares`: those of τ1, then the same of τ2."""
 
 
@@ -384,8 +385,11 @@ def shares(rows: np.ndarray) -> list[str]:
     said: list[str] = []
     for first in (0, 4):
         error, contained = rows[:, first], rows[:, first + 1]
+        missed = contained == 0
+        # Estimates below the truth miss it on the side that understates the risk.
+        above, below = int((missed & (error < 0)).sum()), int((missed & (error > 0)).sum())
         said += [f"{100 * error.mean():+.1f}%", f"{100 * np.abs(error).mean():.1f}%",
-                 f"{int(contained.sum())}/{len(rows)}"]  # fmt: skip
+                 f"{int(contained.sum())}/{len(rows)}", f"{above}, {below}"]  # fmt: skip
     return said
 
 

@@ -20,6 +20,7 @@ from unikat.models.base import Uncertainty
 from unikat.models.calibrated import (
     CandidateFacts,
     ErrorFacts,
+    OutsideFacts,
     RefusedFacts,
     SelectionFacts,
     TauFacts,
@@ -259,7 +260,9 @@ def test_every_option_of_the_default_is_documented():
 
 
 def test_everything_that_the_default_tells_is_documented():
-    kinds = (SelectionFacts, CandidateFacts, RefusedFacts, ErrorFacts, TauFacts)
+    kinds = (
+        SelectionFacts, CandidateFacts, RefusedFacts, ErrorFacts, TauFacts, OutsideFacts
+    )  # fmt: skip
     names = {field.name for kind in kinds for field in dataclasses.fields(kind)} - {"warnings"}
     assert {"behind_error", "tau1_upper", "median"} <= names
     assert [name for name in [*names, *choice.NAMES] if f"`{name}`" not in RESULTS] == []

@@ -15,7 +15,7 @@ from cli.test_assess import specify, write_people
 from report.estimates import estimate, provenance, spec, write
 from unikat import __version__
 from unikat.cli.main import main
-from unikat.inference.progress import ProgressEvent, TimeLeft
+from unikat.inference.progress import AnswerSoFar, ProgressEvent, TimeLeft
 from unikat.jobs.progress import describe, watching
 
 ROOT = Path(__file__).parents[2]
@@ -155,7 +155,9 @@ def event(**changes: Any) -> ProgressEvent:
         "max_sweeps": 200_000,
         "seconds": 75.0,
         "time_left": TimeLeft(3600.0, 10_800.0),
-        "means": {"tau1": 51.26},
+        "draws": {},
+        "tau1": AnswerSoFar(51.26, 40.0, 63.0, 0.95),
+        "whole_run": True,
         "rhat": 1.012,
         "ess": 310.0,
     }
@@ -164,9 +166,14 @@ def event(**changes: Any) -> ProgressEvent:
 
 def test_progress_in_one_line() -> None:
     assert describe(event()) == (
-        "1,234 sweeps  1:15  1 to 3 hours left  τ1 51.3  R-hat 1.012  effective draws 310"
+        "1,234 sweeps  1:15  1 to 3 hours left  τ1 51 (95% interval 40 to 63)  R-hat 1.012  "
+        "effective draws 310"
     )
-    early = event(time_left=None, means={}, rhat=None, ess=None)
+    # Of one fit of several, whose τ1 is not the answer.
+    other = describe(event(whole_run=False, tau1=None))
+    assert "1 to 3 hours left of this fit" in other
+    assert "τ1" not in other
+    early = event(time_left=None, tau1=None, rhat=None, ess=None)
     assert describe(early) == "1,234 sweeps  1:15"
     assert "Compiling" in describe(event(sweeps=0))
     fitting = event(sweeps=0, preparing="selecting terms, margins within 3 records")

@@ -458,13 +458,14 @@ def test_progress_is_told():
     result = draw(Toy(), plan=Plan(), progress=events.append)
     assert events[0].preparing == "fitting toy"
     assert events[0].sweeps == 0
-    assert events[0].means == {}
+    assert events[0].draws == {}
     sampling = [event.sweeps for event in events if not event.preparing]
     assert sampling[0] == 0
     assert sampling == sorted(set(sampling))
     last = events[-1]
     assert last.sweeps == result.n_sweeps
-    assert last.means == {"first": pytest.approx(result.retained("first").mean())}
+    assert list(last.draws) == ["first"]
+    np.testing.assert_array_equal(last.draws["first"], result.retained("first"))
     assert last.rhat == result.diagnostics["first"].rhat
     assert last.max_sweeps == 200_000
     assert any(event.time_left is not None for event in events)

@@ -346,12 +346,31 @@ def test_what_is_done_is_told():
     )  # fmt: skip
     # Of the first candidate that can be fitted, before its held-out records are predicted.
     (first,) = estimates
-    assert first.draws.model.name == "toy"
+    assert first.draws.model.wrapped.name == "toy"
     assert stages[fits[0] - 1].startswith("Candidate 2 of 3")
-    assert "all records" in stages[fits[0] - 1]
+    assert "preliminary answer" in stages[fits[0] - 1]
+    assert "all records" in stages[fits[0] - 2]
     assert any("toy:prior=0.3:independent=true" in stage for stage in stages)
     assert stages[-1].startswith("Candidate 3 of 3")
     assert events
+
+
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_the_preliminary_answer_has_the_error_that_is_known_beforehand(calibrate: bool):
+    """And moves nothing that follows; without calibration it is the model's own."""
+    table, estimates = some_table(n=200), []
+    asked = replace(auto(RIGHT, WRONG), calibrate=calibrate)
+    found = chosen(asked, table, preliminary=estimates.append)
+    same(found, chosen(asked, table))
+    (first,) = estimates
+    assert first.draws.model.uncertainty == ("calibrated" if calibrate else "posterior")
+    if not calibrate:
+        return
+    model = first.draws.model
+    np.testing.assert_allclose(model.weights, prior(table).ravel())
+    assert model.told.chosen == RIGHT
+    alone = model.told.before
+    assert first.tau1.upper - first.tau1.lower > alone.upper - alone.lower
 
 
 def test_an_assessment_with_its_error():

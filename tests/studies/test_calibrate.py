@@ -11,7 +11,7 @@ import naive
 from unikat.data import CellTable, Key
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.studies import calibrate
-from unikat.studies.calibrate import EXPERIENCE, posterior, prior, quantiles
+from unikat.studies.calibrate import EXPERIENCE, outside, posterior, prior, quantiles
 
 LOG_K = np.log(OVERDISPERSION)
 SHAPE = (len(OVERDISPERSION), len(SHIFTS))
@@ -31,6 +31,22 @@ def table(n_keys=8, n_records=1_800, households=False):
     found = CellTable.from_codes(np.zeros((n_records, n_keys), int), keys, 10 * n_records)
     homes = np.arange(n_records, dtype=np.int32) // 2
     return replace(found, households=homes if households else None)
+
+
+@pytest.mark.parametrize(
+    ("n_keys", "n_records", "expected"),
+    [
+        (4, 200, []),
+        (10, 15_000, []),
+        (3, 1_800, [("keys", 3)]),
+        (11, 1_800, [("keys", 11)]),
+        (8, 199, [("records", 199)]),
+        (2, 15_001, [("keys", 2), ("records", 15_001)]),
+    ],
+)
+def test_a_file_unlike_all_samples_that_were_learned_from(n_keys, n_records, expected):
+    found = outside(table(n_keys, n_records), EXPERIENCE)
+    assert [(one.what, one.value) for one in found] == expected
 
 
 @pytest.mark.parametrize("n_keys", [2, 5, 8, 15, 40])

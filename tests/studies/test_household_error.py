@@ -218,7 +218,7 @@ def test_sensitivity_of_households_has_no_other_kind_of_sample():
 def test_the_facts_are_those_of_the_error_alone():
     found = calibrated(homes())
     assert found.told is not None
-    assert list(found.told.values) == ["model_error", "before"]
+    assert list(found.told.values) == ["model_error", "before", "outside"]
     spread, level = found.told.values["model_error"]
     assert (spread["what"], level["what"]) == ("overdispersion", "level")
     assert found.as_specified == NestedHouseholds()
@@ -230,22 +230,33 @@ def test_an_error_at_the_end_of_what_is_tried_is_told_of():
     assert found.told is not None
     error, _ = found.told.model_error or ()
     assert error.at_end == (error.median == OVERDISPERSION[-1])
-    risk: Any = SimpleNamespace(
-        tau1=SimpleNamespace(mean=1, median=1, lower=0, upper=2, level=0.95)
-    )
-    weights = np.zeros((len(OVERDISPERSION), len(SHIFTS)))
+    tau1 = SimpleNamespace(mean=1, median=1, lower=0, upper=2, level=0.95)
+
+    def told(weights: Any) -> Any:
+        risk: Any = SimpleNamespace(tau1=tau1)
+        return _with_known_error(SelectionFacts(), homes(), NestedHouseholds(), risk, weights)
+
+    weights = np.zeros(SHAPE)
     weights[-1, 9], weights[-2, 9] = 0.6, 0.4
-    told = _with_known_error(SelectionFacts(), risk, weights)
-    (said,) = told.warnings
-    assert "overdispersion of the cells 2" in said
-    assert [one.at_end for one in told.model_error] == [True, False]
+    assert "overdispersion of the cells 2" in told(weights).warnings[-1]
+    assert [one.at_end for one in told(weights).model_error] == [True, False]
     # Where most lies within the range nothing is told, nor at an overdispersion of next to none.
-    for middle in (weights[::-1], np.roll(weights, -1, axis=0)):
-        assert _with_known_error(SelectionFacts(), risk, middle).warnings == ()
-    level = np.zeros_like(weights)
-    level[5, 0] = 1.0
-    (said,) = _with_known_error(SelectionFacts(), risk, level).warnings
-    assert "general level 0.301" in said
+    for within in (weights[::-1], np.roll(weights, -1, axis=0)):
+        assert not any(one.at_end for one in told(within).model_error)
+    weights = np.zeros(SHAPE)
+    weights[5, 0] = 1.0
+    assert "general level 0.301" in told(weights).warnings[-1]
+
+
+def test_a_file_unlike_all_that_were_learned_from_is_told_of():
+    """In households, of which there are fewer than in any sample of the calibration."""
+    found = calibrated(homes())
+    assert found.told is not None
+    (fact,) = found.told.outside or ()
+    assert (fact.what, fact.value, fact.lowest) == ("records", 150, 200)
+    (said,) = [text for text in found.told.warnings if "calibrated on samples" in text]
+    assert "200 to 3,000 households" in said
+    assert "150 households" in said
 
 
 def test_the_warning_is_in_the_facts_of_the_run():

@@ -60,6 +60,8 @@ def test_bias_error_and_coverage_of_a_known_case():
     assert one.rmse == pytest.approx(math.sqrt(10 / 3))
     assert one.bias_error == pytest.approx(np.std([3, -1, 0], ddof=1) / math.sqrt(3))
     assert (one.n_covered, one.coverage) == (2, pytest.approx(2 / 3))
+    # The first: 10, below 11.
+    assert (one.n_above, one.n_below) == (0, 1)
     # Wilson (1927): 2 of 3.
     assert (one.coverage_lower, one.coverage_upper) == pytest.approx((0.2077, 0.9385), abs=5e-5)
     assert one.width == pytest.approx((4 + 10 + 2) / 3)

@@ -205,7 +205,9 @@ def test_a_run_that_waits_can_be_cancelled(folder: Path, monkeypatch: pytest.Mon
 
 def test_a_listener_keeps_few_points_of_the_current_fit(tmp_path: Path) -> None:
     events = [{"kind": "start"}, {"kind": "stage", "text": "A"}, {"kind": "note", "text": "found"}]
-    events += [{"kind": "progress", "sweeps": i, "tau1": 5.0 + 1 / (1 + i)} for i in range(1000)]
+    events += [
+        {"kind": "progress", "sweeps": i, "tau1": [5.0 + 1 / (1 + i), 2, 9]} for i in range(1000)
+    ]
     lines = [json.dumps(event) for event in events]
     heard = Listener(folder=tmp_path)
     assert not heard.listen()
@@ -214,10 +216,10 @@ def test_a_listener_keeps_few_points_of_the_current_fit(tmp_path: Path) -> None:
     assert heard.listen()
     assert (heard.stage, heard.notes) == ("A", ["found"])
     assert len(heard.tau1) <= MOST_POINTS
-    assert (heard.tau1[0], heard.tau1[-1]) == ((0, 6.0), (999, 5.0 + 1 / 1000))
-    assert [sweeps for sweeps, _ in heard.tau1] == sorted({sweeps for sweeps, _ in heard.tau1})
+    assert (heard.tau1[0], heard.tau1[-1]) == ((0, 6.0, 2, 9), (999, 5.0 + 1 / 1000, 2, 9))
+    assert [sweeps for sweeps, *_ in heard.tau1] == sorted({sweeps for sweeps, *_ in heard.tau1})
     with path.open("a") as file:
         # The rest of the line, a line that is none, and another fit.
-        file.write('ess", "sweeps": 3, "tau1": 2.0}\nnot json\n[1]\n{"kind": "other"}\n')
+        file.write('ess", "sweeps": 3, "tau1": [2.0, 1, 4]}\nnot json\n[1]\n{"kind": "other"}\n')
     assert heard.listen()
-    assert heard.tau1 == [(3, 2.0)]
+    assert heard.tau1 == [(3, 2.0, 1.0, 4.0)]

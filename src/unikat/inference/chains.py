@@ -485,14 +485,16 @@ class _Run:
             seconds_per_sweep=self.seconds_per_sweep,
             seconds_to_limit=None if limit is None else max(limit - self._elapsed(), 0.0),
         )
+        left = seconds_left(outlook)
         self.progress(
             ProgressEvent(
                 sweeps=chains.n_sweeps,
                 max_sweeps=self.max_sweeps,
                 seconds=self.seconds_before + self._elapsed(),
-                time_left=self.countdown.update(seconds_left(outlook)),
-                means={
-                    name: float(chains.scalars[name][:, first:].mean())
+                time_left=self.countdown.update(left),
+                seconds_left=left,
+                draws={
+                    name: chains.scalars[name][:, first:]
                     for name in self.job.observer.monitored
                     if name in chains.scalars
                 },
@@ -566,7 +568,7 @@ def _of_preparing(
                 max_sweeps=stop.max_sweeps,
                 seconds=now - started,
                 time_left=None,
-                means={},
+                draws={},
                 rhat=None,
                 ess=None,
                 preparing=words,

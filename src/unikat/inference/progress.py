@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from unikat._typing import Float64
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,15 @@ class Countdown:
         return None if self._overdue else self._shown
 
 
+class AnswerSoFar(NamedTuple):
+    """A measure by the draws so far: its median and equal-tailed interval."""
+
+    median: float
+    lower: float
+    upper: float
+    level: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProgressEvent:
     """Where a run stands; reported when it starts and after every round."""
@@ -117,9 +128,9 @@ class ProgressEvent:
     seconds: float
     """Spent sampling, earlier parts of a resumed run included."""
     time_left: TimeLeft | None
-    """Until the run stops by itself; None while it cannot be estimated."""
-    means: Mapping[str, float]
-    """Of the monitored scalars over the draws retained so far; empty before the first."""
+    """Until the fit stops by itself, or the whole run; None while it cannot be estimated."""
+    draws: Mapping[str, Float64]
+    """Of the monitored scalars, those retained so far, (n_chains, n); empty before the first."""
     rhat: float | None
     """Largest of the monitored scalars when last checked; None before the first check."""
     ess: float | None
@@ -128,6 +139,12 @@ class ProgressEvent:
     """Effective sample size at which the run stops, if R-hat allows."""
     preparing: str = ""
     """While the model is prepared, before the first sweep: what it does; else empty."""
+    seconds_left: float | None = None
+    """The estimate from which `time_left` is made."""
+    whole_run: bool = False
+    """Times are those of the whole run, and not of one of its fits."""
+    tau1: AnswerSoFar | None = None
+    """τ1 as the answer has it, by the draws so far; None of a fit that gives no answer."""
 
 
 class Progress(Protocol):

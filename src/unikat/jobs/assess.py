@@ -159,6 +159,7 @@ def run(
                 resume=resume,
                 watcher=watcher,
                 preliminary=preliminary,
+                whole_run=True,
             ),
         )
     except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from html import escape
 
 from unikat.errors import visible
 from unikat.inference.progress import SILENT, ProgressEvent, Watcher
+from unikat.report.text.numbers import interval, number
 from unikat.studies.evaluate import StudyProgress
 
 PLAIN_EVERY = 20.0
@@ -146,12 +147,12 @@ def _bar(stage: str, notes: list[str], event: ProgressEvent | StudyProgress | No
 
 
 def share_done(event: ProgressEvent | StudyProgress) -> float | None:
-    """Part of the work that is done, if it can be estimated: effective draws of those asked for."""
+    """Part of the work, or of the time, that is done, if it can be estimated."""
     if isinstance(event, StudyProgress):
         return event.done / max(event.total, 1)
-    if event.ess is None or not event.target_ess:
+    if event.seconds_left is None or not event.sweeps:
         return None
-    return min(event.ess / event.target_ess, 1.0)
+    return event.seconds / max(event.seconds + event.seconds_left, 1e-9)
 
 
 def describe(event: ProgressEvent | StudyProgress) -> str:
@@ -165,9 +166,10 @@ def describe(event: ProgressEvent | StudyProgress) -> str:
         return "Compiling and starting"
     parts = [f"{event.sweeps:,} sweeps", _clock(event.seconds)]
     if event.time_left is not None:
-        parts.append(f"{event.time_left} left")
-    if "tau1" in event.means:
-        parts.append(f"τ1 {event.means['tau1']:,.1f}")
+        parts.append(f"{event.time_left} left{'' if event.whole_run else ' of this fit'}")
+    if event.tau1 is not None:
+        level = f"{100 * event.tau1.level:g}%"
+        parts.append(f"τ1 {number(event.tau1.median)} ({level} interval {interval(event.tau1)})")
     if event.rhat is not None:
         parts.append(f"R-hat {event.rhat:.3f}")
     if event.ess is not None:

@@ -110,6 +110,18 @@ class ErrorFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutsideFacts:
+    """A number of the file that the samples of the calibration did not have."""
+
+    what: Literal["keys", "records"]
+    """Of a file of households: its key variables and its households."""
+    value: int
+    lowest: int
+    highest: int
+    """Of the samples that were learned from."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TauFacts:
     """τ1 of the selected model without model error."""
 
@@ -130,6 +142,8 @@ class SelectionFacts(Facts):
     model_error: tuple[ErrorFacts, ...] | None = None
     """None, as the next, if no model error was asked for."""
     before: TauFacts | None = None
+    outside: tuple[OutsideFacts, ...] | None = None
+    """None if the calibration covers the size of the file."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
+from unikat.inference.progress import AnswerSoFar
 from unikat.models.base import CHAINS
 from unikat.risk.measures import DETAILED, RiskTotals
 from unikat.risk.population_counts import summarise_counts
@@ -361,17 +362,19 @@ def _masked(table: CellTable) -> list[str]:
     ]
 
 
-def summary_of(draws: Float64, level: float, diagnostics: Diagnostics) -> Summary:
-    """Summarise the retained draws of one number, (n_chains, n_draws)."""
+def interval_of(draws: Float64, level: float) -> AnswerSoFar:
+    """Median and equal-tailed interval of the retained draws of one number."""
     tail = (1.0 - level) / 2.0
     # Inverted cumulative distribution: the interval of a count is made of counts.
     lower, median, upper = np.quantile(draws, (tail, 0.5, 1.0 - tail), method="inverted_cdf")
+    return AnswerSoFar(float(median), float(lower), float(upper), level)
+
+
+def summary_of(draws: Float64, level: float, diagnostics: Diagnostics) -> Summary:
+    """Summarise the retained draws of one number, (n_chains, n_draws)."""
     return Summary(
         mean=float(draws.mean()),
-        median=float(median),
-        lower=float(lower),
-        upper=float(upper),
-        level=level,
+        **interval_of(draws, level)._asdict(),
         rhat=diagnostics.rhat,
         ess_bulk=diagnostics.ess_bulk,
         ess_tail=diagnostics.ess_tail,

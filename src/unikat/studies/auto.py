@@ -12,7 +12,7 @@ The model of households has no rivals. It is fitted once for the evidence, and t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from unikat._typing import Float64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import CHOOSABLE, Auto
 from unikat.models.base import AnyModel
@@ -33,14 +33,17 @@ from unikat.models.calibrated import (
     Calibrated,
     CandidateFacts,
     ErrorFacts,
+    OutsideFacts,
     RefusedFacts,
     SelectionFacts,
     TauFacts,
 )
 from unikat.models.households.nested import NestedHouseholds
-from unikat.risk.estimate import RiskEstimate
+from unikat.risk.estimate import RiskEstimate, assess
 from unikat.risk.exposure import views
-from unikat.studies.calibrate import experience_of, posterior, prior, quantiles
+from unikat.risk.measures import RiskMeasures
+from unikat.risk.observe import observe
+from unikat.studies.calibrate import experience_of, outside, posterior, prior, quantiles
 from unikat.studies.compare import (
     Candidate,
     ComparedModel,
@@ -52,6 +55,7 @@ from unikat.studies.compare import (
 )
 from unikat.studies.held_out import HeldOutScore, best_score, differences
 from unikat.studies.store import HELD_OUT, RISK, FitStore
+from unikat.studies.whole_run import WholeRun
 
 CHAINS = 2
 """Of a fit that no other goes on from."""
@@ -60,6 +64,8 @@ STOP_SHOWN = StopRule(rhat=1.02, ess=100.0)
 """Of candidates that cannot be selected: their τ1 to a tenth of its standard deviation."""
 SHARE_SHOWN = 0.5
 """Part of its sweeps for the fit to all records of a candidate that was not selected."""
+SHARE_FIRST = 0.25
+"""Sweeps of the preliminary answer, as a part of those of the fit that it goes on from."""
 SHARE_OF_RISK = 0.55
 """Part of a candidate's work that its fit to all records may take."""
 LEAST_SWEEPS, MOST_SWEEPS = 200, 20_000
@@ -79,7 +85,10 @@ class Execution:
     resume: bool = False
     watcher: Watcher = SILENT
     preliminary: Callable[[RiskEstimate], None] | None = None
-    """Given the estimate of the first candidate, before a model is selected."""
+    """Given the estimate of the first candidate that can be selected, before one is, with its error
+    as it is known beforehand."""
+    whole_run: bool = False
+    """Nothing that takes long follows the fit, whose time left is that of the run."""
 
 
 def decided(
@@ -91,6 +100,7 @@ def decided(
     most_sweeps: int = MOST_SWEEPS,
     level: float = 0.95,
     execution: Execution | None = None,
+    run: WholeRun | None = None,
 ) -> Any:
     """Return the model itself, or what is put in its place: of `auto`, or of a model with an error.
 
@@ -112,6 +122,8 @@ def decided(
         Probability of the intervals that are told.
     execution
         Workers, folder, progress.
+    run
+        The fits of which these are the first; None where the time of others is not known.
 
     Returns
     -------
@@ -127,18 +139,19 @@ def decided(
         On Ctrl-C; finished fits are in the folder.
     """
     execution = execution or Execution()
+    run = run or WholeRun(watcher=execution.watcher, level=level)
     if isinstance(model, NestedHouseholds) and model.calibrate:
-        return _with_error(model, table, seed, n_chains, most_sweeps, level, execution)
+        return _with_error(model, table, seed, n_chains, most_sweeps, level, execution, run)
     if not isinstance(model, Auto):
         return model
-    found, refused = _evidence(model, table, seed, n_chains, level, execution)
+    found, refused = _evidence(model, table, seed, n_chains, level, execution, run)
     chosen = _choose(found, refused)
     weights = _weights(table, chosen.model, chosen.risk) if model.calibrate else None
     return Calibrated(
         wrapped=chosen.model,
         weights=() if weights is None else tuple(weights.ravel().tolist()),
         asked=model,
-        told=_told(found, chosen, refused, weights),
+        told=_told(table, found, chosen, refused, weights),
         start=chosen.risk.start if model.calibrate else None,
     )
 
@@ -151,10 +164,12 @@ def _with_error(
     most_sweeps: int,
     level: float,
     execution: Execution,
+    run: WholeRun,
 ) -> Calibrated:
     """Fit a model that was named, for the evidence of its error, which is put on it."""
     limits = _limits(model, views(model, table)[0], 1e9 * Auto.evidence_seconds, 0.0)
     label = model.name
+    run.plan({label: Auto.evidence_seconds})
     settings = ComparisonSettings(
         seed=seed,
         plan=Plan(n_chains=n_chains, stop=STOP),
@@ -169,17 +184,18 @@ def _with_error(
         settings,
         workers=execution.workers,
         store=_store(execution),
-        watcher=execution.watcher.within("Evidence on the model error"),
+        watcher=run.part(label, like_last=True).within("Evidence on the model error"),
     )
     if part.interrupted:
         raise KeyboardInterrupt
     (fitted,) = part.models
+    run.done(label, fitted.risk.sampling.seconds)
     weights = _weights(table, model, fitted.risk)
     return Calibrated(
         wrapped=model,
         weights=tuple(weights.ravel().tolist()),
         asked=model,
-        told=_with_known_error(SelectionFacts(), fitted.risk, weights),
+        told=_with_known_error(SelectionFacts(), table, model, fitted.risk, weights),
         start=fitted.risk.start,
     )
 
@@ -205,6 +221,7 @@ def _evidence(
     n_chains: int,
     level: float,
     execution: Execution,
+    run: WholeRun,
 ) -> tuple[tuple[ComparedModel, ...], dict[str, str]]:
     """Fit the candidates one after the other; those that refuse the table are left out."""
     if table.n_records < 2:
@@ -214,16 +231,19 @@ def _evidence(
     models = auto.models()
     budget = 1e9 * auto.evidence_seconds / len(models)
     store = _store(execution)
+    run.plan(dict.fromkeys(models, 1e-9 * budget))
     found: list[ComparedModel] = []
     refused: dict[str, str] = {}
     for number, (label, model) in enumerate(models.items(), start=1):
         candidate = Candidate(label=label, model=model)
         choosable = model.name in CHOOSABLE
+        part_of_run = f"Candidate {number} of {len(models)}"
         fits: dict[str, Any] = {
             "workers": execution.workers,
             "store": store,
-            "watcher": execution.watcher.within(f"Candidate {number} of {len(models)}"),
+            "watcher": run.part(label, like_last=choosable).within(part_of_run),
         }
+        seconds = None
         try:
             limits = _limits(model, views(model, table)[0], budget, auto.held_out)
             settings = ComparisonSettings(
@@ -244,15 +264,27 @@ def _evidence(
             elif limits:
                 shown = int(max(SHARE_SHOWN * limits[RISK], LEAST_SWEEPS))
                 settings = replace(settings, limits={label: {**limits, RISK: shown}})
+            first_answer = None
+            if choosable and first is None and execution.preliminary is not None:
+                first_answer = _FirstAnswer(
+                    auto=auto,
+                    candidate=candidate,
+                    table=table,
+                    seed=seed,
+                    plan=Plan(n_chains=n_chains, stop=STOP_SHOWN),
+                    level=level,
+                    execution=execution,
+                    watcher=run.answer().within(part_of_run),
+                )
             part = compare(
                 [candidate],
                 table,
                 settings,
-                # The first that can be fitted.
-                estimated=None if found else execution.preliminary,
+                estimated=first_answer,
                 scores=scores,
                 **fits,
             )
+            seconds = sum(map(_seconds, part.models))
         except SpecError as error:
             refused[label] = str(error)
             continue
@@ -260,10 +292,78 @@ def _evidence(
             # One candidate less; its message may hold values of records.
             refused[label] = f"It could not be computed ({type(error).__name__})."
             continue
+        finally:
+            run.done(label, seconds)
         if part.interrupted:
             raise KeyboardInterrupt
         found += part.models
     return tuple(found), refused
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FirstAnswer:
+    """Makes the preliminary answer out of the first fit to all records.
+
+    It is what the answer will be, but for the choice of the model and the evidence of its error,
+    which are not there yet: predictions of τ1 with the error as it is known beforehand. So some
+    sweeps are made from where the chains stand, with that error put on the model.
+    """
+
+    auto: Auto
+    candidate: Candidate
+    table: CellTable
+    seed: int
+    plan: Plan
+    """Of the sweeps that are made for it, but for their limit."""
+    level: float
+    execution: Execution
+    watcher: Watcher
+
+    def __call__(self, estimate: RiskEstimate, risk: RiskFit) -> None:
+        """Hand it to who asked for it.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            On Ctrl-C; the fit it comes from is kept.
+        """
+        tell = self.execution.preliminary
+        assert tell is not None
+        if not self.auto.calibrate:
+            tell(estimate)
+            return
+        wrapped = self.candidate.model
+        weights = prior(self.table, experience_of(self.table, wrapped))
+        model = Calibrated(
+            wrapped=wrapped,
+            weights=tuple(weights.ravel().tolist()),
+            asked=self.auto,
+            told=_with_known_error(
+                SelectionFacts(chosen=self.candidate.label), self.table, wrapped, risk, weights
+            ),
+        )
+        most = max(int(SHARE_FIRST * risk.sampling.n_sweeps), LEAST_SWEEPS)
+        self.watcher.stage(f"{self.candidate.label}: preliminary answer")
+        fitted, observer = observe(model, self.table, RiskMeasures.of)
+        draws = sample(
+            model,
+            fitted,
+            observer,
+            seed=self.seed,
+            plan=replace(self.plan, stop=replace(self.plan.stop, max_sweeps=most)),
+            start=risk.start,
+            workers=self.execution.workers,
+            progress=self.watcher.progress,
+        )
+        if draws.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        tell(assess(draws, self.table, level=self.level))
+
+
+def _seconds(one: ComparedModel) -> float:
+    """Seconds of both fits of a candidate."""
+    held_out = 0.0 if one.held_out is None else one.held_out.sampling.seconds
+    return one.risk.sampling.seconds + held_out
 
 
 def _limits(model: AnyModel, table: CellTable, budget: float, held_out: float) -> dict[str, int]:
@@ -337,6 +437,7 @@ def _gain(one: HeldOutScore, other: HeldOutScore) -> tuple[float, float]:
 
 
 def _told(
+    table: CellTable,
     found: tuple[ComparedModel, ...],
     chosen: ComparedModel,
     refused: dict[str, str],
@@ -370,12 +471,17 @@ def _told(
     told = SelectionFacts(
         chosen=chosen.label, candidates=tuple(rows), not_fitted=not_fitted or None
     )
-    return told if weights is None else _with_known_error(told, chosen.risk, weights)
+    if weights is None:
+        return told
+    return _with_known_error(told, table, chosen.model, chosen.risk, weights)
 
 
-def _with_known_error(told: SelectionFacts, risk: RiskFit, weights: Float64) -> SelectionFacts:
+def _with_known_error(
+    told: SelectionFacts, table: CellTable, model: AnyModel, risk: RiskFit, weights: Float64
+) -> SelectionFacts:
     """Add the error, and the answer without it."""
     tau1 = risk.tau1
+    beyond = outside(table, experience_of(table, model))
     error = (
         _error("overdispersion", weights.sum(axis=1), OVERDISPERSION, tau1.level),
         _error("level", weights.sum(axis=0), np.exp(SHIFTS), tau1.level),
@@ -384,7 +490,8 @@ def _with_known_error(told: SelectionFacts, risk: RiskFit, weights: Float64) -> 
         told,
         model_error=error,
         before=TauFacts(mean=tau1.mean, median=tau1.median, lower=tau1.lower, upper=tau1.upper),
-        warnings=tuple(_beyond(one) for one in error if one.at_end),
+        outside=beyond or None,
+        warnings=(*_unlike(beyond, table), *(_at_end(one) for one in error if one.at_end)),
     )
 
 
@@ -399,7 +506,24 @@ def _error(
     )
 
 
-def _beyond(error: ErrorFacts) -> str:
+def _unlike(found: Sequence[OutsideFacts], table: CellTable) -> list[str]:
+    """Warn of a file of a size that the calibration has not seen."""
+    if not found:
+        return []
+    nouns = {"keys": "key", "records": "record" if table.layout is None else "household"}
+    seen = " and ".join(f"{one.lowest:,} to {one.highest:,} {nouns[one.what]}s" for one in found)
+    here = " and ".join(
+        f"{one.value:,} {nouns[one.what]}{'' if one.value == 1 else 's'}" for one in found
+    )
+    elsewhere = ", or evaluate the model on a population like yours (unikat evaluate)"
+    return [
+        f"Model uncertainty was calibrated on samples with {seen}. This file has {here}: the "
+        "interval of τ1 is not tested there and may be too narrow. Decide on it only if it is far "
+        f"from your limit{elsewhere if table.layout is None else ''}."
+    ]
+
+
+def _at_end(error: ErrorFacts) -> str:
     """Warn of an error that may be larger than any that is tried."""
     what = f"{error.what} of the cells" if error.what == "overdispersion" else "general level"
     return (

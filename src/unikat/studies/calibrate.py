@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from unikat._typing import Float64
 from unikat.data.table import CellTable
 from unikat.models.base import AnyModel
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, OutsideFacts
 from unikat.models.households.composition import role_of
 from unikat.models.households.nested import NestedHouseholds
 
@@ -70,6 +71,8 @@ class Experience:
     """Key variables of the samples that were learned from; fewer or more count as so many."""
     records: tuple[int, int]
     """Records, likewise."""
+    learned: tuple[int, int]
+    """Records of the samples that were learned from."""
 
 
 EXPERIENCE = Experience(
@@ -88,9 +91,9 @@ EXPERIENCE = Experience(
     power=1.529,
     keys=(4, 10),
     records=(200, 20_000),
+    learned=(200, 15_000),
 )
-"""Fitted by `benchmarks/calibration.py`; the samples that were learned from have 200 to 15,000
-records."""
+"""Fitted by `benchmarks/calibration.py`."""
 HOUSEHOLD_EXPERIENCE = Experience(
     centre=2.766,
     slope=-0.551,
@@ -107,6 +110,7 @@ HOUSEHOLD_EXPERIENCE = Experience(
     power=1.529,
     keys=(3, 12),
     records=(200, 3_000),
+    learned=(200, 3_000),
 )
 """Of the model of households: fitted by `benchmarks/household_calibration.py` to 420 samples.
 Preliminary: these come from three surveys, `spread_k`, `spread_d` and `power` are those of persons,
@@ -129,6 +133,7 @@ COMPOSITION_EXPERIENCE = Experience(
     power=1.529,
     keys=(3, 12),
     records=(200, 3_000),
+    learned=(200, 3_000),
 )
 """Of that model with the composition by role: fitted by the same command with `--composition` to
 130 samples of three surveys."""
@@ -180,6 +185,19 @@ def prior(
     joint = density * np.gradient(SHIFTS)
     weights: Float64 = joint / joint.sum()
     return weights
+
+
+def outside(table: CellTable, experience: Experience) -> tuple[OutsideFacts, ...]:
+    """Say in what a sample is unlike all that were learned from; empty if in nothing."""
+    sizes: tuple[tuple[Literal["keys", "records"], int, tuple[int, int]], ...] = (
+        ("keys", len(table.variables), experience.keys),
+        ("records", table.n_records, experience.learned),
+    )
+    return tuple(
+        OutsideFacts(what=what, value=value, lowest=ends[0], highest=ends[1])
+        for what, value, ends in sizes
+        if not ends[0] <= value <= ends[1]
+    )
 
 
 def posterior(

@@ -214,7 +214,7 @@ def compare(
     workers: Workers | None = None,
     store: FitStore | None = None,
     watcher: Watcher = SILENT,
-    estimated: Callable[[RiskEstimate], None] | None = None,
+    estimated: Callable[[RiskEstimate, RiskFit], None] | None = None,
     scores: Mapping[str, ScoreFit] | None = None,
 ) -> Comparison:
     """Fit several models to one sample, one after the other, and compare them.
@@ -238,7 +238,8 @@ def compare(
     watcher
         Told which fit begins, and how each goes.
     estimated
-        Given the estimate of each model as soon as its fit to all records is done by this call.
+        Given the estimate and the fit of each model as soon as its fit to all records is done by
+        this call.
     scores
         Fits to the records kept that are there already, by label (`held_out_fit`).
 
@@ -368,7 +369,7 @@ class _Runner:
     workers: Workers | None
     store: FitStore | None
     watcher: Watcher
-    estimated: Callable[[RiskEstimate], None] | None
+    estimated: Callable[[RiskEstimate, RiskFit], None] | None
     n_models: int
 
     def risk(self, candidate: Candidate, position: int) -> RiskFit:
@@ -411,7 +412,7 @@ class _Runner:
         )
         self._keep(candidate, RISK, observer, asdict(fit))
         if self.estimated is not None:
-            self.estimated(estimate)
+            self.estimated(estimate, fit)
         return fit
 
     def score(self, candidate: Candidate, position: int) -> ScoreFit:

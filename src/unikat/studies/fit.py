@@ -18,6 +18,7 @@ from unikat.risk.measures import RiskMeasures
 from unikat.risk.observe import observe
 from unikat.risk.registry import Registry, RegistryMeasures, RegistryRisk, registry_risk
 from unikat.studies.auto import Execution, decided
+from unikat.studies.whole_run import WholeRun
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,6 +122,9 @@ def fit(
         return Fit(table=table, model=model, draws=None)
     execution = execution or Execution()
     plan = plan or Plan()
+    run = WholeRun(
+        watcher=execution.watcher, level=level, stop=plan.stop, is_all=execution.whole_run
+    )
     model = decided(
         model,
         table,
@@ -129,6 +133,7 @@ def fit(
         most_sweeps=plan.stop.max_sweeps,
         level=level,
         execution=execution,
+        run=run,
     )
     execution.watcher.stage(_stage(model))
     fitted, observer = observed(model, table, registry)
@@ -141,7 +146,7 @@ def fit(
         start=model.start if isinstance(model, Calibrated) else None,
         workers=execution.workers,
         checkpoint=checkpoint,
-        progress=execution.watcher.progress,
+        progress=run.last().progress,
     )
     return Fit(table=table, model=model, draws=draws, registry=registry)
 

@@ -216,6 +216,10 @@ class MeasureScore:
     relative_rmse: float | None
     n_covered: int
     """Samples whose interval contained the true value."""
+    n_above: int | None = None
+    """Samples whose true value lay above the interval, so that the risk was understated; None, as
+    the next, in older results."""
+    n_below: int | None = None
     coverage: float
     """Their share..."""
     coverage_lower: float
@@ -368,6 +372,8 @@ def _measure(pairs: Sequence[tuple[Summary, float]]) -> MeasureScore:
         rmse=rmse,
         relative_rmse=rmse / level if level > 0 else None,
         n_covered=covered,
+        n_above=sum(true > summary.upper and not holds(summary, true) for summary, true in pairs),
+        n_below=sum(true < summary.lower and not holds(summary, true) for summary, true in pairs),
         coverage=covered / len(pairs),
         coverage_lower=lower,
         coverage_upper=upper,

@@ -54,13 +54,13 @@ class Teller:
         self._last, self._told = now, self._told + 1
         if self._told % SLOWER == 0:
             self._every *= 2
-        means = getattr(event, "means", {})
+        tau1 = getattr(event, "tau1", None)
         self._tell(
             kind="progress",
             text=describe(event),
             share=share_done(event),
             sweeps=getattr(event, "sweeps", None),
-            tau1=float(means["tau1"]) if "tau1" in means else None,
+            tau1=None if tau1 is None else [tau1.median, tau1.lower, tau1.upper],
         )
 
     def end(self, state: End, message: str = "") -> None:
@@ -82,8 +82,8 @@ class Listener:
     notes: list[str] = field(default_factory=list)
     text: str = ""
     share: float | None = None
-    tau1: list[tuple[int, float]] = field(default_factory=list)
-    """Sweeps, and the mean of τ1 then, of the fit that goes on."""
+    tau1: list[tuple[int, float, float, float]] = field(default_factory=list)
+    """Sweeps, and τ1 then as the answer has it: median and ends of its interval."""
     state: End | None = None
     """How the run ended; None while it goes on, or if it ended without a word."""
     message: str = ""
@@ -129,18 +129,28 @@ class Listener:
 
     def _progress(self, event: dict[str, Any]) -> None:
         self.text, self.share = str(event.get("text", "")), event.get("share")
-        sweeps, tau1 = event.get("sweeps"), event.get("tau1")
-        if not isinstance(sweeps, int) or not isinstance(tau1, (int, float)):
+        sweeps, tau1 = event.get("sweeps"), _range(event.get("tau1"))
+        if not isinstance(sweeps, int) or tau1 is None:
             return
         if self.tau1 and sweeps < self.tau1[-1][0]:
             # Another fit has begun.
             self.tau1.clear()
-        self.tau1.append((sweeps, float(tau1)))
+        self.tau1.append((sweeps, *tau1))
         if len(self.tau1) > MOST_POINTS:
             del self.tau1[1:-1:2]
 
     def _end(self, event: dict[str, Any]) -> None:
         self.state, self.message = event.get("state"), str(event.get("text", ""))
+
+
+def _range(value: Any) -> tuple[float, float, float] | None:
+    """Read a median with the ends of its interval; None if it is none."""
+    if not isinstance(value, list) or len(value) != 3:
+        return None
+    if not all(isinstance(one, (int, float)) for one in value):
+        return None
+    middle, lower, upper = map(float, value)
+    return middle, lower, upper
 
 
 _HEARD: dict[str, Callable[[Listener, dict[str, Any]], None]] = {

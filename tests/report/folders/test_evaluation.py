@@ -367,7 +367,7 @@ def test_failures_are_reported(study: tuple[Path, Any], tmp_path: Path, monkeypa
     summary = run(spec(study[0].parent / "people.csv"), tmp_path / "out")
     assert summary.n_failed == len(summary.failures) == 8
     assert summary.failures[0].message == "No such <luck>."
-    assert rows(summary.results, "tau1")[0][2:] == ("–",) * 8
+    assert rows(summary.results, "tau1")[0][2:] == ("–",) * 9
     page = Page((tmp_path / "out" / PAGE).read_text())
     assert page.text.count("No such <luck>.") == 8
     assert "No fit gave an estimate." in page.text

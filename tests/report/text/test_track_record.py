@@ -17,7 +17,14 @@ from unikat.models.named import build_model
 from unikat.report.facts.result import Result
 from unikat.report.text import limits
 from unikat.report.text.summary import summarise
-from unikat.report.text.track_record import TRIALS, Trials, of_label, of_result, track_record
+from unikat.report.text.track_record import (
+    TRIALS,
+    TrackRecord,
+    Trials,
+    of_label,
+    of_result,
+    track_record,
+)
 
 ROOT = Path(__file__).parents[3]
 DOCS = "\n" + (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8").replace("−", "-")
@@ -173,6 +180,50 @@ def test_the_table_is_that_of_the_documentation(trials: Trials) -> None:
     # To the rounding of the table here, in tenths of a percent.
     ours = (trials.error, trials.lowest, trials.highest)
     assert ours == pytest.approx((error, lowest, highest), abs=0.00051)
+
+
+def text_of(name: str) -> str:
+    return " ".join((ROOT / name).read_text(encoding="utf-8").replace("**", "").split())
+
+
+def test_the_figures_of_the_default_are_those_of_the_trials_wherever_they_stand() -> None:
+    """With the true τ1 that counts, and with what is known of the side of the misses."""
+    (auto,) = (one for one in TRIALS if one.model == "auto")
+    share = f"{auto.covered} of {auto.samples} samples"
+    missed = auto.samples - auto.covered
+    readme = text_of("README.md")
+    assert f"{share} with a true τ1 of {auto.least} or more" in readme
+    assert f"it lay in the other {missed} was not recorded" in readme
+    assert "(true τ1 20 or more)" in track_record("auto", {}, dense=False).sentence
+    assert f"other {missed} was not recorded" in track_record("auto", {}, dense=False).sentence
+    by_situation = text_of("docs/explanation/accuracy-by-situation.md")
+    for one in TRIALS:
+        if one.model in ("auto", "households"):
+            assert f"{one.covered} of {one.samples} " in by_situation
+            assert one.least == 20
+    assert "a true τ1 of 20 or more" in by_situation
+    assert f"with {auto.samples} samples and their parts" in by_situation
+
+
+def test_the_side_of_the_misses_is_told_where_it_is_known() -> None:
+    trials = replace(TRIALS[0], samples=10, covered=7, above=2, below=1)
+    said = TrackRecord(model="auto", trials=trials, same_options=True, same_density=True).sentence
+    assert said.endswith("It lay above the interval in 2 and below it in 1.")
+    for one in TRIALS:
+        assert (one.above is None) == (one.below is None)
+        if one.above is not None and one.below is not None:
+            assert one.above + one.below == one.samples - one.covered
+    none = replace(TRIALS[0], samples=10, covered=10)
+    said = TrackRecord(model="auto", trials=none, same_options=True, same_density=True).sentence
+    assert said.endswith("in 10 of the 10 samples.")
+
+
+def test_what_is_in_sample_is_called_so() -> None:
+    for name in ("docs/design/protect.md", "benchmarks/README.md"):
+        text = text_of(name)
+        assert "49 of 50" in text
+        place = text.index("49 of 50")
+        assert "in-sample" in text[place - 500 : place + 200]
 
 
 def test_every_row_has_a_source_and_options_that_the_model_takes() -> None:

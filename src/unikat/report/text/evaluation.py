@@ -22,6 +22,7 @@ HEAD = (
     "relative",
     "RMSE",
     "coverage",
+    "truth above, below",
     "95% limits",
     "width",
 )
@@ -46,6 +47,7 @@ def rows(results: Sequence[ModelScore], measure: str) -> list[tuple[str, ...]]:
                 "–" if score.relative_bias is None else signed_percent(score.relative_bias),
                 number(score.rmse),
                 f"{score.n_covered} of {result.n_samples}",
+                "–" if score.n_above is None else f"{score.n_above}, {score.n_below}",
                 f"{percent(score.coverage_lower)} to {percent(score.coverage_upper)}",
                 number(score.width),
             )

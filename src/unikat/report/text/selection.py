@@ -24,7 +24,7 @@ from unikat.spec.tables import ModelSpec
 if TYPE_CHECKING:
     from unikat.report.facts.result import Result, SampleFacts
 
-NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before")
+NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before", "outside")
 """Facts of the selection, which the section on the fitted model leaves out."""
 _FACTS = TypeAdapter(SelectionFacts)
 """Reads them from `result.json`."""
@@ -187,7 +187,9 @@ def error_of(result: Result) -> ModelError | None:
     """Read the model uncertainty of a model that was named; None if it has none."""
     if "candidates" in result.fit or "model_error" not in result.fit:
         return None
-    return _model_error(_facts(result), result.model)
+    found = _facts(result)
+    # The preliminary answer of `auto` is that of one candidate.
+    return _model_error(found, found.chosen or result.model)
 
 
 def _model_error(fit: SelectionFacts, model: str) -> ModelError:

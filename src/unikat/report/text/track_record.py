@@ -47,6 +47,11 @@ class Trials:
     """Mean error of the posterior mean, relative to the true value."""
     lowest: float
     highest: float
+    above: int | None = None
+    """Samples whose true value lay above the interval; None, as the next, if that was not kept."""
+    below: int | None = None
+    least: int = 0
+    """True τ1 from which samples count."""
     spread: str
     """What `lowest` and `highest` are the range of."""
     where: str
@@ -132,10 +137,11 @@ class TrackRecord:
                 f"{'fewer' if trials.dense else 'more'} {units} than combinations of levels. "
             )
         return (
-            f"{before}In trials on {trials.samples} samples from {trials.where}, τ1 by "
+            f"{before}In trials on {trials.samples} samples from {trials.where}"
+            f"{f' (true τ1 {trials.least} or more)' if trials.least else ''}, τ1 by "
             f"{self.model} {trials.label} was {_off(trials.error)} on average, and "
             f"{_range(trials.lowest, trials.highest)} {trials.spread}. Its 95% intervals contained "
-            f"the true value in {trials.covered} of the {trials.samples} samples."
+            f"the true value in {trials.covered} of the {trials.samples} samples.{_misses(trials)}"
         )
 
 
@@ -238,6 +244,16 @@ def _changed_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """JSON has lists for tuples."""
     return list(value) if isinstance(value, tuple) else value
+
+
+def _misses(trials: Trials) -> str:
+    """Say on which side the true value lay in the samples that were missed; begins with a blank."""
+    missed = trials.samples - trials.covered
+    if not missed:
+        return ""
+    if trials.above is None or trials.below is None:
+        return f" On which side it lay in the other {missed} was not recorded."
+    return f" It lay above the interval in {trials.above} and below it in {trials.below}."
 
 
 def _off(error: float) -> str:

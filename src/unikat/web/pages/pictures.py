@@ -100,21 +100,25 @@ def few(n: int) -> str:
 
 
 @drawing
-def settling(canvas: Canvas, points: Sequence[tuple[int, float]]) -> None:
-    """Draw the mean of τ1 against the sweeps after which it was that, as it settles."""
-    last = number(points[-1][1])
+def settling(canvas: Canvas, points: Sequence[tuple[int, float, float, float]]) -> None:
+    """Draw τ1 and the ends of its interval against the sweeps after which they were that."""
+    sweeps, *last = points[-1]
+    middle, lower, upper = map(number, last)
     canvas.describe(
-        "Mean of τ1 so far, by sweeps", [f"{last} after {points[-1][0]:,} sweeps of each chain."]
+        "τ1 so far, with its interval, by sweeps",
+        [f"{middle} ({lower} to {upper}) after {sweeps:,} sweeps of each chain."],
     )
     canvas.x_range = (float(points[0][0]), float(max(points[-1][0], points[0][0] + 1)))
-    low, high = span([[value for _, value in points]], 0.2, 0.5)
+    low, high = span([[value for _, *range_ in points for value in range_]], 0.2, 0.5)
     canvas.y_range = (max(low, 0.0), high)
     marks = ticks(*canvas.y_range, 4)
     canvas.y_margin(marks)
     canvas.cursor += 8
     canvas.area(130)
     canvas.y_axis(marks)
-    canvas.path([(canvas.x(x), canvas.y(y)) for x, y in points], "chain chain-0 curve", "")
+    for line, kind in ((1, "curve"), (2, "end"), (3, "end")):
+        places = [(canvas.x(point[0]), canvas.y(point[line])) for point in points]
+        canvas.path(places, f"chain chain-0 {kind}", "")
     canvas.x_axis(canvas.x_ticks(5, whole=True), "sweeps of each chain")
 
 
