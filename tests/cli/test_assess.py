@@ -123,7 +123,16 @@ def test_the_main_job(people: Path, here: Path, capsys: Any) -> None:
 def test_the_written_specification_gives_the_same_numbers(people: Path, here: Path) -> None:
     spec = specify(here, seed=7, **RELAXED)
     assert main(["assess", str(spec), "--quiet", "--set", "alpha_shape=1.5", "--out", "a"]) == 0
-    again = ["assess", "a/assessment.toml", "--out", "deep/b", "--workers", "2", "--quiet"]
+    again = [
+        "assess",
+        "a/assessment.toml",
+        "--trust-spec",
+        "--out",
+        "deep/b",
+        "--workers",
+        "2",
+        "--quiet",
+    ]
     assert main(again) == 0
     assert numbers(here / "deep" / "b") == numbers(here / "a")
     assert numbers(here / "a")["model_options"]["alpha_shape"] == 1.5

@@ -16,6 +16,7 @@ from synthesis.attacks.test_model_free import simulated
 from unikat.cli.main import main
 from unikat.report.folders.attack import FILES
 from unikat.spec.attack import AttackSpec
+from unikat.spec.trust import SHOWN
 
 KEYS = ["A", "B", "C", "D", "E"]
 COMMAND = ["attack", "original.csv", "--keys", ",".join(KEYS)]
@@ -51,7 +52,7 @@ def test_the_folder_repeats_the_attack_and_python_gives_the_same(capsys):
     assert {path.name for path in Path("out").iterdir() if path.name[0] != "."} == set(FILES)
     if os.name == "posix":
         assert all(stat.S_IMODE(Path("out", name).stat().st_mode) == 0o600 for name in FILES)
-    assert main(["attack", "out/attack.toml", "--out", "again", "--quiet"]) == 0
+    assert main(["attack", "out/attack.toml", "--trust-spec", "--out", "again", "--quiet"]) == 0
     again = json.loads(Path("again/attack.json").read_text())
     del again["provenance"]["started"]
     assert again == found
@@ -59,7 +60,7 @@ def test_the_folder_repeats_the_attack_and_python_gives_the_same(capsys):
     answer = unikat.attack(frames[0], synthetic=[frames[1]], control=frames[2], keys=KEYS)
     assert answer.table["rate"].tolist() == [one["rate"]["value"] for one in found["attacks"]]
     assert answer.summary.sentences == found["sentences"]
-    assert main(["attack", "out/attack.toml", "--out", "out"]) == 1
+    assert main(["attack", "out/attack.toml", "--trust-spec", "--out", "out"]) == 1
     assert "--overwrite" in capsys.readouterr().err
 
 
@@ -149,8 +150,8 @@ def test_a_declared_level_is_no_error(here: Path):
 def test_frames_cannot_be_repeated_from_the_file_alone(capsys):
     frames = [pd.read_csv(f"{name}.csv") for name in ("original", "made")]
     unikat.attack(frames[0], synthetic=frames[1], keys=KEYS, out="kept")
-    assert AttackSpec.read("kept/attack.toml").synthetic[0].path is None
-    assert main(["attack", "kept/attack.toml", "--out", "again"]) == 1
+    assert AttackSpec.read("kept/attack.toml", SHOWN).synthetic[0].path is None
+    assert main(["attack", "kept/attack.toml", "--trust-spec", "--out", "again"]) == 1
     assert "The original has no file" in capsys.readouterr().err
 
 

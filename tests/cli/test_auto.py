@@ -58,7 +58,16 @@ def test_the_default_chooses_and_tells_how(
     before = (here / "a" / "report.html").read_text()
     assert main(["report", "a"]) == 0
     assert (here / "a" / "report.html").read_text() == before
-    again = ["assess", "a/assessment.toml", "--out", "b", "--workers", "2", "--quiet"]
+    again = [
+        "assess",
+        "a/assessment.toml",
+        "--trust-spec",
+        "--out",
+        "b",
+        "--workers",
+        "2",
+        "--quiet",
+    ]
     assert main([*again, "--allow-unconverged"]) == 0
     assert numbers(here / "b") == result
 

@@ -95,7 +95,15 @@ def test_the_whole_comparison(
         row["tau1_mean"] for row in table
     ]
     # The specification as run gives the same numbers.
-    again = ["compare", "people-comparison/comparison.toml", "--out", "b", "--threads", "2"]
+    again = [
+        "compare",
+        "people-comparison/comparison.toml",
+        "--trust-spec",
+        "--out",
+        "b",
+        "--threads",
+        "2",
+    ]
     assert main([*again, "--quiet"]) == 0
     assert numbers(here / "b") == summary
     # All is done, so nothing is sampled again, and all files are the same.
@@ -119,7 +127,13 @@ def test_the_whole_comparison(
     assert numbers(folder) == summary
     shutil.rmtree(folder / "fits")
     command = advised("people-comparison", "Its fits are gone", capsys)
-    assert command == ["compare", "people-comparison/comparison.toml", "--out", "NEW_FOLDER"]
+    assert command == [
+        "compare",
+        "people-comparison/comparison.toml",
+        "--trust-spec",
+        "--out",
+        "NEW_FOLDER",
+    ]
 
 
 def test_an_unconverged_comparison_is_marked_and_resumed(
@@ -168,7 +182,7 @@ def test_a_fit_that_the_clock_ended_is_repeated(people: Path, here: Path) -> Non
     assert main(["compare", "spec.toml", "--out", "a", "--max-seconds", "1", "--quiet"]) == 2
     text = (here / "a" / "comparison.toml").read_text()
     assert "[limits.hdp]\nrisk = " in text
-    assert main(["compare", "a/comparison.toml", "--out", "b", "--quiet"]) == 2
+    assert main(["compare", "a/comparison.toml", "--trust-spec", "--out", "b", "--quiet"]) == 2
     a, b = numbers(here / "a"), numbers(here / "b")
     for one in (a, b):
         for sampling in (one["models"][0]["sampling"], one["models"][0]["held_out"]["sampling"]):

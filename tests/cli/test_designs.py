@@ -71,7 +71,9 @@ def test_strata_and_weights_say_the_same(survey, here):
     assert one["design"]["n_classes"] == 2
     assert one["tau1"] == other["tau1"]
     assert one["tau2"] == other["tau2"]
-    assert main(["assess", "sizes/assessment.toml", "--quiet", "--out", "again"]) == 0
+    assert (
+        main(["assess", "sizes/assessment.toml", "--trust-spec", "--quiet", "--out", "again"]) == 0
+    )
     assert result("again")["tau1"] == one["tau1"]
     report = Path("sizes", "report.html").read_text()
     assert "drawn from 2 strata" in report
@@ -169,7 +171,7 @@ def test_the_classic_measures_stand_beside(survey, capsys):
     methods = [one["method"] for one in found["uniques"]]
     assert methods == ["pitman", "zayatz", "snb", "dankar", "bethlehem"]
     assert "<h2>Classic measures</h2>" in Path("out", "report.html").read_text()
-    assert main(["assess", "out/assessment.toml", "--quiet", "--out", "again"]) == 0
+    assert main(["assess", "out/assessment.toml", "--trust-spec", "--quiet", "--out", "again"]) == 0
     assert result("again")["classics"] == found
 
 
@@ -223,7 +225,7 @@ def test_a_registry_is_looked_up(survey, capsys):
     docs = (Path(__file__).parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
     section = docs.partition("## registry.parquet")[2].partition("\n## ")[0]
     assert all(f"`{column}`" in section for column in table.columns)
-    assert main(["assess", "out/assessment.toml", "--quiet", "--out", "again"]) == 0
+    assert main(["assess", "out/assessment.toml", "--trust-spec", "--quiet", "--out", "again"]) == 0
     assert result("again")["registry"] == found
     # The survey's own answer is that without a registry, but for how long the chains run.
     alone = ["assess", str(survey), *COMMON, "--weights", "W", "--out", "alone"]

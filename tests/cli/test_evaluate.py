@@ -48,7 +48,8 @@ def test_the_whole_command(here: Path, capsys: Any) -> None:
     # What `unikat report` advises, without a new fit.
     command = advised(folder.name, "an evaluation, whose page is evaluation.html", capsys)
     assert command == [
-        "evaluate", f"{folder.name}/evaluation.toml", "--out", folder.name, "--resume"
+        "evaluate", f"{folder.name}/evaluation.toml", "--trust-spec", "--out", folder.name,
+        "--resume",
     ]  # fmt: skip
     (folder / "evaluation.html").write_bytes(b"")
     assert main([*command, "--quiet"]) == 0
@@ -56,7 +57,7 @@ def test_the_whole_command(here: Path, capsys: Any) -> None:
     assert pq.read_table(folder / "evaluation.parquet").to_pandas().equals(found)
     # From its own record.
     spec = str(folder / "evaluation.toml")
-    assert main(["evaluate", spec, "--out", "again", "--quiet"]) == 0
+    assert main(["evaluate", spec, "--trust-spec", "--out", "again", "--quiet"]) == 0
     again = pq.read_table(here / "again" / "evaluation.parquet").to_pandas()
     assert again.drop(columns="seconds").equals(found.drop(columns="seconds"))
     assert capsys.readouterr().out == ""

@@ -50,7 +50,7 @@ def test_a_table_with_decimal_commas(
         ",",
         "500MB",
     )
-    assert main(["assess", "one/assessment.toml", "--out", "two", "--quiet"]) == 0
+    assert main(["assess", "one/assessment.toml", "--trust-spec", "--out", "two", "--quiet"]) == 0
     plain = people.assign(
         PAY=people["PAY"].str.replace(",", ".").astype(float),
         W=people["W"].str.replace(",", ".").astype(float),

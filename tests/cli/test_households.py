@@ -127,7 +127,15 @@ def test_a_run_that_was_interrupted_goes_on(here: Path, monkeypatch: pytest.Monk
 def test_a_run_can_be_repeated(here: Path):
     options = [*COMMON, *HEAD, "--population-households", "9000", "--zeros", "rules.toml"]
     assert main(["assess", "homes.csv", "--out", "out", *options]) == 0
-    again = ["assess", "out/assessment.toml", "--out", "again", "--allow-unconverged", "--quiet"]
+    again = [
+        "assess",
+        "out/assessment.toml",
+        "--trust-spec",
+        "--out",
+        "again",
+        "--allow-unconverged",
+        "--quiet",
+    ]
     assert main(again) == 0
     assert result("again")["tau1"] == result()["tau1"]
 

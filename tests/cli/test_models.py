@@ -17,6 +17,7 @@ import pytest
 
 from unikat.cli.main import main
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.trust import SHOWN
 
 KEYS = "age group,sex,work"
 COMMON = ("--keys", KEYS, "--workers", "1", "--threads", "1", "--chains", "2", "--quiet")
@@ -63,9 +64,9 @@ def test_terms_are_an_option(here: Path) -> None:
     assert found["uncertainty"] == "conditional"
     assert found["fit"]["terms"] == "age group:work + sex"
     assert found["fit"]["cells"] > 0
-    spec = AssessmentSpec.read(here / "out" / "assessment.toml")
+    spec = AssessmentSpec.read(here / "out" / "assessment.toml", SHOWN)
     assert spec.model.options["terms"] == "age group:work + sex"
-    again = ["assess", "out/assessment.toml", "--quiet", "--out", "again"]
+    again = ["assess", "out/assessment.toml", "--trust-spec", "--quiet", "--out", "again"]
     assert main(again) == 0
     repeated = json.loads((here / "again" / "result.json").read_text())
     assert repeated["tau1"] == found["tau1"]
@@ -181,7 +182,9 @@ def test_models_with_terms_side_by_side(here: Path, capsys: Any) -> None:
     assert [one["fit"]["terms"] for one in models_found] == [
         "independence", "age group:work + sex",
     ]  # fmt: skip
-    assert main(["compare", "out/comparison.toml", "--out", "again", "--quiet"]) == 0
+    assert (
+        main(["compare", "out/comparison.toml", "--trust-spec", "--out", "again", "--quiet"]) == 0
+    )
     again = json.loads((here / "again" / "summary.json").read_text())["models"]
     assert [one["tau1"] for one in again] == [one["tau1"] for one in models_found]
 

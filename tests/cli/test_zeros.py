@@ -81,7 +81,15 @@ def test_a_run_with_rules_says_so_everywhere_and_is_repeated_without_their_file(
         "on_conflict": "stop",
     }
     zeros.unlink()
-    again = ["assess", "a/assessment.toml", "--out", "b", "--quiet", "--allow-unconverged"]
+    again = [
+        "assess",
+        "a/assessment.toml",
+        "--trust-spec",
+        "--out",
+        "b",
+        "--quiet",
+        "--allow-unconverged",
+    ]
     assert main(again) == 0
     assert numbers("b") == numbers("a")
 
@@ -122,7 +130,15 @@ def test_records_that_break_a_rule_keep_their_row(here: Path, policy: str) -> No
     risks = {record["row"]: record["r1"] for record in table}
     for top in found["records"]["top"]:
         assert risks[top["row"]] == pytest.approx(top["r1"])
-    again = ["assess", "a/assessment.toml", "--out", "b", "--quiet", "--allow-unconverged"]
+    again = [
+        "assess",
+        "a/assessment.toml",
+        "--trust-spec",
+        "--out",
+        "b",
+        "--quiet",
+        "--allow-unconverged",
+    ]
     assert main(again) == 0
     assert numbers("b") == found
     assert f"{len(rows)} rows of the file break a rule" in (here / "a" / "report.html").read_text()
@@ -170,7 +186,7 @@ def test_a_study_and_a_comparison_list_the_rules(here: Path, capsys: Any) -> Non
         json.loads((here / "study" / "summary.json").read_text())["population"]["n_units"]
         == 400 - n
     )
-    again = ["evaluate", "study/evaluation.toml", "--out", "again", "--quiet"]
+    again = ["evaluate", "study/evaluation.toml", "--trust-spec", "--out", "again", "--quiet"]
     assert main([*again, "--allow-unconverged"]) == 0
     tables = [pq.read_table(f"{name}/evaluation.parquet") for name in ("study", "again")]
     assert tables[0].drop(["seconds"]).equals(tables[1].drop(["seconds"]))
@@ -219,7 +235,7 @@ def test_a_table_of_conditions_is_named_directly_and_counts_from_its_file(here: 
     assert numbers("a")["zeros"]["rules"][0]["text"] == "2 conditions of never.csv"
     written = tomllib.loads((here / "a" / "assessment.toml").read_text())["zeros"]
     assert written["tables"] == ["../deep/never.csv"]
-    assert main(["assess", "a/assessment.toml", "--out", "c", *SHORT[-2:]]) == 0
+    assert main(["assess", "a/assessment.toml", "--trust-spec", "--out", "c", *SHORT[-2:]]) == 0
     assert numbers("c") == numbers("a")
 
 

@@ -383,7 +383,9 @@ def test_an_assessment_of_a_table(server: Server, tmp_path: Path) -> None:
         "progress": False,
     }  # fmt: skip
     found = unikat.assess(server.address(), **options, out=tmp_path / "one")
-    again = unikat.assess(tmp_path / "one/assessment.toml", out=tmp_path / "two", progress=False)
+    again = unikat.assess(
+        tmp_path / "one/assessment.toml", out=tmp_path / "two", progress=False, trust_spec=True
+    )
     assert again.tau1 == found.tau1
     result = json.loads((tmp_path / "one/result.json").read_text())
     assert result["data"] == "weighted in postgres"

@@ -485,7 +485,7 @@ def _results(rng: Random, folder: Path, bases: Path) -> Case:
     if out.name == "assess" and rng.random() < 0.8:
         return Case("results", ["report", out.name], [f"{out.name}/report.html"])
     spec = f"{out.name}/{ {'assess': 'assessment', 'compare': 'comparison', 'evaluate': 'evaluation'}[out.name] }.toml"  # noqa: E501
-    again = [out.name, spec, "--out", out.name, "--resume", "--quiet"]
+    again = [out.name, spec, "--trust-spec", "--out", out.name, "--resume", "--quiet"]
     return Case("results", again, [out.name])
 
 

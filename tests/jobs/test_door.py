@@ -468,13 +468,15 @@ def test_an_assessment_is_repeated_with_another_model(
     people().to_csv(tmp_path / "people.csv", index=False)
     options: dict[str, Any] = {"keys": KEYS, "population_size": 3000, "out": tmp_path / "one"}
     unikat.assess(tmp_path / "people.csv", model="loglinear", **options)
-    again = unikat.assess(tmp_path / "one" / "assessment.toml", model="latent-class", **SHORT)
+    again = unikat.assess(
+        tmp_path / "one" / "assessment.toml", model="latent-class", trust_spec=True, **SHORT
+    )
     assert again.result.model == "latent-class"
     # A copy in another folder still knows where the data are.
     copy = unikat.load(tmp_path / "one").save(tmp_path / "deep" / "er" / "copy")
     back = unikat.load(copy)
     assert back.spec.data.path == tmp_path / "people.csv"
-    assert unikat.assess(copy / "assessment.toml").tau1 == back.tau1
+    assert unikat.assess(copy / "assessment.toml", trust_spec=True).tau1 == back.tau1
 
 
 def test_what_was_loaded_is_not_mixed_with_what_came_after(tmp_path: Path) -> None:
@@ -536,7 +538,7 @@ def test_a_registry_may_be_a_frame(tmp_path: Path) -> None:
     back = unikat.load(folder)
     pd.testing.assert_frame_equal(back.registry_records, found.registry_records)
     with pytest.raises(unikat.DataError, match=r"under \[registry\]|under \[data\]"):
-        unikat.assess(folder / "assessment.toml")
+        unikat.assess(folder / "assessment.toml", trust_spec=True)
 
 
 def test_missing_keys_have_a_risk_of_what_is_published(tmp_path: Path) -> None:

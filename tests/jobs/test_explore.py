@@ -27,7 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     told: list[tuple[str, float | None]] = []
-    found = Exploration.open(run, lambda *what: told.append(what))
+    found = Exploration.open(run, lambda *what: told.append(what), run.parent)
     assert told[0] == ("Reading the file", None)
     assert told[-1] == ("Drawing states of the model", 1.0)
     _, sex, age, _ = found.keys
@@ -39,7 +39,7 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     assert age.steps[at].words == "in groups of 10"
     steps = (0, 1, at, 0)
     look = found.look(steps, "tau1 <= 1000")
-    whatif = unikat.load(run).what_if({"age": "width(10)", "sex": None})
+    whatif = unikat.load(run, trust_spec=True).what_if({"age": "width(10)", "sex": None})
     assert (look.tau1.mean, look.tau1.upper) == (whatif.tau1.mean, whatif.tau1.upper)
     assert look.judged == judge("tau1 <= 1000", [whatif.tau1.upper], found.unknown)
     assert look.rules == {"age": "width(10)", "sex": "left out"}
@@ -54,7 +54,7 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     assert cheapest.judged.value is not None
     assert cheapest.judged.value <= look.tau1.upper
     assert cheapest.lost <= look.lost
-    protected = unikat.protect(run / "assessment.toml", target=target)
+    protected = unikat.protect(run / "assessment.toml", target=target, trust_spec=True)
     assert protected.summary.chosen.recodings == cheapest.rules
     assert protected.summary.chosen.lost == pytest.approx(cheapest.lost, abs=1e-12)
     assert protected.summary.by_plan == cheapest.judged.value
@@ -76,7 +76,7 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
 
 
 def test_what_is_raised_between_ends_a_look_and_a_search(run: Path) -> None:
-    found = Exploration.open(run)
+    found = Exploration.open(run, inside=run.parent)
 
     def newer() -> None:
         raise InterruptedError

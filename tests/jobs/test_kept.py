@@ -66,7 +66,7 @@ def test_loaded_states_give_the_numbers_of_the_fresh_assessment(
 ) -> None:
     source = file_of(tmp_path, missing=missing)
     fresh = unikat.assess(source, out=tmp_path / "out", keep_states=True, **options, **QUICK)
-    same(fresh.what_if(RULES), unikat.load(tmp_path / "out").what_if(RULES))
+    same(fresh.what_if(RULES), unikat.load(tmp_path / "out", trust_spec=True).what_if(RULES))
     assert stat.S_IMODE((tmp_path / "out" / STATES).stat().st_mode) == 0o600
 
 
@@ -80,14 +80,14 @@ def test_what_is_said_where_states_or_file_are_not_there(
     unikat.assess(source, out=out, **asked)
     assert not (out / STATES).exists()
     with pytest.raises(SpecError, match=r"kept no states .* again with --keep-states"):
-        unikat.load(out).what_if(RULES)
+        unikat.load(out, trust_spec=True).what_if(RULES)
     unikat.assess(pd.read_csv(source), out=tmp_path / "frame", keep_states=True, **asked)
     with pytest.raises(SpecError, match="is of a data frame"):
-        unikat.load(tmp_path / "frame").what_if(RULES)
+        unikat.load(tmp_path / "frame", trust_spec=True).what_if(RULES)
     unikat.assess(source, out=out, overwrite=True, keep_states=True, **asked)
     # A copy elsewhere still finds the file.
     unikat.load(out).save(tmp_path / "copy")
-    loaded = unikat.load(tmp_path / "copy")
+    loaded = unikat.load(tmp_path / "copy", trust_spec=True)
     whole = source.read_text()
     source.write_text("\n".join(whole.splitlines()[:-1]))
     with pytest.raises(DataError, match=r"people.csv has changed since .* assess it again"):
@@ -109,7 +109,7 @@ def test_a_forged_file_is_refused(tmp_path: Path) -> None:
     found = kept.Kept.read(out / STATES)
     assert found.ends is not None
     state = found.ends.states[0]
-    table = unikat.load(out)._posterior.table
+    table = unikat.load(out, trust_spec=True)._posterior.table
     for forged in (
         {"options": {"components": 3}},
         {"name": "no model"},

@@ -69,7 +69,7 @@ def test_all_ways_in_give_the_same_numbers(here: Path) -> None:
     assert written["sample"]["population_size"] == 4_000
     # The record of the run repeats it, from elsewhere too.
     assert 'path = "../census.csv"' in Path("out/assessment.toml").read_text()
-    again = unikat.assess("out/assessment.toml")
+    again = unikat.assess("out/assessment.toml", trust_spec=True)
     assert scalars(again) == scalars(found)
     one = unikat.assess(SAMPLE, keys=KEYS, margins=counts("age", "sex"), **SHORT)
     assert scalars(one) != scalars(found)
@@ -85,7 +85,7 @@ def test_a_specification_lists_files_from_its_folder(here: Path) -> None:
         'margins = [{ path = "../a,b.csv", delimiter = ";" }]\n'
         'model = "latent-class"\nsampling = { chains = 2, max_sweeps = 48, thin = 2 }\n'
     )
-    found = unikat.assess("deep/run.toml", workers=1)
+    found = unikat.assess("deep/run.toml", workers=1, trust_spec=True)
     assert found.result.sample.population_size == 4_000
     # A file whose name has a comma is that file.
     options = {"keys": KEYS, **SHORT}
@@ -193,7 +193,7 @@ def test_a_frame_that_is_not_there_any_more_is_asked_for(here: Path) -> None:
     SAMPLE.to_csv("sample.csv", index=False)
     unikat.assess("sample.csv", keys=KEYS, margins=counts("sex"), out="out", **SHORT)
     with pytest.raises(DataError, match=r"Margin 1 names no file, as in a run of a data frame"):
-        unikat.assess("out/assessment.toml")
+        unikat.assess("out/assessment.toml", trust_spec=True)
 
 
 def test_a_file_is_protected_by_the_risk_within_the_margins(here: Path) -> None:

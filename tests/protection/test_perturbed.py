@@ -187,7 +187,19 @@ def test_a_perturbed_file(perturbed: tuple[pd.DataFrame, Path], tmp_path: Path) 
     assert (
         tomllib.loads((out / "protect.toml").read_text())["pram"]["education"]["low"]["mid"] == 0.1
     )
-    assert main(["protect", str(out / "protect.toml"), "--out", str(tmp_path / "b"), *QUICK]) == 0
+    assert (
+        main(
+            [
+                "protect",
+                str(out / "protect.toml"),
+                "--trust-spec",
+                "--out",
+                str(tmp_path / "b"),
+                *QUICK,
+            ]
+        )
+        == 0
+    )
     assert (tmp_path / "b" / "protected.csv").read_bytes() == (out / "protected.csv").read_bytes()
 
 

@@ -457,7 +457,7 @@ def test_a_plan_that_is_told_is_done(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert set(written["age"]) == {"0-19", "20-39", "40-59", "60-79", "80-99"}
     assert "region" not in written
     # The same by its specification, by its plan, and by a search that can only choose it.
-    again = unikat.protect(out / "protect.toml")
+    again = unikat.protect(out / "protect.toml", trust_spec=True)
     assert [one.lost for one in again.summary.plans] == [0.0, plan["lost"]]
     assert main(["protect", str(source), "--apply", str(out / "plan.toml"), "--out",
                  str(tmp_path / "same.csv"), "--quiet"]) == 0  # fmt: skip

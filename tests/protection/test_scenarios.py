@@ -31,6 +31,7 @@ from unikat.report.text.protection import scenario_rows, verdict_of
 from unikat.risk.limits import judge, together
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
+from unikat.spec.trust import SHOWN
 from unikat.studies.fit import fit
 
 GIVEN: dict[str, list[Any]] = {
@@ -196,7 +197,7 @@ def test_a_scenario_and_a_single_run_have_the_same_numbers(tmp_path: Path) -> No
     page = (tmp_path / "out" / "report.html").read_text()
     assert "education, age" in page or "age, education" in page
     # protect.toml repeats it.
-    spec = ProtectionSpec.read(tmp_path / "out" / "protect.toml")
+    spec = ProtectionSpec.read(tmp_path / "out" / "protect.toml", SHOWN)
     assert [one.name for one in spec.scenarios] == ["neighbour", "employer"]
     assert spec.target == "tau1 <= 6"
 

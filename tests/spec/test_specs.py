@@ -17,6 +17,7 @@ from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import ModelSpec, split_keys
+from unikat.spec.trust import SHOWN
 
 scalars = (
     st.booleans()
@@ -71,7 +72,7 @@ def test_a_specification_survives_the_round_trip(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "assessment.toml").write_text(spec.to_toml(folder))
-    assert AssessmentSpec.read(folder / "assessment.toml") == spec
+    assert AssessmentSpec.read(folder / "assessment.toml", SHOWN) == spec
     assert spec.model.options == {"alpha_shape": 0.5, "alpha": "per-record"}
 
 

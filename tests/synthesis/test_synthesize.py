@@ -65,7 +65,7 @@ def test_the_specification_repeats_the_run(tmp_path):
     source = tmp_path / "people.csv"
     people().to_csv(source, index=False)
     synthesize(tmp_path / "one", source, "--keys", KEYS, "--replace", "age", "--seed", "7")
-    synthesize(tmp_path / "two", tmp_path / "one" / "synthesis.toml")
+    synthesize(tmp_path / "two", tmp_path / "one" / "synthesis.toml", "--trust-spec")
     for name in ("synthetic_1.csv", "synthetic_3.csv"):
         first, second = ((tmp_path / run / name).read_bytes() for run in ("one", "two"))
         assert first == second

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from unikat.cli.main import cli
 from unikat.spec.option import options_of
+from unikat.spec.trust import Trust
 from unikat.web.drafts import BY_KEY, READING, RUN, Draft
 from unikat.web.kinds import KINDS
 from web_client import SURVEY, Client
@@ -82,7 +83,7 @@ def test_the_command_line_asks_for_what_the_form_does(
     assert rules is not None
     (folder / "rules.toml").write_text(html.unescape(rules[1]))
     assert posted(asked, kind).headers["location"].endswith("/runs/new")
-    spec = KINDS[kind].specification.read(folder / "new" / "workbench.toml")
+    spec = KINDS[kind].specification.read(folder / "new" / "workbench.toml", Trust(inside=folder))
     job = import_module(f"unikat.jobs.{kind}")
     seen: list[Any] = []
     monkeypatch.setattr(job, "run", lambda spec, *_, **__: seen.append(spec) or _stop())
@@ -182,7 +183,9 @@ def test_names_of_keys_are_escaped_and_kept(client: Client, folder: Path) -> Non
     assert answer.status_code == 200
     assert "<img" not in answer.text
     assert client.post("/run", form | odd).status_code == 303
-    spec: Any = KINDS["protect"].specification.read(folder / "new" / "workbench.toml")
+    spec: Any = KINDS["protect"].specification.read(
+        folder / "new" / "workbench.toml", Trust(inside=folder)
+    )
     assert (spec.keep, spec.weights_of_keys) == ((HOSTILE,), {HOSTILE: 3.0})
 
 

@@ -143,7 +143,7 @@ def test_a_run_of_each_kind_is_shown(client: Client, folder: Path, name: str) ->
     kind = KINDS[name]
     page = client.ask(f"/runs/{name}")
     assert page.status_code == 200
-    assert f"unikat {name} {name}/{kind.spec} --out NEW_FOLDER" in page.text
+    assert f"unikat {name} {name}/{kind.spec} --trust-spec --out NEW_FOLDER" in page.text
     # The file of the run is the one that the steps lead to.
     assert "/keys?path=survey.csv" in page.text
     assert client.ask(f"/report/{name}").text == (folder / name / kind.report).read_text()

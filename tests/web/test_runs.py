@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
+import socket
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -155,6 +159,49 @@ def test_the_forms_are_filled_with_what_a_run_was_asked(
     after = other.bench.draft("survey.csv")
     assert dict(after.values) == dict(before.values)
     assert replace(after, values={}) == replace(before, values={}, notes=())
+
+
+@pytest.mark.parametrize("name", [REQUEST, ASSESS.spec])
+def test_a_run_of_somebody_else_is_not_continued(
+    client: Client, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder.parent / "outside.csv").write_text(SURVEY)
+    asked = (folder / "long" / REQUEST).read_text()
+    monkeypatch.setattr(client.bench.runs, "_work", lambda: None)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.setblocking(False)
+        at = f"dask:tcp://127.0.0.1:{listener.getsockname()[1]}"
+        for before, after, told in (
+            ('"processes"', f'"{at}"', f"sampling.executor: {at}"),
+            (
+                "../survey.csv",
+                "../../outside.csv",
+                "outside.csv, outside of the folder",
+            ),
+            ('path = "', 'query = "SELECT 1"\npath = "', "data.query: SELECT 1"),
+        ):
+            foreign = asked.replace(before, after)
+            assert foreign != asked
+            (folder / "long" / REQUEST).unlink(missing_ok=True)
+            (folder / "long" / name).write_text(foreign)
+            answer = client.post("/resume/long", {"trust_spec": "yes", "executor": "processes"})
+            assert answer.status_code == 422
+            assert told in html.unescape(answer.text)
+        # Not even a process that is started with it takes it.
+        (folder / "long" / REQUEST).write_text(foreign)
+        command = [sys.executable, "-m", "unikat.web.child", folder / "long", folder, "resume"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+            process.wait(LONGEST)
+        heard = client.bench.runs.listen("long")
+        heard.listen()
+        assert told in heard.message
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    # What lies in the folder of the workbench is its own.
+    (folder / "long" / REQUEST).write_text(asked)
+    assert client.post("/resume/long", {}).status_code == 303
 
 
 def test_a_choice_that_no_list_has_is_kept(client: Client) -> None:

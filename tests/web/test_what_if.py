@@ -103,13 +103,13 @@ def test_a_newer_question_of_the_page_ends_the_older(capsys: pytest.CaptureFixtu
 
 
 def test_a_process_that_dies_is_said_and_started_anew(run: Path) -> None:
-    explorer = Explorer(run / "kept", [sys.executable, "-c", READY])
+    explorer = Explorer(run / "kept", run, [sys.executable, "-c", READY])
     explorer.wait(lambda: explorer.state == "ready", 30)
     question = explorer.look("a", [], "")
     explorer.wait(lambda: question.done, 30)
     assert (question.problem, explorer.state) == (GONE, "failed")
     assert explorer.look("a", [1], "").problem == GONE
-    explorers = Explorers()
+    explorers = Explorers(inside=run)
     first = explorers.of(run / "kept")
     assert explorers.of(run / "kept") is first
     explorers.forget(first)
@@ -171,7 +171,7 @@ def test_the_page_without_scripts(closed: Client, run: Path) -> None:
 def test_runs_that_kept_nothing_say_what_to_do(closed: Client, run: Path) -> None:
     unikat.assess(run / "survey.csv", out=run / "plain", overwrite=True, **RUN)
     text = closed.ask("/what-if/plain").text
-    assert "unikat assess plain/assessment.toml --keep-states --out NEW_FOLDER" in text
+    assert "unikat assess plain/assessment.toml --trust-spec --keep-states --out NEW_FOLDER" in text
     assert "What if" not in closed.ask("/runs/plain").text
     assert "/what-if/kept" in closed.ask("/runs/kept").text
     assert closed.ask("/what-if/survey.csv").status_code == 404

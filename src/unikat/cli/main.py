@@ -23,6 +23,7 @@ from unikat.cli.zeros import zeros
 from unikat.errors import OutputError, UnikatError, bounded
 from unikat.files.scratch import close_all
 from unikat.interrupts import left_behind
+from unikat.spec.network import NETWORK
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 _OF_SIGNALS = 128
@@ -33,7 +34,7 @@ _OF_SIGNALS = 128
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 error; 2 finished but not converged; 3 finished, "
     "and a limit (--threshold, --target) is not met; 130 interrupted too early to keep anything; "
-    "143 ended by SIGTERM, what was done is kept.",
+    f"143 ended by SIGTERM, what was done is kept.\n\n{NETWORK}",
 )
 @click.version_option(__version__, prog_name="unikat")
 @click.option(

@@ -150,13 +150,10 @@ def _apply(plan: Path, source: str | Path, values: dict[str, Any]) -> int:
         )
     if is_address(source):
         raise SpecError("--apply writes a file in the format of FILE, which a database has not.")
-    recodings = PlanSpec.read(plan)
-    read_so = specify(PlanSpec, ReadingOptions, None, reading, shell=True)[0].data
-    update = {name: getattr(read_so, name) for name in reading}
-    data = recodings.data.model_copy(update=update)
+    recodings = specify(PlanSpec, ReadingOptions, plan, reading, shell=True)[0]
     with watching(not values["quiet"]) as watcher:
         n, out = apply(
-            recodings.model_copy(update={"data": data}),
+            recodings,
             Path(source),
             values["out"],
             overwrite=values["overwrite"],

@@ -33,6 +33,7 @@ from unikat.report.text import sentences, track_record
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Verdict
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.trust import FOREIGN, Trust
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -94,6 +95,8 @@ class Assessment:
     """Fresh from a run; None if read from a folder."""
     _loaded: Results | None = None
     """Read from a folder; None if fresh from a run."""
+    _trust: Trust = FOREIGN
+    """What counts of the specification in the folder."""
     _kind: FrameKind = FILE
     """Of the frame that was passed: `records` is of the same kind."""
 
@@ -249,7 +252,7 @@ class Assessment:
     def _posterior(self) -> Posterior:
         if self._findings is None:
             assert self._loaded is not None
-            return posterior_of(self._loaded)
+            return posterior_of(self._loaded, trust=self._trust)
         return Posterior.of(self._findings.fit)
 
     def to_html(self) -> str:
@@ -315,13 +318,16 @@ class Assessment:
         return f"<div>{words}{drawn}</div>"
 
 
-def load(folder: str | os.PathLike[str]) -> Assessment:
+def load(folder: str | os.PathLike[str], *, trust_spec: bool = False) -> Assessment:
     """Read an assessment from the folder of a run.
 
     Parameters
     ----------
     folder
         The folder that `out` or `save` named.
+    trust_spec
+        Whether `what_if` may read the file or database that the specification in the folder names,
+        also outside of the folder. Only if you know who wrote it.
 
     Raises
     ------
@@ -342,4 +348,5 @@ def load(folder: str | os.PathLike[str]) -> Assessment:
         folder=found.root,
         _traces=found.traces,
         _loaded=found,
+        _trust=Trust(allowed=trust_spec),
     )

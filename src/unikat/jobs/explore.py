@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from unikat.errors import SpecError
@@ -28,6 +29,7 @@ from unikat.spec.from_options import specify
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.protection_options import ProtectOptions
+from unikat.spec.trust import Trust
 
 T = TypeVar("T")
 
@@ -122,6 +124,8 @@ class Exploration:
     unknown: Reason | None
     """Why no verdict follows from the assessment's numbers."""
     parts: Sequence[Choices] = field(repr=False)
+    inside: Path | None = None
+    """The folder of the workbench; None: that of the run."""
     _seen: dict[tuple[int, ...], RiskEstimate] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -129,6 +133,7 @@ class Exploration:
         cls,
         folder: str | os.PathLike[str],
         progress: Callable[[str, float | None], None] | None = None,
+        inside: Path | None = None,
     ) -> Exploration:
         """Read the file of an assessment again, and go on from the states that it kept.
 
@@ -138,6 +143,8 @@ class Exploration:
             Of the run.
         progress
             Given what is done, and the share of it that is, where that is known.
+        inside
+            The folder of the workbench, in which the data have to lie; None: that of the run.
 
         Raises
         ------
@@ -146,10 +153,11 @@ class Exploration:
         """
         loaded = results.load(folder)
         # Refused at once, and not after the file was read.
-        _asked(loaded.root, "k >= 1")
-        posterior = posterior_of(loaded, progress)
+        _asked(loaded.root, "k >= 1", inside)
+        posterior = posterior_of(loaded, progress, Trust(inside=inside))
         found = cls(
             folder=loaded.root,
+            inside=inside,
             posterior=posterior,
             level=loaded.result.tau1.level,
             unknown=unknown_of_result(loaded.result),
@@ -237,7 +245,7 @@ class Exploration:
         SpecError
             If none does, or the target has no known form.
         """
-        spec = _asked(self.folder, str(_target(target)))
+        spec = _asked(self.folder, str(_target(target)), self.inside)
         aim = aim_of(spec, Scenarios(posterior=self.posterior, scenarios=(), level=self.level))
         search = Search.of(self.parts, _interrupted(aim.quick, between))
         aim = aim._replace(closely=_interrupted(aim.closely, between))
@@ -293,10 +301,10 @@ class Exploration:
         return min(lost / max(whole, 1e-300), 1.0)
 
 
-def _asked(folder: str | os.PathLike[str], target: str) -> ProtectionSpec:
+def _asked(folder: str | os.PathLike[str], target: str, inside: Path | None) -> ProtectionSpec:
     """What `protect` would be asked to do with the file of an assessment."""
-    path = os.path.join(folder, SPEC)
-    return specify(ProtectionSpec, ProtectOptions, path, {"target": target}, caller="The page")[0]
+    path, asked = os.path.join(folder, SPEC), {"target": target}
+    return specify(ProtectionSpec, ProtectOptions, path, asked, caller="The page", inside=inside)[0]
 
 
 def _target(text: str) -> Limit:

@@ -22,6 +22,7 @@ from unikat.report.folders.records import ORDER, order_digest
 from unikat.report.text.sentences import understood_households
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.from_options import Inputs
+from unikat.spec.trust import Trust
 from unikat.zeros.conflicts import Handled
 
 
@@ -57,15 +58,22 @@ def _read(
 
 
 @interruptible
-def key_values(folder: Path) -> Held:
+def key_values(folder: Path, inside: Path) -> Held:
     """Hold the columns of the keys of a finished assessment, if its file is as it was.
+
+    Parameters
+    ----------
+    folder
+        Of the assessment.
+    inside
+        The folder of the workbench, in which its file has to lie.
 
     Raises
     ------
     DataError, SpecError
         If the file cannot be read, or its records are no longer those that were assessed.
     """
-    spec = AssessmentSpec.read(folder / SPEC)
+    spec = AssessmentSpec.read(folder / SPEC, Trust(inside=inside))
     microdata, table, handled, households = _read(spec, [])
     try:
         record = parse_json((folder / RESULT).read_bytes())["provenance"]["data_fingerprint"]

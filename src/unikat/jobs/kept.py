@@ -12,13 +12,16 @@ from unikat.models.named import build_model
 from unikat.protection.kept import Kept
 from unikat.protection.what_if import Posterior
 from unikat.report.folders.assessment import Results
-from unikat.report.folders.outputs import STATES
+from unikat.report.folders.outputs import SPEC, STATES
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.from_options import Inputs
+from unikat.spec.trust import FOREIGN, Trust
 
 
 def posterior_of(
-    results: Results, progress: Callable[[str, float | None], None] | None = None
+    results: Results,
+    progress: Callable[[str, float | None], None] | None = None,
+    trust: Trust = FOREIGN,
 ) -> Posterior:
     """Return the posterior of an assessment that was loaded, the same as that of the fresh one.
 
@@ -28,11 +31,13 @@ def posterior_of(
         The folder of the run.
     progress
         Given what is done, and the share of it that is, where that is known.
+    trust
+        What counts of the specification in the folder, by which the data are read.
 
     Raises
     ------
     SpecError
-        If its states were not kept.
+        If its states were not kept, or its data are named in a way that only the user may.
     DataError
         If the file of data is missing, cannot be read, or has changed.
     OutputError
@@ -55,6 +60,7 @@ def posterior_of(
             f"The assessment in {results.folder} is of a data frame, which no folder holds. Assess "
             "the frame again, and look at recodings of that assessment."
         )
+    trust.check(spec, str(results.folder / SPEC), results.root)
     file = spec.data.path or spec.data.name
     tell("Reading the file")
     kept = Kept.read(path)

@@ -71,7 +71,8 @@ from unikat.risk.estimate import RiskEstimate
 from unikat.risk.limits import Verdict, together
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.limits import Limit
-from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec, hierarchy_file
+from unikat.spec.paths import hierarchy_file
+from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec
 from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies.auto import Execution
@@ -562,7 +563,7 @@ def _plan(spec: ProtectionSpec, plan: Plan) -> PlanSpec:
     also = [*(["perturbed"] if spec.perturbs else []), *(["suppressed"] if spec.suppress else [])]
     return PlanSpec(
         also=tuple(also),
-        data=spec.data.model_copy(update={"path": None}),
+        data=spec.data.model_copy(update={"path": None, "database": None}),
         keys=tuple(
             PlanKey(
                 name=one.name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -20,8 +19,6 @@ from unikat.spec.tables import (
     ReportSpec,
     SamplingSpec,
     Whole,
-    located_files,
-    located_path,
 )
 
 HOUSEHOLDS = "households"
@@ -60,21 +57,6 @@ class AssessmentSpec(Spec):
     """A table, or a text as `ModelSpec.of` reads it."""
     sampling: SamplingSpec = SamplingSpec()
     report: ReportSpec = ReportSpec()
-
-    def input_files(self) -> list[Path]:
-        """Files that the run reads."""
-        tables = (self.registry, self.households, *self.margins)
-        further = [table.path for table in tables if table is not None]
-        return [*super().input_files(), *(path for path in further if path is not None)]
-
-    def _located(self, base: Path) -> dict[str, object]:
-        found: dict[str, object] = {"margins": located_files(self.margins, base, "the margins")}
-        for name, what in (("registry", "the registry"), ("households", "the file of households")):
-            table = getattr(self, name)
-            if table is not None and table.path is not None:
-                path = located_path(table.path, base, what)
-                found[name] = table.model_copy(update={"path": path})
-        return found
 
     @model_validator(mode="after")
     def _of_relatives(self) -> Self:

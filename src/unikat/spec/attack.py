@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec
+from unikat.spec.paths import paths_in
 from unikat.spec.tables import (
     FileSpec,
     ModelSpec,
@@ -19,8 +20,6 @@ from unikat.spec.tables import (
     Share,
     Table,
     Whole,
-    located_files,
-    located_path,
 )
 
 
@@ -120,21 +119,5 @@ class AttackSpec(Spec):
         return [*self.keys, *(text for text in shared if text not in self.keys)]
 
     def input_files(self) -> list[Path]:
-        """Files that the run reads."""
-        named = [one.path for one in (*self.synthetic, self.control, self.population) if one]
-        return [*super().input_files(), *(path for path in named if path is not None)]
-
-    def _located(self, base: Path) -> dict[str, object]:
-        found: dict[str, object] = {
-            "synthetic": located_files(self.synthetic, base, "the synthetic file")
-        }
-        for name, what in (
-            ("control", "the control file"),
-            ("population", "the population"),
-            ("risk", "the assessment"),
-        ):
-            table = getattr(self, name)
-            if table is not None and table.path is not None:
-                path = located_path(table.path, base, what)
-                found[name] = table.model_copy(update={"path": path})
-        return found
+        """Files that the run reads; results may go to the folder of the assessment."""
+        return list(paths_in(self.model_copy(update={"risk": None})))

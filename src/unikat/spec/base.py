@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -11,7 +12,9 @@ from pydantic import ValidationError
 
 from unikat.errors import SpecError, all_problems, brief
 from unikat.files.toml import read_toml, write_toml
-from unikat.spec.tables import DataSpec, Table, ZerosSpec, located_path
+from unikat.spec.paths import located_path, paths_in, relative_path, with_paths
+from unikat.spec.tables import DataSpec, Table, ZerosSpec
+from unikat.spec.trust import FOREIGN, Trust
 
 
 class Spec(Table):
@@ -31,6 +34,7 @@ class Spec(Table):
         where: str = "The specification",
         folder: Path | None = None,
         spoken: Mapping[str, str] | None = None,
+        trust: Trust = FOREIGN,
     ) -> Self:
         """Check nested values and make a specification of them.
 
@@ -44,35 +48,49 @@ class Spec(Table):
             Folder from which relative paths count; the working directory if None.
         spoken
             What messages call a value, by its place: ``{"sampling.chains": "--chains"}``.
+        trust
+            What counts of values from a file; without a folder all do.
 
         Raises
         ------
         SpecError
-            If anything is unknown or has a wrong value; the message lists all of it.
+            If anything is unknown or has a wrong value, or is for the user alone to decide; the
+            message lists all of it.
         """
         spec = cls._checked(values, where, spoken or {})
         base = Path.cwd() if folder is None else folder
-        paths = {
-            name: located_path(path, base, what)
-            for name, what in (("path", "the data"), ("codebook", "the codebook"))
-            if isinstance(path := getattr(spec.data, name), Path)
-        }
-        source = None if folder is None else where
-        zeros = None if spec.zeros is None else spec.zeros.located(base, source)
-        data = spec.data.model_copy(update=paths)
-        return spec.model_copy(update={"data": data, "zeros": zeros, **spec._located(base)})
+        if folder is not None:
+            trust.check(spec, where, folder)
+            if spec.zeros is not None:
+                spec.zeros.stands_in(where)
+        located: Self = with_paths(spec, lambda path: located_path(path, base))
+        return located._completed()
+
+    @classmethod
+    def again(cls, path: str = "") -> str:
+        """Return the command line that repeats a run, of which the user knows who wrote it.
+
+        Parameters
+        ----------
+        path
+            Of the file; without it the line is one for its folder.
+
+        Examples
+        --------
+        >>> Spec.again.__func__(type("", (), {"command": "assess assessment.toml"}), "a/b.toml")
+        'unikat assess a/b.toml --trust-spec --out NEW_FOLDER'
+        """
+        name = next(word for word in cls.command.split() if word.endswith(".toml"))
+        words = cls.command.replace(name, f"{shlex.quote(path or name)} --trust-spec")
+        return f"unikat {words} --out NEW_FOLDER"
 
     def input_files(self) -> list[Path]:
         """Files that the run reads."""
-        found = [self.data.path, self.data.codebook, *(self.zeros.tables if self.zeros else ())]
-        return [Path(path) for path in found if isinstance(path, (str, os.PathLike))]
+        return list(paths_in(self))
 
-    def _located(self, base: Path) -> dict[str, object]:
-        """Tables with paths of their own, relative ones counting from a folder."""
-        return {}
-
-    def _as_written(self, values: dict[str, Any], folder: Path) -> None:
-        """Change values as they are written into a folder."""
+    def _completed(self) -> Self:
+        """Return the specification with what is read at once from files that it names."""
+        return self
 
     @classmethod
     def _checked(cls, values: Mapping[str, Any], where: str, spoken: Mapping[str, str]) -> Self:
@@ -90,16 +108,17 @@ class Spec(Table):
             raise SpecError(all_problems(problems, where, cls, spoken)) from None
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Self:
+    def read(cls, path: str | os.PathLike[str], trust: Trust = FOREIGN) -> Self:
         """Read a TOML specification; relative paths in it count from its folder.
 
         Raises
         ------
         SpecError
-            If the file cannot be read, is no TOML, or holds anything unknown or wrong.
+            If the file cannot be read, is no TOML, or holds anything unknown or wrong, or that is
+            for the user alone to decide.
         """
         values = read_toml(path)
-        return cls.parse(values, where=str(path), folder=Path(path).resolve().parent)
+        return cls.parse(values, where=str(path), folder=Path(path).resolve().parent, trust=trust)
 
     def to_toml(self, folder: Path, note: str = "") -> str:
         """Write as TOML.
@@ -111,40 +130,20 @@ class Spec(Table):
         note
             A line of comment.
         """
-        values = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        moved: Self = with_paths(self, lambda path: relative_path(path, folder))
+        values = moved.model_dump(mode="json", by_alias=True, exclude_none=True)
         # The tables of what was not asked for.
         if values.get("design") == {"relative_weights": False}:
             del values["design"]
-        for table in ("registry", "households", "control", "population", "risk", "protected"):
-            if "path" in values.get(table, {}):
-                values[table]["path"] = relative_path(Path(values[table]["path"]), folder)
         for name in ("margins", "scenario"):
             if not values.get(name):
                 values.pop(name, None)
-        for file in (*values.get("margins", ()), *values.get("synthetic", ())):
-            if "path" in file:
-                file["path"] = relative_path(Path(file["path"]), folder)
-        for name in ("path", "codebook"):
-            if isinstance(path := getattr(self.data, name), Path):
-                values["data"][name] = relative_path(path, folder)
         if self.zeros is not None:
             values["zeros"]["rules"] = [
                 rule["rule"] if len(rule) == 1 else rule for rule in values["zeros"]["rules"]
             ]
             if not self.zeros.roles:
                 del values["zeros"]["roles"]
-            values["zeros"]["tables"] = [relative_path(path, folder) for path in self.zeros.tables]
-        self._as_written(values, folder)
-        lines = [f"The run as run. To repeat it: unikat {self.command} --out NEW_FOLDER"]
+        lines = [f"The run as run. To repeat it: {self.again()}"]
         head = "".join(f"# {line}\n" for line in (*lines, note) if line)
         return head + write_toml(values)
-
-
-def relative_path(path: Path, folder: Path) -> str:
-    """Return a path from a folder, unless they share nothing."""
-    folder = Path(os.path.abspath(folder))
-    try:
-        shared = Path(os.path.commonpath([path, folder]))
-    except ValueError:
-        return str(path)
-    return str(path) if shared == Path(shared.anchor) else os.path.relpath(path, folder)

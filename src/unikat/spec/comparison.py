@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -17,7 +16,6 @@ from unikat.spec.tables import (
     SamplingSpec,
     Share,
     Whole,
-    located_files,
 )
 
 
@@ -93,14 +91,6 @@ class ComparisonSpec(Spec):
     """For every fit; `max_seconds` is the time of one fit."""
     limits: dict[str, dict[Literal["risk", "held-out"], int]] = Field(default_factory=dict)
     """Sweeps after which a fit ended by the clock, by model: it ends there when repeated."""
-
-    def input_files(self) -> list[Path]:
-        """Files that the run reads."""
-        named = (margin.path for margin in self.margins)
-        return [*super().input_files(), *(path for path in named if path is not None)]
-
-    def _located(self, base: Path) -> dict[str, object]:
-        return {"margins": located_files(self.margins, base, "the margins")}
 
     @field_validator("path", mode="before")
     @classmethod

@@ -101,6 +101,15 @@ class ReadingOptions(TypedDict, total=False):
             default="1GB",
         ),
     ]
+    trust_spec: Annotated[
+        bool,
+        Option(
+            "",
+            "Let a specification or file of rules name files outside of its folder, databases, "
+            "queries and clusters. Only if you know who wrote it: otherwise they count only as "
+            "options.",
+        ),
+    ]
 
 
 class DesignOptions(TypedDict, total=False):

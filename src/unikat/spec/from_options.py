@@ -16,9 +16,11 @@ from unikat.files.toml import read_toml, toml_value
 from unikat.spec.addresses import is_address
 from unikat.spec.base import Spec
 from unikat.spec.option import Defined, default_of, options_of
-from unikat.spec.protection import read_scenarios, recodings_of, with_paths
+from unikat.spec.paths import with_paths
+from unikat.spec.protection import read_scenarios, recodings_of
 from unikat.spec.stratum_sizes import read_stratum_sizes
 from unikat.spec.tables import ModelSpec, ZerosSpec, split_keys
+from unikat.spec.trust import Trust
 
 S = TypeVar("S", bound=Spec)
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -53,6 +55,7 @@ def specify(
     *,
     shell: bool = False,
     caller: str = "",
+    inside: Path | None = None,
 ) -> tuple[S, Inputs]:
     """Make a specification from data and options.
 
@@ -71,11 +74,15 @@ def specify(
         The options come from a command line, and messages name them so.
     caller
         What messages call that from which the options come, if it is neither call nor command line.
+    inside
+        The folder of the workbench: paths of a specification may lie in it, and nothing allows
+        others. None: its own folder, and the option `trust_spec` allows others.
 
     Raises
     ------
     SpecError
-        If an option is unknown or has a wrong value; the message lists all of them.
+        If an option is unknown or has a wrong value, or the specification says what only options
+        may; the message lists all of them.
     """
     known = {defined.name: defined for defined in options_of(options_kind)}
     for name in options:
@@ -84,6 +91,11 @@ def specify(
     # In the order of the definition, whatever that of the call.
     given = {name: options[name] for name in known if options.get(name) is not None}
     values, source, frame = _start(data)
+    trust = Trust(
+        given=tuple(".".join(known[name].option.path(name)) for name in given),
+        inside=inside,
+        allowed=bool(given.pop("trust_spec", False)) and inside is None,
+    )
     frames: dict[str, Any] = {}
     for name in _TABLES:
         if name in given and not _is_path(given[name]):
@@ -99,13 +111,15 @@ def specify(
     for name, value in given.items():
         path = known[name].option.path(name)
         spoken[".".join(path)] = f"--{name.replace('_', '-')}" if shell else name
-        _place(values, known[name], value, given, where=str(source or "The data"))
+        where = str(source or "The data")
+        _place(values, known[name], value, given, where=where, trust=trust)
     where = str(source) if source else caller or ("The command line" if shell else "The call")
     spec = specification.parse(
         values,
         where=where,
         folder=source.resolve().parent if source else None,
         spoken=spoken,
+        trust=trust,
     )
     return spec, Inputs(data=frame, **frames)
 
@@ -142,7 +156,13 @@ def _several(name: str, value: Any) -> tuple[list[dict[str, str]], tuple[Any, ..
 
 
 def _place(
-    values: dict[str, Any], defined: Defined, value: Any, given: Mapping[str, Any], where: str
+    values: dict[str, Any],
+    defined: Defined,
+    value: Any,
+    given: Mapping[str, Any],
+    *,
+    where: str,
+    trust: Trust,
 ) -> None:
     """Put the value of one option into the values of the specification."""
     name, path = defined.name, defined.option.path(defined.name)
@@ -171,7 +191,7 @@ def _place(
             for part, setting in _settings(value).items():
                 _put(values, ("model", part), setting, where)
         case "zeros":
-            values["zeros"] = _zeros(value, given.get("zeros_conflict"))
+            values["zeros"] = _zeros(value, given.get("zeros_conflict"), trust)
         case "zeros_conflict":
             allowed = typing.get_args(defined.kind)
             if value not in allowed:
@@ -211,7 +231,7 @@ def _meant(name: str, value: Any) -> Any:
     if name == "recodings":
         try:
             return with_paths(
-                recodings_of(value), lambda path: os.path.abspath(os.path.expanduser(path))
+                recodings_of(value), lambda path: path.expanduser().absolute(), texts=True
             )
         except ValueError:
             # The specification says what is wrong.
@@ -347,10 +367,11 @@ def _settings(value: Any) -> dict[str, Any]:
     return found
 
 
-def _zeros(value: Any, on_conflict: str | None) -> Any:
+def _zeros(value: Any, on_conflict: str | None, trust: Trust) -> Any:
     """Rules, given as a file, as a list of rules, or as a table."""
     if _is_path(value):
-        return ZerosSpec.read(value, on_conflict)
+        # The user gave the file, and not what stands in it.
+        return ZerosSpec.read(value, on_conflict, trust._replace(given=()))
     table = dict(value) if isinstance(value, Mapping) else {"rules": list(value)}
     return table if on_conflict is None else table | {"on_conflict": on_conflict}
 

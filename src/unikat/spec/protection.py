@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -12,28 +11,16 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from unikat.errors import SpecError, brief, shown
 from unikat.files.toml import read_toml
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
-from unikat.spec.base import Spec, relative_path
+from unikat.spec.base import Spec
 from unikat.spec.limits import Limit
+from unikat.spec.paths import NamesFiles, hierarchy_file
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
-from unikat.spec.tables import Names, Table, located_path
+from unikat.spec.tables import Names, Table
 
 LEFT_OUT = "left out"
 """The rule of a key that is left out."""
 MOST_SUPPRESSED = 20
 """Keys of a file in which values can be suppressed: all sets of them are looked at."""
-_FILE = re.compile(r"\s*file\((?P<path>.*)\)\s*", re.DOTALL)
-
-
-def hierarchy_file(rule: object) -> str | None:
-    """Return the file that a recoding names, `file(age.csv)`; None of other recodings.
-
-    Examples
-    --------
-    >>> hierarchy_file("file(age.csv)"), hierarchy_file("width(5)")
-    ('age.csv', None)
-    """
-    found = _FILE.fullmatch(rule) if isinstance(rule, str) else None
-    return found["path"].strip() if found else None
 
 
 def recodings_of(value: object) -> object:
@@ -70,21 +57,6 @@ def one_of_each(value: object) -> object:
                 f"width(10); region: {LEFT_OUT}' (--recodings takes several to choose from)"
             )
     return {name: rules[0] for name, rules in found.items()}
-
-
-def with_paths(recodings: object, change: Callable[[str], str]) -> object:
-    """Change the paths of the files of hierarchies that recodings name; others stay."""
-    if not isinstance(recodings, Mapping):
-        return recodings
-
-    def changed(rule: object) -> object:
-        path = hierarchy_file(rule)
-        return rule if not path else f"file({change(path)})"
-
-    return {
-        name: tuple(map(changed, rules)) if isinstance(rules, (list, tuple)) else rules
-        for name, rules in recodings.items()
-    }
 
 
 def _split(text: str, at: str, *, empty: bool = False) -> list[str]:
@@ -190,8 +162,8 @@ class ProtectionSpec(AssessmentSpec):
     """Keys that stay as they are."""
     weights_of_keys: Annotated[dict[str, float], BeforeValidator(_importance)] = Field(default={})
     """How much the information of each key counts; 1 for those that are not named."""
-    recodings: Annotated[dict[str, tuple[Any, ...]], BeforeValidator(recodings_of)] = Field(
-        default={}
+    recodings: Annotated[dict[str, tuple[Any, ...]], BeforeValidator(recodings_of), NamesFiles] = (
+        Field(default={})
     )
     """Recodings of some keys to choose from, in place of those that the program makes itself."""
 
@@ -336,32 +308,13 @@ class ProtectionSpec(AssessmentSpec):
             )
         return self
 
-    def hierarchy_files(self) -> list[Path]:
-        """Files of hierarchies that the recodings name."""
-        rules = [rule for rules in self.recodings.values() for rule in rules]
-        return [Path(path) for path in map(hierarchy_file, rules) if path]
-
-    def input_files(self) -> list[Path]:
-        """Files that the run reads."""
-        return [*super().input_files(), *self.hierarchy_files()]
-
-    def _located(self, base: Path) -> dict[str, object]:
+    def _completed(self) -> Self:
         # The matrices themselves stand in the specification, so that it repeats the run.
         pram = {
-            name: read_matrix(located_path(one, base, f"the matrix of {name}"))
-            if isinstance(one, Path)
-            else one
+            name: read_matrix(one) if isinstance(one, Path) else one
             for name, one in self.pram.items()
         }
-        located = with_paths(
-            self.recodings, lambda path: str(located_path(Path(path), base, "a hierarchy"))
-        )
-        return {**super()._located(base), "recodings": located, "pram": pram}
-
-    def _as_written(self, values: dict[str, Any], folder: Path) -> None:
-        values["recodings"] = with_paths(
-            values["recodings"], lambda path: relative_path(Path(path), folder)
-        )
+        return self.model_copy(update={"pram": pram})
 
     def _check_told(self) -> None:
         if not self.recode:

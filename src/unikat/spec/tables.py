@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -34,6 +34,8 @@ from unikat.errors import (
 from unikat.files.toml import read_toml, toml_literal, toml_value
 from unikat.spec.addresses import checked_address, database_name
 from unikat.spec.limits import Limit
+from unikat.spec.paths import OfUser, located_path, with_paths
+from unikat.spec.trust import FOREIGN, Trust
 
 Code = str | int | float
 
@@ -131,7 +133,7 @@ class FileSpec(Table):
     """Sheet of a workbook."""
     table: str | None = None
     """Table of a database, or data frame of a file of R."""
-    query: str | None = None
+    query: Annotated[str | None, OfUser] = None
     """Query of a database, in place of a table."""
 
 
@@ -145,7 +147,7 @@ def _safe_address(address: str | None) -> str | None:
 class DataSpec(FileSpec):
     """The `[data]` table: which file or database, and how to read it."""
 
-    database: Annotated[str | None, AfterValidator(_safe_address)] = None
+    database: Annotated[str | None, AfterValidator(_safe_address), OfUser] = None
     """Address of a database on a server, without a password; in place of a path."""
     memory_limit: str | None = None
     """Memory for reading and tabulating, such as 4GB."""
@@ -341,7 +343,12 @@ class ZerosSpec(Table):
         return self._source
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], on_conflict: str | None = None) -> Self:
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        on_conflict: str | None = None,
+        trust: Trust = FOREIGN,
+    ) -> Self:
         """Read the file that --zeros names: a TOML file of rules, or a table of conditions.
 
         Parameters
@@ -350,11 +357,14 @@ class ZerosSpec(Table):
             The file; paths in it count from its folder.
         on_conflict
             Goes before what the file says.
+        trust
+            What counts of the file.
 
         Raises
         ------
         SpecError
-            If it cannot be read, or holds anything unknown or wrong.
+            If it cannot be read, holds anything unknown or wrong, or names a table outside of its
+            folder that the user has not allowed.
         """
         path = Path(path)
         from_toml = path.suffix.lower() == ".toml"
@@ -372,50 +382,16 @@ class ZerosSpec(Table):
         except ValidationError as error:
             problems = error.errors(include_url=False)
             raise SpecError(all_problems(problems, str(path), cls)) from None
-        return found.located(path.resolve().parent, str(path) if from_toml else None)
-
-    def located(self, folder: Path, source: str | None) -> Self:
-        """Return the same with absolute paths, relative ones counting from a folder.
-
-        Parameters
-        ----------
-        folder
-            The folder.
-        source
-            The file in which the rules stand, unless that is known already.
-        """
-        tables = tuple(located_path(table, folder, "a table of rules") for table in self.tables)
-        located = self.model_copy(update={"tables": tables})
-        located._source = self._source or source
+        folder = path.resolve().parent
+        if from_toml:
+            trust.check(found, str(path), folder)
+            found.stands_in(str(path))
+        located: Self = with_paths(found, lambda table: located_path(table, folder))
         return located
 
-
-def located_files(files: Sequence[FileSpec], folder: Path, what: str) -> tuple[FileSpec, ...]:
-    """Return files with absolute paths, relative ones counting from a folder."""
-    return tuple(
-        file
-        if file.path is None
-        else file.model_copy(update={"path": located_path(file.path, folder, what)})
-        for file in files
-    )
-
-
-def located_path(path: Path, folder: Path, what: str) -> Path:
-    """Return an absolute path, a relative one counting from a folder.
-
-    Raises
-    ------
-    SpecError
-        If its characters cannot be written into the specification of the run.
-    """
-    found = os.path.abspath(folder / path)
-    if "\0" in found or has_surrogates(found):
-        raise SpecError(
-            f"The path of {what} holds characters that are no text in UTF-8: "
-            f"{brief(found)!r}. Rename the file or its folder, or set a locale of UTF-8 "
-            "(LC_ALL=C.UTF-8)."
-        )
-    return Path(found)
+    def stands_in(self, source: str) -> None:
+        """Say in which file the rules stand, unless that is known already."""
+        self._source = self._source or source
 
 
 def _check_texts(rule: Mapping[str, object], number: int) -> None:
@@ -511,7 +487,7 @@ class SamplingSpec(Table):
     """Processes; has no influence on the numbers."""
     threads: int | None = Field(default=None, ge=1, le=256)
     """Threads per process; has no influence on the numbers."""
-    executor: str = "processes"
+    executor: Annotated[str, OfUser] = "processes"
     """What runs the chains, and the samples of an evaluation: `processes`, `dask`, `ray`, `mpi`,
     `dask:ADDRESS` or `ray:ADDRESS`; has no influence on the numbers."""
 

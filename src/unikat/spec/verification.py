@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -10,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
 from unikat.spec.protection import check_of_persons, of_persons
-from unikat.spec.tables import FileSpec, located_path
+from unikat.spec.tables import FileSpec
 
 
 class VerifySpec(AssessmentSpec):
@@ -64,15 +63,3 @@ class VerifySpec(AssessmentSpec):
                     "keys are compared as the files hold them; name them without rules of grouping"
                 )
         return self
-
-    def input_files(self) -> list[Path]:
-        """Files that the run reads."""
-        path = None if self.protected is None else self.protected.path
-        return [*super().input_files(), *([] if path is None else [path])]
-
-    def _located(self, base: Path) -> dict[str, object]:
-        found = super()._located(base)
-        if self.protected is not None and self.protected.path is not None:
-            path = located_path(self.protected.path, base, "the protected file")
-            found["protected"] = self.protected.model_copy(update={"path": path})
-        return found

@@ -18,8 +18,11 @@ from unikat.web.events import Teller
 from unikat.web.kinds import ASSESS, REQUEST, kind_at, run
 
 
-def main(folder: Path, *, resume: bool) -> None:
-    """Do the run that the specification in a folder asks for, in that folder."""
+def main(folder: Path, inside: Path, *, resume: bool) -> None:
+    """Do the run that the specification in a folder asks for, in that folder.
+
+    Its files have to lie inside the folder of the workbench.
+    """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             # What the shell let the workbench ignore is not to be ignored here.
@@ -28,17 +31,18 @@ def main(folder: Path, *, resume: bool) -> None:
     teller = Teller(folder)
     try:
         with never_lost():
-            _perform(folder, teller, resume=resume)
+            _perform(folder, inside, teller, resume=resume)
     except KeyboardInterrupt:
         teller.end("interrupted")
 
 
-def _perform(folder: Path, teller: Teller, *, resume: bool) -> None:
+def _perform(folder: Path, inside: Path, teller: Teller, *, resume: bool) -> None:
     from unikat.errors import UnikatError, why
+    from unikat.spec.trust import Trust
 
     kind = kind_at(folder) or ASSESS
     try:
-        spec = kind.specification.read(folder / REQUEST)
+        spec = kind.specification.read(folder / REQUEST, Trust(inside=inside))
         found = run(spec, folder, resume=resume, overwrite=False, watcher=teller.watcher())
     except UnikatError as error:
         teller.end("failed", str(error))
@@ -77,6 +81,6 @@ def _end_with_input() -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), resume="resume" in sys.argv[2:])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), resume="resume" in sys.argv[3:])
     if left_behind():
         os._exit(0)

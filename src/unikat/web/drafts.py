@@ -105,10 +105,13 @@ class Draft:
         (('AGE', 'SEX'), {'AGE': 'width(5)'}, {'model': 'gom', 'seed': '7', 'set': 'components=9'})
         """
         from unikat.spec.option import default_of, options_of
-        from unikat.spec.protection import with_paths
+        from unikat.spec.paths import with_paths
 
         def located(name: str) -> str:
             return posixpath.normpath(posixpath.join(folder, name))
+
+        def moved(path: Path) -> Path:
+            return Path(located(str(path)))
 
         values: dict[str, str] = {}
         of_keys: dict[str, dict[str, str]] = {}
@@ -118,7 +121,7 @@ class Draft:
             for part in ("model", "name") if defined.name == "model" else place:
                 value = value.get(part) if isinstance(value, Mapping) else None
             if defined.name in BY_KEY and kind.name == "protect":
-                of_keys[defined.name] = _by_key(with_paths(value, located))
+                of_keys[defined.name] = _by_key(with_paths(value, moved, texts=True))
                 continue
             if defined.name not in (*READING, *DESIGN, *RUN[kind.name]):
                 continue
@@ -252,14 +255,15 @@ class Draft:
         return self.kind.name == "assess" and self.values.get("model", "auto") in KEEPING
 
     def _options_of_keys(self, folder: Folder) -> dict[str, Any]:
-        from unikat.spec.protection import recodings_of, with_paths
+        from unikat.spec.paths import with_paths
+        from unikat.spec.protection import recodings_of
 
         found: dict[str, Any] = dict(self.of_keys)
         if "keep" in found:
             found["keep"] = list(found["keep"])
         if "recodings" in found:
             found["recodings"] = with_paths(
-                recodings_of(found["recodings"]), lambda path: str(folder.place(path))
+                recodings_of(found["recodings"]), lambda path: folder.place(str(path)), texts=True
             )
         if "pram" in found:
             found["pram"] = {

@@ -141,8 +141,11 @@ class Answering:
             _say(question, "frontier", points=points)
 
 
-def main(folder: Path) -> None:
-    """Open the exploration of a run, and answer what is asked on the standard input."""
+def main(folder: Path, inside: Path) -> None:
+    """Open the exploration of a run, and answer what is asked on the standard input.
+
+    Its file has to lie inside the folder of the workbench.
+    """
     from unikat.errors import UnikatError
 
     inbox = Inbox()
@@ -158,7 +161,7 @@ def main(folder: Path) -> None:
                 last = time.monotonic()
                 _write(kind="preparing", text=words, share=share)
 
-        exploration = Exploration.open(folder, tell)
+        exploration = Exploration.open(folder, tell, inside)
     except UnikatError as error:
         _write(kind="failed", text=str(error))
         return
@@ -190,4 +193,4 @@ def _write(**event: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -49,7 +49,7 @@ class Question:
 class Explorer:
     """The process of one run. It is started at once, and answers when it is ready."""
 
-    def __init__(self, place: Path, command: Sequence[str] = ()) -> None:
+    def __init__(self, place: Path, inside: Path, command: Sequence[str] = ()) -> None:
         self.state: Literal["preparing", "ready", "failed"] = "preparing"
         self.text, self.share = "Starting", None
         """What it is doing while it prepares, and how much of it is done; why it failed."""
@@ -65,7 +65,7 @@ class Explorer:
         self._closing = False
         try:
             self._process = subprocess.Popen(
-                command or [sys.executable, "-m", "unikat.web.explorer", str(place)],
+                command or [sys.executable, "-m", "unikat.web.explorer", str(place), str(inside)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -181,6 +181,8 @@ class Explorer:
 class Explorers:
     """At most `MOST` processes; of more, the one that was not used for longest ends."""
 
+    inside: Path
+    """The folder of the workbench, in which the files of runs have to lie."""
     _open: dict[tuple[Path, int], Explorer] = field(default_factory=dict)
     """By the folder of the run and the time of its states, in the order of their use."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -199,7 +201,7 @@ class Explorers:
             if found is None:
                 while len(self._open) >= MOST:
                     self._open.pop(next(iter(self._open))).close()
-                found = Explorer(place)
+                found = Explorer(place, self.inside)
             self._open[key] = found
             return found
 

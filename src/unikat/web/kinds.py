@@ -7,7 +7,6 @@ A kind stands here by names alone, so that a page that lists runs imports nothin
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -82,10 +81,7 @@ class Kind:
 
     def repeat(self, id: str) -> str:
         """Return the command line that repeats a run."""
-        spec = shlex.quote(f"{id}/{self.spec}" if id else self.spec)
-        if self.name == "verify":
-            return f"unikat protect --verify {spec} PROTECTED --out NEW_FOLDER"
-        return f"unikat {self.name} {spec} --out NEW_FOLDER"
+        return self.specification.again(f"{id}/{self.spec}" if id else self.spec)
 
 
 MAX_SWEEPS = (

@@ -139,7 +139,12 @@ class Runs:
             raise OutputError(f"The run in {id} cannot be continued: it is {run.words.lower()}.")
         name = next(name for name in (REQUEST, run.kind.spec) if (place / name).exists())
         spec, _ = specify(
-            run.kind.specification, run.kind.options, place / name, changes, shell=True
+            run.kind.specification,
+            run.kind.options,
+            place / name,
+            changes,
+            shell=True,
+            inside=self._folder.root,
         )
         check_models(spec)
         return self._enqueue(spec, place, resume=_kept(place, run.kind))
@@ -261,7 +266,7 @@ class Runs:
                 job = self._queue.popleft()
                 self._current = job
                 try:
-                    job.process = _process(job)
+                    job.process = _process(job, self._folder.root)
                 except OSError as error:
                     Teller(job.folder).end("failed", f"It could not be started: {why(error)}.")
             if job.process is not None:
@@ -271,8 +276,8 @@ class Runs:
                 self._current = None
 
 
-def _process(job: _Job) -> subprocess.Popen[bytes]:
-    arguments = [str(job.folder), *(["resume"] if job.resume else [])]
+def _process(job: _Job, root: Path) -> subprocess.Popen[bytes]:
+    arguments = [str(job.folder), str(root), *(["resume"] if job.resume else [])]
     return subprocess.Popen(
         [sys.executable, "-m", "unikat.web.child", *arguments],
         stdin=subprocess.PIPE,

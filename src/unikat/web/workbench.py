@@ -69,7 +69,7 @@ class Workbench:
     folder: Folder
     runs: Runs
     pages: Pages
-    explorers: Explorers = field(default_factory=Explorers)
+    explorers: Explorers
     _drafts: dict[str, Draft] = field(default_factory=dict)
     _profiles: Kept = field(default_factory=lambda: Kept(MOST_PROFILES))
     _columns: Kept = field(default_factory=lambda: Kept(MOST_COLUMNS))
@@ -79,7 +79,12 @@ class Workbench:
     @classmethod
     def of(cls, folder: Folder, base: str) -> Workbench:
         """Open the workbench of a folder, whose addresses begin with `base`."""
-        return cls(folder=folder, runs=Runs(folder), pages=Pages(base))
+        return cls(
+            folder=folder,
+            runs=Runs(folder),
+            pages=Pages(base),
+            explorers=Explorers(inside=folder.root),
+        )
 
     def draft(self, path: str) -> Draft:
         """Return what was said about a file so far.
@@ -156,7 +161,7 @@ class Workbench:
 
         file = self.folder.resolve(self.runs.asked(self.folder.relative(folder))[0])
         return self._columns.get(
-            (_stamp(file), _stamp(folder / RESULT)), lambda: key_values(folder)
+            (_stamp(file), _stamp(folder / RESULT)), lambda: key_values(folder, self.folder.root)
         )
 
     def page(self, name: str, context: Any, status: int = 200) -> Response:

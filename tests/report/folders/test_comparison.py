@@ -32,6 +32,7 @@ from unikat.report.text import comparison
 from unikat.report.text.numbers import interval, number
 from unikat.report.text.summary import summarise_comparison
 from unikat.spec.comparison import ComparisonSpec
+from unikat.spec.trust import SHOWN
 from unikat.studies.compare import ComparedModel, Comparison, RiskFit, SamplingRecord, ScoreFit
 from unikat.studies.held_out import HeldOutScore, best_score, differences
 from unikat.studies.predictive import SIZES, PredictiveCheck, counts_of_counts
@@ -322,7 +323,7 @@ def test_what_is_written_is_private_and_complete(found: ComparisonSummary, tmp_p
     content = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert content["schema"] == "unikat.comparison/1"
     assert content["paths"][0]["chosen"] == 5
-    assert ComparisonSpec.read(tmp_path / "out" / "comparison.toml") == spec
+    assert ComparisonSpec.read(tmp_path / "out" / "comparison.toml", SHOWN) == spec
     with pytest.raises(SpecError, match="exclude each other"):
         check_folder(COMPARISON, tmp_path, resume=True, overwrite=True)
 

@@ -34,6 +34,7 @@ from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import Inputs
+from unikat.spec.trust import SHOWN
 from unikat.studies.designs import draw_sample
 from unikat.studies.scores import Fit
 from unikat.studies.store import StudyStore
@@ -117,7 +118,7 @@ def test_the_folder_of_a_study(study: tuple[Path, Any]) -> None:
 
 def test_the_truth_is_that_of_the_file(study: tuple[Path, Any], tmp_path: Path) -> None:
     folder, _ = study
-    asked = EvaluationSpec.read(folder / SPEC)
+    asked = EvaluationSpec.read(folder / SPEC, SHOWN)
     everybody = pd.read_csv(asked.data.path)
     keys = list(asked.keys)
     everybody["F"] = everybody.groupby(keys)["AGE"].transform("size")
@@ -140,7 +141,7 @@ def test_the_written_specification_gives_the_same_numbers(
     text = (folder / SPEC).read_text()
     assert "unikat evaluate evaluation.toml" in text
     assert tomllib.loads(text)["n"] == [30, 60]
-    asked = EvaluationSpec.read(folder / SPEC)
+    asked = EvaluationSpec.read(folder / SPEC, SHOWN)
     sampling = asked.sampling.model_copy(update={"workers": 2})
     run(asked.model_copy(update={"sampling": sampling}), tmp_path / "again")
     pd.testing.assert_frame_equal(table(tmp_path / "again"), table(folder))
@@ -302,7 +303,7 @@ def test_samples_with_unequal_chances(tmp_path: Path, how: dict[str, Any], said:
         assert abs(means[0] / means[1] - 1.0) > 1e-6
         assert row["tau1_true"] == drawn.tau1
     # From its own record, and on.
-    again = EvaluationSpec.read(tmp_path / "out" / SPEC)
+    again = EvaluationSpec.read(tmp_path / "out" / SPEC, SHOWN)
     run(again, tmp_path / "again")
     pd.testing.assert_frame_equal(table(tmp_path / "again"), found)
     run(again, tmp_path / "out", resume=True)

@@ -22,6 +22,7 @@ from unikat.report.text.zeros import conflicts_sentence, mass_sentence, shown_ru
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.tables import ZerosSpec
+from unikat.spec.trust import SHOWN
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
 
@@ -202,7 +203,7 @@ def test_the_table_of_a_specification(tmp_path: Path) -> None:
     text = parsed.to_toml(tmp_path / "deep")
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.toml").write_text(text)
-    again = AssessmentSpec.read(tmp_path / "deep" / "a.toml")
+    again = AssessmentSpec.read(tmp_path / "deep" / "a.toml", SHOWN)
     assert again.zeros is not None
     assert again.zeros.model_dump() == parsed.zeros.model_dump()
     assert tomllib.loads(text)["zeros"]["rules"] == ["A == 1", {"rule": "B == 2", "name": "two"}]

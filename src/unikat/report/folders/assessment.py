@@ -49,6 +49,7 @@ from unikat.risk.limits import Reason, judge
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
+from unikat.spec.trust import SHOWN
 
 MANIFEST = "manifest.json"
 FILES = (*(output.name for output in OUTPUTS), MANIFEST)
@@ -199,7 +200,7 @@ def load(folder: str | os.PathLike[str]) -> Results:
     return Results(
         folder=folder,
         result=_read_result(folder / RESULT),
-        spec=AssessmentSpec.read(folder / SPEC),
+        spec=AssessmentSpec.read(folder / SPEC, SHOWN),
         traces=_read_traces(folder / DRAWS),
         digests=digests,
         root=folder.resolve(),
@@ -248,7 +249,8 @@ def _other_results(folder: Path) -> str:
         ("evaluate", "an evaluation", evaluation, evaluation_store.FOLDER),
     ):
         unfinished = (folder / kept).is_dir()
-        again = f"unikat {command} {shlex.quote(str(folder / files.SPEC))} --out"
+        spec = shlex.quote(str(folder / files.SPEC))
+        again = f"unikat {command} {spec} --trust-spec --out"
         if (folder / files.PAGE).exists():
             remedy = (
                 "To write it again from the fits that are kept there: "

@@ -30,6 +30,7 @@ from unikat.report.text.overview import Overview, groups, overview
 from unikat.report.text.selection import SelectionPage
 from unikat.report.text.sensitivity import SensitivityPage
 from unikat.risk.measures import WITHOUT_ERROR
+from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.provenance import Provenance
 
 TAU1 = "τ1, population uniques among the sample uniques"
@@ -122,7 +123,7 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
         zeros=result.zeros,
         limits=limits.limits(result),
         provenance=result.provenance,
-        command="unikat assess assessment.toml --out NEW_FOLDER",
+        command=AssessmentSpec.again(),
     )
 
 

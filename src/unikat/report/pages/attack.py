@@ -50,5 +50,5 @@ def context(summary: AttackSummary) -> AttackPage:
         figure=figures.rates([result for result in summary.attacks if result.n]),
         level=f"{100 * summary.level:g}%",
         provenance=summary.provenance,
-        command=f"unikat {AttackSpec.command} --out NEW_FOLDER",
+        command=AttackSpec.again(),
     )

@@ -73,7 +73,7 @@ def context(summary: ComparisonSummary) -> ComparisonPage:
         level=_level(summary),
         zeros=summary.zeros,
         provenance=summary.provenance,
-        command=f"unikat {ComparisonSpec.command} --out NEW_FOLDER",
+        command=ComparisonSpec.again(),
     )
 
 

@@ -11,6 +11,7 @@ from unikat.report.pages import evaluation_figures as figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import fill
 from unikat.report.text import numbers
+from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.scores import (
     N_CUTOFFS,
@@ -97,7 +98,7 @@ def context(summary: EvaluationSummary, scores: Sequence[FitScore]) -> Evaluatio
         level=f"{100 * summary.study.level:g}%",
         zeros=summary.zeros,
         provenance=summary.provenance,
-        command="unikat evaluate evaluation.toml --out NEW_FOLDER",
+        command=EvaluationSpec.again(),
     )
 
 

@@ -18,6 +18,7 @@ from unikat.report.text.protection import (
     verdict_of,
 )
 from unikat.report.text.verdict import VerdictText
+from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
 
 _LEAD = ("plan", "perturbation", "matches", "refit")
@@ -94,7 +95,7 @@ def render(summary: ProtectionSummary) -> str:
         scenarios=scenario_rows(summary)[1:],
         columns=summary.columns,
         provenance=summary.provenance,
-        command="unikat protect protect.toml --out NEW_FOLDER",
+        command=ProtectionSpec.again(),
     )
     return fill("protection.html.j2", context)
 

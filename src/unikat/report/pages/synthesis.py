@@ -14,6 +14,7 @@ from unikat.report.pages.template import fill
 from unikat.report.text.numbers import counted
 from unikat.report.text.synthesis import ORDERS, interval
 from unikat.spec.provenance import Provenance
+from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.utility import MarginUtility, Points
 
 _MOST_POINTS = 1500
@@ -81,7 +82,7 @@ def render(summary: SynthesisSummary, points: Sequence[Points]) -> str:
         ],
         intervals=share_intervals(summary.shares) if summary.shares else None,
         provenance=summary.provenance,
-        command="unikat synthesize synthesis.toml --out NEW_FOLDER",
+        command=SynthesisSpec.again(),
     )
     return fill("synthesis.html.j2", context)
 

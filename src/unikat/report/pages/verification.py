@@ -59,6 +59,6 @@ def render(summary: VerifySummary) -> str:
         head=[word.capitalize() for word in HEAD],
         keys=key_rows(summary),
         provenance=summary.provenance,
-        command=f"unikat {VerifySpec.command} --out NEW_FOLDER",
+        command=VerifySpec.again(),
     )
     return fill("verification.html.j2", context)

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from unikat._version import __version__
 from unikat.report.pages import colours
 from unikat.report.text.numbers import counted, number, percent
+from unikat.spec.network import NETWORK
 from unikat.web.pages.pictures import bars, few, frontier_plot, group_bars, reach, settling
 
 STYLE = ("style.css.j2", "workbench.css.j2")
@@ -61,6 +62,7 @@ def environment() -> Environment:
         "counted": counted,
         "number": number,
         "percent": percent,
+        "network": NETWORK,
         "version": __version__,
     }
     return made

@@ -262,7 +262,7 @@ def _page(
         run=bench.runs.get(id),
         problem=problem,
         kept=state is not None or bool(problem),
-        keep=f"unikat assess {spec} --keep-states --out NEW_FOLDER",
+        keep=f"unikat assess {spec} --trust-spec --keep-states --out NEW_FOLDER",
         controls=state.controls if state is not None and ready else [],
         page=token,
         target="" if state is None else state.target,
@@ -453,6 +453,7 @@ def apply(request: Request) -> Response:
             {"recode": rules, "target": state.target or None},
             shell=True,
             caller="The page",
+            inside=state.bench.folder.root,
         )
         id = state.bench.runs.start(spec, state.given.get("out", ""))
     except UnikatError as error:
