@@ -142,7 +142,7 @@ def test_from_a_file_to_its_protected_file(
         page.get_by_label(name, exact=True).fill(value)
     assert fits(page)
     page.get_by_role("button", name="Start").press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("'k >= three' is no target")
+    expect(page.get_by_role("alert")).to_contain_text("'k >= three' is no limit")
     page.get_by_label("Target in your own words").fill("k >= 3")
     page.get_by_role("button", name="Update the command").press("Enter")
     expect(page.get_by_label("Number", exact=True)).to_have_value("3")
@@ -155,7 +155,7 @@ def test_from_a_file_to_its_protected_file(
         timeout=PATIENCE
     )
     report = page.frame_locator("iframe.report")
-    expect(report.get_by_text("The target k ≥ 3 is reached")).to_be_visible()
+    expect(report.get_by_text("Limit met: k ≥ 3.")).to_be_visible()
     assert fits(page)
     with page.expect_download() as saved:
         page.get_by_role("link", name=re.compile(r"^protected\.csv .*bytes$")).click()

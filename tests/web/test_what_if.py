@@ -30,7 +30,7 @@ RUN = {
 }  # fmt: skip
 READY = """
 import sys
-print('{"kind": "ready", "keys": [], "n_states": 400}', flush=True)
+print('{"kind": "ready", "keys": [], "n_states": 400, "level": 0.95}', flush=True)
 sys.stdin.readline()
 """
 """A process that ends when it is asked something."""
@@ -143,7 +143,7 @@ def test_the_page_without_scripts(closed: Client, run: Path) -> None:
     text = loaded(closed, "/what-if/kept", "By all 400 states")
     assert 'value="tau1 &lt;= 5"' in text
     there = loaded(
-        closed, "/what-if/kept?key:age=2&key:region=1&target=tau1 <= 1000", "≤ 1000 is reached"
+        closed, "/what-if/kept?key:age=2&key:region=1&target=tau1 <= 1000", "is met: τ1 ≤ 1000."
     )
     command = re.search("unikat protect kept/assessment.toml --recode .*? --target", there)
     assert command is not None
@@ -157,8 +157,9 @@ def test_the_page_without_scripts(closed: Client, run: Path) -> None:
         time.sleep(0.1)
     assert found.status_code == 303
     at = found.headers["location"].removeprefix(closed.access.base)
-    loaded(closed, at, "tau1 ≤ 1 is reached")
-    loaded(closed, "/what-if/kept?target=tau1 < 5", "is no target")
+    # A run that has not converged decides nothing.
+    assert "The run has not converged." in loaded(closed, at, "is met: τ1 ≤ 1.")
+    loaded(closed, "/what-if/kept?target=tau1 < 5", "is no limit")
     wrong = closed.post("/what-if-apply/kept", {"target": "", "out": "none"})
     assert wrong.status_code == 422
     assert "Nothing is recoded" in wrong.text
