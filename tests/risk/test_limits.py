@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -99,6 +99,14 @@ def test_numbers_that_cannot_be_relied_upon_have_no_verdict() -> None:
     assert judge("r1 <= 0.2", [0.3], "perturbed").verdict == "not known"
     for text, value in (("tau2 <= 5", 4.0), ("k >= 2", 9.0)):
         assert judge(text, [value], "perturbed").verdict == "not known"
+
+
+def test_a_risk_that_no_record_has_is_not_known() -> None:
+    found = estimate()
+    assert Measured.of(found).value(Limit.of("r1 <= 0.2")) == np.nanmax(found.records.r1)
+    none = replace(found, records=replace(found.records, r1=np.full(found.table.n_cells, np.nan)))
+    for text in ("r1 <= 0.2", "records(r1 > 0.2) <= 5"):
+        assert Measured.of(none).value(Limit.of(text)) is None
 
 
 def test_all_limits_have_to_be_met() -> None:

@@ -62,11 +62,14 @@ class Measured:
     @classmethod
     def of(cls, found: RiskEstimate, population_smallest: float | None = None) -> Self:
         """Take them from an estimate; of incomplete records by what the file shows."""
+        # A record that cannot be unique has no r1; if a sample unique has none, it is not known.
+        r1 = found.records.r1_published
+        known = not np.isnan(r1[found.records.unique]).any()
         return cls(
             tau1=found.tau1_shown or found.tau1,
             tau2=found.tau2_shown or found.tau2,
             smallest=smallest(found.table),
-            r1=np.nan_to_num(found.records.r1_published),
+            r1=np.nan_to_num(r1) if known else None,
             counts=found.table.counts,
             population_smallest=population_smallest,
             households=found.table.layout is not None,

@@ -83,20 +83,18 @@ def verdict_of(found: ProtectionSummary) -> VerdictText | None:
     if found.target is None and len(found.scenarios) > 1:
         judged = [one.target for one in found.scenarios]
         return verdicts_text(judged, found.verdict, remedy)
-    target = found.scenarios[0].target if found.target is None else found.target
-    return verdict_text(target, found.level, of=_judged_by(found), remedy=remedy)
-
-
-def _judged_by(found: ProtectionSummary) -> str:
-    """Name the number that was judged, where there are two."""
+    target, by_plan, by_refit = found.target, found.by_plan, found.by_refit
+    if target is None:
+        (one,) = found.scenarios
+        target, by_plan, by_refit = one.target, one.after, one.refit
+    of = " by the new fit" if target.value == by_refit else " by the plan"
     if found.perturbation is not None:
-        return " of the perturbed file" if found.by_plan is not None else ""
-    if found.suppression is not None:
-        return " by the new fit"
-    if found.by_plan is None or found.by_refit is None or found.by_plan == found.by_refit:
-        return " by plan and new fit"
-    assert found.target is not None
-    return " by the plan" if found.target.value == found.by_plan else " by the new fit"
+        # Those of single records are bounded by what they were before.
+        after = found.target is not None and "tau" in target.limit
+        of = " of the perturbed file" if after else " before perturbation"
+    elif by_plan == by_refit and found.suppression is None:
+        of = " by plan and new fit"
+    return verdict_text(target, found.level, of=of, remedy=remedy)
 
 
 def scenario_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
