@@ -206,7 +206,7 @@ def test_a_perturbed_file(perturbed: tuple[pd.DataFrame, Path], tmp_path: Path) 
 def test_perturbation_after_recoding_and_before_suppression() -> None:
     frame = people()
     found = unikat.protect(
-        frame, target="tau1 <= 1", keep="sex",
+        frame, target="tau1_estimate <= 1", keep="sex",
         recodings={"age": ["width(10)"], "region": [], "education": []},
         pram={"region": 0.6, "age": 0.8}, suppress="k >= 2", **QUICKLY,
     )  # fmt: skip

@@ -168,7 +168,7 @@ def test_a_frame_and_its_specification_give_the_same_plan(
     frame = pd.read_csv(source, sep=";", dtype={"region": str})
     spec = tomllib.loads((out / "protect.toml").read_text())
     found = unikat.protect(
-        frame, keys=KEYS, population_size=8000, target="tau1 <= 1", keep="sex,region",
+        frame, keys=KEYS, population_size=8000, target="tau1_estimate <= 1", keep="sex,region",
         recodings={"age": ["width(5)", "width(10)", "width(20)"], "education": ["rare(0.1)"]},
         model="latent-class",
         max_sweeps=150, chains=2, workers=1,
