@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import hashlib
+import io
 import json
 import logging
 import os
@@ -29,7 +30,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hostile.inputs import Case, case, prepare
+import postgres_server
+from hostile.case import Case, people
+from hostile.commands import POSTGRES
+from hostile.inputs import case, prepare
 
 SECONDS = 60.0
 """Longest that a case may take; five times as long in a process of its own."""
@@ -76,12 +80,15 @@ def campaign(
     until
         Moment of `time.monotonic` after which no case begins.
     """
-    with tempfile.TemporaryDirectory(prefix="hostile-") as scratch:
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="hostile-"))
+        databases = stack.enter_context(_postgres())
         at = first
         while at < last and (until is None or time.monotonic() < until):
             end = min(at + _BATCH, last)
             command = [sys.executable, "-m", "hostile.fuzz", "--worker", scratch, str(limit)]
             environment = {**os.environ, "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT / 'tests'}"}
+            environment |= databases
             log = Path(scratch) / "worker.log"
             with log.open("wb") as errors:
                 worker = subprocess.Popen(
@@ -113,6 +120,37 @@ def campaign(
                 yield Outcome(**begun, code=code, problems=[problem])
             elif code:
                 raise RuntimeError(f"the worker failed: {log.read_text(errors='replace')[-3000:]}")
+
+
+@contextlib.contextmanager
+def _postgres() -> Iterator[dict[str, str]]:
+    """Start a server with the table of people, where its programs are; yield how it is reached."""
+    if postgres_server.programs() is None:
+        yield {}
+        return
+    import pyarrow.csv
+
+    with postgres_server.server() as running:
+        table = pyarrow.csv.read_csv(io.BytesIO(people().encode()))
+        with _password():
+            running.run(
+                "CREATE ROLE reader LOGIN PASSWORD '" + postgres_server.SECRET + "'",
+                table=("people", table),
+            )
+            running.run("GRANT SELECT ON people TO reader")
+        yield {POSTGRES: running.address("reader"), "PGPASSWORD": postgres_server.SECRET}
+
+
+@contextlib.contextmanager
+def _password() -> Iterator[None]:
+    before = os.environ.get("PGPASSWORD")
+    os.environ["PGPASSWORD"] = postgres_server.SECRET
+    try:
+        yield
+    finally:
+        del os.environ["PGPASSWORD"]
+        if before is not None:
+            os.environ["PGPASSWORD"] = before
 
 
 def work(scratch: Path, limit: float, seed: int, first: int, last: int) -> None:
@@ -201,7 +239,7 @@ def run(made: Case, folder: Path, outcome: Outcome, limit: float = SECONDS) -> N
                 ended = subprocess.run(command, env=environment, timeout=limit)
                 outcome.code = ended.returncode
             else:
-                outcome.code = _main(made.arguments)
+                outcome.code = made.call() if made.call else _main(made.arguments)
     except subprocess.TimeoutExpired:
         outcome.problems.append(f"hang: no end after {limit:.0f} seconds")
     except BaseException as error:

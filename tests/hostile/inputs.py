@@ -1,8 +1,4 @@
-"""The cases of the fuzzer: a good input, spoiled in one to three places, and the command for it.
-
-Records hold secrets: levels `zqx0v`, `zqx1v`, ..., and incomes of seven digits that begin with
-9173. None of them may be seen outside the results.
-"""
+"""The cases of the fuzzer: a good input, spoiled in one to three places, and the command for it."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,14 +17,13 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED
 
 import click
 
+from hostile import addresses, commands
+from hostile.case import KEYS, SHORT, Case, people
 from hostile.mutations import option, spoiled, spoiled_json, toml
 from inference.checkpoint_files import joined, parts, sealed
 from unikat.cli.main import cli
 from unikat.models.catalogue import MODELS
 
-KEYS = "AGE,SEX,WORK,AREA"
-HEADER = "AGE,SEX,WORK,AREA,INCOME,W,HOME"
-SHORT = ["--chains", "2", "--workers", "1", "--max-sweeps", "16", "--quiet"]
 FAST = ("loglinear", "hdp", "gom", "latent-class", "superpopulation-1", "skinner-holmes")
 _NAMES = (
     "people.tsv", "people", "people.parquet", "people.arrow", "people.sav", "people.json",
@@ -46,33 +41,6 @@ _WRITTEN = {
     "evaluate": "evaluation.toml",
 }
 """Commands of whose results cases are made, in folders of their names, and the run as run."""
-
-
-@dataclass
-class Case:
-    """A command in a folder that holds its inputs."""
-
-    kind: str
-    arguments: list[str]
-    outputs: list[str]
-    """Where it may write: nothing else may change, and these only where it does not fail."""
-    environment: dict[str, str] = field(default_factory=dict)
-    shows_values: bool = False
-    """Whether showing levels is what the command is for, once it succeeds."""
-    subprocess: bool = False
-
-
-def people(n: int = 120) -> str:
-    """Text of a file of people, always the same."""
-    rng = Random(5)
-    lines = [HEADER]
-    for i in range(n):
-        work = rng.choice(("office", "farm", "mine", "school"))
-        lines.append(
-            f"{rng.randrange(20, 60)},{rng.randint(1, 2)},{work},zqx{int(rng.expovariate(0.6))}v,"
-            f"{9173000 + i},{rng.choice((20, 25, 30))},{i // 3}"
-        )
-    return "\n".join(lines) + "\n"
 
 
 def prepare(folder: Path, run: Callable[[list[str]], int]) -> None:
@@ -105,6 +73,7 @@ def prepare(folder: Path, run: Callable[[list[str]], int]) -> None:
             ]
         )
     shutil.rmtree(folder / "compiled")
+    commands.prepare_more(folder, run)
 
 
 def case(seed: int, i: int, folder: Path, bases: Path) -> Case:
@@ -590,7 +559,9 @@ def _cache(rng: Random, folder: Path, bases: Path) -> Case:
 
 def _process(rng: Random, folder: Path, bases: Path) -> Case:
     """Any other case, in a process of its own."""
-    maker = rng.choice([maker for maker, _ in MAKERS if maker not in (_process, _cache)])
+    maker = rng.choice(
+        [maker for maker, _ in MAKERS if maker not in (_process, _cache, addresses.workbench)]
+    )
     made = maker(rng, folder, bases)
     made.subprocess = True
     return made
@@ -599,5 +570,6 @@ def _process(rng: Random, folder: Path, bases: Path) -> Case:
 MAKERS = (
     (_file, 240), (_specification, 170), (_codebook, 80), (_rules, 110), (_options, 130),
     (_model, 110), (_results, 80), (_checkpoint, 70), (_process, 17), (_cache, 3),
+    *commands.MAKERS, (addresses.workbench, 100),
 )  # fmt: skip
 """What makes cases, and how often."""

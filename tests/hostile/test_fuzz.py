@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 from hostile import fuzz
+from hostile.case import Case
 from hostile.fuzz import Outcome, campaign
-from hostile.inputs import Case, case
+from hostile.inputs import case
 from hostile.mutations import option, spoiled, spoiled_json, toml
 
 CASES = 120
