@@ -38,17 +38,44 @@ _MOST_PROBLEMS = 10
 _MOST_CANDIDATES = 2_000
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What steers a terminal or turns the direction of its text; line ends and tabs stay."""
+_COLON, _AT = "[:\ufe13\ufe55\uff1a\u2236\ua789]", "[@\ufe6b\uff20]"
+_SLASH = r"[/\\\u2044\u2215\uff0f]"
+_SERVER = (
+    "jdbc|odbc|postgres|pgsql|psql|mysql|mariadb|mssql|sqlserver|oracle|redshift|snowflake|mongo"
+    "|cockroach|clickhouse|db2|hana|teradata|vertica|redis"
+)
+_ADDRESS = re.compile(
+    rf"(?<!\w)(?:[a-z][\w+.-]{{1,40}}(?={_COLON}{{1,9}}{_SLASH})"
+    rf"|(?:{_SERVER})[\w+.-]{{0,40}}\s?(?={_COLON}\S)){_COLON}{{1,9}}",
+    re.IGNORECASE,
+)
+"""Beginnings of addresses, and of what is nearly one."""
+_UNDERSTOOD = re.compile(
+    r"(?:postgres|postgresql|https?|tcp|tls|ucx|wss?|ray)://"
+    r"(?:(?:(?!%3a)[^\s:@/?#'\"])+@)?(?:\[[\da-f:.]+\]|[\w.-]*)(?::(?:\d{1,5}|PORT))?"
+    r"(?:[/?#][^\s@'\"]*)?(?=[\s,;.'\")]|$)",
+    re.IGNORECASE,
+)
+"""Addresses that can be understood and have no password."""
+_REST = re.compile(rf"[^\n]*{_AT}\S*|\S*")
+_USER = re.compile(rf"[^\s'\"@:/\\]{{1,200}}{_COLON}(?!{_SLASH})[^\s@]{{0,400}}{_AT}[^\s'\"]*")
+_GIVEN = re.compile(
+    r"(?<!\w)([\w-]{0,40}(?:passw(?:or)?d|passwort|passphrase|pwd|secret|token|api_?key)\s?=\s?)"
+    r"(?:'[^']*'|\"[^\"]*\"|\{[^}]*\}|[^\s;&,)]+)",
+    re.IGNORECASE,
+)
+_LONGEST_SEARCHED = 4_000
 
 
 class UnikatError(Exception):
     """Base of every error with a message for the user (what, where, rule, remedy).
 
-    `str(error)` is :func:`visible` and :func:`bounded`.
+    `str(error)` is :func:`hidden`, :func:`visible` and :func:`bounded`.
     """
 
     def __str__(self) -> str:
         """Return the message, which no terminal obeys and no screen is too small for."""
-        return bounded(visible(super().__str__()))
+        return bounded(visible(hidden(super().__str__())))
 
 
 class DataError(UnikatError):
@@ -68,6 +95,58 @@ def why(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
         return "the disk is full"
     return error.strerror or str(error)
+
+
+def hidden(text: str, *, whole: bool = False) -> str:
+    """Return a text without what may be a password.
+
+    Of an address only what stands before its colon is left, unless it can be understood and has no
+    password. The same is done to what nearly is an address. Of ``user:password@host`` nothing is
+    left, of ``password=...`` the first word.
+
+    Parameters
+    ----------
+    text
+        A message, or one value.
+    whole
+        Whether it is one value, so that what may be an address goes to its end.
+
+    Examples
+    --------
+    >>> hidden("There is no file mysql:/me:geheim@db/people. Check the path.")
+    'There is no file mysql:… Check the path.'
+    >>> hidden("postgresql://officer@db.example:5433/survey")
+    'postgresql://officer@db.example:5433/survey'
+    >>> hidden("host=db user=me password=geheim dbname=people")
+    'host=db user=me password=… dbname=people'
+    """
+    parts, done = [], 0
+    while found := _ADDRESS.search(text, done):
+        understood = _UNDERSTOOD.match(text, found.start())
+        if understood and not (whole and re.search(_AT, text[understood.end() :])):
+            end = understood.end()
+            parts.append(text[done:end])
+        else:
+            rest = None if whole else _REST.match(text, found.end())
+            end = len(text) if rest is None else rest.end()
+            parts += [text[done : found.end()], "…"]
+        done = end
+    text = _USER.sub("…", "".join(parts) + text[done:])
+    if whole and (given := _GIVEN.search(text)):
+        return f"{text[: given.end(1)]}…"
+    return _GIVEN.sub(r"\1…", text)
+
+
+def may_be_address(value: object) -> bool:
+    """Whether a value looks like the address of a server, or nearly so.
+
+    Examples
+    --------
+    >>> may_be_address("jdbc:postgresql://db/people"), may_be_address("C:/people.csv")
+    (True, False)
+    """
+    text = str(value)
+    return bool(_ADDRESS.search(text)) or hidden(text, whole=True) != text
 
 
 def visible(text: str) -> str:
@@ -95,6 +174,9 @@ def brief(text: str, longest: int = _LONGEST_QUOTED) -> str:
     'ab … ij'
     """
     # Of a text of many thousand characters only the ends are looked at.
+    if len(text) > 2 * _LONGEST_SEARCHED:
+        text = f"{text[:_LONGEST_SEARCHED]}{text[-_LONGEST_SEARCHED:]}"
+    text = hidden(text, whole=True)
     ends = text if len(text) <= 4 * longest else f"{text[: 2 * longest]} {text[-2 * longest :]}"
     line = " ".join(ends.split())
     if len(line) <= longest and ends is text:
@@ -168,6 +250,9 @@ def option(name: str, value: object = None) -> str:
     if value is True:
         return f"{flag} (in Python: {name}=True)"
     text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    if hidden(text, whole=True) != text:
+        # An example of it is none for a message.
+        return option(name)
     text = text.replace("\t", "tab")
     return f"{flag} {shlex.quote(text)} (in Python: {name}={value!r})"
 
@@ -262,6 +347,8 @@ def shown(value: object) -> str:
     >>> shown("two"), shown(" 2.5"), shown(True), shown([1]), shown(10**5000)
     ("'two'", '2.5', 'true', 'a list', 'a whole number of about 5,001 digits')
     """
+    if isinstance(value, str):
+        value = hidden(value[:_LONGEST_SEARCHED], whole=True)
     if isinstance(value, str) and re.fullmatch(r"-?[0-9.]+(e-?[0-9]+)?", value.strip()):
         text = value.strip()
     elif isinstance(value, bool):

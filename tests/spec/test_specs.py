@@ -16,7 +16,8 @@ from unikat.models.named import compared_models
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.provenance import Provenance
-from unikat.spec.tables import ModelSpec, split_keys
+from unikat.spec.splitting import split_keys
+from unikat.spec.tables import ModelSpec
 from unikat.spec.trust import SHOWN
 
 scalars = (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unikat.errors import OutputError, visible
+from unikat.errors import OutputError, hidden, visible
 
 if TYPE_CHECKING:
     from unikat.report.facts.evaluation import EvaluationSummary
@@ -50,8 +50,8 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 
 def tell(text: str) -> None:
-    """Print to standard error, without what a terminal would obey."""
-    click.echo(visible(text), err=True)
+    """Print to standard error, without passwords and what a terminal would obey."""
+    click.echo(visible(hidden(text)), err=True)
 
 
 def say(text: str = "") -> None:

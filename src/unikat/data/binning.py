@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from unikat.data.design import CLASS
 from unikat.data.names import column_hint
 from unikat.errors import DataError, SpecError, brief, suggest, visible
+from unikat.spec.splitting import split_keys
 
 RuleName: TypeAlias = Literal["quantile", "width", "cut"]
 
@@ -56,7 +57,7 @@ def parse_keys(
         If a key is not a column.
     """
     if isinstance(keys, str):
-        items = _split(keys)
+        items = split_keys(keys)
     else:
         items = list(keys)
         if not all(isinstance(item, str) for item in items):
@@ -87,17 +88,6 @@ def parse_keys(
             "keys; give at least two key variables."
         )
     return specs
-
-
-def _split(text: str) -> list[str]:
-    """Split at commas, those within parentheses excepted."""
-    items, depth, start = [], 0, 0
-    for i, char in enumerate(text):
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth <= 0:
-            items.append(text[start:i])
-            start = i + 1
-    return [*items, text[start:]]
 
 
 def _column(item: str, columns: Sequence[str]) -> str:

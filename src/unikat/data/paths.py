@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from unikat.errors import DataError, brief, has_surrogates, suggest
+from unikat.errors import DataError, UnikatError, brief, has_surrogates, may_be_address, suggest
+from unikat.spec.addresses import no_address
 
 
 def what_is(path: Path) -> Literal["file", "folder"] | None:
@@ -39,8 +40,10 @@ def what_is(path: Path) -> Literal["file", "folder"] | None:
     return "folder" if stat.S_ISDIR(mode) else "file"
 
 
-def no_file(path: Path, kind_of: Callable[[Path], str | None]) -> DataError:
+def no_file(path: Path, kind_of: Callable[[Path], str | None]) -> UnikatError:
     """Say that there is no such file, and suggest one of the same kind with a similar name.
+
+    What looks like the address of a database is told as that, and not quoted.
 
     Parameters
     ----------
@@ -49,6 +52,11 @@ def no_file(path: Path, kind_of: Callable[[Path], str | None]) -> DataError:
     kind_of
         Kind of a file by its name.
     """
+    if may_be_address(path):
+        return no_address(
+            "There is no file of this name, and as the address of a database it cannot be "
+            "understood"
+        )
     name = brief(str(path))
     kind = kind_of(path)
     try:

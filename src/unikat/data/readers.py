@@ -272,7 +272,7 @@ def open_source(
     ):
         if given is not None and kind not in kinds:
             raise SpecError(
-                f"{option(name, given)} is given, but {brief(path.name)} is to be read as {kind}, "
+                f"{option(name)} is given, but {brief(path.name)} is to be read as {kind}, "
                 f"which has no {several}; leave the option out."
             )
     if parts is not None:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 FILE_NUMBER = "file_index"
 """DuckDB's number of the file that a row is from; a column of this name would hide it."""
 
+MOST_LETTERS = 2_000
+"""Longest name of a column; what is longer is none, and would fill pages and messages."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
@@ -116,6 +119,12 @@ def check_columns(columns: Sequence[str], name: str) -> tuple[str, ...]:
         raise DataError(
             f"{name} has {len(twice):,} column name(s) that occur more than once: {which} are "
             "called the same. Check that the first line names the columns, each differently."
+        )
+    if too_long := [place for place, column in enumerate(columns, 1) if len(column) > MOST_LETTERS]:
+        raise DataError(
+            f"{name}: the name of column {too_long[0]:,} has {len(columns[too_long[0] - 1]):,} "
+            f"characters; names have at most {MOST_LETTERS:,}. Check that the first line names the "
+            "columns, and rename this one."
         )
     if not columns:
         raise DataError(f"{name} has no columns; there is nothing to read.")

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from unikat.errors import OutputError, SpecError, why
+from unikat.errors import OutputError, SpecError, brief, may_be_address, why
 from unikat.files.locks import acquire, held, release
 
 MARK = ".unikat"
@@ -65,7 +65,7 @@ def check_free(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) 
         As `owned`.
     """
     keep_inputs([folder / name for name in names], inputs)
-    _refuse_file(folder)
+    refuse_other(folder)
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise _not_writable(folder, os.strerror(errno.ENOTDIR))
@@ -76,13 +76,35 @@ def check_free(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) 
     _new(folder, names)
 
 
-def _refuse_file(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
+def refuse_other(folder: Path) -> None:
+    """Refuse what is no folder and cannot become one.
+
+    Raises
+    ------
+    OutputError
+        If it is a file, has a name that no folder can have, or looks like an address.
+    """
+    try:
+        there = folder.exists()
+    except (OSError, ValueError) as error:
+        raise _no_name(folder, error) from None
+    if there and not folder.is_dir():
         raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
+    if not there and may_be_address(folder):
+        raise OutputError(
+            "The name of the folder for the results looks like the address of a database; results "
+            "are written to this machine alone. Choose another --out."
+        )
+
+
+def _no_name(folder: Path, error: OSError | ValueError) -> OutputError:
+    reason = why(error) if isinstance(error, OSError) else "its name is no name of one"
+    return _not_writable(folder, reason)
 
 
 def _not_writable(folder: Path, reason: str) -> OutputError:
-    return OutputError(f"Cannot write to the folder {folder}: {reason}. Choose another --out.")
+    where = brief(str(folder))
+    return OutputError(f"Cannot write to the folder {where}: {reason}. Choose another --out.")
 
 
 def _busy(folder: Path) -> OutputError:
@@ -104,7 +126,7 @@ def locked(folder: Path) -> Iterator[None]:
     OutputError
         If another run writes there, or the folder cannot be written to.
     """
-    _refuse_file(folder)
+    refuse_other(folder)
     place = os.path.realpath(folder)
     if place in _places():
         yield
@@ -116,8 +138,7 @@ def locked(folder: Path) -> Iterator[None]:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = acquire(folder / MARK)
         except (OSError, ValueError) as error:
-            reason = why(error) if isinstance(error, OSError) else "its name is no name of one"
-            raise _not_writable(folder, reason) from None
+            raise _no_name(folder, error) from None
         if handle is None:
             raise _busy(folder)
         _places().add(place)

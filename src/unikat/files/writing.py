@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from unikat.errors import OutputError, why
-from unikat.files.folder import SCRATCH, claim, discard, locked
+from unikat.files.folder import SCRATCH, claim, discard, locked, refuse_other
 
 
 def make_folder(folder: Path) -> bool:
@@ -31,8 +31,7 @@ def make_folder(folder: Path) -> bool:
     OutputError
         If it is not a folder or cannot be written to.
     """
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder; choose another --out.")
+    refuse_other(folder)
     try:
         made = not folder.is_dir()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeGuard
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from unikat.errors import SpecError
+from unikat.errors import SpecError, hidden
 
 _BEGINNINGS = ("postgresql://", "postgres://")
 
@@ -43,18 +43,25 @@ def checked_address(address: str) -> str:
     except ValueError:
         wrong, names = True, []
     if wrong:
-        raise SpecError(
-            "The address of the database cannot be understood. Write it as "
-            "postgresql://USER@HOST:PORT/DATABASE; characters such as @ and / in a name are "
-            "written as %40 and %2F."
-        )
+        raise no_address()
     if parts.password is not None or {"password", "sslpassword"} & set(names):
         raise SpecError(
             "The address of the database holds a password, which others could read in the list of "
             "processes and in files of the run. Take it out, and put it into the environment "
             "variable PGPASSWORD or the file ~/.pgpass, where PostgreSQL's programs look for it."
         )
+    if hidden(address, whole=True) != address:
+        raise no_address()
     return address
+
+
+def no_address(lead: str = "The address of the database cannot be understood") -> SpecError:
+    """Say that an address is none, without a part of it: it may hold a password."""
+    return SpecError(
+        f"{lead}. Write an address as "
+        "postgresql://USER@HOST:PORT/DATABASE; characters such as @ and / in a name are "
+        "written as %40 and %2F. Databases of other kinds are not read; export their table."
+    )
 
 
 def database_name(address: str) -> str:

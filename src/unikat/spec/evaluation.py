@@ -10,7 +10,8 @@ from pydantic import Field, field_validator, model_validator
 
 from unikat.errors import SpecError
 from unikat.spec.base import Spec
-from unikat.spec.tables import Names, SamplingSpec, Share, Whole, split_keys
+from unikat.spec.splitting import split_keys
+from unikat.spec.tables import Names, SamplingSpec, Share, Whole
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
 

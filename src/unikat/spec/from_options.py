@@ -18,8 +18,9 @@ from unikat.spec.base import Spec
 from unikat.spec.option import Defined, default_of, options_of
 from unikat.spec.paths import with_paths
 from unikat.spec.protection import read_scenarios, recodings_of
+from unikat.spec.splitting import split_keys
 from unikat.spec.stratum_sizes import read_stratum_sizes
-from unikat.spec.tables import ModelSpec, ZerosSpec, split_keys
+from unikat.spec.tables import ModelSpec, ZerosSpec
 from unikat.spec.trust import Trust
 
 S = TypeVar("S", bound=Spec)

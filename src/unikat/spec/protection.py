@@ -15,6 +15,7 @@ from unikat.spec.base import Spec
 from unikat.spec.limits import Limit
 from unikat.spec.paths import NamesFiles, hierarchy_file
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
+from unikat.spec.splitting import split_keys
 from unikat.spec.tables import Names, Table
 
 LEFT_OUT = "left out"
@@ -27,21 +28,21 @@ def recodings_of(value: object) -> object:
     """Read `age: width(5), width(10); region: left out`; also the rules in a mapping by key."""
     if isinstance(value, Mapping):
         return {
-            name: _split(rules, ",") if isinstance(rules, str) else rules
+            name: split_keys(rules) if isinstance(rules, str) else rules
             for name, rules in value.items()
         }
     if not isinstance(value, str):
         return value
     found = {}
-    for part in _split(value, ";"):
+    for part in split_keys(value, ";"):
         # A name may hold a colon, a rule has one within parentheses alone.
-        *name, rules = _split(part, ":", empty=True)
+        *name, rules = split_keys(part, ":", empty=True)
         if not name or not rules:
             raise ValueError(
                 "name each key and its recodings, as in 'age: width(5), width(10); region: "
                 f"{LEFT_OUT}'"
             )
-        found[":".join(name)] = _split(rules, ",")
+        found[":".join(name)] = split_keys(rules)
     return found
 
 
@@ -59,23 +60,11 @@ def one_of_each(value: object) -> object:
     return {name: rules[0] for name, rules in found.items()}
 
 
-def _split(text: str, at: str, *, empty: bool = False) -> list[str]:
-    """Split at a character, but not within parentheses; `empty`: keep what is empty."""
-    items, depth = [""], 0
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if char == at and depth <= 0:
-            items.append("")
-        else:
-            items[-1] += char
-    return [item.strip() for item in items if empty or item.strip()]
-
-
 def _tables(value: object) -> object:
     """Read `age,sex; region,income`; lists stay as they are."""
     if not isinstance(value, str):
         return value
-    return [_split(part, ",") for part in value.split(";") if part.strip()]
+    return [split_keys(part) for part in value.split(";") if part.strip()]
 
 
 def _importance(value: object) -> object:

@@ -29,12 +29,14 @@ from unikat.errors import (
     brief,
     check_column_name,
     has_surrogates,
+    may_be_address,
     shown,
 )
 from unikat.files.toml import read_toml, toml_literal, toml_value
 from unikat.spec.addresses import checked_address, database_name
 from unikat.spec.limits import Limit
 from unikat.spec.paths import OfUser, located_path, with_paths
+from unikat.spec.splitting import split_keys
 from unikat.spec.trust import FOREIGN, Trust
 
 Code = str | int | float
@@ -82,24 +84,6 @@ def whole_number(value: object) -> object:
 _MOST_DIGITS = 40
 Whole = Annotated[int, BeforeValidator(whole_number)]
 """A whole number; a text may write it as people write large ones."""
-
-
-def split_keys(text: str) -> list[str]:
-    """Split `A,B:cut(0,10),C` at the commas that are not between parentheses.
-
-    Examples
-    --------
-    >>> split_keys("A, B:cut(0,10),C")
-    ['A', 'B:cut(0,10)', 'C']
-    """
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth <= 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
 
 
 def _listed(names: object) -> object:
@@ -448,8 +432,9 @@ class ModelSpec(BaseModel):
         for setting in settings:
             option, equals, value = setting.partition("=")
             if not equals or not option.strip() or option.strip() == "name":
+                part = "A part" if may_be_address(text) else repr(brief(setting))
                 raise SpecError(
-                    f"{brief(setting)!r} in the model {brief(text)!r} is not NAME=VALUE; write a "
+                    f"{part} in the model {brief(text)!r} is not NAME=VALUE; write a "
                     "model with its options as name:option=value:option=value."
                 )
             options[option.strip()] = toml_value(value.strip())
