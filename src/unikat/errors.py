@@ -6,7 +6,7 @@ import errno
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from math import log10
@@ -29,6 +29,30 @@ _KINDS = {
 }
 """What is asked for, by the beginning of the name that pydantic gives to an error."""
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+_SYNONYMS: dict[str, list[str]] = {}
+for _ours, _others in {
+    "seed": "random_state random_seed rng rng_seed",
+    "chains": "n_chains num_chains nchains",
+    "repeats": "n_samples num_samples n_repeats replicates",
+    "datasets": "n_datasets n_synthetic m",
+    "n": "sample_size sample_sizes n_sample",
+    "max_sweeps": "n_samples num_samples draws n_draws iterations n_iter n_iterations max_iter "
+    "burn_in burnin warmup tune",
+    "workers": "n_jobs n_workers num_workers n_cores cores processes",
+    "threads": "n_threads num_threads nthreads",
+    "population_size": "population n_population pop_size",
+    "weights": "weight sample_weight sample_weights sampling_weights weight_column",
+    "household": "household_id hhid cluster clusters",
+    "keys": "columns variables key_variables keyvars quasi_identifiers qid qids",
+    "missing_values": "na_values missing_codes null_values",
+    "delimiter": "sep separator delim",
+    "out": "output output_dir out_dir",
+    "level": "confidence confidence_level",
+    "max_seconds": "timeout time_limit max_time",
+}.items():
+    for _other in _others.split():
+        _SYNONYMS.setdefault(_other, []).append(_ours)
+"""What options are called here, by what other programs call them."""
 _LONGEST_SHOWN = 40
 _LONGEST_QUOTED = 80
 _MOST_LISTED = 5
@@ -214,13 +238,34 @@ def bounded(message: str) -> str:
     return message
 
 
+def synonym(name: str, candidates: Collection[str]) -> str | None:
+    """Return the option that other programs call by a name, if it is one of the candidates.
+
+    Examples
+    --------
+    >>> synonym("n_jobs", ["threads", "workers"]), synonym("--n-jobs", ["--workers"])
+    ('workers', '--workers')
+    """
+    meant = _SYNONYMS.get(name.casefold().strip("-").replace("-", "_"), [])
+    spelled = (one for ours in meant for one in (ours, f"--{ours.replace('_', '-')}"))
+    return next((one for one in spelled if one in candidates), None)
+
+
 def suggest(name: str, candidates: Iterable[str]) -> str:
-    """Return `` Did you mean 'X'?`` for the nearest candidate, or an empty string."""
+    """Return `` Did you mean 'X'?`` for the nearest candidate, or an empty string.
+
+    Examples
+    --------
+    >>> suggest("random_state", ["random", "seed"]), suggest("chain", ["chains", "seed"])
+    (" Did you mean 'seed'?", " Did you mean 'chains'?")
+    """
     # What is longer than a name is none, and would be compared for minutes.
     short = (one for one in candidates if len(one) <= _LONGEST_QUOTED)
     by_folded = {one.casefold(): one for one in islice(short, _MOST_CANDIDATES)}
     if len(name) > _LONGEST_QUOTED:
         return ""
+    if (known := synonym(name, by_folded)) is not None:
+        return f" Did you mean {known!r}?"
     near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return f" Did you mean {by_folded[near[0]]!r}?" if near else ""
 

@@ -8,12 +8,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from unikat.data.keys import Key
+from unikat.data.names import is_name
 from unikat.data.numbers import number_meant
-from unikat.errors import DataError, SpecError, brief, has_surrogates, suggest
+from unikat.errors import DataError, SpecError, brief, has_surrogates, listed, suggest
 from unikat.files.json import parse_json
 from unikat.files.toml import parse_toml, why_not_read
 
 _FIELDS = ("levels", "labels", "missing")
+_MOST_LABELLED = 40
+"""With more levels than this, labels of some alone, as of the oldest ages, are usual."""
 _LARGEST = 2**63
 """Whole numbers of files are smaller."""
 
@@ -78,6 +82,43 @@ def load_codebook(source: str | PathLike[str] | Mapping[str, Any] | None) -> dic
         for variable, said in tree.items()
         if isinstance(said, Mapping) and not variable.startswith("_")
     }
+
+
+def codebook_warnings(
+    entries: Mapping[str, Entry], columns: Sequence[str], keys: Sequence[Key], name: str
+) -> tuple[str, ...]:
+    """Warn of variables that a file does not have, and of keys some of whose levels have no label.
+
+    Levels that only records tell are counted, not named.
+
+    Examples
+    --------
+    >>> entries = load_codebook({"SXE": {"1": "male"}, "MAR": {"1": "married"}})
+    >>> mar = Key(name="MAR", levels=(1, 2, 3), labels=("married", "2", "3"))
+    >>> for warning in codebook_warnings(entries, ["SEX", "MAR"], [mar], "people.csv"):
+    ...     print(warning)
+    The codebook describes variables that people.csv does not have: SXE. Did you mean 'SEX'? ...
+    The codebook has a label for 1 of the 3 levels of MAR; 2 have none. Add the others to its ...
+    """
+    said = []
+    known = {*columns}
+    if unknown := [variable for variable in entries if variable not in known]:
+        near = suggest(unknown[0], [column for column in columns if is_name(column)])
+        said.append(
+            f"The codebook describes variables that {name} does not have: {listed(unknown)}.{near} "
+            "What it says of them has no effect; check their names."
+        )
+    for key in keys:
+        labels = {} if key.name not in entries else entries[key.name].labels
+        levels = [str(level) for level in key.levels if level is not None]
+        without = sum(level not in labels for level in levels)
+        if labels and without and key.binning is None and len(levels) <= _MOST_LABELLED:
+            said.append(
+                f"The codebook has a label for {len(levels) - without} of the {len(levels)} levels "
+                f"of {brief(key.name)}; {without} {'has' if without == 1 else 'have'} none. Add "
+                "the others to its labels, or check that its codes are those of the file."
+            )
+    return tuple(said)
 
 
 def _load(path: Path) -> Any:

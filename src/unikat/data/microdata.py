@@ -57,6 +57,8 @@ class Microdata:
         How the sample was drawn.
     missing
         What a missing key is.
+    warnings
+        What should be looked at, though nothing is wrong for sure.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Microdata:
     n_missing: tuple[int, ...]
     design: Design
     missing: Missing
+    warnings: tuple[str, ...] = field(default=(), repr=False)
     _source: Source = field(repr=False)
     _coded: tuple[CodedKey, ...] = field(repr=False)
     _missing_values: Mapping[str, tuple[object, ...]] = field(default_factory=dict, repr=False)

@@ -20,6 +20,17 @@ _VALUE = re.compile(r"\s*[-+(]?\s*[.,]?\d")
 """The beginning of a number, a date, a code or an address."""
 
 
+NO_HEADER = (
+    "Their names look like values. If the first line is a record, write a line with the names of "
+    "the columns before it."
+)
+
+
+def like_record(columns: Sequence[str]) -> bool:
+    """Whether names of columns look like values, as those of a file without a header do."""
+    return any(_VALUE.match(column) for column in columns)
+
+
 def column_hint(name: str, columns: Sequence[str], *, confirmed: bool = True) -> str:
     """Say which columns there are where one is not found, without values of records.
 
@@ -31,16 +42,13 @@ def column_hint(name: str, columns: Sequence[str], *, confirmed: bool = True) ->
     >>> column_hint("AEG", ["AGE", "SEX"])
     " Did you mean 'AGE'? There are 2 columns: AGE, SEX."
     >>> column_hint("AGE", ["34", "f", "Ardez"])
-    ' There are 3 columns. Their names look like values, not like names: check that the first line
-    names the columns.'
+    ' There are 3 columns. Their names look like values. If the first line is a record, write a line
+    with the names of the columns before it.'
     """
     many = f" There {'is 1 column' if len(columns) == 1 else f'are {len(columns):,} columns'}"
     names = [column for column in columns if is_name(column)]
-    if any(_VALUE.match(column) for column in columns):
-        return (
-            f"{many}. Their names look like values, not like names: check that the first line "
-            "names the columns."
-        )
+    if like_record(columns):
+        return f"{many}. {NO_HEADER}"
     if 2 * len(names) < len(columns):
         return (
             f"{many}. Their names are empty, long or not readable: check the first line, the "

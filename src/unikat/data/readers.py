@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from unikat.data.binning import parse_keys
-from unikat.data.codebook import load_codebook
+from unikat.data.codebook import codebook_warnings, load_codebook
 from unikat.data.databases import SqliteSource, open_duckdb
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, session
@@ -198,9 +198,11 @@ def read(
             constant_keys=constant_keys,
         )
     design.check(n_records)
+    found = tuple(column.key for column in coded)
     return Microdata(
         name=opened.name,
-        keys=tuple(column.key for column in coded),
+        keys=found,
+        warnings=codebook_warnings(entries, opened.columns, found, opened.name),
         n_records=n_records,
         n_missing=tuple(column.n_missing for column in coded),
         design=design,

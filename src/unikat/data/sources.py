@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from unikat._typing import AnyArray
 from unikat.data.engine import literals, pattern, quoted, session
+from unikat.data.names import NO_HEADER, like_record
 from unikat.errors import DataError, brief, listed
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ def check_columns(columns: Sequence[str], name: str) -> tuple[str, ...]:
     if twice:
         # The first line of a file without a header is a record, so the names are not told.
         which = listed([f"columns {listed(alike, 3)}" for alike in twice], 3)
+        if like_record(columns):
+            raise DataError(f"{name}: {which} are called the same. {NO_HEADER}")
         raise DataError(
             f"{name} has {len(twice):,} column name(s) that occur more than once: {which} are "
             "called the same. Check that the first line names the columns, each differently."

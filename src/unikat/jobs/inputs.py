@@ -98,13 +98,13 @@ def read_table(
 
 
 def with_clues(table: CellTable, microdata: Microdata, household: Sequence[str] = ()) -> CellTable:
-    """Give a table what other columns of its file tell; a whole population needs no telling.
+    """Give a table what its codebook and other columns tell; a whole population needs no telling.
 
     `household` names the columns that identify a household, where the records are households.
     """
     if table.n_records == table.n_units:
         return table
-    return replace(table, clues=microdata.clues(household))
+    return replace(table, clues=(*microdata.warnings, *microdata.clues(household)))
 
 
 def note_table(table: CellTable, words: str, watcher: Watcher) -> None:

@@ -21,7 +21,7 @@ from unikat.files.toml import toml_literal
 from unikat.files.writing import replace_file
 from unikat.interrupts import interruptible
 from unikat.jobs.inputs import UNKNOWN, make_zeros, tabulate
-from unikat.report.text.numbers import columns, counted, number, percent
+from unikat.report.text.numbers import columns, counted, number, percent, verb
 from unikat.spec.assessment import AssessmentSpec
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
 from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown
@@ -124,7 +124,7 @@ def check_lines(checked: Checked) -> list[str]:
     lines = columns(rows, left=(0, 4))
     said = (
         f"{zeros.n_impossible:,} of {zeros.n_cells:,} combinations "
-        f"{'is' if zeros.n_impossible == 1 else 'are'} impossible "
+        f"{verb(zeros.n_impossible, 'are')} impossible "
         f"({percent(zeros.n_impossible / zeros.n_cells)})."
     )
     rows_of_file = f"{counted(n, 'row')} of {checked.data}"
@@ -221,6 +221,17 @@ def find_suggestions(
     return table, suggest(table, known, n_keys=together, most=most)
 
 
+def not_proved(table: CellTable) -> str:
+    """Say what no sample can tell of a combination that it does not have."""
+    n = table.n_records
+    return (
+        f"None of the {n:,} records has these combinations. Up to "
+        f"{percent(1.0 - 0.05 ** (1.0 / n))} of the population can still have one (95% confidence "
+        "bound). What is rare, or was left out when the sample was drawn, is not impossible: judge "
+        "each."
+    )
+
+
 def suggestion_lines(
     table: CellTable, found: Sequence[Suggestion], *, together: int = 3, most: int = 100
 ) -> list[str]:
@@ -228,13 +239,13 @@ def suggestion_lines(
     skipped = textwrap.wrap(_skipped(table, together), width=88)
     if not found:
         return ["No combination is missing beyond chance.", *skipped]
-    rows = [("expected", "seen", "chance below", "rule")]
-    rows += [(number(one.expected), "0", _chance(one.bound), one.rule) for one in found]
-    lines = columns(rows, left=(3,))
-    said = (
-        f"None of the {table.n_records:,} records has these combinations. What is rare, or was "
-        "left out when the sample was drawn, is not impossible: judge each."
-    )
+    rows = [("expected", "if rare", "seen", "chance below", "rule")]
+    rows += [
+        (number(one.expected), number(one.expected_if_rare), "0", _chance(one.bound), one.rule)
+        for one in found
+    ]
+    lines = columns(rows, left=(4,))
+    said = not_proved(table)
     if len(found) == most:
         said += f" No more than {most:,} are listed; --most lists more."
     return [*lines, "", *textwrap.wrap(said, width=88), *skipped]
@@ -278,16 +289,20 @@ def write_suggestions(
     what = "Strike" if active else "Take the # off"
     which = "a rule that is wrong" if active else "a rule to accept it"
     lines = [
-        f"# Combinations that none of the {table.n_records:,} records of {_one_line(data)} has,",
-        "# although many were expected from how the keys occur two by two. What is rare, or was",
-        f"# left out when the sample was drawn, is not impossible. {what} {which}.",
-        *(f"# {line}" for line in textwrap.wrap(_comment(_skipped(table, together)), width=88)),
+        f"# Combinations that never occur in {_one_line(data)}, although many were",
+        "# expected from how the keys occur one by one or two by two, even if they are as rare as",
+        "# the rarest ones of the same levels that occur.",
+        *(
+            f"# {line}"
+            for text in (f"{not_proved(table)} {what} {which}.", _skipped(table, together))
+            for line in textwrap.wrap(_comment(text), width=88)
+        ),
         "rules = [",
     ]
     for one in found:
         lines.append(
-            f"    # expected {number(one.expected)}, seen 0; by chance with probability below "
-            f"{_chance(one.bound)}"
+            f"    # expected {number(one.expected)}, if rare {number(one.expected_if_rare)}, seen "
+            f"0; by chance with probability below {_chance(one.bound)}"
         )
         lines.append(f"    {'' if active else '# '}{_quoted(one.rule)},")
     _write(path, "\n".join([*lines, "]", ""]).encode(), overwrite=overwrite)

@@ -316,7 +316,10 @@ def _codes(text: str) -> list[str]:
 def _columns(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
     """Columns of the keys and the household, which missing codes are for."""
     listed: list[str] = []
-    for name, before in (("keys", values), ("household", values.get("design", {}))):
+    design = values.get("design")
+    # The design of an evaluation is a name.
+    design = design if isinstance(design, Mapping) else {}
+    for name, before in (("keys", values), ("household", design)):
         said = given.get(name, before.get(name, ()))
         listed += split_keys(said) if isinstance(said, str) else _plain(said)
     return [text if (found := _RULE.fullmatch(text)) is None else found["name"] for text in listed]

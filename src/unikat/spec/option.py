@@ -70,6 +70,8 @@ def default_of(defined: Defined, specification: type[BaseModel]) -> Any:
         if part != path[-1]:
             kinds = (field.annotation, *typing.get_args(field.annotation))
             table = next((kind for kind in kinds if hasattr(kind, "model_fields")), None)
+    if field.is_required():
+        return None
     value = field.get_default(call_default_factory=True)
     # A table of its own, such as that of the model, and an empty list are no values to show.
     return None if hasattr(type(value), "model_fields") or value == () else value

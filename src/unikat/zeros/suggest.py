@@ -37,12 +37,15 @@ class Suggestion:
     """It as a rule, for :meth:`Zeros.of`."""
     keys: tuple[str, ...]
     expected: float
-    """Records expected to have it, were it possible."""
+    """Records expected to have it, were it as frequent as its margins say."""
+    expected_if_rare: float
+    """Records expected to have it, were it as rare as the rarest combinations of the same levels
+    that do occur; see :func:`suggest`."""
     n_cells: int
     """Combinations of levels of these keys in it."""
     bound: float
     """Bound of the probability to see such a group empty by chance anywhere in the table: the
-    number of groups looked at times exp(-expected), at most 1."""
+    number of groups looked at times exp(-expected_if_rare), at most 1."""
 
 
 def suggest(
@@ -58,8 +61,14 @@ def suggest(
     For two keys, a count is expected from the two margins under independence; for three keys, from
     the three two-way margins without a three-factor interaction (iterative proportional fitting),
     where all three pairs do occur. Combinations that are impossible already are left out of the
-    fit. Where E records are expected, none is seen with probability about exp(-E); a combination
-    counts as beyond chance if exp(-E) times the number of combinations looked at is below `level`.
+    fit.
+
+    What is possible can still be far rarer than its margins say, as widows of 20 are. So E is the
+    expected count times the smallest ratio of seen to expected among the combinations that occur
+    and differ in one level, at most 1. Along a key whose levels are ordered, the ratio goes on
+    falling as it falls up to the last level that occurs. Where E records are expected, none is seen
+    with probability about exp(-E). A combination counts as beyond chance if exp(-E) times the
+    number of combinations looked at is below `level`.
     For two keys whose levels are numbers, the empty ends, such as the youngest ages that are never
     widowed, are looked at as a whole as well. What is beyond chance is united to products of level
     sets, as large as they go, and left out if it follows from others with more evidence.
@@ -87,7 +96,7 @@ def suggest(
     Returns
     -------
     tuple of Suggestion
-        Those with the most records expected first. No record of the table breaks any.
+        The most surprising absence first, by E. No record of the table breaks any.
 
     Raises
     ------
@@ -113,7 +122,7 @@ def suggest(
     enough = log(n_looked / level)
     found: list[Suggestion] = []
     for look in looks:
-        for sets, expected in look.groups(enough):
+        for sets, expected, if_rare in look.groups(enough):
             text = rule_text(table.keys, dict(zip(look.keys, sets, strict=True)))
             if text is None:
                 continue
@@ -122,11 +131,12 @@ def suggest(
                     rule=text,
                     keys=tuple(table.keys[j].name for j in look.keys),
                     expected=expected,
+                    expected_if_rare=if_rare,
                     n_cells=prod(map(len, sets)),
-                    bound=min(1.0, exp(log(n_looked) - expected)),
+                    bound=min(1.0, exp(log(n_looked) - if_rare)),
                 )
             )
-    found.sort(key=lambda one: (-one.expected, len(one.keys), one.rule))
+    found.sort(key=lambda one: (-one.expected_if_rare, len(one.keys), one.rule))
     return _not_implied(found, table, zeros, most)
 
 
@@ -212,6 +222,7 @@ class _Expected:
         if zeros is not None:
             allowed = ~_impossible(zeros, keys, shape)
         self.expected = fitted(self.seen, allowed)
+        self.if_rare = self.expected * least_ratio(self.seen, self.expected, all_orders)
         self.used: list[Bool] = [
             np.asarray(self.seen.any(axis=_others(d, self.seen.ndim)))
             for d in range(self.seen.ndim)
@@ -219,41 +230,43 @@ class _Expected:
         n_used = int(np.count_nonzero(self.expected))
         self.n_looked = n_used * (1 + 2 * sum(order is not None for order in self.orders))
 
-    def groups(self, enough: float) -> Iterator[tuple[list[list[int]], float]]:
-        """Level sets, one per key, of which nothing is seen, and how much is expected.
+    def groups(self, enough: float) -> Iterator[tuple[list[list[int]], float, float]]:
+        """Level sets, one per key, of which nothing is seen, and what is expected, also if rare.
 
-        Each holds a combination, or an empty end, of which `enough` is expected.
+        Of each `enough` is expected, even if it is rare.
         """
         flagged = self.flagged(enough)
         left = flagged.copy()
         for _ in range(_MOST_SEEDS):
             if not left.any():
                 return
-            seed = np.unravel_index(np.argmax(np.where(left, self.expected, -1.0)), left.shape)
+            seed = np.unravel_index(np.argmax(np.where(left, self.if_rare, -1.0)), left.shape)
             best: tuple[float, tuple[Bool, ...]] | None = None
             for order in permutations(range(left.ndim)):
                 sets = self.grown(flagged, [int(place) for place in seed], order)
-                gain = float((self.expected * left)[np.ix_(*sets)].sum())
+                gain = float((self.if_rare * left)[np.ix_(*sets)].sum())
                 if best is None or gain > best[0]:
                     best = gain, sets
             assert best is not None
             sets = best[1]
             left[np.ix_(*sets)] = False
-            expected = float(self.expected[np.ix_(*sets)].sum())
-            filled = [self.filled(d, chosen) for d, chosen in enumerate(sets)]
-            yield filled, expected
+            expected, if_rare = (
+                float(of[np.ix_(*sets)].sum()) for of in (self.expected, self.if_rare)
+            )
+            if if_rare >= enough:
+                yield [self.filled(d, one) for d, one in enumerate(sets)], expected, if_rare
 
     def flagged(self, enough: float) -> Bool:
         """Combinations that are empty beyond chance, alone or as a part of an empty end."""
         empty = (self.seen == 0) & (self.expected > 0)
-        flagged: Bool = empty & (self.expected >= enough)
+        flagged: Bool = empty & (self.if_rare >= enough)
         for axis, order in enumerate(self.orders):
             if order is None:
                 continue
             for directed in (order, order[::-1]):
                 seen = np.take(self.seen, directed, axis=axis)
                 end = np.cumsum(seen, axis=axis) == 0
-                expected = np.where(end, np.take(self.expected, directed, axis=axis), 0.0)
+                expected = np.where(end, np.take(self.if_rare, directed, axis=axis), 0.0)
                 certain = expected.sum(axis=axis, keepdims=True) >= enough
                 back = np.argsort(directed)
                 flagged |= np.take(end & certain, back, axis=axis) & empty
@@ -286,6 +299,41 @@ class _Expected:
         places = [place for place, code in enumerate(order) if chosen[code]]
         between = order[places[0] : places[-1] + 1]
         return sorted(between) if all(chosen[c] or not self.used[d][c] for c in between) else codes
+
+
+def least_ratio(
+    seen: Float64, expected: Float64, orders: Sequence[Sequence[int] | None]
+) -> Float64:
+    """Ratio of seen to expected records that an empty combination may have, were it possible.
+
+    The smallest among the combinations that differ from it in one level, occur, and are expected;
+    along an order, as far as the two nearest that occur tell, it falls on by the same factor with
+    each level. At most 1.
+    """
+    occurs = (seen > 0) & (expected > 0)
+    # One standard error above, or more: few records are no evidence that something is rare.
+    high = seen + np.sqrt(seen) + 1.0
+    ratio = np.divide(high, expected, out=np.full_like(expected, np.inf), where=occurs)
+    least = np.ones_like(expected)
+    for axis, order in enumerate(orders):
+        least = np.minimum(least, ratio.min(axis=axis, keepdims=True))
+        if order is None:
+            continue
+        lines, found = np.moveaxis(ratio, axis, 0), np.moveaxis(least, axis, 0)
+        for directed in (order, order[::-1]):
+            nearest, factor = np.full(lines.shape[1:], np.inf), np.ones(lines.shape[1:])
+            for code in directed:
+                there = np.isfinite(lines[code])
+                fall = np.divide(
+                    lines[code],
+                    nearest,
+                    out=np.ones_like(nearest),
+                    where=there & (nearest < np.inf),
+                )
+                factor = np.where(there, np.minimum(fall, 1.0), factor)
+                nearest = np.where(there, lines[code], nearest * factor)
+                found[code] = np.where(there, found[code], np.minimum(found[code], nearest))
+    return least
 
 
 def _others(axis: int, n_axes: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from textwrap import wrap
 
 from unikat.report.facts.attack import AttackSummary
-from unikat.report.text.numbers import columns, counted, estimated, listed, number, percent
+from unikat.report.text.numbers import columns, counted, estimated, listed, number, percent, verb
 from unikat.synthesis.attacks import households
 from unikat.synthesis.attacks.posterior import NAME as ONE_UNKNOWN
 from unikat.synthesis.attacks.posterior import PosteriorFacts
@@ -143,7 +143,7 @@ def _generator(summary: AttackSummary) -> str:
     if not failed:
         return ""
     n, n_files = len(failed), len(summary.synthetic)
-    which = f"{n} of the {n_files} synthetic files {'comes' if n == 1 else 'come'}"
+    which = f"{n} of the {n_files} synthetic files {verb(n, 'come')}"
     if n == n_files:
         which = "The synthetic file comes" if n == 1 else "The synthetic files come"
     models = listed(list(dict.fromkeys(fit.model for fit in failed)))
@@ -218,7 +218,7 @@ def _posterior(facts: PosteriorFacts) -> str:
     if facts.n_unknown:
         base += (
             f" {counted(facts.n_unknown, facts.unit)} with fewer than "
-            f"{number(facts.least_draws)} {'has' if facts.n_unknown == 1 else 'have'} no number."
+            f"{number(facts.least_draws)} {verb(facts.n_unknown, 'have')} no number."
         )
     for prior in facts.priors:
         base += (

@@ -14,7 +14,7 @@ from unikat.report.facts.classics import (
     UniquesResult,
 )
 from unikat.report.text import track_record
-from unikat.report.text.numbers import counted, estimated, number
+from unikat.report.text.numbers import counted, estimated, number, verb
 from unikat.report.text.sentences import at_risk
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ def _anonymity(found: tuple[AnonymityResult, ...]) -> str:
     file = "".join(f", {one.records:,} of fewer than {one.k}" for one in others)
     units = "".join(f", {one.in_population:,} of fewer than {one.k}" for one in others)
     return (
-        f"{counted(first.records, 'record')} {'is' if first.records == 1 else 'are'} in a cell "
+        f"{counted(first.records, 'record')} {verb(first.records, 'are')} in a cell "
         f"of fewer than {first.k} records of the file{file}. By the weights, "
         f"{counted(first.in_population, 'record')} "
-        f"{'is' if first.in_population == 1 else 'are'} in one of fewer than {first.k} units of "
+        f"{verb(first.in_population, 'are')} in one of fewer than {first.k} units of "
         f"the population{units}."
     )
 

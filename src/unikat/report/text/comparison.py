@@ -7,7 +7,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from unikat.report.text import track_record
-from unikat.report.text.numbers import columns, counted, interval, listed, number, percent
+from unikat.report.text.numbers import columns, counted, interval, listed, number, percent, verb
 from unikat.report.text.sentences import PROVISIONAL, at_risk
 from unikat.report.text.uncertainty import KINDS
 from unikat.studies.path import SIZES
@@ -241,7 +241,7 @@ def held_out(summary: ComparisonSummary) -> str:
     n = summary.sample.n_records
     return (
         f"{counted(score.n_records, 'record')} ({percent(score.n_records / n)}, the same for all "
-        f"models) {'was' if score.n_records == 1 else 'were'} held out and the models were fitted "
+        f"models) {verb(score.n_records, 'were')} held out and the models were fitted "
         "to the rest. The score of a held-out record is the log of its probability under the "
         "model, in nats; the table has the mean over the records. Higher is better. A difference "
         f"of 0.01 per record makes these records together e^{0.01 * score.n_records:.3g} times as "
@@ -302,7 +302,7 @@ def verdict(summary: ComparisonSummary) -> str:
         which = "all models" if len(chains) == len(summary.models) else listed(chains)
         said += f"The chains of {which} have not converged or have too few draws. "
     if few := [model.model for model in late if _independent(model)]:
-        said += f"{listed(few)} {'has' if len(few) == 1 else 'have'} too few independent draws. "
+        said += f"{listed(few)} {verb(len(few), 'have')} too few independent draws. "
     return (
         f"{said}Their numbers are provisional: continue with a higher limit (--resume) before you "
         "use them."

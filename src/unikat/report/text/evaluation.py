@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unikat.models.named import models_by_label
 from unikat.report.facts.evaluation import EvaluationSummary
-from unikat.report.text.numbers import counted, number, percent
+from unikat.report.text.numbers import counted, number, percent, verb
 from unikat.studies.scores import MeasureScore, ModelScore
 
 FEW_SAMPLES = 20
@@ -94,7 +94,7 @@ def warnings(summary: EvaluationSummary) -> tuple[str, ...]:
     if not summary.complete:
         said.append(
             f"The study was interrupted: {done:,} of {counted(summary.n_fits, 'fit')} "
-            f"{'was' if done == 1 else 'were'} made. The numbers are for "
+            f"{verb(done, 'were')} made. The numbers are for "
             f"{'that' if done == 1 else 'those'} only; continue with --resume."
         )
     if summary.n_unconverged:

@@ -45,6 +45,19 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def verb(n: int, plural: str) -> str:
+    """Return the form of a verb that goes with a number of things.
+
+    Examples
+    --------
+    >>> verb(1, "have"), verb(4, "have"), verb(1, "were"), verb(1, "break"), verb(0, "are")
+    ('has', 'have', 'was', 'breaks', 'are')
+    """
+    if n != 1:
+        return plural
+    return {"have": "has", "are": "is", "were": "was", "do": "does"}.get(plural, f"{plural}s")
+
+
 def percent(share: float) -> str:
     """Write a share as a percentage with about two digits.
 

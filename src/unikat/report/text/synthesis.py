@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unikat.report.facts.synthesis import IntervalFacts, SynthesisSummary
-from unikat.report.text.numbers import counted, listed, percent
+from unikat.report.text.numbers import counted, listed, percent, verb
 
 ORDERS = {1: "one-way", 2: "two-way", 3: "three-way"}
 METHODS = {
@@ -50,12 +50,12 @@ def sentences(found: SynthesisSummary) -> dict[str, str]:
         n = len(found.original.left_out)
         said["left_out"] = (
             f"{counted(n, 'column')} of the input {'is no key' if n == 1 else 'are no keys'} and "
-            f"{'was' if n == 1 else 'were'} left out: {_some(found.original.left_out)}."
+            f"{verb(n, 'were')} left out: {_some(found.original.left_out)}."
         )
-    if found.original.n_rows_left_out:
+    if n_broken := found.original.n_rows_left_out:
         said["rows_left_out"] = (
-            f"{counted(found.original.n_rows_left_out, 'row')} of the input broke a rule and "
-            "has no counterpart in the synthetic files."
+            f"{counted(n_broken, 'row')} of the input {verb(n_broken, 'break')} a rule and "
+            f"{verb(n_broken, 'have')} no counterpart in the synthetic files."
         )
     if found.fit.method is not None and (found.fit.method == "flat" or found.impossible):
         said["method"] = METHODS[found.fit.method]
@@ -99,7 +99,7 @@ def _files(found: SynthesisSummary) -> str:
     if found.original.n_households is not None:
         units = f"{counted(found.original.n_households, 'household')} and {units}"
     what = (
-        f"in which {listed(found.replaced)} {'was' if len(found.replaced) == 1 else 'were'} drawn "
+        f"in which {listed(found.replaced)} {verb(len(found.replaced), 'were')} drawn "
         f"for each {'record' if found.original.n_households is None else 'household'} given its "
         "other keys"
         if found.replaced

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan
 
 from unikat.report.facts.zeros import MOST_LISTED, RuleFacts, ZerosFacts, ZerosResult
-from unikat.report.text.numbers import percent
+from unikat.report.text.numbers import percent, verb
 from unikat.risk.estimate import EXPECTED_RHAT
 
 FEW = 0.01
@@ -21,7 +21,7 @@ def cells_sentence(facts: ZerosFacts) -> str:
     """Say how many combinations are impossible."""
     return (
         f"{facts.n_impossible:,} of the {facts.n_cells:,} combinations of the keys "
-        f"{'was' if facts.n_impossible == 1 else 'were'} declared impossible "
+        f"{verb(facts.n_impossible, 'were')} declared impossible "
         f"({percent(facts.impossible_share)})."
     )
 
@@ -41,7 +41,7 @@ def conflicts_sentence(facts: ZerosFacts) -> str:
     )
     if facts.n_dropped:
         return (
-            f"{rows} and {'was' if n == 1 else 'were'} left out{part}: no number here includes "
+            f"{rows} and {verb(n, 'were')} left out{part}: no number here includes "
             f"{'it' if n == 1 else 'them'}.{many}"
         )
     return (

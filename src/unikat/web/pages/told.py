@@ -62,6 +62,8 @@ class Suggested:
     """The context of `suggested.html.j2`: combinations that never occur."""
 
     suggestions: Sequence[Suggestion]
+    said: str
+    """What no sample can tell of them."""
     action: str
     """Where a rule is sent to be added."""
     problem: str
@@ -123,15 +125,16 @@ def checked(bench: Workbench, draft: Draft) -> tuple[Checked, int]:
 
 def suggested(bench: Workbench, draft: Draft) -> tuple[Suggested, int]:
     """Look for combinations that never occur; also the status of an answer that shows them."""
-    from unikat.jobs.zeros import find_suggestions
+    from unikat.jobs.zeros import find_suggestions, not_proved
 
     action = bench.pages.at("/keys/suggest")
     try:
         spec = _of_rules(bench, draft)
-        _, found = find_suggestions(spec, most=MOST_SUGGESTED, table=bench.table(spec))
+        table, found = find_suggestions(spec, most=MOST_SUGGESTED, table=bench.table(spec))
     except UnikatError as error:
-        return Suggested(suggestions=(), action=action, problem=str(error)), status_of(error)
-    return Suggested(suggestions=found, action=action, problem=""), 200
+        nothing = Suggested(suggestions=(), said="", action=action, problem=str(error))
+        return nothing, status_of(error)
+    return Suggested(suggestions=found, said=not_proved(table), action=action, problem=""), 200
 
 
 def understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:

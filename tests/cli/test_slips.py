@@ -1,0 +1,76 @@
+"""Slips of the user: what is meant is told, whatever it is called elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import unikat
+from unikat.cli.main import main
+from unikat.data import Design, read
+from unikat.errors import SpecError
+
+COMMANDS = ["assess", "compare", "evaluate", "protect", "synthesize", "attack", "zeros check"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"A": [1, 2, 1, 1, 2, -1] * 20, "B": [1, 2, 3, 4, 5, 6] * 20})
+    frame.assign(C=[7, 8] * 60).to_csv("data.csv", index=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_no_inner_names(command: str, capsys: Any) -> None:
+    assert main([*command.split(), "--help"]) == 0
+    assert "Pydantic" not in capsys.readouterr().out
+
+
+def test_missing_codes_go_with_a_design_that_is_a_name(capsys: Any) -> None:
+    asked = ["--keys", "A,B", "--n", "30", "--design", "simple", "--missing-values", "-1"]
+    few = ["--repeats", "1", "--models", "skinner-holmes", "--out", "out", "--quiet"]
+    code = main(["evaluate", "data.csv", *asked, *few, "--allow-unconverged"])
+    assert code == 1
+    # The code was taken as missing, and truth needs every unit.
+    assert "20 units of the population have a missing key" in capsys.readouterr().err
+    assert main(["evaluate", "data.csv", *asked, *few, "--missing", "level"]) in (0, 2)
+    assert "-1" in Path("out/evaluation.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("other", "ours"),
+    [("random_state", "seed"), ("n_chains", "chains"), ("n_jobs", "workers"), ("sep", "delimiter")],
+)
+def test_names_of_other_programs_lead_to_ours(other: str, ours: str, capsys: Any) -> None:
+    with pytest.raises(SpecError, match=f"Did you mean '{ours}'"):
+        unikat.assess("data.csv", keys="A,B", population_size=900, **{other: 1})  # type: ignore
+    spelled = f"--{other.replace('_', '-')}"
+    assert main(["assess", "data.csv", "--keys", "A,B", spelled, "1"]) == 1
+    assert f"'--{ours}'" in capsys.readouterr().err
+
+
+def test_a_file_without_a_header_is_told(capsys: Any) -> None:
+    Path("bare.csv").write_text("1,30,m,1\n2,31,f,2\n1,32,m,1\n")
+    assert main(["assess", "bare.csv", "--keys", "SEX,AGE", "--population-size", "99"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "write a line with the names of the columns before it" in said
+    assert "30" not in said
+
+
+def test_a_codebook_of_another_file_is_warned_of() -> None:
+    book = {"A": {"1": "yes", "2": "no", "-1": "none"}, "B": {"1": "first"}, "CC": {"1": "x"}}
+    Path("book.json").write_text(json.dumps(book))
+    warnings = read("data.csv", "A,B", Design(population_size=999), codebook="book.json").warnings
+    assert len(warnings) == 2
+    assert "variables that data.csv does not have: CC. Did you mean 'C'?" in warnings[0]
+    assert "a label for 1 of the 6 levels of B; 5 have none" in warnings[1]
+    assert read("data.csv", "A,C", Design(population_size=999)).warnings == ()
+    few = ["--model", "skinner-holmes", "--population-size", "9999", "--out", "out"]
+    main(["assess", "data.csv", "--keys", "A,B", "--codebook", "book.json", *few])
+    told = json.loads(Path("out/result.json").read_text())["warnings"]
+    assert sum("codebook" in one for one in told) == 2
