@@ -61,6 +61,7 @@ def session(
         raise SpecError(f"threads must be at least 1; got {threads}.")
     with scratch_folder() as scratch, translated(name):
         work = scratch / "work.duckdb"
+        (scratch / "spill").mkdir(mode=0o700)
         connection = duckdb.connect(
             str(work),
             # Extensions would be fetched from the internet.

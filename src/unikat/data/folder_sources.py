@@ -23,7 +23,7 @@ from unikat.data.sources import (
     parquet_schema,
 )
 from unikat.errors import DataError, brief, listed
-from unikat.files.scratch import Scratch
+from unikat.files.scratch import Scratch, private
 
 if TYPE_CHECKING:
     import duckdb
@@ -82,7 +82,7 @@ class CsvFolder(FileSource):
                 with translated(file.name):
                     file.need_text()
                     connection.execute(
-                        f"COPY ({self._selected(number, names)}) TO {quoted(str(aside))} "
+                        f"COPY ({self._selected(number, names)}) TO {quoted(str(private(aside)))} "
                         "(FORMAT parquet, USE_TMP_FILE false)"
                     )
                 file.delete_copies()
@@ -162,7 +162,7 @@ class StreamSource(Source):
         self._kept, self._orders = None, {}
         fields = [self.schema.field(name) for name in names]
         schema = pa.schema([field.with_name(f"c{j}") for j, field in enumerate(fields)])
-        with self._told(), pq.ParquetWriter(self._aside, schema) as writer:
+        with self._told(), pq.ParquetWriter(private(self._aside), schema) as writer:
             for batch in self.batches(names):
                 for name, column in zip(names, batch.columns, strict=True):
                     if pa.types.is_dictionary(column.type):

@@ -20,7 +20,7 @@ from unikat.data.parts import choose
 from unikat.data.queries import check_one, failing_column, relation_of, without_values
 from unikat.data.sources import Declared, Source, check_columns, identifier
 from unikat.errors import DataError, SpecError, brief, option
-from unikat.files.scratch import Scratch
+from unikat.files.scratch import Scratch, private
 from unikat.interrupts import stopped_by
 from unikat.spec.addresses import checked_address, database_name
 
@@ -268,7 +268,7 @@ class PostgresSource(Source):
                 connection.execute(
                     f"COPY (SELECT {columns}, least({_AT_ONCE}, n - beginning) AS n FROM "
                     f"(SELECT *, unnest(range(0, n, {_AT_ONCE})) AS beginning FROM found) "
-                    f"ORDER BY {columns}, beginning) TO {quoted(str(self._spare))} "
+                    f"ORDER BY {columns}, beginning) TO {quoted(str(private(self._spare)))} "
                     "(FORMAT parquet, USE_TMP_FILE false)"
                 )
             except duckdb.Error:

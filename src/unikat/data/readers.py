@@ -49,7 +49,7 @@ from unikat.data.spreadsheets import SpreadsheetSource
 from unikat.data.statistical import StatisticalSource
 from unikat.data.table import Missing, check_missing
 from unikat.errors import DataError, SpecError, brief, option
-from unikat.files.scratch import Scratch
+from unikat.files.scratch import Scratch, private
 from unikat.interrupts import interruptible
 from unikat.spec.addresses import is_address
 
@@ -470,7 +470,7 @@ def _transcode(path: Path, target: Path, encoding: str, name: str) -> None:
     try:
         with (
             _text_of(path, encoding) as lines,
-            target.open("w", encoding="utf-8", newline="") as out,
+            private(target).open("w", encoding="utf-8", newline="") as out,
         ):
             shutil.copyfileobj(lines, out, 1 << 20)
     except UnicodeError:

@@ -18,6 +18,7 @@ from unikat._typing import AnyArray
 from unikat.data.engine import literals, pattern, quoted, session
 from unikat.data.names import NO_HEADER, like_record
 from unikat.errors import DataError, brief, listed
+from unikat.files.scratch import private
 
 if TYPE_CHECKING:
     import duckdb
@@ -319,7 +320,8 @@ class CsvSource(FileSource):
             self._kept = None
             # Where the file is there already, DuckDB would write beside it, which is not allowed.
             connection.execute(
-                f"COPY (SELECT {listed} FROM {self.relation}) TO {quoted(str(self._aside))} "
+                f"COPY (SELECT {listed} FROM {self.relation}) "
+                f"TO {quoted(str(private(self._aside)))} "
                 "(FORMAT parquet, USE_TMP_FILE false)"
             )
             self._kept = tuple(names)

@@ -66,6 +66,15 @@ class Scratch:
         _delete(self.path, self._handle)
 
 
+def private(path: Path) -> Path:
+    """Make an empty file that its owner alone can read, for a library to write into; return it.
+
+    Libraries give files the modes of the process, which others of the machine may read.
+    """
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+    return path
+
+
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Make a temporary folder, and delete it at the end.

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from unikat.errors import UnikatError, brief
+from unikat.files.toml import why_not_read
 from unikat.web.kinds import kind_at
 
 MOST_ENTRIES = 2_000
@@ -77,7 +78,14 @@ class Folder:
         """
         wanted = PurePosixPath(path)
         outside = wanted.is_absolute() or ".." in wanted.parts or "\\" in path or "\0" in path
-        found = self.root if outside else Path(os.path.realpath(self.root / wanted))
+        try:
+            found = self.root if outside else Path(os.path.realpath(self.root / wanted))
+            found.exists()
+        except (OSError, ValueError) as error:
+            # Names that are too long, or no text.
+            raise NotInFolderError(
+                f"{brief(path)!r} is no path of a file or folder ({why_not_read(error)})."
+            ) from None
         if outside or not found.is_relative_to(self.root):
             raise NotInFolderError(
                 f"{brief(path)!r} is not in the folder of the workbench. Start the workbench with "
