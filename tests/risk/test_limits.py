@@ -185,7 +185,17 @@ def test_whole_runs_of_one_file_have_one_verdict(tmp_path: Path, text: str) -> N
     source = tmp_path / "people.csv"
     grouped.to_csv(source, index=False)
     unikat.assess(source, keep_states=True, out=tmp_path / "run", **whole)
-    sliders = Exploration.open(tmp_path / "run")
+    # Of a fresh assessment, a loaded one, and recoded keys.
+    loaded = unikat.load(tmp_path / "run")
+    judged = {
+        str(one)
+        for one in (
+            assessed.judge(text), loaded.judge(text),
+            unikat.assess(frame, **whole).judge(text, rules),
+        )
+    }  # fmt: skip
+    assert judged == {str(assessed.result.threshold)}
+    sliders = Exploration.open(tmp_path / "run", inside=tmp_path)
     looked = sliders.look([0, 0, 0], text).judged
     assert looked is not None
     verdicts = {

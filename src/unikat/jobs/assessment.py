@@ -11,13 +11,15 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unikat._typing import Float64
 from unikat.data.frames import FILE, FrameKind
+from unikat.errors import SpecError
 from unikat.jobs.kept import posterior_of
-from unikat.protection.recoding import Rule
+from unikat.protection.recoding import Rule, parse_recoding
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.registry import FILE as REGISTRY_FILE
 from unikat.report.facts.registry import registry_table
@@ -31,8 +33,9 @@ from unikat.report.pages.assessment import render
 from unikat.report.pages.plots import Figure, figure
 from unikat.report.text import sentences, track_record
 from unikat.risk.estimate import RiskEstimate, Summary
-from unikat.risk.limits import Verdict
+from unikat.risk.limits import Judged, Measured, Verdict, judge
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.limits import Limit
 from unikat.spec.trust import FOREIGN, Trust
 
 if TYPE_CHECKING:
@@ -247,6 +250,63 @@ class Assessment:
         (2.0, 0.0)
         """
         return self._posterior.what_if(recoding, self.result.tau1.level if level is None else level)
+
+    def judge(self, limit: str, recoding: Mapping[str, Rule] | None = None) -> Judged:
+        """Judge a limit, of the file or of the file with recoded keys.
+
+        Parameters
+        ----------
+        limit
+            As ``threshold``: ``"tau1 <= 5"``.
+        recoding
+            As for :meth:`what_if`; None: the file as it was assessed.
+
+        Returns
+        -------
+        Judged
+            `verdict` is met, not met or not known, and `value` the number that is judged.
+
+        Raises
+        ------
+        SpecError
+            If the limit has no known form, or as :meth:`what_if`.
+        DataError
+            As :meth:`what_if`.
+
+        Examples
+        --------
+        >>> import pandas as pd, unikat
+        >>> frame = pd.DataFrame({"SEX": [1, 2, 2, 1], "AGE": [30, 41, 43, 30]})
+        >>> found = unikat.assess(frame, keys=["SEX", "AGE"], population_size=4)
+        >>> [found.judge("k >= 2", rules).verdict for rules in (None, {"AGE": "width(10)"})]
+        ['not met', 'met']
+        """
+        try:
+            asked = Limit.of(limit)
+        except ValueError as error:
+            raise SpecError(f"{error}.") from None
+        if recoding is not None:
+            rules = parse_recoding(self._posterior.table, recoding)
+            value: float | None = self._posterior.measured(rules, asked, self.tau1.level)
+        else:
+            value = self._measured.value(asked)
+        return judge(asked, [value], track_record.unknown_of_result(self.result))
+
+    @property
+    def _measured(self) -> Measured:
+        if self.estimate is not None:
+            return Measured.of(self.estimate)
+        households = self.result.households is not None
+        # Of households the rows are their persons.
+        r1 = None if households else self.records.get("r1_shown", self.records["r1"])
+        smallest = self.result.sample.smallest
+        return Measured(
+            tau1=self.tau1_shown or self.tau1,
+            tau2=self.tau2_shown or self.tau2,
+            smallest=float("nan") if smallest is None else float(smallest),
+            r1=None if r1 is None else np.nan_to_num(r1.to_numpy(np.float64)),
+            households=households,
+        )
 
     @cached_property
     def _posterior(self) -> Posterior:
