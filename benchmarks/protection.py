@@ -128,7 +128,8 @@ class Sampled(NamedTuple):
         are rare: they are among the `other` of a rule that merges rare ones; or, the best case of
         an intruder, groups of their own, as if the file said of which levels `other` consists.
         """
-        from unikat.protection.recoding import Recoding, level_names, recode_key, unchanged
+        from unikat.protection.groups import level_names
+        from unikat.protection.recoding import Recoding, recode_key, unchanged
 
         counts = [np.zeros(key.n_levels, np.int64) for key in self.everybody.keys]
         keys = []

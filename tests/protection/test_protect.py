@@ -157,7 +157,9 @@ def test_levels_that_a_plan_does_not_know_are_refused(
     people().assign(region="77").to_csv(tmp_path / "other.csv", index=False)
     assert main([*command, str(tmp_path / "other.csv"), "--overwrite"]) == 1
     said = capsys.readouterr().err
-    assert "the plan does not know 1 of its levels" in said
+    assert "the plan does not know 1 level that no codebook names (400 records" in " ".join(
+        said.split()
+    )
     assert "77" not in said
 
 

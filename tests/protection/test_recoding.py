@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.protection.hierarchies import own_recodings
 from unikat.protection.recoding import parse_recoding, recode_key
+from unikat.zeros.levels import Levels
 
 AGES = Key(name="age", levels=tuple(range(18, 31)), labels=tuple(map(str, range(18, 31))))
 BANDS = Key(
@@ -51,8 +54,8 @@ def groups(name: str, rule: object) -> tuple[list[int], list[str]]:
         ("band", "top(25)", [0, 1, 2, 2], ["15-19", "20-24", ">= 25"]),
         # Two levels of one label stay apart; what is missing stays missing.
         ("place", {"a": "north", "D": "north"}, [0, 1, 2, 0, 3], ["north", "B", "B", "missing"]),
-        ("place", [["b", "c", "d"]], [0, 1, 1, 1, 2], ["A", "b, c, d", "missing"]),
-        ("place", "rare(0.2)", [0, 1, 1, 1, 2], ["A", "other", "missing"]),
+        ("place", [["b", "c", "d"]], [0, 1, 1, 1, 2], ["A", "B, D", "missing"]),
+        ("place", "rare(0.2)", [0, 1, 1, 1, 2], ["A", "B, D", "missing"]),
     ],
 )
 def test_rules(name: str, rule: object, expected: list[int], labels: list[str]) -> None:
@@ -134,9 +137,64 @@ def test_decimals_begin_the_group_that_is_named_after_them() -> None:
 
 
 def test_the_group_of_rare_levels_has_a_name_of_its_own() -> None:
-    assert one_key(["a", "b", "c", "other"], "rare(0.25)") == ["other 2"] * 2 + ["c", "other"]
-    # A rare level may have the name of its group.
-    assert one_key(["other", "b", "c"], "rare(0.2)") == ["other", "b", "c"]
+    assert one_key(["a", "b", "c", "d"], "rare(0.25)") == ["a, b"] * 2 + ["c", "d"]
+    assert one_key(["a", "b", "c", "a, b"], "rare(0.25)") == ["a, b (2)"] * 2 + ["c", "a, b"]
+    # A group of one level would hide nothing.
+    assert one_key(["a", "b", "c"], "rare(0.2)") == ["a", "b", "c"]
+
+
+def test_bands_join_adjacent_levels_until_each_has_enough_records() -> None:
+    grades = Key(
+        name="grade",
+        levels=("bad", "poor", "fair", "good", "best"),
+        labels=("bad", "poor", "fair", "good", "best"),
+        ordered=True,
+    )
+    counts = np.array([1, 2, 10, 20, 3])
+    found = recode_key(grades, counts, "bands(0.1)")
+    assert found.key is not None
+    assert found.key.labels == ("bad, poor, fair", "good, best")
+    assert found.groups.tolist() == [0, 0, 0, 1, 1]
+    assert found.key.ordered
+    # Of the recodings that the program makes none joins levels that are not adjacent.
+    for one in own_recodings(grades, counts):
+        assert (np.diff(one.groups) >= 0).all()
+    unordered = replace(grades, ordered=None)
+    with pytest.raises(SpecError, match="the levels have no order"):
+        recode_key(unordered, counts, "bands(0.1)")
+    joined = recode_key(unordered, counts, "rare(0.2)").key
+    assert joined is not None
+    assert "bad, poor, best" in joined.labels
+
+
+def test_bands_of_numbers_are_called_by_their_ends() -> None:
+    sizes = Key(name="size", levels=tuple(range(1, 8)), labels=tuple("1234567"))
+    found = recode_key(sizes, np.array([5, 40, 30, 20, 2, 2, 1]), "bands(0.05)")
+    assert found.key is not None
+    assert found.key.labels == ("1", "2", "3", "4", ">= 5")
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "declared", "expected"),
+    [
+        ((1, 2, 3), ("1", "2", "3"), None, True),
+        ((1, 2, 3), ("1", "2", "3 and more"), None, True),
+        ((1, 2, 3), ("none", "Hindu", "Sikh"), None, False),
+        ((1, 2, 3), ("0-4", "5-9", "10+"), None, True),
+        ((1, 2, 3), ("bad", "fair", "good"), True, True),
+        ((1, 2, 3), ("1", "2", "3"), False, False),
+        (("01", "02"), ("01", "02"), None, False),
+        (("low", "high"), ("low", "high"), None, False),
+        # Many codes are codes.
+        (tuple(range(20)), tuple(f"Country {n}" for n in "abcdefghijklmnopqrst"), None, False),
+    ],
+)
+def test_what_is_ordered(
+    levels: tuple[object, ...], labels: tuple[str, ...], declared: bool | None, expected: bool
+) -> None:
+    key = Key(name="x", levels=levels, labels=labels, ordered=declared)
+    assert Levels(key=key).is_ordered is expected
+    assert (Levels(key=key).order is not None) is expected
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     "say how FILE is read, where it differs from the file of the plan.",
 )
 @click.option(
+    "--unseen",
+    type=click.Choice(["refuse", "group"]),
+    help="With --apply: levels that the plan does not know are refused, the default, or go into "
+    "the group of rare levels, of an ordered key into the nearest band.",
+)
+@click.option(
     "--verify",
     "original",
     metavar="ORIGINAL",
@@ -65,8 +71,13 @@ def protect(source: str | Path, plan: Path | None, original: Path | None, **valu
         from unikat.errors import SpecError
 
         raise SpecError("--id matches records of two files; it belongs to --verify ORIGINAL.")
+    unseen = values.pop("unseen")
     if plan is not None:
-        return _apply(plan, source, values)
+        return _apply(plan, source, values, unseen or "refuse")
+    if unseen is not None:
+        from unikat.errors import SpecError
+
+        raise SpecError("--unseen is about levels that a plan lacks; it belongs to --apply.")
     from unikat.jobs.protect import PROTECTION, run
     from unikat.report.folders.protection import SUMMARY
 
@@ -95,6 +106,7 @@ def _verify(original: Path, source: str | Path, plan: Path | None, values: dict[
     from unikat.report.text.verification import HEAD, key_rows
 
     no_use = (
+        "unseen",
         "suppress",
         "keep",
         "recodings",
@@ -127,11 +139,11 @@ def _verify(original: Path, source: str | Path, plan: Path | None, values: dict[
     return _ended(found, folder, values, SUMMARY)
 
 
-def _apply(plan: Path, source: str | Path, values: dict[str, Any]) -> int:
+def _apply(plan: Path, source: str | Path, values: dict[str, Any], unseen: Any) -> int:
     """Recode a file as a plan says."""
     from unikat.errors import SpecError
+    from unikat.jobs.applied import apply
     from unikat.jobs.progress import watching
-    from unikat.jobs.protect import apply
     from unikat.spec.from_options import specify
     from unikat.spec.protection import PlanSpec
 
@@ -152,15 +164,18 @@ def _apply(plan: Path, source: str | Path, values: dict[str, Any]) -> int:
         raise SpecError("--apply writes a file in the format of FILE, which a database has not.")
     recodings = specify(PlanSpec, ReadingOptions, plan, reading, shell=True)[0]
     with watching(not values["quiet"]) as watcher:
-        n, out = apply(
+        done = apply(
             recodings,
             Path(source),
             values["out"],
             overwrite=values["overwrite"],
+            unseen=unseen,
             watcher=watcher,
         )
     if not values["quiet"]:
-        say(f"{n:,} records recoded: {out}")
+        for note in done.notes:
+            say("\n".join(wrap(f"Note: {note}", width=88)))
+        say(f"{done.n_records:,} records recoded: {done.path}")
     return DONE
 
 
@@ -168,7 +183,7 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
     """Print what was done, what it reaches, and where it is."""
     from unikat.report.folders.protection import PAGE
     from unikat.report.text.numbers import columns
-    from unikat.report.text.protection import plan_rows, scenario_rows, table_rows
+    from unikat.report.text.protection import joined_rows, plan_rows, scenario_rows, table_rows
 
     said = summary.sentences
     lines = [""]
@@ -186,10 +201,13 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
     if summary.scenarios:
         lines += ["", *columns(scenario_rows(summary), (0, 1, 2, 6))]
     lines += ["", *columns(plan_rows(summary)), ""] if len(summary.plans) > 1 else [""]
+    if joined := joined_rows(summary, most=4):
+        lines += [*columns(joined, (0, 1, 2)), ""]
     if summary.utility.tables:
         lines += [*columns(table_rows(summary)), ""]
     for warning in summary.warnings:
         lines += wrap(f"Note: {warning}", width=88)
+    lines += wrap(said["declared"], width=88)
     lines += wrap(said["columns"], width=88)
     lines += [f"Protected file: {folder / (summary.file or '')}", f"Page: {folder / PAGE}", ""]
     say("\n".join(lines))

@@ -15,7 +15,7 @@ from unikat.errors import DataError, SpecError, brief, has_surrogates, listed, s
 from unikat.files.json import parse_json
 from unikat.files.toml import parse_toml, why_not_read
 
-_FIELDS = ("levels", "labels", "missing")
+_FIELDS = ("levels", "labels", "missing", "ordered")
 _MOST_LABELLED = 40
 """With more levels than this, labels of some alone, as of the oldest ages, are usual."""
 _LARGEST = 2**63
@@ -29,6 +29,8 @@ class Entry:
     levels: tuple[object, ...] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[object, ...] = ()
+    ordered: bool | None = None
+    """Whether the levels have an order; None leaves it to the source."""
 
 
 def load_codebook(source: str | PathLike[str] | Mapping[str, Any] | None) -> dict[str, Entry]:
@@ -38,7 +40,8 @@ def load_codebook(source: str | PathLike[str] | Mapping[str, Any] | None) -> dic
     what order, what they are called and which codes mean "missing"; every part may be left out::
 
         {"SEX": {"levels": [1, 2], "labels": ["male", "female"], "missing": [9]},
-         "MAR": {"labels": {"1": "married", "2": "widowed"}}}
+         "MAR": {"labels": {"1": "married", "2": "widowed"}},
+         "HEALTH": {"levels": ["bad", "fair", "good"], "ordered": true}}
 
     The simple one gives labels only and declares no levels::
 
@@ -69,19 +72,88 @@ def load_codebook(source: str | PathLike[str] | Mapping[str, Any] | None) -> dic
     SpecError
         If a part does not have its shape; a level is listed twice, or is also a missing code.
     """
+    tree, name = _tree(source)
+    return {
+        variable: _entry(f"{name}, {brief(variable)!r}", said)
+        for variable, said in tree.items()
+        if isinstance(said, Mapping) and not variable.startswith("_")
+    }
+
+
+def _tree(source: str | PathLike[str] | Mapping[str, Any] | None) -> tuple[Mapping[str, Any], str]:
+    """Read a codebook as it stands; and what messages call it."""
     if source is None:
-        return {}
+        return {}, ""
     if isinstance(source, Mapping):
         tree, name = source, "The codebook"
     else:
         tree, name = _load(Path(source)), f"The codebook {brief(Path(source).name)}"
     if not isinstance(tree, Mapping) or not all(isinstance(variable, str) for variable in tree):
         raise SpecError(f"{name} must be a table of variables, such as {{'SEX': {{...}}}}.")
-    return {
-        variable: _entry(f"{name}, {brief(variable)!r}", said)
-        for variable, said in tree.items()
-        if isinstance(said, Mapping) and not variable.startswith("_")
-    }
+    return tree, name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """What a column of a written file has, of which a codebook says otherwise."""
+
+    levels: tuple[object, ...]
+    """Values that a record has and that do not mean missing, in their order."""
+    labels: Mapping[Any, str]
+    """Of these."""
+
+
+def changed_codebook(
+    source: str | PathLike[str] | Mapping[str, Any] | None,
+    labels: Mapping[str, Mapping[str, str]],
+    changed: Mapping[str, Changed],
+    left_out: Sequence[str],
+) -> dict[str, Any]:
+    """Make the codebook of a changed file.
+
+    Parameters
+    ----------
+    source
+        The codebook of the file as it was, as `load_codebook` takes it.
+    labels
+        Of variables that the codebook may not know.
+    changed
+        What became of the variables that were changed.
+    left_out
+        Variables that are no more there.
+
+    Examples
+    --------
+    >>> new = Changed(levels=(1, 13), labels={1: "none", 13: "Sikh, Jewish"})
+    >>> before = {"REL": {"1": "none", "3": "Sikh", "4": "Jewish"}, "AGE": "in years"}
+    >>> changed_codebook(before, {}, {"REL": new}, ["AGE"])
+    {'REL': {'1': 'none', '13': 'Sikh, Jewish'}}
+    """
+    tree = dict(_tree(source)[0])
+    entries = load_codebook(source)
+    for name, said in labels.items():
+        if name not in entries:
+            tree[name] = {"labels": dict(said)}
+    for name, new in changed.items():
+        if not isinstance(tree.get(name), Mapping):
+            continue
+        missing = {str(code) for code in entries[name].missing} if name in entries else set()
+        of_missing = {
+            code: label
+            for code, label in (entries[name].labels if name in entries else {}).items()
+            if code in missing
+        }
+        said = {str(code): label for code, label in new.labels.items()} | of_missing
+        entry = dict(tree[name])
+        if any(part in entry for part in _FIELDS):
+            entry["labels"] = said
+            if "levels" in entry:
+                entry["levels"] = list(new.levels)
+            tree[name] = {part: value for part, value in entry.items() if value != {}}
+        else:
+            kept = {part: entry[part] for part in ("_", "description") if part in entry}
+            tree[name] = kept | said
+    return {name: said for name, said in tree.items() if name not in left_out}
 
 
 def codebook_warnings(
@@ -152,6 +224,9 @@ def _entry(where: str, said: Mapping[str, Any]) -> Entry:
             f"{where}: {brief(strange)!r} is not known beside {', '.join(_FIELDS)}."
             + suggest(strange, _FIELDS)
         )
+    ordered = said.get("ordered")
+    if not isinstance(ordered, bool | None):
+        raise SpecError(f"{where}: ordered must be true or false.")
     levels = _values(where, "levels", said["levels"]) if "levels" in said else None
     missing = _values(where, "missing", said.get("missing", ()))
     if levels is not None:
@@ -162,7 +237,8 @@ def _entry(where: str, said: Mapping[str, Any]) -> Entry:
             raise SpecError(
                 f"{where}: a code stands both in levels and in missing; leave it in one of them."
             )
-    return Entry(levels=levels, labels=_labels(where, said.get("labels"), levels), missing=missing)
+    labels = _labels(where, said.get("labels"), levels)
+    return Entry(levels=levels, labels=labels, missing=missing, ordered=ordered)
 
 
 def _values(where: str, part: str, value: object) -> tuple[object, ...]:
@@ -208,3 +284,8 @@ def _labels(where: str, said: object, levels: tuple[object, ...] | None) -> dict
     for label in said:
         _check_value(where, "labels", label)
     return {str(level): str(label) for level, label in zip(levels, said, strict=True)}
+
+
+def clipped(text: str, most: int) -> str:
+    """Cut a text to a number of bytes, between characters."""
+    return text.encode()[:most].decode(errors="ignore")

@@ -221,7 +221,7 @@ class DuckDbSource(FileSource):
                 f"SELECT unnest(enum_range({column}))::VARCHAR "
                 f"FROM (SELECT {column} FROM original.{self._table} LIMIT 1)"
             ).fetchall()
-        return Declared(order=tuple(row[0] for row in rows))
+        return Declared(order=tuple(row[0] for row in rows), ordered=True)
 
     def native(self) -> Any:
         """Give the rows with all columns."""

@@ -136,6 +136,7 @@ class StreamSource(Source):
         self._aside = scratch.path.resolve() / "keys.parquet"
         self._kept: tuple[str, ...] | None = None
         self._orders: dict[str, dict[object, None]] = {}
+        self._are_ordered: dict[str, bool | None] = {}
         weakref.finalize(self, scratch.close)
 
     @abstractmethod
@@ -159,13 +160,14 @@ class StreamSource(Source):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._kept, self._orders = None, {}
+        self._kept, self._orders, self._are_ordered = None, {}, {}
         fields = [self.schema.field(name) for name in names]
         schema = pa.schema([field.with_name(f"c{j}") for j, field in enumerate(fields)])
         with self._told(), pq.ParquetWriter(private(self._aside), schema) as writer:
             for batch in self.batches(names):
                 for name, column in zip(names, batch.columns, strict=True):
                     if pa.types.is_dictionary(column.type):
+                        self._are_ordered[name] = True if column.type.ordered else None
                         order = self._orders.setdefault(name, {})
                         order.update(dict.fromkeys(column.dictionary.to_pylist()))
                 writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
@@ -187,7 +189,9 @@ class StreamSource(Source):
 
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
-        return Declared(order=tuple(self._orders[name])) if name in self._orders else Declared()
+        if name not in self._orders:
+            return Declared()
+        return Declared(order=tuple(self._orders[name]), ordered=self._are_ordered[name])
 
     def first(
         self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int

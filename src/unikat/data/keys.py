@@ -17,6 +17,20 @@ MISSING_LABEL = "missing"
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeclaredCode:
+    """A code of a key that is declared missing, and what it is taken for."""
+
+    code: str
+    """As the file has it."""
+    label: str | None
+    n_records: int
+    is_level: bool
+    """It is a level and not missing."""
+    told_by: tuple[str, ...] = ()
+    """Keys that tell who has it; none where the user said that it is a level."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Key:
     """A key variable. The code of a level is its position in `levels`.
 
@@ -36,6 +50,11 @@ class Key:
     private
         Codes of the levels that only the records tell, no codebook and no binning rule. Error
         messages do not name them.
+    ordered
+        Whether the levels have an order, as the source or the codebook declares it; None if neither
+        says. `Levels.is_ordered` decides.
+    declared
+        The codes that are declared missing and that records have.
 
     Raises
     ------
@@ -53,6 +72,8 @@ class Key:
     labels: tuple[str, ...]
     binning: str | None = None
     private: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
+    ordered: bool | None = field(default=None, repr=False, compare=False)
+    declared: tuple[DeclaredCode, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # A level for missing values comes on top.
@@ -76,6 +97,11 @@ class Key:
     def missing_level(self) -> int | None:
         """Code of the level that stands for missing values, or None."""
         return len(self.levels) - 1 if self.levels and self.levels[-1] is None else None
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Codes that are declared missing and are levels."""
+        return tuple(one.code for one in self.declared if one.is_level)
 
     @classmethod
     def of_size(cls, name: str, n_levels: int) -> Key:

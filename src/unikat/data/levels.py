@@ -17,8 +17,10 @@ from unikat.data.binning import KeySpec, bin_label, edges_sql, grouped, width_sq
 from unikat.data.codebook import Entry
 from unikat.data.decimals import decimal_hint, find_decimal, number_sql
 from unikat.data.engine import quoted
-from unikat.data.keys import MISSING_LABEL, MOST_LEVELS, Key
+from unikat.data.keys import MISSING_LABEL, MOST_LEVELS, DeclaredCode, Key
+from unikat.data.not_asked import codes_told, keep_answers
 from unikat.data.numbers import date_shown, number_meant, number_of, number_shown, rounded_shown
+from unikat.data.sampling import one_way
 from unikat.data.sources import Declared, Source
 from unikat.data.table import Missing
 from unikat.errors import DataError, SpecError, brief, option
@@ -30,6 +32,9 @@ _FEW_RECORDS = 10
 """Up to so many records, levels that are all different do not make an identifier."""
 _DENSE = 4_096
 """Widest range of whole numbers coded through an array; else through their text."""
+
+_MOST_CODES = 100
+"""Codes of a key that are declared missing and are told one by one."""
 
 _Kind: TypeAlias = Literal["integer", "text", "boolean", "number", "date"]
 
@@ -68,6 +73,7 @@ def survey(
     missing_values: Mapping[str, tuple[object, ...]],
     missing: Missing,
     constant_keys: bool,
+    answers: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[int, list[CodedKey]]:
     """Find the levels of every key; return the number of records and the coded keys.
 
@@ -88,6 +94,8 @@ def survey(
         for j, (spec, type_name) in enumerate(zip(specs, describe(connection), strict=False))
     ]
     for column in columns:
+        for code in (answers or {}).get(column.spec.name, ()):
+            column.answers[code] = ()
         column.prepare()
     estimates = connection.execute(
         f"SELECT {', '.join(f'approx_count_distinct({c.value_sql})' for c in columns)} "
@@ -98,6 +106,8 @@ def survey(
         if estimate > 1.3 * MOST_LEVELS:
             column.refuse_levels(f"about {estimate:,}")
     coded = [column.code(missing) for column in columns]
+    if answers is None:
+        keep_answers(connection, columns, coded, missing)
     for column, found in zip(columns, coded, strict=True):
         if found.key.n_levels == 1 and not constant_keys:
             column.refuse_constant()
@@ -157,6 +167,7 @@ class _Column:
         self.position = position
         self.type_name = type_name
         self.n_records = n_records
+        self.where = f"{source.name}, key {brief(spec.name)!r}"
         self.entry = codebook.get(spec.name, Entry())
         self.declared: Declared = source.declared(spec.name)
         self.missing_codes = (
@@ -164,18 +175,27 @@ class _Column:
             *self.entry.missing,
             *missing_values.get(spec.name, ()),
         )
+        self.kind = self._kind()
+        # What is said of the key itself is not looked at again: named codes are missing, those
+        # of an empty list, and levels of the codebook, are not.
+        said = (*self.entry.missing, *missing_values.get(spec.name, ()))
+        self.said_missing = {self._one(code) for code in said}
+        self.nothing_is_missing = spec.name in missing_values and not missing_values[spec.name]
+        self.answers: dict[str, tuple[str, ...]] = {
+            self._one(level): () for level in self.entry.levels or ()
+        }
         self.decimal = source.decimal
-        self.where = f"{source.name}, key {brief(spec.name)!r}"
         self.whole = False
         self.edges: list[float] | None = None
         self.width: float | None = None
-        self.kind = self._kind()
-        self.clean_sql = ""
+        self.clean_sql = self.raw_sql = ""
         self.value_sql = f"k{position}"
+        self.declared_codes: dict[str, int] = {}
 
     def prepare(self) -> None:
         """Settle the type, the missing values and the bins."""
         column = f"c{self.position}"
+        self.kind = self._kind()
         if self.kind == "text":
             clean = self._without_codes(f"nullif({column}::VARCHAR, '')")
         elif self.kind == "boolean":
@@ -202,6 +222,8 @@ class _Column:
                 )
             self.clean_sql = f"({clean})::BIGINT"
             self.kind = "integer"
+
+        self.declared_codes = self.codes_declared()
 
     def refuse_levels(self, number: str) -> None:
         """Refuse a key with too many levels."""
@@ -249,6 +271,8 @@ class _Column:
                 labels=tuple(labels),
                 binning=rule.text if rule else None,
                 private=private,
+                ordered=None if rule else self._are_ordered(),
+                declared=self._declared(),
             ),
             clean_sql=self.clean_sql,
             value_sql=self.value_sql,
@@ -256,6 +280,14 @@ class _Column:
             n_missing=n_missing,
             dense=dense,
         )
+
+    def _declared(self) -> tuple[DeclaredCode, ...]:
+        said = {**self.declared.labels, **self.entry.labels}
+        labels = {self._one(code): label for code, label in said.items()}
+        named = {self._one(code) for code in self.missing_codes}
+        levels = self.declared_codes if self.nothing_is_missing else self.answers
+        told_by = {code: self.answers.get(code, ()) for code in levels}
+        return codes_told(self.declared_codes, labels, named, told_by)
 
     def _kind(self) -> _Kind:
         type_name = self.type_name.partition("(")[0]
@@ -285,6 +317,15 @@ class _Column:
 
     def _without_codes(self, sql: str) -> str:
         """Clean SQL with the missing codes as NULL."""
+        self.raw_sql = sql
+        found = self._are_declared(sql)
+        if not found or self.nothing_is_missing:
+            return sql
+        kept = " OR ".join(self.has_code(code) for code in self.answers)
+        return f"CASE WHEN ({found}){f' AND NOT ({kept})' if kept else ''} THEN NULL ELSE {sql} END"
+
+    def _are_declared(self, sql: str) -> str:
+        """SQL condition: the value is one of the codes that are declared missing; empty: none."""
         conditions = []
         if self.kind == "text":
             texts = sorted({str(code) for code in self.missing_codes})
@@ -300,9 +341,39 @@ class _Column:
             numbers = sql
         for low, high in self.declared.missing_ranges:
             conditions.append(f"{numbers} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE")
-        return (
-            f"CASE WHEN {' OR '.join(conditions)} THEN NULL ELSE {sql} END" if conditions else sql
-        )
+        return " OR ".join(conditions)
+
+    def has_code(self, code: str) -> str:
+        """SQL condition: the value is this code."""
+        if self.kind == "text":
+            return f"{self.raw_sql} IS NOT DISTINCT FROM {quoted(code)}"
+        number = number_meant(code)
+        # A level of the codebook that is no number is refused elsewhere.
+        found = "NULL" if number is None or not isfinite(number) else repr(number)
+        return f"{self.raw_sql} IS NOT DISTINCT FROM {found}::DOUBLE"
+
+    def codes_declared(self) -> dict[str, int]:
+        """Codes that are declared missing and that records have, with their numbers."""
+        found = self._are_declared(self.raw_sql) if self.raw_sql else ""
+        if not found:
+            return {}
+        rows = self.connection.execute(
+            f"SELECT {self.raw_sql} AS v, count(*) AS n FROM source WHERE {found} "
+            f"GROUP BY v ORDER BY n DESC, v LIMIT {_MOST_CODES}"
+        ).fetchall()
+        return {self._one(value): int(n) for value, n in rows}
+
+    def _one(self, code: object) -> str:
+        """Write a code one way: of numbers 9 and 9.0 are the same."""
+        return str(code) if self.kind == "text" else one_way(str(code))
+
+    def candidates(self) -> list[str]:
+        """Labelled codes that the file itself declares missing, and of which nothing is said."""
+        if self.spec.rule is not None or self.nothing_is_missing:
+            return []
+        decided = self.said_missing | self.answers.keys()
+        labelled = {self._one(code) for code in (*self.declared.labels, *self.entry.labels)}
+        return [code for code in self.declared_codes if code in labelled and code not in decided]
 
     def _bin(self) -> None:
         rule = self.spec.rule
@@ -446,6 +517,10 @@ class _Column:
                 return sorted(counts, key=lambda value: (float(numbers[str(value)]), str(value)))
             return list[object](sorted(texts))
         return sorted(counts, key=number_of)
+
+    def _are_ordered(self) -> bool | None:
+        """Whether the codebook, or else the source, says that the levels are ordered."""
+        return self.declared.ordered if self.entry.ordered is None else self.entry.ordered
 
     def _as_value(self, level: object) -> object:
         """A level of the codebook as a value of the column."""

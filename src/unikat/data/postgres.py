@@ -203,7 +203,7 @@ class PostgresSource(Source):
         """Tell the order of an enumeration, and the labels that a lookup table has."""
         order = self._types[name].labels or None
         if self._table is None:
-            return Declared(order=order)
+            return Declared(order=order, ordered=order is not None or None)
         labels: dict[str, str] = {}
         with self._server() as server:
             for table, key, label in server.rows(
@@ -213,7 +213,7 @@ class PostgresSource(Source):
                     f"SELECT {key}::text, {label}::text FROM {table} "
                     f"WHERE {label} IS NOT NULL LIMIT {_MOST_LABELS}"
                 )
-        return Declared(order=order, labels=labels)
+        return Declared(order=order, ordered=order is not None or None, labels=labels)
 
     def _found_types(self, server: _Server) -> dict[str, _Type]:
         names = self.columns = check_columns(

@@ -77,6 +77,7 @@ def read(
     memory_limit: str = DEFAULT_MEMORY,
     constant_keys: bool = False,
     fewest_keys: int = 2,
+    answers: Mapping[str, Sequence[str]] | None = None,
 ) -> Microdata:
     """Read microdata and find the levels of their keys.
 
@@ -118,6 +119,9 @@ def read(
         its own), ``"wildcard"`` (matches every level). NaN counts as missing.
     missing_values
         Further codes that mean missing, such as ``[-1]`` for all keys, or ``{"AGE": [-1, 999]}``.
+        An empty list, ``{"AGE": []}``: no code of this key does, whatever the file declares. A
+        labelled code that the file declares missing is a level if other keys tell who has it (see
+        `unikat.data.not_asked`).
     delimiter
         Character between fields of a CSV file; found out from the header if None.
     decimal
@@ -145,6 +149,9 @@ def read(
         sample it carries no information and is refused.
     fewest_keys
         Keys that are needed: 1 where they are put together with others, as those of households.
+    answers
+        Codes by key that the file declares missing and that are levels, as another file of the same
+        survey told; None: this file tells.
 
     Returns
     -------
@@ -196,6 +203,7 @@ def read(
             missing_values=codes,
             missing=missing,
             constant_keys=constant_keys,
+            answers=answers,
         )
     design.check(n_records)
     found = tuple(column.key for column in coded)
@@ -228,6 +236,9 @@ def _missing_values(
     given: object, names: Sequence[str], source: Source
 ) -> dict[str, tuple[object, ...]]:
     if not isinstance(given, Mapping):
+        if not isinstance(given, str) and given is not None and not _codes_of(given):
+            # Nothing is said, which is not that no code means missing.
+            return {}
         given = dict.fromkeys(names, given)
     result = {}
     for name, codes in given.items():
@@ -236,8 +247,7 @@ def _missing_values(
                 f"The missing values name {brief(str(name))!r}, which is no column of "
                 f"{source.name}." + column_hint(str(name), source.columns)
             )
-        if isinstance(codes, str) or not isinstance(codes, (Sequence, set, frozenset)):
-            codes = (codes,)
+        codes = _codes_of(codes)
         if any(isinstance(code, int) and number_meant(code) is None for code in codes):
             raise SpecError(
                 f"The missing values of {brief(str(name))!r} hold a number of hundreds of digits, "
@@ -245,6 +255,12 @@ def _missing_values(
             )
         result[str(name)] = tuple(codes)
     return result
+
+
+def _codes_of(codes: Any) -> tuple[Any, ...]:
+    if isinstance(codes, str) or not isinstance(codes, (Sequence, set, frozenset)):
+        return (codes,)
+    return tuple(codes)
 
 
 def open_source(

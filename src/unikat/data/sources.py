@@ -38,9 +38,39 @@ class Declared:
 
     order: tuple[object, ...] | None = None
     """Order of the levels (categories), of which not all need occur."""
+    ordered: bool | None = None
+    """Whether the source says that levels are ordered, as of an ordered factor; None: it does not
+    say."""
     labels: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[object, ...] = ()
     missing_ranges: tuple[tuple[float, float], ...] = ()
+
+
+def categories_of(column: pa.ChunkedArray) -> Declared:
+    """Tell the order of the categories of an Arrow column, and whether it means something."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type) or not column.num_chunks:
+        return Declared()
+    column = column.unify_dictionaries()
+    order = tuple(column.chunk(0).dictionary.to_pylist())
+    return Declared(order=order, ordered=True if column.type.ordered else None)
+
+
+def as_categories(
+    values: pa.Array, order: Sequence[object], kind: pa.DictionaryType
+) -> pa.DictionaryArray:
+    """Give values as categories of an order; those that it lacks are put behind it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pa.array(order, kind.value_type)
+    further = pc.unique(values.drop_null()).filter(
+        pc.invert(pc.is_in(pc.unique(values.drop_null()), known))
+    )
+    levels = pa.concat_arrays([known, further])
+    places = pc.index_in(values, levels).cast(kind.index_type)
+    return pa.DictionaryArray.from_arrays(places, levels, ordered=kind.ordered)
 
 
 class Source(ABC):
@@ -99,6 +129,19 @@ class Source(ABC):
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
         return Declared()
+
+    @property
+    def holds_labels(self) -> bool:
+        """Whether records that are written in its format can have labels of codes."""
+        return False
+
+    def missing_labels(self, name: str) -> Mapping[Any, str]:
+        """Labels of the codes of a column that the source itself declares missing."""
+        return {}
+
+    def width(self, name: str) -> int | None:
+        """Bytes that a column of text has room for; None if it has any number."""
+        return None
 
     def check_unchanged(self) -> None:
         """Refuse to go on if the source is no longer what was read; frames stay as they are."""
@@ -184,6 +227,7 @@ class ParquetSource(FileSource):
         """
         super().__init__(paths, name)
         self._made: list[str] = []
+        self._categories: dict[str, Declared] = {}
         names = parquet_schema(self.paths[0], name).names
         check_columns(names, name)
         with session(self.files, name=name) as connection:
@@ -216,16 +260,36 @@ class ParquetSource(FileSource):
 
     def values(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> pa.Table:
         """Give the named columns in the types that the first file has."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         table = super().values(connection, names)
         schema = pq.read_schema(self.paths[0])
-        fields = [
-            schema.field(name) if schema.get_field_index(name) >= 0 else table.schema.field(name)
-            for name in names
-        ]
-        return table.cast(pa.schema(fields))
+        for place, name in enumerate(names):
+            if schema.get_field_index(name) < 0:
+                continue
+            field = schema.field(name)
+            order = self.declared(name).order
+            if order is None:
+                column = table[name].cast(field.type)
+            else:
+                # Arrow alone would number the categories as they occur.
+                plain = table[name].cast(field.type.value_type).combine_chunks()
+                column = as_categories(plain, order, field.type)
+            table = table.set_column(place, field, column)
+        return table
+
+    def declared(self, name: str) -> Declared:
+        """Tell the order of the categories of a column, as the first file has it."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = parquet_schema(self.paths[0], self.name)
+        if name not in schema.names or not pa.types.is_dictionary(schema.field(name).type):
+            return Declared()
+        if name not in self._categories:
+            column = pq.read_table(self.paths[0], columns=[name], partitioning=None)[name]
+            self._categories[name] = categories_of(column)
+        return self._categories[name]
 
     def native(self) -> Any:
         """Give the rows with all columns."""
@@ -383,13 +447,7 @@ class ArrowSource(Source):
 
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
-        import pyarrow as pa
-
-        column = self.columns_of([name]).column(0)
-        if not pa.types.is_dictionary(column.type) or not column.num_chunks:
-            return Declared()
-        column = column.unify_dictionaries()
-        return Declared(order=tuple(column.chunk(0).dictionary.to_pylist()))
+        return categories_of(self.columns_of([name]).column(0))
 
 
 class FrameSource(ArrowSource):

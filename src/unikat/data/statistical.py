@@ -61,11 +61,44 @@ class StatisticalSource(LoadedSource):
                 codes.append(_plain(low))
             else:
                 ranges.append((float(low), float(high)))
+        measure = getattr(self.metadata, "variable_measure", {}).get(name)
         return Declared(
+            ordered=True if measure == "ordinal" else None,
             labels={str(_plain(code)): label for code, label in labels.items()},
             missing=tuple(codes),
             missing_ranges=tuple(ranges),
         )
+
+    @property
+    def holds_labels(self) -> bool:
+        """Whether records that are written in its format can have labels of codes."""
+        return self.format in ("sav", "zsav", "dta")
+
+    def missing_labels(self, name: str) -> Mapping[Any, str]:
+        """Labels of the codes of a column that the file itself declares missing."""
+        said = self.declared(name)
+        return {
+            code: label
+            for code, label in self.metadata.variable_value_labels.get(name, {}).items()
+            if _plain(code) in said.missing
+            # A letter of Stata.
+            or (self.format == "dta" and isinstance(code, str))
+            or any(low <= code <= high for low, high in said.missing_ranges)
+        }
+
+    def width(self, name: str) -> int | None:
+        """Bytes that a column of text has room for; None if it has any number."""
+        if self.format not in ("sav", "zsav"):
+            return None
+        return int(self.metadata.variable_storage_width[name])
+
+    def letters(self, names: Sequence[str]) -> dict[str, list[str | None]]:
+        """Letters that say why a value is missing, by column and row; None where there is none."""
+        columns, meta = self._read(usecols=list(names), output_format="dict")
+        return {
+            name: [value if isinstance(value, str) else None for value in columns[name]]
+            for name in meta.missing_user_values
+        }
 
     def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
         """Read the named columns from the file; with `n_rows` these first rows alone."""

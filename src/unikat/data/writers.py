@@ -15,6 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from unikat.data.codebook import clipped
 from unikat.data.folder_sources import ArrowFolder, CsvFolder
 from unikat.data.sources import CsvSource, ParquetSource, Source, TableSource
 from unikat.data.statistical import StatisticalSource
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _STATISTICAL = ("sav", "zsav", "dta", "xpt")
+_LONGEST_LABEL = {"sav": 120, "zsav": 120, "dta": 32_000}
+"""Bytes of the label of a code."""
+_LONGEST_LABEL = {"sav": 120, "zsav": 120, "dta": 32_000}
+"""Bytes of the label of a code."""
 
 
 def ending(source: Source) -> str:
@@ -44,7 +51,9 @@ def write_records(
     path: Path,
     table: pa.Table,
     source: Source,
-    labels: Mapping[str, Mapping[int, str]] | None = None,
+    labels: Mapping[str, Mapping[Any, str]] | None = None,
+    *,
+    same_rows: bool = False,
 ) -> None:
     """Write a new file of records in the format of a source.
 
@@ -56,6 +65,9 @@ def write_records(
         What the records were made of; a statistical file says more of its columns.
     labels
         Of columns that the source does not have so: what codes mean, in statistical files.
+    same_rows
+        Whether the rows are those of the source, in their order: then letters of Stata, which say
+        why a value is missing, stay.
 
     Raises
     ------
@@ -67,7 +79,7 @@ def write_records(
     elif isinstance(source, (TableSource, ArrowFolder)):
         _write_arrow(path, table)
     elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
-        _write_statistical(path, table, source, labels or {})
+        _write_statistical(path, table, source, labels or {}, same_rows=same_rows)
     else:
         _write_parquet(path, table)
 
@@ -112,7 +124,9 @@ def _write_statistical(
     path: Path,
     table: pa.Table,
     source: StatisticalSource,
-    labels: Mapping[str, Mapping[int, str]],
+    labels: Mapping[str, Mapping[Any, str]],
+    *,
+    same_rows: bool,
 ) -> None:
     """Write with pyreadstat, which opens the file itself."""
     import pyreadstat
@@ -121,20 +135,39 @@ def _write_statistical(
     names = table.column_names
 
     def of(mapping: Any) -> dict[str, Any]:
-        return {n: mapping[n] for n in names if n in (mapping or {}) and n not in labels}
+        return {n: mapping[n] for n in names if n in (mapping or {})}
 
     shared: dict[str, Any] = {
         "file_label": meta.file_label or "",
         "column_labels": [meta.column_names_to_labels.get(name) for name in names],
     }
+    value_labels = (
+        {
+            name: {
+                code: clipped(label, _LONGEST_LABEL[source.format]) for code, label in said.items()
+            }
+            for name, said in (of(meta.variable_value_labels) | dict(labels)).items()
+            if said
+        }
+        if source.format in _LONGEST_LABEL
+        else {}
+    )
     write_bytes(path, b"")
     frame = table.to_pandas()
     if source.format in ("sav", "zsav"):
+        for name in names:
+            # A column of text is as wide as its longest value.
+            width = source.width(name)
+            if width is not None and _is_text(table[name].type):
+                text = frame[name].iloc[0]
+                text = text if isinstance(text, str) else ""
+                frame[name] = frame[name].astype(object)
+                frame.loc[frame.index[0], name] = text + " " * (width - len(text.encode()))
         pyreadstat.write_sav(
             frame,
             path,
             compress=source.format == "zsav",
-            variable_value_labels=of(meta.variable_value_labels) | dict(labels),
+            variable_value_labels=value_labels,
             missing_ranges=of(meta.missing_ranges),
             variable_measure=of(meta.variable_measure),
             variable_display_width=of(meta.variable_display_width),
@@ -142,16 +175,32 @@ def _write_statistical(
             **shared,
         )
     elif source.format == "dta":
+        letters = source.letters(names) if same_rows else {}
+        for name, found in letters.items():
+            # Where the table has no value and the input a letter, the letter stays.
+            letter = np.array(found, object)
+            kept = frame[name].isna() & (letter != None)  # noqa: E711  # element by element
+            frame[name] = frame[name].astype(object).mask(kept, letter)
         pyreadstat.write_dta(
             frame,
             path,
-            variable_value_labels=of(meta.variable_value_labels) | dict(labels),
+            variable_value_labels=value_labels,
+            missing_user_values={
+                n: sorted({one for one in found if one}) for n, found in letters.items()
+            },
+            variable_format=of(meta.original_variable_types),
             **shared,
         )
     else:
         pyreadstat.write_xport(frame, path, **shared)
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def has_own_format(source: Source) -> bool:

@@ -417,7 +417,10 @@ def _opened(
         own[name] = own[name] or getattr(spec.data, name)
     data = spec.data.model_copy(update={**own, "missing": "level"})
     constant = file is not spec.data
-    microdata = open_data(data, keys, UNKNOWN, frame, watcher=watcher, constant_keys=constant)
+    # What codes mean is the same in all files: none of those declared missing is a level.
+    microdata = open_data(
+        data, keys, UNKNOWN, frame, watcher=watcher, constant_keys=constant, answers={}
+    )
     name = what if file.path is None else file.path.name
     of_record = None
     if file is spec.population:

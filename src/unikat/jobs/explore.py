@@ -14,7 +14,7 @@ from typing import TypeVar
 from unikat.errors import SpecError
 from unikat.jobs.goals import aim_of, closer_look, verified
 from unikat.jobs.kept import posterior_of
-from unikat.protection.hierarchies import Choices, choices, has_ordered_levels
+from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.recoding import KeyRecoding, Recoding
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Search, Value, frontier
@@ -30,6 +30,7 @@ from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.trust import Trust
+from unikat.zeros.levels import Levels
 
 T = TypeVar("T")
 
@@ -187,7 +188,8 @@ class Exploration:
                 )
                 for one, lost in zip(part.recodings, part.lost, strict=True)
             )
-            found.append(ExploredKey(name=key.name, ordered=has_ordered_levels(key), steps=steps))
+            is_ordered = Levels(key=key).is_ordered
+            found.append(ExploredKey(name=key.name, ordered=is_ordered, steps=steps))
         return tuple(found)
 
     def look(

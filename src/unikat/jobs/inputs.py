@@ -17,6 +17,7 @@ from unikat.data.table import Margin
 from unikat.errors import DataError, SpecError
 from unikat.inference.progress import SILENT, Watcher
 from unikat.interrupts import interruptible
+from unikat.report.text.declared import declared_words
 from unikat.report.text.sentences import understood
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import AssessmentSpec
@@ -110,6 +111,8 @@ def with_clues(table: CellTable, microdata: Microdata, household: Sequence[str] 
 def note_table(table: CellTable, words: str, watcher: Watcher) -> None:
     """Tell, before anything is sampled, what was read, and what cannot be trusted about it."""
     watcher.note(words)
+    for said in declared_words(table.variables):
+        watcher.note(said)
     for warning in table_warnings(table):
         watcher.note(f"Warning: {warning}")
 
@@ -152,6 +155,7 @@ def open_data(
     watcher: Watcher = SILENT,
     fewest_keys: int = 2,
     constant_keys: bool = False,
+    answers: Mapping[str, Sequence[str]] | None = None,
 ) -> Microdata:
     """Read the file, or the frame `source`, and find the levels of its keys.
 
@@ -180,6 +184,7 @@ def open_data(
         memory_limit=data.memory_limit or DEFAULT_MEMORY,
         fewest_keys=fewest_keys,
         constant_keys=constant_keys,
+        answers=answers,
     )
     for warning in microdata.source.warnings:
         watcher.note(f"Warning: {warning}")
@@ -322,5 +327,6 @@ def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -
         missing_values=data.missing_values,
         **_reading(spec.registry),
         constant_keys=True,
+        answers={key.name: key.answers for key in survey.variables},
     ).tabulate()
     return Registry.of(table, survey)

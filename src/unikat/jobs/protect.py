@@ -16,16 +16,13 @@ import numpy as np
 from unikat._typing import Bool, Int32
 from unikat.data.frames import FILE, FrameKind
 from unikat.data.hierarchies import Hierarchy, read_hierarchy
-from unikat.data.keys import Key
-from unikat.data.microdata import Microdata
 from unikat.data.patterns import distinct
-from unikat.data.statistical import StatisticalSource
 from unikat.data.table import CellTable
-from unikat.data.writers import ending, has_own_format, write_records
-from unikat.errors import DataError, OutputError, SpecError, listed, option
+from unikat.data.writers import ending, has_own_format
+from unikat.errors import SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
-from unikat.files.writing import all_or_nothing
 from unikat.inference.progress import Watcher
+from unikat.jobs.applied import plan_keys
 from unikat.jobs.goals import (
     Stages,
     aim_of,
@@ -35,21 +32,14 @@ from unikat.jobs.goals import (
     verdicts_of,
     verified,
 )
-from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
+from unikat.jobs.inputs import design_of, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
 from unikat.jobs.perturbing import perturbation_facts, perturbed_records, swapped
 from unikat.models.named import build_model
 from unikat.protection.going_on import N_STATES
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.perturbed import check_perturbation, links, most_matches
-from unikat.protection.recoding import (
-    Recoding,
-    Rule,
-    codes_called,
-    level_names,
-    recode_key,
-    unchanged,
-)
+from unikat.protection.recoding import Recoding, Rule
 from unikat.protection.released import Released, released, telling_columns
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Plan, Search, frontier
@@ -65,6 +55,7 @@ from unikat.report.facts.protection import (
 )
 from unikat.report.folders import protection as results
 from unikat.report.pages.protection import render
+from unikat.report.text.declared import declared_words
 from unikat.report.text.protection import sentences, warnings
 from unikat.report.text.track_record import unknown_of
 from unikat.risk.estimate import RiskEstimate
@@ -72,7 +63,7 @@ from unikat.risk.limits import Verdict, together
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.limits import Limit
 from unikat.spec.paths import hierarchy_file
-from unikat.spec.protection import PlanKey, PlanSpec, ProtectionSpec
+from unikat.spec.protection import PlanSpec, ProtectionSpec
 from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies.auto import Execution
@@ -118,6 +109,12 @@ class Protection:
         """The protected records, a frame of the kind of the data; of a file, a pandas frame."""
         assert self._made is not None
         return self._kind.frame(self._made.table)
+
+    @property
+    def codebook(self) -> dict[str, Any] | None:
+        """What the codes of the frame mean; None where they have no labels."""
+        assert self._made is not None
+        return self._made.codebook
 
     @property
     def plans(self) -> Any:
@@ -218,8 +215,9 @@ def run(
     tables = Tables.of(microdata, table.keys, codes, spec.tables)
     file = f"protected{ending(microdata.source)}"
     if folder is not None:
-        keep_inputs([folder / file], spec.input_files())
-        claim(folder, [file])
+        beside = results.codebook_beside(file)
+        keep_inputs([folder / file, folder / beside], spec.input_files())
+        claim(folder, [file, beside])
     if inputs.data is None and not has_own_format(microdata.source):
         watcher.note(
             "A file of the input's format cannot be written; the protected one is Parquet."
@@ -276,14 +274,13 @@ def run(
         if spec.swap is None:
             linked = links(posterior, chosen.recoding, visible[rows], perturbed.matrices)
         perturbation = perturbation_facts(spec, chosen, perturbed, recoded, matches, linked)
-    coded = isinstance(microdata.source, StatisticalSource)
     made = released(
         microdata,
         codes,
         chosen.recoding,
         gone,
         None if perturbed is None else published,
-        coded=coded,
+        codebook=spec.data.codebook,
     )
     converged = before.converged and refit.converged
     stages = Stages(
@@ -340,8 +337,9 @@ def run(
         provenance=Provenance.now(seed=seed, data_fingerprint="", started=started),
     )
     summary = replace(summary, warnings=warnings(summary))
-    summary = replace(summary, sentences=sentences(summary))
-    written = _plan(spec, chosen)
+    said = {"declared": " ".join(declared_words(table.variables))}
+    summary = replace(summary, sentences=sentences(summary) | said)
+    written = _plan(spec, chosen, table, made)
     answer = Protection(
         summary=summary,
         spec=spec,
@@ -355,106 +353,6 @@ def run(
         watcher.stage("Writing")
         results.write(summary, made, written, microdata.source, spec, folder)
     return answer
-
-
-def apply(
-    plan: PlanSpec, data: Any, out: Path, *, overwrite: bool = False, watcher: Watcher
-) -> tuple[int, Path]:
-    """Recode another file as a plan says; return its number of records, and where it lies.
-
-    Parameters
-    ----------
-    plan
-        From `plan.toml`: what is done to the columns, and how they are read.
-    data
-        Path of the file; its columns are those of the file that the plan was made for.
-    out
-        The recoded file, in the format of the input.
-    overwrite
-        Whether a file that is there is replaced.
-    watcher
-        Is told what is done.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or a key that is recoded by naming levels has a level that the plan
-        does not name.
-    OutputError
-        If the file is there, or cannot be written.
-    """
-    if out.exists() and not overwrite:
-        raise OutputError(
-            f"{out} exists. Replace it with {option('overwrite', True)}, or name another file."
-        )
-    if Path(data).is_file():
-        _check_ending(out, Path(data).suffix, Path(data).name)
-    recodes = any(one.rule is not None for one in plan.keys)
-    if plan.also and not recodes:
-        raise SpecError(
-            "The plan recodes nothing, so the file would be copied as it is. What was perturbed or "
-            "suppressed belongs to the sample that it was made for; protect this file by itself."
-        )
-    if not recodes:
-        watcher.note("The plan recodes nothing: the file is copied as it is.")
-    if plan.also:
-        watcher.note(
-            f"The protected file of this plan was {listed(list(plan.also))}, too; only its "
-            "recodings are repeated."
-        )
-    watcher.stage("Reading")
-    spec = plan.data.model_copy(update={"path": Path(data)})
-    keys = [one.key for one in plan.keys]
-    microdata = open_data(spec, keys, UNKNOWN, watcher=watcher, fewest_keys=1, constant_keys=True)
-    if not Path(data).is_file():
-        # The files of a folder become one.
-        _check_ending(out, Path(f"x{ending(microdata.source)}").suffix, microdata.name)
-    table = microdata.tabulate()
-    recoding = Recoding(
-        keys=tuple(
-            unchanged(key)
-            if one.rule is None
-            else recode_key(
-                key,
-                np.zeros(key.n_levels, np.int64),
-                _known(microdata, one, key),
-                whole=one.whole_numbers,
-            )
-            for one, key in zip(plan.keys, table.keys, strict=True)
-        )
-    )
-    coded = isinstance(microdata.source, StatisticalSource)
-    made = released(microdata, table.cells[table.record_cell], recoding, coded=coded)
-    watcher.stage("Writing")
-    keep_inputs([out], [Path(data)])
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with all_or_nothing(out.parent, (out.name,), out.name) as scratch:
-        write_records(scratch / out.name, made.table, microdata.source, made.labels)
-    return table.n_records, out
-
-
-def _check_ending(out: Path, wanted: str, name: str) -> None:
-    if out.suffix.lower() != wanted.lower():
-        raise OutputError(
-            f"{out.name} has another ending than {name} ({wanted}), and a plan keeps the format of "
-            "the file; name the recoded file with the same ending."
-        )
-
-
-def _known(microdata: Microdata, one: PlanKey, key: Key) -> Rule:
-    """The rule of a key; if it names levels, those that the file has."""
-    if one.rule is None or isinstance(one.rule, str):
-        return one.rule
-    names, called = level_names(key), codes_called(key)
-    group_of = {code: group for text, group in one.rule.items() for code in called(text)}
-    known = {code for text in one.levels or () for code in called(text)} | set(group_of)
-    if n_strange := len(names) - len(known):
-        raise DataError(
-            f"{microdata.name}, key {one.name!r}: the plan does not know {n_strange} of its "
-            "levels, and does not say what becomes of them. Make a plan for this file, or add the "
-            "levels to the plan."
-        )
-    return {names[code]: group for code, group in group_of.items()}
 
 
 def _recodings(spec: ProtectionSpec) -> dict[str, list[Rule | Hierarchy]]:
@@ -558,20 +456,11 @@ def _agree(promised: RiskEstimate, refit: RiskEstimate, *, suppressed: bool) -> 
     )
 
 
-def _plan(spec: ProtectionSpec, plan: Plan) -> PlanSpec:
+def _plan(spec: ProtectionSpec, plan: Plan, table: CellTable, made: Released) -> PlanSpec:
     """The recodings as they are done to other files."""
     also = [*(["perturbed"] if spec.perturbs else []), *(["suppressed"] if spec.suppress else [])]
     return PlanSpec(
         also=tuple(also),
         data=spec.data.model_copy(update={"path": None, "database": None}),
-        keys=tuple(
-            PlanKey(
-                name=one.name,
-                key=key,
-                rule=one.rule if one.changes else None,
-                levels=one.named if one.changes else None,
-                whole_numbers=one.whole if one.changes else None,
-            )
-            for one, key in zip(plan.recoding.keys, spec.keys, strict=True)
-        ),
+        keys=plan_keys(plan.recoding, spec.keys, table.keys, made),
     )

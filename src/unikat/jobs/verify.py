@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -148,7 +148,8 @@ def run(
     started = datetime.now(UTC)
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, _ = read_table(spec, design_of(spec), inputs, watcher)
-    protected = _protected(spec, inputs.protected)
+    answers = {key.name: key.answers for key in table.keys}
+    protected = _protected(spec, inputs.protected, answers)
     rows = _matched(microdata, protected, spec.id)
     original = table.cells[table.record_cell]
     keys = _compared(table, original[rows], protected)
@@ -235,7 +236,7 @@ def _name_of(spec: VerifySpec) -> str | None:
     return None if spec.protected.path is None else spec.protected.path.name
 
 
-def _protected(spec: VerifySpec, frame: Any) -> Microdata:
+def _protected(spec: VerifySpec, frame: Any, answers: Mapping[str, Sequence[str]]) -> Microdata:
     """Read the protected file, with the keys that it has."""
     assert spec.protected is not None
     if spec.protected.path is None and frame is None:
@@ -267,7 +268,7 @@ def _protected(spec: VerifySpec, frame: Any) -> Microdata:
     if isinstance(data.missing_values, dict):
         codes = {name: one for name, one in data.missing_values.items() if name in keys}
         data = data.model_copy(update={"missing_values": codes})
-    return open_data(data, keys, UNKNOWN, frame, fewest_keys=1, constant_keys=True)
+    return open_data(data, keys, UNKNOWN, frame, fewest_keys=1, constant_keys=True, answers=answers)
 
 
 def _matched(original: Microdata, protected: Microdata, column: str | None) -> Int64:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +18,6 @@ from unikat.protection.recoding import (
     Rule,
     by_hierarchy,
     level_counts,
-    level_names,
     numbers_of,
     recode_key,
     unchanged,
@@ -29,14 +27,14 @@ from unikat.zeros.levels import Levels
 MOST = 7
 """Recodings of a key that the program makes itself, the key as it is and left out included."""
 _FEWEST_ORDERED = 15
-"""Levels of a key of numbers from which on it gets groups of equal width, codes or not."""
+"""Levels of a key of numbers from which on it gets groups of equal width."""
 _FEWEST_GROUPED = 4
-"""The same of a key of numbers that are no codes."""
+"""Levels from which on it gets some of them."""
 _ORDERED = 3
-"""Recodings of such a key beside those of rare levels."""
+"""So many, beside bands."""
 _STEPS = (2.0, 5.0, 10.0, 20.0, 25.0, 50.0)
 _RARE = (0.01, 0.02, 0.05, 0.1)
-"""Shares of the records below which levels are merged."""
+"""Shares of the records below which levels, or bands of an ordered key, are merged."""
 _TOPS = 0.02
 """Share of the records that top and bottom coding merge, about."""
 
@@ -104,8 +102,8 @@ def choices(
     given
         Recodings of some keys (see `parse_recoding`) and hierarchies, in place of those that the
         program makes itself: groups of equal width, quantiles, top and bottom coding for numbers;
-        groups of rare levels for labels; the key left out. Whether a key is left out is then
-        said, too.
+        groups of rare levels for labels, bands of ordered levels; the key left out. Whether a key
+        is left out is then said, too.
     keep
         Keys that stay as they are.
     there
@@ -152,39 +150,22 @@ def choices(
 
 def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
     """Recodings that the program makes itself: at most `MOST`."""
-    n_levels = Levels(key=key).n_named
+    levels = Levels(key=key)
+    n_levels = levels.n_named
     found: list[KeyRecoding] = []
-    if numbers_of(key) and n_levels >= _FEWEST_ORDERED:
+    are_numbers = levels.is_ordered and not key.ordered and numbers_of(key) is not None
+    if are_numbers and n_levels >= _FEWEST_ORDERED:
         found = _of_numbers(key, counts)
     elif n_levels > 2:
-        found = [recode_key(key, counts, f"rare({share})") for share in _RARE]
-        if n_levels >= _FEWEST_GROUPED and _are_ordered(key):
+        rule = "bands" if levels.is_ordered and levels.order else "rare"
+        found = [recode_key(key, counts, f"{rule}({share})") for share in _RARE]
+        if n_levels >= _FEWEST_GROUPED and are_numbers:
             # Quartiles of few numbers are groups that nobody would make by hand.
             ordered = [one for one in _of_numbers(key, counts) if "quantile" not in one.text]
             found = [*ordered[:_ORDERED], *found]
     found = [one for one in found if 2 <= _n_groups(one) < n_levels]
     different = [one for i, one in enumerate(found) if not any(_same(one, b) for b in found[:i])]
     return [unchanged(key), *different[: MOST - 2], unchanged(key).left_out()]
-
-
-def has_ordered_levels(key: Key) -> bool:
-    """Whether the recodings that the program makes of a key take its levels for numbers."""
-    if numbers_of(key) is None:
-        return False
-    return Levels(key=key).n_named >= _FEWEST_ORDERED or _are_ordered(key)
-
-
-def _are_ordered(key: Key) -> bool:
-    """Whether the levels are numbers, or groups of them, and no codes.
-
-    Codes have labels, or leading zeros.
-    """
-    if key.binning is not None:
-        return True
-    names = zip(level_names(key), key.labels, strict=False)
-    return numbers_of(key) is not None and all(
-        label == name and not re.match(r"-?0\d", name) for name, label in names
-    )
 
 
 def _of_numbers(key: Key, counts: Int64) -> list[KeyRecoding]:

@@ -26,8 +26,9 @@ from unikat.data.patterns import agreeing_sums, distinct, match_sums
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, option, suggest
 from unikat.protection.going_on import N_STATES
+from unikat.protection.groups import level_names
 from unikat.protection.perturbation import check_matrix, invariant_matrix, post_randomised
-from unikat.protection.recoding import Recoding, level_names
+from unikat.protection.recoding import Recoding
 from unikat.protection.swapping import swap_records
 from unikat.protection.what_if import Posterior
 from unikat.risk.estimate import Summary

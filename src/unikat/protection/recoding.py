@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
-from unikat.data.binning import whole_span
 from unikat.data.hierarchies import Hierarchy
 from unikat.data.households import HouseholdLayout
 from unikat.data.keys import MOST_LEVELS, Key
@@ -22,6 +20,15 @@ from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, suggest
 from unikat.errors import shown as value_shown
+from unikat.protection.groups import (
+    bands,
+    called,
+    codes_called,
+    joined_name,
+    level_names,
+    rare_levels,
+    span_name,
+)
 from unikat.spec.protection import LEFT_OUT
 from unikat.zeros.levels import Interval, Levels
 
@@ -30,10 +37,8 @@ Rule: TypeAlias = "str | Mapping[Any, Any] | Sequence[Sequence[Any]] | None"
 lists of levels, or None to leave the key out."""
 
 _FORM = re.compile(r"\s*(?P<rule>\w+)\s*\((?P<arguments>[^()]*)\)\s*")
-_FORMS = "width(10), cut(18,65), quantile(4), top(80), bottom(20) or rare(0.05)"
+_FORMS = "width(10), cut(18,65), quantile(4), top(80), bottom(20), rare(0.05) or bands(0.05)"
 _MOST_QUANTILES = 1_000
-OTHER = "other"
-"""Label of the group of rare levels."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,6 +73,8 @@ class KeyRecoding:
     rule: str | Mapping[str, str] | None = field(default=None, compare=False)
     named: tuple[str, ...] | None = None
     whole: bool | None = None
+    rest: str | None = None
+    """The group of all rare levels, where there is one."""
 
     @property
     def changes(self) -> bool:
@@ -226,10 +233,11 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
         For each key that is recoded, ``"width(w)"``: groups [k w, (k + 1) w) of numbers;
         ``"cut(a,b,...)"``: groups between edges; ``"quantile(q)"``: q groups of about as many
         records; ``"top(a)"``: one group of a and above; ``"bottom(a)"``: one of a and below;
-        ``"rare(s)"``: one group of all levels with less than a share s of the records; a mapping of
-        levels (or labels) to names of groups; a list of lists of levels, each a group; or None:
-        the key is left out. Levels that a mapping or list does not name stay as they are. Missing
-        values stay missing.
+        ``"rare(s)"``: one group of all levels with less than a share s of the records;
+        ``"bands(s)"``: adjacent levels of an ordered key joined until each band has that share; a
+        mapping of levels (or labels) to names of groups; a list of lists of levels, each a group;
+        or None: the key is left out. Levels that a mapping or list does not name stay as they are.
+        Missing values stay missing.
 
     Raises
     ------
@@ -313,6 +321,7 @@ def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None
         return unchanged(key).left_out()
     if isinstance(rule, str):
         return _by_rule(key, counts, rule, whole)
+    levels = Levels(key=key)
     if isinstance(rule, Mapping):
         named = [(level, str(group)) for level, group in rule.items()]
         text = "groups " + listed(list(dict.fromkeys(group for _, group in named)))
@@ -323,10 +332,9 @@ def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None
         )
     else:
         parts = [part if isinstance(part, (list, tuple)) else [part] for part in rule]
-        joined = [", ".join(map(str, part)) for part in parts]
+        joined = [_after_levels(key, levels, part) for part in parts]
         named = [(level, joined[i]) for i, part in enumerate(parts) for level in part]
         text = "groups " + listed(joined)
-    levels = Levels(key=key)
     group_of: list[str | None] = [None] * levels.n_named
     seen: dict[int, object] = {}
     for level, group in named:
@@ -349,6 +357,17 @@ def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None
     return _grouped(key, group_of, text, by_level)
 
 
+def _after_levels(key: Key, levels: Levels, part: Sequence[object]) -> str:
+    """Name of a group of levels that are listed: by their labels."""
+    codes = [levels.called(level) for level in part]
+    return joined_name(
+        [
+            key.labels[next(iter(found))] if len(found) == 1 else str(level)
+            for level, found in zip(part, codes, strict=True)
+        ]
+    )
+
+
 def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecoding:
     found = _FORM.fullmatch(text)
     try:
@@ -356,7 +375,7 @@ def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecod
     except ValueError:
         numbers = []
     rule = found["rule"].lower() if found else ""
-    if rule not in ("width", "cut", "quantile", "top", "bottom", "rare"):
+    if rule not in ("width", "cut", "quantile", "top", "bottom", "rare", "bands"):
         raise SpecError(
             f"Key {key.name!r}: the recoding {brief(text)!r} is not known; write {_FORMS}, a "
             "mapping of levels to groups, or none to leave the key out."
@@ -364,8 +383,8 @@ def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecod
     if not numbers or not all(map(math.isfinite, numbers)) or (rule != "cut" and len(numbers) > 1):
         raise SpecError(f"Key {key.name!r}: {brief(text)!r} is malformed; write {_FORMS}.")
     shown = f"{rule}({','.join(number_shown(number) for number in numbers)})"
-    if rule == "rare":
-        return _rare(key, counts, numbers[0], shown)
+    if rule in ("rare", "bands"):
+        return _by_share(key, counts, rule, numbers[0], shown)
     intervals = numbers_of(key)
     if intervals is None:
         raise SpecError(
@@ -401,7 +420,7 @@ def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecod
                 f"Key {key.name!r}: the level {brief(key.labels[code])!r} lies in two groups of "
                 f"{shown}; take edges at which levels end."
             )
-        group_of.append(_label(place, edges, rule, whole=whole))
+        group_of.append(span_name(place, edges, rule, whole=whole))
     frozen = shown
     if rule == "quantile":
         frozen = f"cut({','.join(number_shown(edge) for edge in edges)})"
@@ -436,23 +455,6 @@ def _place(one: Interval, edges: Sequence[float], *, after: bool) -> int | None:
     return sum(place)
 
 
-def _label(place: int, edges: Sequence[float], rule: str, *, whole: bool) -> str | None:
-    """What a group is called; None: its level stays as it is."""
-    if rule == "top":
-        return f">= {number_shown(edges[0])}" if place else None
-    if rule == "bottom":
-        return None if place else f"<= {number_shown(edges[0])}"
-    low = edges[place - 1] if place else None
-    high = edges[place] if place < len(edges) else None
-    if low is None:
-        return None if high is None else f"< {number_shown(high)}"
-    if high is None:
-        return f">= {number_shown(low)}"
-    if whole and low.is_integer() and high.is_integer():
-        return whole_span(low, high - 1.0, number_shown)
-    return f"[{number_shown(low)}, {number_shown(high)})"
-
-
 def _quantiles(
     intervals: Sequence[Interval], counts: Int64, q: float, name: str, shown: str
 ) -> list[float]:
@@ -474,40 +476,22 @@ def _quantiles(
     return sorted({edge for edge in edges if math.isfinite(edge) and edge > lows.min()})
 
 
-def _rare(key: Key, counts: Int64, share: float, shown: str) -> KeyRecoding:
+def _by_share(key: Key, counts: Int64, rule: str, share: float, shown: str) -> KeyRecoding:
+    """Join levels with few records: all of them, or of an ordered key adjacent ones."""
     if not 0.0 < share < 1.0:
         raise SpecError(f"Key {key.name!r}: {shown} needs a share between 0 and 1, as in 0.05.")
-    n = Levels(key=key).n_named
-    rare = counts[:n] < share * counts[:n].sum()
-    # The name must be none of a level that stays.
-    taken = {name for code in range(n) if not rare[code] for name in _called(key, code)}
-    other = next(name for name in _others() if name not in taken)
-    by_level = {level_names(key)[code]: other for code in np.flatnonzero(rare).tolist()}
-    return _grouped(key, [other if rare[code] else None for code in range(n)], shown, by_level)
-
-
-def _others() -> Iterator[str]:
-    """Names for the group of rare levels."""
-    yield OTHER
-    yield from (f"{OTHER} {number}" for number in count(2))
-
-
-def _called(key: Key, code: int) -> tuple[str, str]:
-    """What a level is called in a file: its value and its label."""
-    return str(key.levels[code]), key.labels[code]
-
-
-def level_names(key: Key) -> list[str]:
-    """What levels are called in rules: groups of numbers by label; not that for missing values."""
-    names = key.labels if key.binning is not None else [str(level) for level in key.levels]
-    return list(names[: Levels(key=key).n_named])
-
-
-def codes_called(key: Key) -> Callable[[str], set[int]]:
-    """Return what tells the levels that a file calls so: by value, or else by label or number."""
-    levels = Levels(key=key)
-    by_value = {name: {code} for code, name in enumerate(level_names(key))}
-    return lambda text: by_value.get(text) or levels.called(text)
+    if rule == "bands" and not (Levels(key=key).is_ordered and Levels(key=key).order):
+        raise SpecError(
+            f"Key {key.name!r}: {shown} joins adjacent levels, and the levels have no order. Take "
+            "rare(0.05), or declare the order in a codebook: list the levels, and ordered = true."
+        )
+    group_of = (bands if rule == "bands" else rare_levels)(key, counts, share)
+    names = level_names(key)
+    by_level = {names[code]: group for code, group in enumerate(group_of) if group is not None}
+    rest = None
+    if rule == "rare" and by_level:
+        rest = next(iter(by_level.values()))
+    return replace(_grouped(key, group_of, shown, by_level), rest=rest)
 
 
 def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
@@ -520,9 +504,9 @@ def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
     """
     where = f"Key {key.name!r}, hierarchy {hierarchy.name}"
     names, row_of = level_names(key), dict[int, int]()
-    called = codes_called(key)
+    meant = codes_called(key)
     for row, text in enumerate(hierarchy.levels):
-        for code in called(text):
+        for code in meant(text):
             if code in row_of:
                 raise SpecError(
                     f"{where}: a level of the key is in two rows, by its value and its label or "
@@ -561,7 +545,7 @@ def _grouped(
             "written as; name it."
         )
     alone = [code for code, group in enumerate(group_of) if group is None]
-    if any(not groups_named.isdisjoint(_called(key, code)) for code in alone):
+    if any(not groups_named.isdisjoint(called(key, code)) for code in alone):
         raise SpecError(
             f"Key {key.name!r}, recoding: a group has the name of a level that is not in it; "
             "name the group otherwise, or put that level in it."
@@ -596,5 +580,6 @@ def _grouped(
             labels=tuple(labels),
             binning=key.binning if len(place) == n else None,
             private=frozenset(private),
+            ordered=key.ordered if (np.diff(groups[:n]) >= 0).all() else None,
         ),
     )

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from unikat._typing import AnyArray, Bool, Int32
+from unikat.data.codebook import Changed, changed_codebook
+from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
+from unikat.data.numbers import number_meant
+from unikat.data.sources import as_categories
+from unikat.protection.codes import Groups, groups_of, number_codes, text_codes
+from unikat.protection.groups import is_labelled, labels_of
 from unikat.protection.recoding import KeyRecoding, Recoding
 
 if TYPE_CHECKING:
@@ -33,6 +40,8 @@ class ColumnChange:
     """Values set missing by local suppression."""
     n_perturbed: int = 0
     """Values, recoded or not, that PRAM or swapping made others."""
+    joined: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Groups of levels that are named one by one, each with the labels of its levels."""
 
 
 class Released(NamedTuple):
@@ -42,8 +51,22 @@ class Released(NamedTuple):
     """All rows and columns of the input, in its order, but keys that are left out."""
     changes: tuple[ColumnChange, ...]
     """By key."""
-    labels: dict[str, dict[int, str]]
-    """Of recoded columns that hold codes: what each code means."""
+    labels: dict[str, dict[Any, str]]
+    """Of changed columns that hold codes: what each code means."""
+    codes: dict[str, dict[str, int | str]]
+    """Of the same: code of each group, by its name in the plan."""
+    codebook: dict[str, Any] | None
+    """To be written beside the file; None where the file holds labels, or there are none."""
+
+
+class _Written(NamedTuple):
+    """How the groups of a recoded key are written."""
+
+    groups: Groups
+    values: list[Any]
+    """One for each group."""
+    coded: bool
+    """Whether these are codes that have labels."""
 
 
 def released(
@@ -53,12 +76,14 @@ def released(
     suppressed: Bool | None = None,
     perturbed: Int32 | None = None,
     *,
-    coded: bool,
+    known: Mapping[str, Mapping[str, Any]] | None = None,
+    codebook: str | PathLike[str] | Mapping[str, Any] | None = None,
 ) -> Released:
     """Make the recoded file of microdata.
 
-    A key that is recoded, or was read in groups, is written as the labels of its groups; a level
-    that is alone in its group as its value. Missing values are empty. Other columns are copied.
+    Levels that stay are written as their values, and so are codes that mean missing; suppressed
+    values are empty. Where the values are codes that have labels a group has a code of its own;
+    elsewhere it is written as its name. Other columns are copied.
 
     Parameters
     ----------
@@ -73,11 +98,12 @@ def released(
     perturbed
         (n_records, n_kept_keys): codes of recoded keys that are written in place of the true ones;
         each is that of a record. None: the true ones are.
-    coded
-        Write codes 1, 2, ... that have labels, as statistical programs do, and not the labels.
+    known
+        Codes of groups by key and name, of the plan that is repeated.
+    codebook
+        Of the microdata, as `load_codebook` takes it.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     by_name = {one.name: (j, one) for j, one in enumerate(recoding.keys)}
     names = [
@@ -86,9 +112,11 @@ def released(
         if name not in by_name or by_name[name][1].key is not None
     ]
     original = microdata.values(names)
-    columns, labels = [], {}
+    columns, labels, codes_of = [], {}, {}
+    changed: dict[str, Changed] = {}
     gone = {} if suppressed is None else dict(zip(recoding.kept, suppressed.T, strict=True))
     true = recoding.codes(codes)
+    of_kept = dict(zip(recoding.kept, true.T, strict=True))
     shown = dict(zip(recoding.kept, (true if perturbed is None else perturbed).T, strict=True))
     others = (
         {}
@@ -98,57 +126,200 @@ def released(
     for name in names:
         j, one = by_name.get(name, (-1, None))
         nothing = gone.get(j, np.zeros(len(codes), np.bool_))
-        if one is None or (not one.changes and one.key is not None and one.key.binning is None):
-            column = original[name]
-            if others.get(j):
-                column = column.take(pa.array(_holders(codes[:, j], shown[j])))
-            if nothing.any():
-                column = pc.if_else(pa.array(nothing), pa.scalar(None, column.type), column)
+        column = original[name]
+        recoded = one is not None and (one.changes or microdata.keys[j].binning is not None)
+        if one is None or not (recoded or others.get(j) or nothing.any()):
             columns.append(column)
             continue
-        groups = np.where(nothing, -1, _known(shown[j], one))
-        texts = _texts(one)
-        if coded:
-            labels[name] = {number + 1: text for number, text in enumerate(texts)}
-            column = pa.array(groups + 1, pa.int64(), mask=groups < 0)
-        else:
-            column = pa.array(texts).take(pa.array(groups, mask=groups < 0))
-        columns.append(column)
+        key = microdata.keys[j]
+        written = _written(microdata, key, one, column, (known or {}).get(name, {}))
+        columns.append(_column(column, key, one, written, of_kept[j], shown[j], nothing))
+        codes_of[name] = dict(zip(written.groups.names, written.values, strict=True))
+        visible = np.where(nothing, -1, shown[j])
+        if written.coded:
+            labels[name] = _labels(microdata, key, one, written, visible)
+        changed[name] = Changed(levels=_levels(one, written, visible), labels=labels.get(name, {}))
     return Released(
         table=pa.table(dict(zip(names, columns, strict=True))),
         changes=_changes(
-            codes, recoding.keys, {j: int(mask.sum()) for j, mask in gone.items()}, others
+            codes,
+            microdata.keys,
+            recoding.keys,
+            {j: int(mask.sum()) for j, mask in gone.items()},
+            others,
         ),
         labels=labels,
+        codes={name: codes_of[name] for name in labels},
+        codebook=_codebook(microdata, codebook, changed, recoding),
     )
 
 
-def _holders(codes: Int32, shown: Int32) -> AnyArray:
-    """A record that has the code which each one is to show: itself, or else the first, (n,)."""
-    first = np.zeros(int(max(codes.max(initial=0), shown.max(initial=0))) + 2, np.int64)
-    levels, rows = np.unique(codes, return_index=True)
-    first[levels + 1] = rows
-    return np.where(codes == shown, np.arange(len(codes)), first[shown + 1])
+def _written(
+    microdata: Microdata,
+    key: Key,
+    one: KeyRecoding,
+    column: pa.ChunkedArray,
+    known: Mapping[str, Any],
+) -> _Written:
+    """Find what the groups of a key are written as."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-
-def _known(groups: Int32, one: KeyRecoding) -> Int32:
-    """Group of each record, -1 where missing, also where missing is a level."""
+    groups, source = groups_of(key, one), microdata.source
+    declared = source.declared(key.name)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_text = _is_text(kind)
+    width = source.width(key.name) if is_text else None
+    coded = is_labelled(key) or (source.holds_labels and not is_text)
+    if width is not None and any(len(name.encode()) > width for name in groups.names):
+        # A short text, and what it means as its label.
+        coded = True
+    if not coded or not groups.names:
+        return _Written(groups, list(groups.names), coded)
     assert one.key is not None
-    missing = -1 if one.key.missing_level is None else one.key.missing_level
-    return np.where(groups == missing, -1, groups).astype(np.int32)
+    used = [value for value in pc.unique(column).to_pylist() if value is not None]
+    used += [*declared.labels, *(level for level in key.levels if level is not None)]
+    numbers = [number_meant(value) for value in used]
+    meant = [float(n) for n in numbers if n is not None]
+    if not is_text or len(meant) == len(used):
+        found: list[Any] = list(number_codes(key, one.key, groups, meant, declared, known))
+        if not is_text:
+            return _Written(groups, found, True)
+        if width is None or all(len(str(code)) <= width for code in found):
+            return _Written(groups, list(map(str, found)), True)
+    return _Written(groups, list(text_codes(groups, list(map(str, used)), width, known)), True)
 
 
-def _texts(one: KeyRecoding) -> list[str]:
-    """What each group is written as."""
+def _column(
+    column: pa.ChunkedArray,
+    key: Key,
+    one: KeyRecoding,
+    written: _Written,
+    true: Int32,
+    shown: Int32,
+    nothing: Bool,
+) -> pa.Array:
+    """Write a key: its own value where the level stays, a donor's where it was perturbed."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    assert one.key is not None
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        plain = column.cast(kind.value_type)
+        found = _column(plain, key, one, written, true, shown, nothing)
+        # Categories without a record go; groups stand where their levels stood.
+        _, first = np.unique(shown[~nothing & (shown >= 0)], return_index=True)
+        rows = np.flatnonzero(~nothing & (shown >= 0))[first]
+        order = found.take(pa.array(rows)).drop_null().unique().to_pylist()
+        ordered = bool(kind.ordered and (one.key.ordered or one.key.binning is not None))
+        return as_categories(found, order, pa.dictionary(pa.int32(), found.type, ordered))
+    if written.values and not written.coded and not _is_text(kind):
+        return _as_texts(one, shown, nothing)
+    missing = (shown < 0) | (shown == one.key.missing_level)
+    place = np.full(one.key.n_levels + 1, -1, np.int64)
+    place[list(written.groups.numbers)] = np.arange(len(written.values))
+    new = place[shown]
+    row = np.where(new >= 0, len(true) + new, _holders(true, shown))
+    if written.values:
+        values = pa.array(written.values)
+        if pa.types.is_integer(kind) and not _fits(written.values, kind):
+            column = column.cast(pa.int64())
+        column = pa.chunked_array([*column.chunks, values.cast(column.type)], column.type)
+        if not written.coded:
+            # Where nothing has labels an empty field says missing.
+            nothing = nothing | missing
+    found = column.take(pa.array(row)).combine_chunks()
+    return pc.if_else(pa.array(nothing), pa.scalar(None, found.type), found)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _fits(values: Sequence[int], kind: pa.DataType) -> bool:
+    info = np.iinfo(kind.to_pandas_dtype())
+    return bool(info.min <= min(values) and max(values) <= info.max)
+
+
+def _as_texts(one: KeyRecoding, shown: Int32, nothing: Bool) -> pa.Array:
+    """Write a key without labels as names of its groups and values of its levels."""
+    import pyarrow as pa
+
     assert one.key is not None
     n = one.key.n_levels - (one.key.missing_level is not None)
-    if one.key.binning is not None:
-        return list(one.key.labels[:n])
-    return [str(level) for level in one.key.levels[:n]]
+    values = one.key.levels if one.key.binning is None else one.key.labels
+    texts = pa.array([str(value) for value in values[:n]], pa.string())
+    return texts.take(pa.array(shown, mask=nothing | (shown < 0) | (shown >= n)))
+
+
+def _labels(
+    microdata: Microdata, key: Key, one: KeyRecoding, written: _Written, shown: Int32
+) -> dict[Any, str]:
+    """What each code of a changed column means that a record has, or that means missing."""
+    source = microdata.source
+    there = set(np.unique(shown[shown >= 0]).tolist())
+    found: dict[Any, str] = {}
+    said = source.declared(key.name).labels
+    for code, (value, label) in enumerate(zip(key.levels, key.labels, strict=True)):
+        group = int(one.groups[code])
+        stays = one.stays[code] and group not in written.groups.numbers
+        if (
+            value is not None
+            and stays
+            and group in there
+            and (str(value) in said or label != str(value))
+        ):
+            found[value] = label
+    for number, value, label in zip(
+        written.groups.numbers, written.values, written.groups.labels, strict=True
+    ):
+        if number in there:
+            found[value] = label
+    return found | dict(source.missing_labels(key.name))
+
+
+def _levels(one: KeyRecoding, written: _Written, shown: Int32) -> tuple[Any, ...]:
+    """Values that a changed column has and that do not mean missing, in their order."""
+    assert one.key is not None
+    values = dict(zip(written.groups.numbers, written.values, strict=True))
+    missing = one.key.missing_level
+    return tuple(
+        values.get(group, one.key.levels[group])
+        for group in np.unique(shown[shown >= 0]).tolist()
+        if group != missing
+    )
+
+
+def _codebook(
+    microdata: Microdata,
+    given: str | PathLike[str] | Mapping[str, Any] | None,
+    changed: Mapping[str, Changed],
+    recoding: Recoding,
+) -> dict[str, Any] | None:
+    """Codebook of a file that holds no labels itself."""
+    if microdata.source.holds_labels:
+        return None
+    labels = {key.name: labels_of(key) for key in microdata.keys if is_labelled(key)}
+    if given is None and not labels:
+        return None
+    left_out = [one.name for one in recoding.keys if one.key is None]
+    return changed_codebook(given, labels, changed, left_out)
+
+
+def _holders(true: Int32, shown: Int32) -> AnyArray:
+    """A record that has the code which each one is to show: itself, or else the first, (n,)."""
+    first = np.zeros(int(max(true.max(initial=0), shown.max(initial=0))) + 2, np.int64)
+    levels, rows = np.unique(true, return_index=True)
+    first[levels + 1] = rows
+    return np.where(true == shown, np.arange(len(true)), first[shown + 1])
 
 
 def _changes(
     codes: Int32,
+    before: Sequence[Key],
     keys: Sequence[KeyRecoding],
     suppressed: Mapping[int, int],
     perturbed: Mapping[int, int],
@@ -170,9 +341,22 @@ def _changes(
                 changed,
                 suppressed.get(j, 0),
                 perturbed.get(j, 0),
+                _joined(before[j], one),
             )
         )
     return tuple(found)
+
+
+def _joined(key: Key, one: KeyRecoding) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Groups and the labels of their levels; of numbers without labels the rule tells all."""
+    if one.key is None or not one.changes or not (one.named or is_labelled(key)):
+        return ()
+    groups = groups_of(key, one)
+    return tuple(
+        (label, levels)
+        for label, levels in zip(groups.labels, groups.levels, strict=True)
+        if len(levels) > 1 or levels[0] != label
+    )
 
 
 TELLING = 0.98

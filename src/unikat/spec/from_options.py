@@ -263,11 +263,14 @@ def _meant(name: str, value: Any) -> Any:
 
 
 _OF_KEY = re.compile(r"\s*(?P<key>[^;]*?[^;\s])\s*:\s+(?P<codes>[^;]+)")
+_NONE = "none"
 _RULE = re.compile(r"(?P<name>.+):\s*\w+\s*\([^()]*\)\s*", re.DOTALL)
 
 
 def missing_codes(value: Any, columns: Sequence[str] = ()) -> Any:
     """Read missing codes: `-1,99` of all keys, `AGE: 999; SEX: 9` by key, or both: `-1; AGE: 999`.
+
+    `AGE: none` is an empty list: no code of AGE means missing, whatever the file says.
 
     Parameters
     ----------
@@ -282,6 +285,8 @@ def missing_codes(value: Any, columns: Sequence[str] = ()) -> Any:
     ['-1', '99']
     >>> missing_codes("-1; AGE: 999,998", ["AGE", "SEX"])
     {'AGE': ['-1', '999', '998'], 'SEX': ['-1']}
+    >>> missing_codes("OCCUPATION: none")
+    {'OCCUPATION': []}
     """
     if not isinstance(value, str):
         value = _plain(value)
@@ -291,7 +296,10 @@ def missing_codes(value: Any, columns: Sequence[str] = ()) -> Any:
         return _codes(value)
     common = [code for code in _codes(shared) if code]
     names = dict.fromkeys([*(columns if common else ()), *by_key])
-    return {name: [*common, *_codes(by_key.get(name, ""))] for name in names}
+    return {
+        name: [] if by_key.get(name) == _NONE else [*common, *_codes(by_key.get(name, ""))]
+        for name in names
+    }
 
 
 def split_codes(text: str) -> tuple[str, dict[str, str]]:

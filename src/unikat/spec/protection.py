@@ -419,6 +419,14 @@ class PlanKey(Table):
     `left out`; None: the key stays as it is."""
     levels: tuple[str, ...] | None = None
     """Where the rule names levels: all levels that it was made for."""
+    rest: str | None = None
+    """The group of rare levels, if there is one."""
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    """Where the rule names levels that have labels: these."""
+    answers: tuple[str, ...] = ()
+    """Codes that the file declares missing, and that are levels."""
+    codes: Mapping[str, int | str] = Field(default_factory=dict)
+    """Where the column holds codes that have labels: the code of each group."""
     whole_numbers: bool | None = None
     """Where the rule groups numbers: whether they are whole, and groups are called `20-29` and not
     `[20, 30)`; None: as the file has them."""

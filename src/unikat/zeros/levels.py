@@ -18,6 +18,7 @@ _BRACKETS = re.compile(rf"([\[(])\s*({_NUMBER}|-inf)\s*,\s*({_NUMBER}|\+?inf)\s*
 _DASH = re.compile(rf"({_NUMBER})\s*(?:-|–|to)\s*({_NUMBER})")
 _OPEN_END = re.compile(rf"(<=|>=|<|>|≤|≥)\s*({_NUMBER})")
 _PLUS = re.compile(rf"({_NUMBER})\s*\+")
+_ZERO = re.compile(r"-?0\d")
 
 _SHOWN_LEVELS = 8
 
@@ -115,6 +116,35 @@ class Levels:
         texts.append(self.key.labels[: self.n_named])
         views = (_intervals(view, binned=self.key.binning is not None) for view in texts)
         return tuple(dict.fromkeys(view for view in views if view is not None))
+
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether the levels have an order that means something; the one place that decides.
+
+        What the source or the codebook declares counts. Otherwise groups of numbers are ordered,
+        levels whose labels are numbers or spans of numbers, and numbers unless they are codes: most
+        have a label that is no number, or one has a leading zero.
+        """
+        if self.key.ordered is not None or self.key.binning is not None:
+            return self.key.ordered is not False
+        values = [str(level) for level in self.key.levels[: self.n_named]]
+        labels = self.key.labels[: self.n_named]
+        if not self.views or any(_ZERO.match(value) for value in values):
+            return False
+        n_labelled = sum(_ends(label) is None for label in labels)
+        return 2 * n_labelled <= self.n_named
+
+    @cached_property
+    def order(self) -> list[int] | None:
+        """Levels from the lowest to the highest, None if they have no order that is certain."""
+        if not self.is_ordered:
+            return None
+        if self.key.ordered:
+            return list(range(self.n_named))
+        orders = [sorted(range(self.n_named), key=view.__getitem__) for view in self.views]
+        if not orders or any(order != orders[0] for order in orders):
+            return None
+        return orders[0]
 
     @cached_property
     def without_number(self) -> str:

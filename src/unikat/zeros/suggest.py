@@ -16,7 +16,7 @@ from unikat.errors import SpecError
 from unikat.zeros.conditions import Layout
 from unikat.zeros.disjoint_conditions import covers
 from unikat.zeros.levels import Levels
-from unikat.zeros.writing import ordered, rule_text
+from unikat.zeros.writing import rule_text
 from unikat.zeros.zeros import Rule, Zeros
 
 MOST_COMBINATIONS = 1_000_000
@@ -208,7 +208,7 @@ class _Expected:
     def __init__(self, table: CellTable, zeros: Zeros | None, keys: tuple[int, ...]) -> None:
         self.table, self.keys = table, keys
         self.levels = [Levels(key=table.keys[j]) for j in keys]
-        all_orders = [ordered(levels) for levels in self.levels]
+        all_orders = [levels.order for levels in self.levels]
         self.ranks = [None if order is None else np.argsort(order) for order in all_orders]
         self.orders = [order if len(keys) == 2 else None for order in all_orders]
         shape = tuple(levels.n_named for levels in self.levels)
@@ -293,7 +293,7 @@ class _Expected:
     def filled(self, d: int, chosen: Bool) -> list[int]:
         """Levels of a set; with those between them that do not occur, where that closes gaps."""
         codes = np.flatnonzero(chosen).tolist()
-        order = ordered(self.levels[d])
+        order = self.levels[d].order
         if order is None or len(codes) < 2:
             return codes
         places = [place for place, code in enumerate(order) if chosen[code]]

@@ -51,14 +51,6 @@ def rule_text(keys: Sequence[Key], sets: Mapping[int, Iterable[int]]) -> str | N
     return " and ".join(parts)
 
 
-def ordered(levels: Levels) -> list[int] | None:
-    """Levels from the lowest to the highest number, None if they have no order that is certain."""
-    orders = [sorted(range(levels.n_named), key=view.__getitem__) for view in levels.views]
-    if not orders or any(order != orders[0] for order in orders):
-        return None
-    return orders[0]
-
-
 def _part(key: Key, chosen: set[int]) -> str | None:
     levels = Levels(key=key)
     if "`" in key.name or "\n" in key.name:
@@ -86,8 +78,8 @@ def _meant(text: str, key: Key) -> set[int] | None:
 
 
 def _comparisons(name: str, levels: Levels, chosen: set[int]) -> list[str]:
-    order = ordered(levels)
-    if order is None or len(chosen) < 2:
+    order = levels.order
+    if order is None or not levels.views or len(chosen) < 2:
         return []
     view: tuple[Interval, ...] = levels.views[0]
     places = [place for place, code in enumerate(order) if code in chosen]

@@ -14,6 +14,7 @@ import numpy as np
 
 from unikat._typing import Float64, Int64
 from unikat.data.households import ABSENT_LABEL
+from unikat.data.keys import DeclaredCode
 from unikat.data.table import CellTable
 from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.inference import diagnostics as convergence
@@ -104,6 +105,8 @@ class KeyFacts:
     """Expected τ1 if this key were left out; None where it was not computed."""
     drop: float | None
     """Fall in expected τ1 if this key were left out."""
+    declared: tuple[DeclaredCode, ...] = ()
+    """Codes that are declared missing, and what they were taken for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,6 +422,7 @@ def _key_facts(estimate: RiskEstimate) -> tuple[KeyFacts, ...]:
             binning=key.binning,
             tau1_without=None if parts is None else float((1.0 - parts[j]) * tau1),
             drop=None if parts is None else float(parts[j] * tau1),
+            declared=key.declared,
         )
         for j, (key, n_missing) in enumerate(zip(table.variables, table.n_missing, strict=True))
     )

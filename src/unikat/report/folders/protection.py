@@ -3,6 +3,7 @@
 | file | what it is |
 |---|---|
 | `protected.csv` ... | the protected file, in the format of the input |
+| `protected.codebook.json` | its codebook, where labels stand in one |
 | `plan.toml` | the recodings, to be done to other files |
 | `plans.parquet` | all plans of the frontier |
 | `protect.json` | every number of the page |
@@ -38,6 +39,17 @@ SUMMARY, PAGE, PLAN, PLANS, SPEC = (
 )
 FILES = (SPEC, PAGE, PLAN, PLANS, SUMMARY)
 _PROTECTED = re.compile(r"protected\.[a-z0-9.]+", re.IGNORECASE)
+
+
+def codebook_beside(file: str) -> str:
+    """Name of the codebook of a file.
+
+    Examples
+    --------
+    >>> codebook_beside("protected.csv.gz")
+    'protected.codebook.json'
+    """
+    return f"{file.partition('.')[0]}.codebook.json"
 
 
 def plans_table(summary: ProtectionSummary) -> pa.Table:
@@ -87,9 +99,13 @@ def write(
     """
     assert summary.file is not None
     earlier = [name for name in sorted(claimed(folder)) if _PROTECTED.fullmatch(name)]
-    files = tuple(dict.fromkeys([summary.file, *earlier, *FILES]))
+    beside = codebook_beside(summary.file)
+    written = [summary.file, *([] if made.codebook is None else [beside])]
+    files = tuple(dict.fromkeys([*written, *earlier, *FILES]))
     with all_or_nothing(folder, files, SUMMARY) as scratch:
-        write_records(scratch / summary.file, made.table, source, made.labels)
+        write_records(scratch / summary.file, made.table, source, made.labels, same_rows=True)
+        if made.codebook is not None:
+            write_text(scratch / beside, json_text(made.codebook))
         write_text(scratch / PLAN, plan.to_toml(folder))
         with create(scratch / PLANS) as file:
             pq.write_table(plans_table(summary), file, compression="zstd")

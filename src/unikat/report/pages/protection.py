@@ -11,6 +11,7 @@ from unikat.report.pages.canvas import Canvas, Drawing, drawing
 from unikat.report.pages.template import fill
 from unikat.report.text.numbers import number, percent
 from unikat.report.text.protection import (
+    joined_rows,
     plan_rows,
     plan_words,
     scenario_rows,
@@ -48,6 +49,7 @@ class ProtectionPage:
     scenarios: Sequence[tuple[str, ...]]
     """Rows of the table of scenarios; none if there are no scenarios."""
     columns: Sequence[ColumnChange]
+    joined: Sequence[tuple[str, ...]]
     provenance: Provenance
     command: str
 
@@ -94,6 +96,7 @@ def render(summary: ProtectionSummary) -> str:
         tables=table_rows(summary)[1:],
         scenarios=scenario_rows(summary)[1:],
         columns=summary.columns,
+        joined=joined_rows(summary)[1:],
         provenance=summary.provenance,
         command=ProtectionSpec.again(),
     )

@@ -201,8 +201,9 @@ def key_words(name: str, text: str) -> str:
     if found is None:
         return f"{name} {text}"
     argument = found["arguments"]
-    if found["rule"] == "rare":
-        return f"{name}: levels under {100.0 * float(argument):.3g}% joined"
+    if found["rule"] in ("rare", "bands"):
+        which = "levels" if found["rule"] == "rare" else "neighbouring levels"
+        return f"{name}: {which} under {100.0 * float(argument):.3g}% joined"
     return {
         "width": f"{name} in groups of {argument}",
         "cut": f"{name} in groups from {argument}",
@@ -244,3 +245,16 @@ def plan_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def joined_rows(found: ProtectionSummary, most: int = 20) -> list[tuple[str, ...]]:
+    """Rows of the table of levels that were joined; none where rules of numbers tell it.
+
+    The first `most` levels of a group are named; all are in `protect.json` and `plan.toml`.
+    """
+    rows = [
+        (column.name, label, listed(list(levels), most))
+        for column in found.columns
+        for label, levels in column.joined
+    ]
+    return [("key", "group", "levels that it joins"), *rows] if rows else []

@@ -25,6 +25,7 @@ from unikat.report.text import (
     track_record,
     zeros,
 )
+from unikat.report.text.declared import declared_words
 from unikat.risk.limits import judge
 
 _P = ParamSpec("_P")
@@ -44,6 +45,7 @@ def _explained(result: Result) -> Result:
         **zeros.sentences(result.zeros),
         **registry.sentences(result.registry),
         **classics.sentences(result),
+        "declared": " ".join(declared_words(result.keys)),
         "breakdowns": breakdown.sentence(result.breakdowns, result.unit),
         "threshold": overview.threshold_sentence(result),
     }

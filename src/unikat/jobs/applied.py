@@ -1,0 +1,339 @@
+"""A plan carried out on another file: the next wave, or the whole population."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Int32
+from unikat.data.keys import Key
+from unikat.data.microdata import Microdata
+from unikat.data.writers import ending, write_records
+from unikat.errors import DataError, OutputError, SpecError, brief, listed, option
+from unikat.files.folder import keep_inputs
+from unikat.files.json import json_text
+from unikat.files.writing import all_or_nothing, write_text
+from unikat.inference.progress import Watcher
+from unikat.jobs.inputs import UNKNOWN, open_data
+from unikat.protection.groups import codes_called, joined_name, labels_of, level_names
+from unikat.protection.recoding import Recoding, Rule, recode_key, unchanged
+from unikat.protection.released import Released, released
+from unikat.report.folders.protection import codebook_beside
+from unikat.spec.protection import PlanKey, PlanSpec
+from unikat.zeros.levels import Levels
+
+Unseen = Literal["refuse", "group"]
+"""What becomes of a level that a plan does not know."""
+_ROWS_SHOWN = 5
+
+
+def plan_keys(
+    recoding: Recoding, texts: Sequence[str], keys: Sequence[Key], made: Released
+) -> tuple[PlanKey, ...]:
+    """Write recodings down as they are done to other files.
+
+    Parameters
+    ----------
+    recoding
+        Of the keys.
+    texts
+        The keys as they were named, with their rules of binning.
+    keys
+        The keys as they were.
+    made
+        The recoded file.
+    """
+    return tuple(
+        PlanKey(
+            name=one.name,
+            key=text,
+            rule=one.rule if one.changes else None,
+            levels=one.named if one.changes else None,
+            whole_numbers=one.whole if one.changes else None,
+            rest=one.rest if one.changes else None,
+            labels=labels_of(before) if one.changes and one.named else {},
+            codes=made.codes.get(one.name, {}),
+            answers=before.answers,
+        )
+        for one, text, before in zip(recoding.keys, texts, keys, strict=True)
+    )
+
+
+class Applied(NamedTuple):
+    """A file that was recoded as a plan says."""
+
+    n_records: int
+    path: Path
+    notes: tuple[str, ...]
+    """What is to be looked at."""
+
+
+def apply(
+    plan: PlanSpec,
+    data: Any,
+    out: Path,
+    *,
+    overwrite: bool = False,
+    unseen: Unseen = "refuse",
+    watcher: Watcher,
+) -> Applied:
+    """Recode another file as a plan says.
+
+    Parameters
+    ----------
+    plan
+        From `plan.toml`: what is done to the columns, and how they are read.
+    data
+        Path of the file; its columns are those of the file that the plan was made for.
+    out
+        The recoded file, in the format of the input.
+    overwrite
+        Whether a file that is there is replaced.
+    unseen
+        What becomes of levels that the plan does not know, of keys whose levels it names: the file
+        is refused, or they go into the group of rare levels, or of an ordered key to the nearest.
+    watcher
+        Is told what is done.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, or a key that is recoded by naming levels has a level that the plan
+        does not know and no group for it.
+    OutputError
+        If the file is there, or cannot be written.
+    """
+    if out.exists() and not overwrite:
+        raise OutputError(
+            f"{out} exists. Replace it with {option('overwrite', True)}, or name another file."
+        )
+    if Path(data).is_file():
+        _check_ending(out, Path(data).suffix, Path(data).name)
+    recodes = any(one.rule is not None for one in plan.keys)
+    if plan.also and not recodes:
+        raise SpecError(
+            "The plan recodes nothing, so the file would be copied as it is. What was perturbed or "
+            "suppressed belongs to the sample that it was made for; protect this file by itself."
+        )
+    if not recodes:
+        watcher.note("The plan recodes nothing: the file is copied as it is.")
+    if plan.also:
+        watcher.note(
+            f"The protected file of this plan was {listed(list(plan.also))}, too; only its "
+            "recodings are repeated."
+        )
+    watcher.stage("Reading")
+    spec = plan.data.model_copy(update={"path": Path(data)})
+    keys = [one.key for one in plan.keys]
+    answers = {one.name: one.answers for one in plan.keys}
+    microdata = open_data(
+        spec,
+        keys,
+        UNKNOWN,
+        watcher=watcher,
+        fewest_keys=1,
+        constant_keys=True,
+        answers=answers,
+    )
+    if not Path(data).is_file():
+        # The files of a folder become one.
+        _check_ending(out, Path(f"x{ending(microdata.source)}").suffix, microdata.name)
+    table = microdata.tabulate()
+    codes = table.cells[table.record_cell]
+    found = [
+        _Found.of(microdata, one, key, codes[:, j], unseen)
+        for j, (one, key) in enumerate(zip(plan.keys, table.keys, strict=True))
+    ]
+    recoding = Recoding(
+        keys=tuple(
+            unchanged(key)
+            if one.rule is None
+            else recode_key(
+                key, np.zeros(key.n_levels, np.int64), rule.rule, whole=one.whole_numbers
+            )
+            for one, rule, key in zip(plan.keys, found, table.keys, strict=True)
+        )
+    )
+    known = {one.name: rule.codes for one, rule in zip(plan.keys, found, strict=True)}
+    made = released(microdata, codes, recoding, known=known, codebook=spec.codebook)
+    watcher.stage("Writing")
+    beside = out.with_name(codebook_beside(out.name))
+    files = [out] if made.codebook is None else [out, beside]
+    if not overwrite and beside in files and beside.exists():
+        raise OutputError(
+            f"{beside} exists, and the codebook of {out.name} is to be written there. Replace it "
+            f"with {option('overwrite', True)}, or name another file."
+        )
+    inputs = [Path(data), *([spec.codebook] if isinstance(spec.codebook, Path) else [])]
+    keep_inputs(files, inputs)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with all_or_nothing(out.parent, tuple(file.name for file in files), out.name) as scratch:
+        write_records(scratch / out.name, made.table, microdata.source, made.labels, same_rows=True)
+        if made.codebook is not None:
+            write_text(scratch / beside.name, json_text(made.codebook))
+    notes = tuple(note for one in found for note in one.notes)
+    return Applied(table.n_records, out, notes)
+
+
+def _check_ending(out: Path, wanted: str, name: str) -> None:
+    if out.suffix.lower() != wanted.lower():
+        raise OutputError(
+            f"{out.name} has another ending than {name} ({wanted}), and a plan keeps the format of "
+            "the file; name the recoded file with the same ending."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """What a plan does to a key of another file."""
+
+    rule: Rule
+    codes: Mapping[str, Any]
+    """Code of each group, by its name."""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, microdata: Microdata, one: PlanKey, key: Key, codes: Int32, unseen: Unseen
+    ) -> _Found:
+        """Find the levels that the file has; those that the plan does not know, too."""
+        if one.rule is None or isinstance(one.rule, str):
+            return cls(rule=one.rule, codes=one.codes)
+        names, called = level_names(key), codes_called(key)
+        group_of = {code: group for text, group in one.rule.items() for code in called(text)}
+        known = {code for text in one.levels or () for code in called(text)} | set(group_of)
+        notes = _other_labels(one, key, known)
+        strange = [code for code in range(len(names)) if code not in known]
+        if not strange:
+            return cls(
+                rule={names[code]: group for code, group in group_of.items()},
+                codes=one.codes,
+                notes=notes,
+            )
+        said = _said(key, codes, strange)
+        if unseen == "refuse":
+            raise DataError(
+                f"{microdata.name}, key {one.name!r}: the plan does not know {said}. Put "
+                f"{'it' if len(strange) == 1 else 'them'} into the group of rare levels, or the "
+                f"nearest band, with {option('unseen', 'group')}; or make a plan for this file."
+            )
+        to = _groups_for(key, group_of, known, strange, one)
+        if to is None:
+            raise DataError(
+                f"{microdata.name}, key {one.name!r}: the plan does not know {said}, and has no "
+                "group of rare levels to put "
+                f"{'it' if len(strange) == 1 else 'them'} into. Add "
+                f"{'it' if len(strange) == 1 else 'them'} to a group in the plan, or make a plan "
+                "for this file."
+            )
+        joined, group_codes = {**group_of, **to}, dict(one.codes)
+        for group in dict.fromkeys(to.values()):
+            if group not in one.codes:
+                continue
+            # A label tells what a code means in this file.
+            named = _with_new(
+                key, one, group, [code for code, name in joined.items() if name == group]
+            )
+            group_codes[named] = group_codes.pop(group)
+            joined = {code: named if name == group else name for code, name in joined.items()}
+        where = listed([repr(brief(group)) for group in dict.fromkeys(to.values())], 3)
+        notes += (f"{one.name}: {said}, not in the plan, put into {where}.",)
+        return cls(
+            rule={names[code]: group for code, group in joined.items()},
+            codes=group_codes,
+            notes=notes,
+        )
+
+
+def _with_new(key: Key, one: PlanKey, group: str, codes: list[int]) -> str:
+    """Name of a group that has further levels in another file."""
+    assert isinstance(one.rule, Mapping)
+    is_band = Levels(key=key).order is not None
+    before = [one.labels.get(level, level) for level, name in one.rule.items() if name == group]
+    here = [key.labels[code] for code in sorted(codes)]
+    if group == joined_name(before, is_band=is_band):
+        return joined_name([*here, *before] if is_band else [*before, *here], is_band=is_band)
+    # The user gave it a name.
+    return joined_name([group, *(label for label in here if label not in before)])
+
+
+def _said(key: Key, codes: Int32, strange: list[int]) -> str:
+    """Name levels with their numbers of records; one that only records tell by its rows."""
+    levels, parts, private = Levels(key=key), [], []
+    for code in strange:
+        if levels.may_show(code):
+            n = int(np.count_nonzero(codes == code))
+            parts.append(f"{brief(key.labels[code])!r} ({n:,} record{'' if n == 1 else 's'})")
+        else:
+            private.append(code)
+    said = ""
+    if parts:
+        said = f"the level{'' if len(parts) == 1 else 's'} {listed(parts, 10)}"
+    if private:
+        rows = np.flatnonzero(np.isin(codes, private)) + 1
+        more = ", ..." if len(rows) > _ROWS_SHOWN else ""
+        said += f"{' and ' if said else ''}{len(private):,} {'other ' if said else ''}"
+        said += (
+            f"level{'' if len(private) == 1 else 's'} that no codebook names ({len(rows):,} "
+            f"record{'' if len(rows) == 1 else 's'}, data row{'' if len(rows) == 1 else 's'} "
+            f"{', '.join(f'{row:,}' for row in rows[:_ROWS_SHOWN])}{more})"
+        )
+    return said
+
+
+def _groups_for(
+    key: Key, group_of: Mapping[int, str], known: set[int], strange: list[int], one: PlanKey
+) -> dict[int, str] | None:
+    """The group that each level goes into that a plan does not know; None if there is none."""
+    levels = Levels(key=key)
+    groups = list(dict.fromkeys(group_of.values()))
+    if one.rest is not None or (len(groups) == 1 and levels.order is None):
+        return dict.fromkeys(strange, one.rest or groups[0])
+    order = levels.order
+    if order is None or not known:
+        return None
+    place = {code: float(position) for position, code in enumerate(order)}
+    if levels.views:
+        lows = [view.low if np.isfinite(view.low) else view.high for view in levels.views[0]]
+        place = {code: lows[code] for code in order}
+    found: dict[int, str] = {}
+    for code in strange:
+        nearest = min(
+            known,
+            key=lambda other: (
+                abs(place[other] - place[code]),
+                other not in group_of,
+                place[other],
+            ),
+        )
+        if nearest in group_of:
+            found[code] = group_of[nearest]
+            continue
+        # The nearest level stays in the plan; here it becomes a band.
+        together = sorted({nearest, code}, key=place.__getitem__)
+        name = joined_name([key.labels[c] for c in together], taken={*groups, *found.values()})
+        found[code] = found[nearest] = name
+    return found
+
+
+def _other_labels(one: PlanKey, key: Key, known: set[int]) -> tuple[str, ...]:
+    """Say if codes mean something else in this file than in that of the plan."""
+    if not one.labels:
+        return ()
+    names = level_names(key)
+    other = [
+        f"{names[code]} is {brief(one.labels[names[code]])!r} in the plan and "
+        f"{brief(key.labels[code])!r} here"
+        for code in sorted(known)
+        if names[code] in one.labels and one.labels[names[code]] != key.labels[code]
+    ]
+    if not other:
+        return ()
+    return (
+        f"{one.name}: labels differ from those of the plan: {listed(other, 3)}. Check "
+        "that the codes mean the same.",
+    )

@@ -1,0 +1,183 @@
+"""What the groups of a recoded key are written as, in columns of codes that have labels.
+
+A level that stays keeps its code and its label. A group gets a code that no value of the column
+has: where the levels are whole numbers, 10, 100, ... plus its lowest number, so that groups 65-69
+and 70-74 of ages up to 97 are 165 and 170. Its label is made of the labels of its levels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, product
+from math import isfinite
+
+import numpy as np
+
+from unikat.data.keys import Key
+from unikat.data.numbers import number_meant
+from unikat.data.sources import Declared
+from unikat.protection.groups import is_labelled, joined_name
+from unikat.protection.recoding import KeyRecoding
+from unikat.zeros.levels import Levels
+
+_LARGEST_BASE = 10**6
+_OPEN = re.compile(r"(<=|>=|<)\s*(.+)")
+_IN_WORDS = {">=": "{} and over", "<=": "{} and under", "<": "under {}"}
+_SHORT = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Groups of a recoded key that are written otherwise than their levels."""
+
+    numbers: tuple[int, ...]
+    """Of the groups in the recoded key."""
+    names: tuple[str, ...]
+    """In the plan."""
+    labels: tuple[str, ...]
+    """What a reader is told that they are."""
+    levels: tuple[tuple[str, ...], ...]
+    """Labels of the levels that each joins."""
+    lowest: tuple[float | None, ...]
+    """Lowest number among the levels of each; None where one is no number."""
+
+
+def groups_of(key: Key, one: KeyRecoding) -> Groups:
+    """Name the groups of a recoded key; levels that stay as they are excepted."""
+    assert one.key is not None
+    missing = one.key.missing_level
+    numbers = tuple(
+        group
+        for group in range(one.key.n_levels)
+        if group != missing and not one.stays[one.groups == group].all()
+    )
+    members = [np.flatnonzero(one.groups == group).tolist() for group in numbers]
+    names = tuple(one.key.labels[group] for group in numbers)
+    # Numbers of codes tell a reader nothing.
+    by_levels = isinstance(one.rule, str) and is_labelled(key) and not Levels(key=key).is_ordered
+    labels: list[str] = []
+    for name, codes in zip(names, members, strict=True):
+        found = in_words(name)
+        if by_levels:
+            found = joined_name([key.labels[c] for c in codes], taken=set(labels))
+        labels.append(found)
+    return Groups(
+        numbers=numbers,
+        names=names,
+        labels=tuple(labels),
+        levels=tuple(tuple(key.labels[c] for c in codes) for codes in members),
+        lowest=tuple(_lowest_of([key.levels[c] for c in codes]) for codes in members),
+    )
+
+
+def _lowest_of(levels: Sequence[object]) -> float | None:
+    numbers = [number_meant(level) for level in levels]
+    known = [number for number in numbers if number is not None]
+    return min(known) if len(known) == len(levels) else None
+
+
+def in_words(name: str) -> str:
+    """Say a group that is open at one end in words.
+
+    Examples
+    --------
+    >>> in_words(">= 65"), in_words("20-29")
+    ('65 and over', '20-29')
+    """
+    found = _OPEN.fullmatch(name)
+    return _IN_WORDS[found[1]].format(found[2]) if found else name
+
+
+def number_codes(
+    key: Key,
+    recoded: Key,
+    groups: Groups,
+    used: Sequence[float],
+    declared: Declared,
+    known: Mapping[str, object],
+) -> list[int]:
+    """Numbers that the groups are written as, none of which a value has or means missing.
+
+    Parameters
+    ----------
+    key, recoded
+        The key, and the recoded one.
+    groups
+        Its groups.
+    used
+        Values that the column has, or has labels for.
+    declared
+        What the source says means missing.
+    known
+        Codes of groups by name, of a plan; others are found.
+    """
+    missing = {n for code in declared.missing if (n := number_meant(code)) is not None}
+    taken = set(used) | missing
+
+    def free(code: float) -> bool:
+        return code not in taken and not any(a <= code <= b for a, b in declared.missing_ranges)
+
+    lows = _lowest(recoded, groups)
+    places = [float(place) for place in range(1, len(groups.names) + 1)]
+    levels = [number_meant(level) for level in key.levels]
+    known_levels = [abs(level) for level in levels if level is not None]
+    largest = max(known_levels or [abs(value) for value in used if value not in missing] or [0.0])
+    found: list[int | None] = [
+        int(str(known[name])) if name in known else None for name in groups.names
+    ]
+    taken |= {code for code in found if code is not None}
+    for base in (10**power for power in range(1, 7)):
+        for offsets in (lows, places):
+            if base <= largest or offsets is None:
+                continue
+            codes = [int(base + offset) for offset in offsets]
+            new = [c for c, old in zip(codes, found, strict=True) if old is None]
+            if len(set(codes)) == len(codes) and all(map(free, new)):
+                return [c if old is None else old for c, old in zip(codes, found, strict=True)]
+    left = (code for code in count(1) for code in (code, -code) if free(code))
+    return [next(left) if code is None else code for code in found]
+
+
+def _lowest(recoded: Key, groups: Groups) -> list[float] | None:
+    """The lowest number of each group, or the highest of one without; None if they are no use."""
+    views = Levels(key=recoded).views
+    lows: list[float | None] = list(groups.lowest)
+    if views:
+        spans = [views[-1][group] for group in groups.numbers]
+        lows = [one.low if isfinite(one.low) else one.high for one in spans]
+    found = [low for low in lows if low is not None and float(low).is_integer()]
+    if len(found) < len(lows) or not all(0 <= low < _LARGEST_BASE for low in found):
+        return None
+    return found
+
+
+def text_codes(
+    groups: Groups, used: Sequence[str], most: int | None, known: Mapping[str, object]
+) -> list[str]:
+    """Short texts that the groups are written as, none of which a value has.
+
+    Parameters
+    ----------
+    groups
+        The groups.
+    used
+        Values that the column has, or has labels for.
+    most
+        Characters that the column has room for; None: any number.
+    known
+        Codes of groups by name, of a plan.
+    """
+    found = [str(known[name]) if name in known else None for name in groups.names]
+    taken = {*used, *(code for code in found if code is not None)}
+    left = (code for code in _texts(most) if code not in taken)
+    return [next(left) if code is None else code for code in found]
+
+
+def _texts(most: int | None) -> Iterator[str]:
+    if most is None or most > 1:
+        room = 10 ** ((most or 8) - 1)
+        yield from (f"G{number}" for number in range(1, room))
+    for length in range(1, (most or 8) + 1):
+        yield from ("".join(letters) for letters in product(_SHORT, repeat=length))

@@ -1,0 +1,185 @@
+"""Groups of levels: which are joined, and what the group is called.
+
+A group is called after the levels that it joins, so that who reads a protected file knows what it
+holds. Of ordered keys the groups are bands of adjacent levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from itertools import count
+
+import numpy as np
+
+from unikat._typing import Int64
+from unikat.data.binning import whole_span
+from unikat.data.codebook import clipped
+from unikat.data.keys import Key
+from unikat.data.numbers import number_shown
+from unikat.zeros.levels import Interval, Levels
+
+LONGEST = 100
+"""Bytes of the name of a group; labels in SPSS may have 120."""
+
+
+def level_names(key: Key) -> list[str]:
+    """What levels are called in rules: groups of numbers by label; not that for missing values."""
+    names = key.labels if key.binning is not None else [str(level) for level in key.levels]
+    return list(names[: Levels(key=key).n_named])
+
+
+def codes_called(key: Key) -> Callable[[str], set[int]]:
+    """Return what tells the levels that a file calls so: by value, or else by label or number."""
+    levels = Levels(key=key)
+    by_value = {name: {code} for code, name in enumerate(level_names(key))}
+    return lambda text: by_value.get(text) or levels.called(text)
+
+
+def called(key: Key, code: int) -> tuple[str, str]:
+    """What a level is called in a file: its value and its label."""
+    return str(key.levels[code]), key.labels[code]
+
+
+def is_labelled(key: Key) -> bool:
+    """Whether the values of a key are codes that have labels."""
+    return key.binning is None and any(
+        level is not None and str(level) != label
+        for level, label in zip(key.levels, key.labels, strict=True)
+    )
+
+
+def labels_of(key: Key) -> dict[str, str]:
+    """Labels of the levels of a key that has some, by what rules call them."""
+    if not is_labelled(key):
+        return {}
+    return dict(zip(level_names(key), key.labels, strict=False))
+
+
+def joined_name(
+    labels: Sequence[str], *, is_band: bool = False, taken: Set[str] = frozenset()
+) -> str:
+    """Call a group after the levels that it joins.
+
+    Parameters
+    ----------
+    labels
+        Of the levels, in their order.
+    is_band
+        Whether they are adjacent levels of an ordered key: then the first and the last tell all.
+    taken
+        Names of other levels and groups.
+
+    Examples
+    --------
+    >>> joined_name(["Hindu", "Sikh", "Jewish"])
+    'Hindu, Sikh, Jewish'
+    >>> joined_name([f"Occupation {n}" for n in range(30)])[-42:]
+    'Occupation 5, Occupation 6 and 23 others'
+    >>> joined_name([f"{n} to {n + 4} years" for n in range(0, 90, 5)], is_band=True)
+    '0 to 4 years to 85 to 89 years'
+    """
+    names = _names(list(dict.fromkeys(labels)), is_band)
+    numbered = (name if n == 1 else f"{name} ({n})" for n in count(1) for name in (names,))
+    return next(name for name in numbered if name not in taken)
+
+
+def _names(labels: list[str], is_band: bool) -> str:
+    whole = ", ".join(labels)
+    if _fits(whole):
+        return whole
+    if is_band and _fits(span := f"{labels[0]} to {labels[-1]}"):
+        return span
+    for n in range(len(labels) - 1, 0, -1):
+        text = ", ".join(labels[:n]) + _others(len(labels) - n)
+        if _fits(text):
+            return text
+    end = f"...{_others(len(labels) - 1)}"
+    return clipped(labels[0], LONGEST - len(end)) + end
+
+
+def _others(n: int) -> str:
+    return f" and {n:,} other{'' if n == 1 else 's'}" if n else ""
+
+
+def _fits(text: str) -> bool:
+    return len(text.encode()) <= LONGEST
+
+
+def rare_levels(key: Key, counts: Int64, share: float) -> list[str | None]:
+    """Name of the group of each level: one of all with fewer records than a share of them all.
+
+    One such level alone stays: a group of it would hide nothing.
+    """
+    n = Levels(key=key).n_named
+    rare = counts[:n] < share * counts[:n].sum()
+    if rare.sum() < 2:
+        return [None] * n
+    # The name must be none of a level that stays.
+    taken = {name for code in range(n) if not rare[code] for name in called(key, code)}
+    other = joined_name([key.labels[code] for code in np.flatnonzero(rare)], taken=taken)
+    return [other if rare[code] else None for code in range(n)]
+
+
+def bands(key: Key, counts: Int64, share: float) -> list[str | None]:
+    """Name of the band of each level: adjacent levels, each band with a share of the records.
+
+    The band with the fewest records is joined to the smaller of its neighbours until all have
+    enough; a level that has enough by itself stays.
+    """
+    levels = Levels(key=key)
+    order = levels.order
+    assert order is not None
+    found = [[code] for code in order]
+    sizes = [int(counts[code]) for code in order]
+    least = share * sum(sizes)
+    while len(found) > 1 and min(sizes) < least:
+        place = sizes.index(min(sizes))
+        beside = [p for p in (place - 1, place + 1) if 0 <= p < len(found)]
+        other = min(beside, key=lambda p: (sizes[p], p))
+        low, high = sorted((place, other))
+        found[low : high + 1] = [[*found[low], *found[high]]]
+        sizes[low : high + 1] = [sizes[low] + sizes[high]]
+    group_of: list[str | None] = [None] * len(order)
+    taken = {name for band in found if len(band) == 1 for name in called(key, band[0])}
+    for place, band in enumerate(found):
+        if len(band) > 1:
+            ends = (place == 0, place == len(found) - 1)
+            name = _band_name(key, levels, band, ends) or joined_name(
+                [key.labels[code] for code in band], is_band=True, taken=taken
+            )
+            taken.add(name)
+            for code in band:
+                group_of[code] = name
+    return group_of
+
+
+def _band_name(key: Key, levels: Levels, band: list[int], ends: tuple[bool, bool]) -> str | None:
+    """What a band of numbers that have no labels is called; None of other levels."""
+    if key.binning is not None or is_labelled(key) or not levels.views:
+        return None
+    view: tuple[Interval, ...] = levels.views[0]
+    low, high = view[band[0]], view[band[-1]]
+    if not (low.is_point and high.is_point):
+        return None
+    if ends[1]:
+        return f">= {number_shown(low.low)}"
+    if ends[0]:
+        return f"<= {number_shown(high.high)}"
+    return f"{number_shown(low.low)}-{number_shown(high.high)}"
+
+
+def span_name(place: int, edges: Sequence[float], rule: str, *, whole: bool) -> str | None:
+    """What a group is called; None: its level stays as it is."""
+    if rule == "top":
+        return f">= {number_shown(edges[0])}" if place else None
+    if rule == "bottom":
+        return None if place else f"<= {number_shown(edges[0])}"
+    low = edges[place - 1] if place else None
+    high = edges[place] if place < len(edges) else None
+    if low is None:
+        return None if high is None else f"< {number_shown(high)}"
+    if high is None:
+        return f">= {number_shown(low)}"
+    if whole and low.is_integer() and high.is_integer():
+        return whole_span(low, high - 1.0, number_shown)
+    return f"[{number_shown(low)}, {number_shown(high)})"
