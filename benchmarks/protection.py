@@ -46,7 +46,7 @@ def speed(options: argparse.Namespace) -> None:
     from unikat.protection.hierarchies import choices
     from unikat.protection.recoding import parse_recoding
     from unikat.protection.search import Search, frontier
-    from unikat.protection.what_if import FEW, Posterior
+    from unikat.protection.what_if import Posterior
     from unikat.spec.limits import Limit
     from unikat.studies.fit import fit
 
@@ -62,9 +62,9 @@ def speed(options: argparse.Namespace) -> None:
     largest = max(table.keys, key=lambda key: key.n_levels).name
     for rules in ({}, {first: None}, {largest: "rare(0.05)"}, {first: None, largest: None}):
         recoding = parse_recoding(table, rules)
-        posterior.look(recoding, n_states=8)
+        posterior.estimate(recoding, 0.95, n_states=8)
         started = time.perf_counter()
-        posterior.look(recoding)
+        posterior.what_if(recoding)
         rows.append([f"what-if {rules}", time.perf_counter() - started])
     keys = ["AGEP", "SEX", "RAC1P", "MAR", "SCHL", "ESR", "CIT", "HISP"]
     people = pd.read_parquet(data_file("acs2024_persons_northeast"), columns=keys)
@@ -73,18 +73,13 @@ def speed(options: argparse.Namespace) -> None:
     table = unikat.read(sample, keys, whole, missing="level").tabulate()
     plan = Plan(stop=StopRule(max_sweeps=600))
     posterior = Posterior.of(fit(build_model(options.model, {}), table, plan=plan))
-    of_tau1 = Limit.of("tau1_estimate <= 5")
-
-    def tau1(recoding: Any) -> float:
-        return posterior.value(recoding, of_tau1, 0.95, FEW).tau1
-
-    for target, n_states in ((of_tau1, FEW), (Limit.of("tau1 <= 5"), 100)):
+    for target in map(Limit.of, ("tau1_estimate <= 5", "tau1 <= 5")):
         search = Search.of(
             choices(table),
-            lambda recoding, target=target, n=n_states: posterior.value(recoding, target, 0.95, n),
+            lambda recoding, target=target: posterior.value(recoding, target, 0.95),
         )
         started = time.perf_counter()
-        found = frontier(search, target, tau1)
+        found = frontier(search, target)
         rows.append(
             [
                 f"{target}: search of {search.lost.size:,} plans, {found.n_looked_at:,} looked "
@@ -211,7 +206,6 @@ def targets(options: argparse.Namespace) -> None:
     The plan is that of `unikat.protect`, without the frontier and the new fit at the end.
     """
     import unikat
-    from unikat.protection.going_on import N_STATES
     from unikat.protection.hierarchies import choices
     from unikat.protection.search import Search
     from unikat.spec.limits import Limit
@@ -229,11 +223,11 @@ def targets(options: argparse.Namespace) -> None:
         posterior = result._posterior
         search = Search.of(
             choices(result.estimate.table),
-            lambda recoding, its=posterior: its.value(recoding, target, 0.95, 100),
+            lambda recoding, its=posterior: its.value(recoding, target, 0.95),
         )
         while (plan := search.best(target)) is not None:
-            value = posterior.value(plan.recoding, target, 0.95, N_STATES)
-            if target.met(value.measure):
+            value = posterior.measured(plan.recoding, target, 0.95)
+            if target.met(value):
                 break
             search.miss(plan.recoding)
         if plan is None:

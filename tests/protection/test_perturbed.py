@@ -23,7 +23,8 @@ from unikat.inference.chains import Plan, StopRule
 from unikat.protection.perturbation import correct_match
 from unikat.protection.perturbed import correct_matches, links, perturb
 from unikat.protection.recoding import Recoding, parse_recoding
-from unikat.protection.what_if import Counts, Posterior
+from unikat.protection.what_if import Posterior
+from unikat.risk.law import Moments
 from unikat.studies.auto import Execution
 
 LEVELS = (3, 4, 2)
@@ -43,12 +44,13 @@ class Known:
     p: Any
     states = ((0,),)
 
-    def counts(self, recoding: Any, table: Any, patterns: Any, frequency: Any, n: int) -> Any:
+    def moments(self, recoding: Any, table: Any, patterns: Any, frequency: Any, n: int) -> Any:
         agree = (patterns[:, None, :] == CELLS) | (patterns[:, None, :] < 0)
         others = stats.binom(N - SAMPLED, (agree.all(axis=2) @ self.p)[:, None])
         more = np.arange(N - SAMPLED + 1)
-        match = (others.pmf(more) / (frequency[:, None] + more)).sum(axis=1)
-        yield Counts(frequency.copy(), others.pmf(0)[:, 0], match)
+        inverse = 1.0 / (frequency[:, None] + more)
+        risks = [(others.pmf(more) * inverse**power).sum(axis=1) for power in (1, 2, 3)]
+        yield Moments(others.pmf(0)[:, 0], *risks)
 
 
 def recoded(codes: Any) -> tuple[CellTable, Recoding]:
@@ -105,8 +107,8 @@ def test_expected_matches_are_those_of_a_simulated_intruder(how: str) -> None:
         alone.append(found.n_uniques - found.n_true)
         # Planted: every unique counts, whether it shows its true keys or not.
         those = shown[unique]
-        (all_of_them,) = Known(table, p).counts(recoding, table, those, np.ones(len(those)), 1)
-        careless.append(correct - all_of_them.match.sum())
+        (all_of_them,) = Known(table, p).moments(recoding, table, those, np.ones(len(those)), 1)
+        careless.append(correct - all_of_them.r2.sum())
     assert np.mean(alone) > 1.0
     assert np.mean(careless) < -4.5 * np.std(careless) / np.sqrt(len(careless))
     for column in np.array(differences).T:

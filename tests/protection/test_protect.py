@@ -175,7 +175,7 @@ def test_a_frame_and_its_specification_give_the_same_plan(
         model="latent-class",
         max_sweeps=150, chains=2, workers=1,
     )  # fmt: skip
-    assert spec["target"] == found.summary.target
+    assert spec["target"] == found.spec.target
     assert found.plan.keys == PlanSpec.read(out / "plan.toml").keys
     assert found.frame.astype(str).equals(
         pd.read_csv(out / "protected.csv", sep=";", dtype=str).set_axis(found.frame.index)

@@ -74,11 +74,37 @@ def test_best_plan_and_frontier_are_those_of_all_plans(
     plans, reached, n_looked_at = frontier(search, target)
     assert len(search.seen) <= n_looked_at <= len(every)
     assert (reached is None) == (found is None)
-    for plan in plans:
-        # Nothing loses as little and has less risk.
-        better = [n for lost, n in every.values() if lost < plan.lost - 1e-12]
-        assert all(n > plan.value.tau1 for n in better)
+    # Of each halving of τ1 the cheapest plan is among them, or one that loses no more.
+    bound = table.n_uniques / 2.0
+    while bound >= 0.5 and (good := [one for one in every.values() if one[1] <= bound]):
+        cheapest = min(good)
+        assert any(plan.lost <= cheapest[0] + 1e-12 and plan.value.tau1 <= bound for plan in plans)
+        bound = min(bound, cheapest[1]) / 2.0
     assert plans[0].value.tau1 == table.n_uniques or plans[0].lost == 0.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.integers(0, 30))
+def test_the_frontier_has_all_plans_that_none_looked_at_beats(seed: int, limit: int) -> None:
+    table = sample_of(seed)
+    looked: dict[tuple[int, ...], tuple[float, float]] = {}
+    search = Search.of(choices(table, given=GIVEN), uniques(table))
+
+    def evaluate(recoding: Recoding) -> Value:
+        place = search.place(recoding)
+        value = uniques(table)(recoding)
+        looked[place] = float(search.lost[place]), value.tau1
+        return value
+
+    search.evaluate = evaluate
+    found = frontier(search, Limit("tau1", float(limit)))
+    best = {
+        place
+        for place, (lost, tau1) in looked.items()
+        if not any((l <= lost and t <= tau1 and (l, t) != (lost, tau1)) for l, t in looked.values())
+    }
+    drawn = {(plan.lost, plan.value.tau1) for plan in found.plans}
+    assert drawn == {looked[place] for place in best}
 
 
 def test_stricter_targets_go_on_from_what_is_known() -> None:

@@ -18,12 +18,12 @@ from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.recoding import KeyRecoding, Recoding
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Search, Value, frontier
-from unikat.protection.what_if import FEW, Posterior
+from unikat.protection.what_if import Posterior
 from unikat.report.folders import assessment as results
 from unikat.report.folders.outputs import SPEC
 from unikat.report.text.protection import key_words
 from unikat.report.text.track_record import unknown_of_result
-from unikat.risk.estimate import RiskEstimate, Summary, assess
+from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Reason, judge, smallest
 from unikat.spec.from_options import specify
 from unikat.spec.limits import Limit
@@ -255,10 +255,10 @@ class Exploration:
 
     def frontier(self, between: Callable[[], None] | None = None) -> tuple[Point, ...]:
         """Find plans of falling τ1, each of which loses least for its τ1; by all states."""
-        target = Limit("tau1_estimate", 0.0)
 
         def quick(recoding: Recoding) -> Value:
-            return self.posterior.value(recoding, target, self.level, FEW)
+            found = self.posterior.tau1(recoding)
+            return Value(found, found)
 
         search = Search.of(self.parts, _interrupted(quick, between))
         plans = frontier(search, None).plans
@@ -289,8 +289,7 @@ class Exploration:
         if steps in self._seen:
             return self._seen[steps]
         recoding = self._recoding(steps)
-        draws = self.posterior.look(recoding, n_states=n_states, between=between)
-        found = assess(draws, recoding.table(self.posterior.table), level=self.level)
+        found = self.posterior.estimate(recoding, self.level, n_states=n_states, between=between)
         if n_states is None:
             if len(self._seen) >= MOST_LOOKS:
                 del self._seen[next(iter(self._seen))]

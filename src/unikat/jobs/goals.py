@@ -11,7 +11,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, option
 from unikat.protection.hierarchies import Choices
 from unikat.protection.recoding import Recoding, Rule, level_counts, parse_recoding, unchanged
-from unikat.protection.scenarios import Scenario, Scenarios, n_states_for
+from unikat.protection.scenarios import Scenario, Scenarios
 from unikat.protection.search import Goal, Plan, Search, Value, losses, undominated
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import ScenarioFacts
@@ -21,9 +21,6 @@ from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.studies.fit import Fit
 
-_MOST_REJECTED = 200
-"""Plans that a closer look may reject."""
-
 
 class Aim(NamedTuple):
     """What the search is to reach, and how it looks at a recoding."""
@@ -32,8 +29,8 @@ class Aim(NamedTuple):
     quick: Callable[[Recoding], Value]
     closely: Callable[[Recoding], Value]
     """By all states."""
-    tau1: Callable[[Recoding], float] | None
-    """None where the quick look tells it."""
+    tau1: Callable[[Recoding], float]
+    """Of the frontier, by few states."""
     unreached: Callable[[Search], SpecError]
     """What is said if no recoding reaches the goal."""
 
@@ -61,13 +58,6 @@ def told(table: CellTable, rules: Mapping[str, Rule], weights: Sequence[float]) 
 def aim_of(spec: ProtectionSpec, scenarios: Scenarios) -> Aim:
     """The target, or those of the scenarios."""
     posterior, level = scenarios.posterior, spec.report.level
-    of_tau1 = Limit("tau1_estimate", 0.0)
-
-    def quickly(recoding: Recoding, target: Limit) -> Value:
-        return posterior.value(recoding, target, level, n_states_for(target))
-
-    def tau1(recoding: Recoding) -> float:
-        return quickly(recoding, of_tau1).tau1
 
     if not spec.scenarios:
         target = Limit.of(spec.target)
@@ -76,7 +66,7 @@ def aim_of(spec: ProtectionSpec, scenarios: Scenarios) -> Aim:
             # The numbers of the page.
             found = posterior.what_if(recoding, level)
             measure = posterior.measured(recoding, target, level, found)
-            return Value(measure, found.tau1_expected.mean)
+            return Value(measure, Measured.of(found).tau1.mean)
 
         def unreached(search: Search) -> SpecError:
             looks = sorted(search.seen, key=lambda at: search.seen[at].measure)
@@ -88,24 +78,23 @@ def aim_of(spec: ProtectionSpec, scenarios: Scenarios) -> Aim:
             )
 
         def quick(recoding: Recoding) -> Value:
-            return quickly(recoding, target)
+            return posterior.value(recoding, target, level)
 
-        told = target.measure in ("tau1_estimate", "tau2_estimate")
-        return Aim(target, quick, by_all, None if told else tau1, unreached)
+        return Aim(target, quick, by_all, posterior.tau1, unreached)
 
     def closely(recoding: Recoding) -> Value:
         values = zip(scenarios.scenarios, scenarios.measures(recoding), strict=True)
         missed = not all(one.target.met(value) for one, value in values)
-        return Value(float(missed), posterior.what_if(recoding, level).tau1_expected.mean)
+        return Value(float(missed), posterior.tau1(recoding))
 
-    return Aim(scenarios, scenarios.evaluate, closely, tau1, lambda _: scenarios.unreached())
+    return Aim(
+        scenarios, scenarios.evaluate, closely, posterior.tau1, lambda _: scenarios.unreached()
+    )
 
 
 def verified(search: Search, plan: Plan | None, aim: Aim, keep: Sequence[str]) -> Plan:
     """Look at the best plan by all states; go on with the next best while it misses the goal."""
-    for _ in range(_MOST_REJECTED):
-        if plan is None:
-            break
+    while plan is not None:
         value = aim.closely(plan.recoding)
         if aim.goal.met(value.measure):
             return Plan(recoding=plan.recoding, lost=plan.lost, value=value)
@@ -131,10 +120,12 @@ def closer_look(
         (one, risk)
         for one, risk in found
         if one is chosen
-        or not any(
-            other.lost < one.lost and its.tau1.mean <= risk.tau1.mean for other, its in found
-        )
+        or not any(other.lost < one.lost and _shown(its) <= _shown(risk) for other, its in found)
     ]
+
+
+def _shown(risk: RiskEstimate) -> float:
+    return Measured.of(risk).tau1.mean
 
 
 class Stages(NamedTuple):
@@ -146,10 +137,11 @@ class Stages(NamedTuple):
     again: Fit
     """Of the recoded file, with its suppressed values."""
     refit: RiskEstimate
-    suppressed: bool
-    """Values were suppressed, which the plan knows nothing of."""
-    perturbed: Measured | None
-    """The perturbed file; None if nothing was perturbed. The others are of true values."""
+    released: Measured | None
+    """The file with suppressed and perturbed values, by the model of the file as it was; None if
+    there are none."""
+    perturbed: bool
+    """Values were perturbed: the others are of true values."""
     unknown: Reason | None
     """Why no verdict follows from these numbers."""
 
@@ -159,7 +151,8 @@ def verdicts_of(
 ) -> tuple[ScenarioFacts, ...]:
     """What each scenario has before, after by the plan, and after by the new fit; and the verdict.
 
-    The least favourable of plan and new fit is judged; where values were suppressed, the new fit.
+    The least favourable of plan and new fit is judged. What suppression does for an intruder who
+    knows some of the keys the new fit alone tells.
     """
     table, again = scenarios.posterior.table, stages.again
     as_it_was = Recoding(keys=tuple(map(unchanged, table.keys)))
@@ -175,12 +168,17 @@ def verdicts_of(
         first = _seen_by(one, as_it_was, before, lambda: scenarios)
         then = _seen_by(one, plan.recoding, promised, lambda: scenarios)
         last = _seen_by(one, whole, refit, refitted)
-        values: list[float | None] = [last] if stages.suppressed else [then, last]
+        values: list[float | None] = [then, last]
         unknown = stages.unknown
-        if stages.perturbed is not None:
-            value = stages.perturbed.value(one.target) if _sees_all(one, whole) else None
-            values = values if value is None else [value]
-            unknown = unknown or ("perturbed" if value is None else None)
+        if stages.released is not None:
+            value = stages.released.value(one.target) if _sees_all(one, whole) else None
+            if not stages.perturbed:
+                values = [value, last]
+                then = then if value is None else value
+            elif value is not None:
+                values = [value]
+            else:
+                unknown = unknown or "perturbed"
         found.append(ScenarioFacts.of(one, first, then, last, judge(one.target, values, unknown)))
     return tuple(found)
 

@@ -7,7 +7,7 @@ import numpy as np
 from unikat._typing import Int32, Int64
 from unikat.protection.perturbed import CorrectMatches, Links, Perturbed, perturb
 from unikat.protection.search import Plan
-from unikat.report.facts.protection import PerturbationFacts, PerturbedKey
+from unikat.report.facts.protection import PerturbationFacts, PerturbedKey, RiskFacts
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.perturbation import SwapRule
 from unikat.spec.protection import ProtectionSpec
@@ -80,4 +80,29 @@ def perturbation_facts(
         tau2=matches.tau2,
         ignored=matches.ignored,
         links=linked,
+    )
+
+
+def released_facts(
+    promised: RiskEstimate, matches: CorrectMatches | None, refit: RiskEstimate | None
+) -> RiskFacts:
+    """The risk of the file as it is released: the less favourable of plan and new fit.
+
+    Parameters
+    ----------
+    promised
+        After the recoding, by the model of the file as it was.
+    matches
+        The same after suppression and perturbation; None if there was none.
+    refit
+        By a fit of the released file; None of a perturbed one, which no fit takes for what it is.
+    """
+    found = [RiskFacts.of(promised) if matches is None else RiskFacts.of_matches(matches)]
+    if refit is not None:
+        found.append(RiskFacts.of(refit))
+    return RiskFacts(
+        n_uniques=found[0].n_uniques,
+        smallest=min(one.smallest for one in found),
+        tau1=max((one.tau1 for one in found), key=lambda tau: (tau.upper, tau.mean)),
+        tau2=max((one.tau2 for one in found), key=lambda tau: (tau.upper, tau.mean)),
     )

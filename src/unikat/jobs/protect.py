@@ -34,10 +34,16 @@ from unikat.jobs.goals import (
 )
 from unikat.jobs.inputs import design_of, read_table
 from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
-from unikat.jobs.perturbing import perturbation_facts, perturbed_records, swapped
+from unikat.jobs.perturbing import (
+    perturbation_facts,
+    perturbed_records,
+    released_facts,
+    swapped,
+)
 from unikat.models.named import build_model
 from unikat.protection.going_on import N_STATES
 from unikat.protection.hierarchies import Choices, choices
+from unikat.protection.lost import information_lost
 from unikat.protection.perturbed import check_perturbation, links, most_matches
 from unikat.protection.recoding import Recoding, Rule
 from unikat.protection.released import Released, released, telling_columns
@@ -58,8 +64,7 @@ from unikat.report.pages.protection import render
 from unikat.report.text.declared import declared_words
 from unikat.report.text.protection import sentences, warnings
 from unikat.report.text.track_record import unknown_of
-from unikat.risk.estimate import RiskEstimate
-from unikat.risk.limits import Verdict, together
+from unikat.risk.limits import Measured, Verdict, together
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.limits import Limit
 from unikat.spec.paths import hierarchy_file
@@ -141,7 +146,7 @@ class Protection:
 
     def __repr__(self) -> str:
         said = self.summary.sentences
-        places = ("verdict", "answer", "plan", "perturbation", "matches", "refit")
+        places = ("verdict", "answer", "plan", "suppression", "perturbation", "matches", "refit")
         return "\n".join(said[place] for place in places if place in said)
 
 
@@ -225,9 +230,11 @@ def run(
     execution = Execution(workers=workers_of(spec.sampling), watcher=watcher)
     level, seed, plan = spec.report.level, spec.sampling.seed, plan_of(spec.sampling)
     fitted = complete_fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
-    before = fitted.estimate(level)
+    estimate = fitted.estimate(level)
     watcher.stage("Going on from the fit")
     posterior = Posterior.of(fitted)
+    # Before and after are by the same states, so that chance does not come between them.
+    before = posterior.what_if({}, level)
     scenarios = Scenarios(posterior=posterior, scenarios=asked, level=level)
     if not spec.seeks:
         chosen = asked_for
@@ -262,14 +269,14 @@ def run(
     if perturbed is None or chosen.recoding.changes:
         # A fit of perturbed records would take their values for true.
         again = complete_fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
-    refit = again.estimate(level)
-    perturbation = after = None
-    if perturbed is not None:
+    refit = before if again is fitted else again.estimate(level)
+    perturbation = matches = None
+    if perturbed is not None or gone is not None:
         changed = [*spec.pram, *swapped(spec).keys]
         matches = most_matches(
             posterior, chosen.recoding, visible[rows], level, changed, None, published[rows]
         )
-        after = matches.measured
+    if perturbed is not None and matches is not None:
         linked = None
         if spec.swap is None:
             linked = links(posterior, chosen.recoding, visible[rows], perturbed.matrices)
@@ -282,15 +289,16 @@ def run(
         None if perturbed is None else published,
         codebook=spec.data.codebook,
     )
-    converged = before.converged and refit.converged
+    converged = estimate.converged and again.estimate(level).converged
+    by_plan = Measured.of(promised) if matches is None else matches.measured
     stages = Stages(
         before=before,
         promised=promised,
         again=again,
         refit=refit,
-        suppressed=gone is not None,
-        perturbed=after,
-        unknown=unknown_of(spec.model, before, converged=converged),
+        released=None if matches is None else by_plan,
+        perturbed=perturbed is not None,
+        unknown=unknown_of(spec.model, estimate, converged=converged),
     )
     verdicts = verdicts_of(level, scenarios, chosen, stages)
     of_file = verdicts[0] if verdicts and not spec.scenarios else None
@@ -312,6 +320,15 @@ def run(
         model=spec.model.name,
         converged=converged,
         before=RiskFacts.of(before),
+        after=released_facts(promised, matches, None if perturbed is not None else refit),
+        released=None if matches is None else RiskFacts.of_matches(matches),
+        lost=information_lost(
+            codes[rows],
+            chosen.recoding,
+            weights,
+            suppressed=None if gone is None else gone[rows],
+            perturbed=published[rows],
+        ),
         plans=facts,
         n_plans=n_plans,
         n_looked_at=n_looked_at,
@@ -331,7 +348,7 @@ def run(
             microdata, codes, chosen.recoding, _hidden(chosen.recoding, recoded, visible)
         ),
         n_not_assessed=len(codes) - table.n_records,
-        agrees=_agree(promised, refit, suppressed=gone is not None and perturbed is None),
+        agrees=_agree(by_plan if perturbed is None else Measured.of(promised), Measured.of(refit)),
         level=level,
         # A fingerprint of the original would confirm guesses of what was hidden.
         provenance=Provenance.now(seed=seed, data_fingerprint="", started=started),
@@ -446,11 +463,9 @@ def _hidden(recoding: Recoding, recoded: Int32, visible: Int32) -> frozenset[str
     )
 
 
-def _agree(promised: RiskEstimate, refit: RiskEstimate, *, suppressed: bool) -> bool:
-    """Whether the interval of either τ1 holds the other's mean; less is right if suppressed."""
-    one, two = promised.tau1, refit.tau1_shown or refit.tau1
-    if suppressed:
-        return two.lower - 0.5 <= one.upper
+def _agree(promised: Measured, refit: Measured) -> bool:
+    """Whether the interval of either τ1 holds the other's mean."""
+    one, two = promised.tau1, refit.tau1
     return one.lower - 0.5 <= two.mean <= one.upper + 0.5 or (
         two.lower - 0.5 <= one.mean <= two.upper + 0.5
     )

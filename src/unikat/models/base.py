@@ -89,6 +89,18 @@ class Start(NamedTuple):
     """That led there, of each chain."""
 
 
+class ErrorLaw(NamedTuple):
+    """Law of cells' probabilities with a model's own error: p times `factor` times Gamma(`shape`).
+
+    Given a state the gamma variables of different cells are independent.
+    """
+
+    shape: Float64
+    """(n,)"""
+    factor: Float64
+    """(n,)"""
+
+
 class Info(NamedTuple):
     """Scalars of one sweep, stored with the draws under these names."""
 
@@ -315,6 +327,15 @@ class Model(Specified, Generic[State, Data]):
             size, as where all units had equal chances.
         """
         return p
+
+    def error_law(
+        self, stream: Stream, data: Data, p: Float64, counts: Float64, population: Float64 | None
+    ) -> ErrorLaw | None:
+        """Return the law of what `risk_probabilities` draws; None if there is no error.
+
+        Of cells that have records; the arguments are those of `risk_probabilities`.
+        """
+        return None
 
     integrates_risk: ClassVar[bool] = False
     """The model has `integrated_risk` and `empty_rest`. Its cells are then independent given the

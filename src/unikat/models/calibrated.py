@@ -28,6 +28,7 @@ from unikat.data.table import CellTable
 from unikat.kernels import overdispersion as kernels
 from unikat.models.base import (
     AnyModel,
+    ErrorLaw,
     Facts,
     Info,
     Model,
@@ -283,21 +284,27 @@ class Calibrated(Model[Any, CalibratedData]):
         )
         return out
 
-    def alone(self, stream: Stream, data: CalibratedData, p: Float64, unobserved: float) -> Float64:
-        """Probability that nobody else is in a cell of one record, (n,), g_c integrated out.
+    def error_law(
+        self,
+        stream: Stream,
+        data: CalibratedData,
+        p: Float64,
+        counts: Float64,
+        population: Float64 | None,
+    ) -> ErrorLaw | None:
+        """Return the law of g_c given the cell's records: Gamma(1/k_c + f_c, rate 1/k_c + n q_c).
 
-        Of a sample with equal chances: given its record g_c ~ Gamma(1/k_c + 1, rate 1/k_c + n q_c),
-        and others are Poisson, of mean `unobserved` q_c g_c. It depends on each cell alone, and
-        falls as p grows, as sets of cells that are compared have to.
+        It depends on each cell alone, and what it says of the risk falls as p grows, as sets of
+        cells that are compared have to.
         """
+        if not self.weights:
+            return None
         index, shift = divmod(self._pair(stream), len(SHIFTS))
-        q = math.exp(SHIFTS[shift]) * p
-        expected = np.maximum(data.population_size * q, 1e-30)
+        factor = math.exp(SHIFTS[shift])
+        size = data.population_size if population is None else population
+        expected = np.maximum(size * factor * p, 1e-30)
         shape = 1.0 / np.minimum(OVERDISPERSION[index] * expected**-kernels.FALL, kernels.MOST)
-        found: Float64 = np.exp(
-            -(shape + 1.0) * np.log1p(unobserved * q / (shape + data.n_records * q))
-        )
-        return found
+        return ErrorLaw(shape + counts, factor / (shape + data.n_records * factor * p))
 
     def _pair(self, stream: Stream) -> int:
         """Number of the pair (k, d) in `weights` that a sweep has."""

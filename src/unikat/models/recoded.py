@@ -14,7 +14,7 @@ import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.households import HouseholdLayout
-from unikat.models.base import AnyModel, Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import AnyModel, ErrorLaw, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.groups import Groups
 
 
@@ -103,6 +103,12 @@ class Recoded(Model[Any, Any]):
     ) -> Float64:
         """Put the model's own error on probabilities of recoded cells: the same draw of (k, d)."""
         return self.wrapped.risk_probabilities(stream, data, p, counts, looked_at, population)
+
+    def error_law(
+        self, stream: Stream, data: Any, p: Float64, counts: Float64, population: Float64 | None
+    ) -> ErrorLaw | None:
+        """That of the model, of recoded cells."""
+        return self.wrapped.error_law(stream, data, p, counts, population)
 
     def cost(self, data: Any) -> tuple[float, float]:
         """That of the model."""

@@ -31,8 +31,10 @@ from unikat.protection.perturbation import check_matrix, invariant_matrix, post_
 from unikat.protection.recoding import Recoding
 from unikat.protection.swapping import swap_records
 from unikat.protection.what_if import Posterior
-from unikat.risk.estimate import Summary
+from unikat.risk.estimate import Summary, known
+from unikat.risk.law import State
 from unikat.risk.limits import Measured
+from unikat.risk.predictive import Law
 from unikat.spec.perturbation import Matrix, Pram
 
 
@@ -315,27 +317,19 @@ def correct_matches(
     frequency = _agreeing(patterns, sample, n_levels)
     certain = frequency == 1.0
     if posterior.states and len(patterns):
-        found = [
-            (
-                float(((one.units == 1.0) & certain).sum()),
-                float((1.0 / one.units).sum()),
-                float(one.alone[certain].sum()),
-                float(one.match.sum()),
-            )
-            for one in posterior.counts(recoding, table, patterns, frequency, N_STATES)
-        ]
-        tau1, tau2, alone_mean, match_mean = np.array(found).T
-        means = alone_mean.mean(), match_mean.mean()
+        found = posterior.moments(recoding, table, patterns, frequency, N_STATES)
+        law = Law([State(one.r1[certain], one.cumulants) for one in found])
+        tau1, tau2 = law.tau1(level), law.tau2(level)
     else:
         # Nobody is unobserved; or no record was alone, and more persons than records share a cell.
-        tau1, tau2 = np.array([[certain.sum()], [(1.0 / frequency).sum()]], np.float64)
-        means = tau1[0], tau2[0]
+        tau1 = known(float(certain.sum()), level)
+        tau2 = known(float((1.0 / frequency).sum()), level)
     return CorrectMatches(
         n_uniques=int(alone.sum()),
         smallest=int(_matching(published, n_levels).min(initial=len(published))),
         n_true=int(shows.sum()),
-        tau1=_summary(tau1, float(means[0]), level),
-        tau2=_summary(tau2, float(means[1]), level),
+        tau1=tau1,
+        tau2=tau2,
     )
 
 
@@ -357,22 +351,6 @@ def _matching(codes: Int32, n_levels: Sequence[int]) -> Int64:
     found = distinct(codes, n_levels)
     sums: Int64 = match_sums(codes[found.first], found.counts[:, None], n_levels)[found.place, 0]
     return sums
-
-
-def _summary(draws: Float64, mean: float, level: float) -> Summary:
-    """Summarise draws of one number, (n_draws,), its mean being known better."""
-    tail = (1.0 - level) / 2.0
-    lower, median, upper = np.quantile(draws, (tail, 0.5, 1.0 - tail), method="inverted_cdf")
-    return Summary(
-        mean=mean,
-        median=float(median),
-        lower=float(lower),
-        upper=float(upper),
-        level=level,
-        rhat=None,
-        ess_bulk=None,
-        ess_tail=None,
-    )
 
 
 _LINKED = 100
@@ -436,9 +414,11 @@ def links(
         zeros = np.zeros(len(cells), np.float64)
         frequency = np.ones(len(cells))
         found_states = (
-            posterior.counts(recoding, table, cells, frequency, _LINKED) if posterior.states else ()
+            posterior.moments(recoding, table, cells, frequency, _LINKED)
+            if posterior.states
+            else ()
         )
-        total = sum((one.match for one in found_states), zeros)
+        total = sum((one.r2 for one in found_states), zeros)
         n = min(_LINKED, sum(map(len, posterior.states)))
         p = total / n if n else np.ones(len(cells))
     else:

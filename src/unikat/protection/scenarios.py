@@ -23,11 +23,8 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, suggest
 from unikat.protection.recoding import KeyRecoding, Recoding, unchanged
 from unikat.protection.search import Value
-from unikat.protection.what_if import FEW, Posterior
+from unikat.protection.what_if import Posterior
 from unikat.spec.limits import Limit
-
-_SOME = 100
-"""States by which the search looks at single records and intervals."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +83,6 @@ class Scenario:
         return float(table.n_units if of_all else table.n_records)
 
 
-def n_states_for(target: Limit) -> int:
-    """States by which the search looks at a target."""
-    return FEW if target.measure in ("tau1_estimate", "tau2_estimate", "k") else _SOME
-
-
 @dataclass(kw_only=True, eq=False)
 class Scenarios:
     """The targets of scenarios, all of which a plan has to reach, and what was found of each.
@@ -119,11 +111,11 @@ class Scenarios:
         table = self.posterior.table
         recoding = Recoding(keys=tuple(map(unchanged, table.keys)))
 
-        def cost(one: Scenario) -> tuple[bool, float]:
+        def cost(one: Scenario) -> tuple[bool, int]:
             margin = one.margin(recoding)
             counted = one.target.measure == "k" or (one.in_sample and not table.incomplete.any())
             size = 0 if margin is None else len(margin.table(table).cells)
-            return not counted, float(size * n_states_for(one.target))
+            return not counted, size
 
         return sorted(self.scenarios, key=cost)
 
@@ -132,10 +124,10 @@ class Scenarios:
         missed = not all(self._reaches(one, recoding) for one in self._in_order)
         return Value(float(missed), nan)
 
-    def measure(self, one: Scenario, recoding: Recoding, n_states: int | None = None) -> float:
+    def measure(self, one: Scenario, recoding: Recoding, *, quickly: bool = False) -> float:
         """What a recoding reaches of the target's measure, against an intruder.
 
-        By all states, or quickly by some of them.
+        By all states; or quickly, by as many as tell whether the target is reached.
         """
         margin = one.margin(recoding)
         posterior = self.posterior.within_sample if one.in_sample else self.posterior
@@ -143,9 +135,9 @@ class Scenarios:
             return one.of_nothing(posterior.table)
         if one.target.measure == "k":
             return float(margin.table(posterior.table).matches.min())
-        if n_states is None:
-            return posterior.measured(margin, one.target, self.level)
-        return posterior.value(margin, one.target, self.level, n_states).measure
+        if quickly:
+            return posterior.value(margin, one.target, self.level).measure
+        return posterior.measured(margin, one.target, self.level)
 
     def measures(self, recoding: Recoding) -> list[float]:
         """What a recoding reaches against each intruder, by all states."""
@@ -176,7 +168,7 @@ class Scenarios:
                 return True
             if not reached and self._are_coarser(other, own):
                 return False
-        measure = self.measure(one, recoding, n_states_for(one.target))
+        measure = self.measure(one, recoding, quickly=True)
         self._note(one, measure)
         reached = one.target.met(measure)
         self._found[one].append((own, reached))

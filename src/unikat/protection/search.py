@@ -23,6 +23,8 @@ from unikat.protection.hierarchies import Choices
 from unikat.protection.recoding import Recoding
 from unikat.spec.limits import Limit
 
+NONE = 0.05
+"""A τ1 below it is none: plans that lose more to have even less are not shown."""
 MOST_PLANS = 20_000_000
 """Plans among which the search can choose."""
 
@@ -227,9 +229,10 @@ class Frontier(NamedTuple):
 def frontier(
     search: Search, goal: Goal | None, tau1: Callable[[Recoding], float] | None = None
 ) -> Frontier:
-    """Find plans of falling τ1, each of which loses least for its τ1, and that of the goal.
+    """Find plans of falling τ1 that no other beats, and the plan that reaches the goal.
 
-    The limits of τ1 are halved from that of the file as it is, down to half a record.
+    The limits of τ1 are halved from that of the file as it is, down to half a record. Every plan
+    that was looked at on the way counts, also one that missed its limit by little.
 
     Parameters
     ----------
@@ -255,19 +258,21 @@ def frontier(
         if not math.isnan(value.tau1)
     }
     whole = tuple(0 for _ in search.choices)
-    first = Plan(recoding=search.recoding(whole), lost=0.0, value=by_tau1.value(whole))
-    found = [first]
-    limit = first.value.tau1 / 2.0
+    limit = by_tau1.value(whole).tau1 / 2.0
     while limit >= 0.5:
         plan = by_tau1.best(Limit("tau1_estimate", limit))
         if plan is None:
             break
-        found.append(plan)
         limit = min(limit, plan.value.tau1) / 2.0
     if reached is not None:
-        value = Value(reached.value.measure, by_tau1.value(search.place(reached.recoding)).tau1)
-        reached = replace(reached, value=value)
-        found.append(reached)
+        tau1_of_it = by_tau1.value(search.place(reached.recoding)).tau1
+        reached = replace(reached, value=Value(reached.value.measure, tau1_of_it))
+    found = [
+        Plan(recoding=search.recoding(place), lost=float(search.lost[place]), value=value)
+        for place, value in by_tau1.seen.items()
+    ]
+    if reached is not None:
+        found.insert(0, reached)
     n_looked_at = len({*search.seen, *by_tau1.seen})
     return Frontier(undominated(found), reached, n_looked_at)
 
@@ -275,12 +280,13 @@ def frontier(
 def undominated(plans: Sequence[Plan], chosen: Plan | None = None) -> list[Plan]:
     """Plans that no other beats in what is lost and in τ1, in rising order of what is lost.
 
-    `chosen` stays whatever its τ1: the target may be another measure.
+    `chosen` stays whatever its τ1: the target may be another measure. A τ1 below `NONE` is none.
     """
     found: list[Plan] = []
     least = np.inf
     for plan in sorted(plans, key=lambda plan: (plan.lost, plan.value.tau1)):
-        if plan.value.tau1 < least or plan is chosen:
+        tau1 = max(plan.value.tau1, NONE)
+        if tau1 < least or plan is chosen:
             found.append(plan)
-            least = min(least, plan.value.tau1)
+            least = min(least, tau1)
     return found

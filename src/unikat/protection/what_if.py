@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from unikat.inference.draws import Draws
 from unikat.inference.processes import available_cores
 from unikat.inference.segments import add_totals
 from unikat.models.base import AnyModel, Stream
-from unikat.models.calibrated import Calibrated
 from unikat.models.groups import Groups
 from unikat.models.recoded import Recoded
+from unikat.protection.decided import decided, told
 from unikat.protection.going_on import N_STATES, Ends, GoingOn
 from unikat.protection.recoding import Recoding, Rule, parse_recoding
 from unikat.protection.search import Value
@@ -40,28 +40,21 @@ from unikat.risk.exposure import (
     exposure_of,
     fitted_table,
 )
+from unikat.risk.law import Moments, State, least_law, moments, others
 from unikat.risk.limits import Measured, smallest
 from unikat.risk.margins import ByMargins
-from unikat.risk.measures import RiskMeasures
-from unikat.rng import chain_key
+from unikat.risk.measures import TAUS, RiskMeasures
+from unikat.risk.predictive import Law, by_law
+from unikat.risk.shown import SHOWN
 from unikat.spec.limits import Limit
 from unikat.studies.fit import Fit
 
 FEW = 8
-"""States by which a search looks at sums over records."""
+"""States by which a search looks at a recoding first."""
+_STAGES = FEW, 32, 128
+"""Numbers of states that are looked at before all are."""
 _PARTS = 8
 """In which states are looked at at the same time, whatever the number of threads."""
-
-
-class Counts(NamedTuple):
-    """Population counts of patterns under one state of a model."""
-
-    units: Float64
-    """(n,): F, drawn."""
-    alone: Float64
-    """(n,): probability that the population has the records alone."""
-    match: Float64
-    """(n,): expected 1/F."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,6 +111,7 @@ class Posterior:
         n_states: int | None = None,
         n_threads: int | None = None,
         between: Callable[[], None] | None = None,
+        laws: dict[str, Law] | None = None,
     ) -> Draws | None:
         """Draw the risk measures of a recoded table, as of a fit to it.
 
@@ -131,6 +125,9 @@ class Posterior:
             None: one for each core. No number depends on it.
         between
             Called before each state, by any thread; what it raises ends the look.
+        laws
+            The laws of `TAUS` are put into it, by the first's name, and where records are imputed
+            those of `SHOWN`.
 
         Returns
         -------
@@ -152,6 +149,7 @@ class Posterior:
         ]
         scalars: dict[str, Float64] = {}
         found: list[Mapping[str, float] | None] = [None] * len(looks)
+        said: list[dict[str, State]] = [{} for _ in looks]
 
         def observe(part: int) -> Any:
             totals = measures.start()
@@ -159,7 +157,8 @@ class Posterior:
                 if between is not None:
                     between()
                 stream, state = looks[number][2]
-                found[number] = measures.observe(stream, model, state, self.data, totals)
+                look = Look(stream, model, state, self.data)
+                found[number] = measures.look(look, totals, None if laws is None else said[number])
             return totals
 
         with ThreadPoolExecutor(n_threads or available_cores()) as pool:
@@ -170,6 +169,10 @@ class Posterior:
                 if name not in scalars:
                     scalars[name] = np.empty((len(self.states), each))
                 scalars[name][chain, draw] = value
+        if laws is not None:
+            for name in (TAUS[0], SHOWN[0]):
+                if states := [one[name] for one in said if name in one]:
+                    laws[name] = Law(states)
         return Draws(
             scalars=scalars,
             n_discarded=0,
@@ -208,7 +211,25 @@ class Posterior:
             If a rule cannot be used, or the level is not between 0 and 1.
         """
         recoding = rules if isinstance(rules, Recoding) else parse_recoding(self.table, rules)
-        return assess(self.look(recoding), recoding.table(self.table), level=level)
+        return self.estimate(recoding, level)
+
+    def estimate(
+        self,
+        recoding: Recoding,
+        level: float,
+        *,
+        n_states: int | None = None,
+        between: Callable[[], None] | None = None,
+    ) -> RiskEstimate:
+        """Estimate the risk of the file with recoded keys, by all states or some of them.
+
+        τ1, τ2 and their intervals are those of the laws of the states (`risk.predictive`): no
+        population is drawn. Arguments as of `look`.
+        """
+        laws: dict[str, Law] = {}
+        draws = self.look(recoding, n_states=n_states, between=between, laws=laws)
+        found = assess(draws, recoding.table(self.table), level=level)
+        return found if draws is None else by_law(found, laws[TAUS[0]], laws.get(SHOWN[0]))
 
     def measured(
         self,
@@ -229,88 +250,83 @@ class Posterior:
             The estimate of the recoding (`what_if`), if there is one already.
         """
         if limit.measure == "population_k":
-            n_states = max(sum(map(len, self.states)), 1)
-            table = recoding.table(self.table)
-            return self._population_k(recoding, table, n_states, level)
+            return self._population_k(recoding, level)
         found = self.what_if(recoding, level) if found is None else found
         value = Measured.of(found).value(limit)
         if value is None:
             raise SpecError(f"{limit.measure} is not known of this file; set another limit.")
         return value
 
-    def value(self, recoding: Recoding, target: Limit, level: float, n_states: int) -> Value:
-        """Find what a recoding reaches, quickly, by some of the states.
+    def value(self, recoding: Recoding, limit: Limit, level: float) -> Value:
+        """Find on which side of a limit a recoding is: by few states if they tell, else by all.
 
-        τ1 is a mean of expected values, which varies less than one of counts. It is not computed
-        (NaN) where fewer than all states are asked for the number of records `k`. The upper end of
-        an interval is then the mean, if that tells on which side of the limit the end is.
+        The measure is that of the states that were looked at. τ1 is a mean of expected values; it
+        is not known (NaN) of measures that are counted or looked at record by record.
         """
         table = recoding.table(self.table)
-        quick = n_states < sum(map(len, self.states))
-        weights: Int64 = np.ones(1, np.int64)
-        if target.measure == "k" and quick:
+        if limit.measure == "k":
             return Value(smallest(table), math.nan)
         if known_exactly(table) or not self.states:
             found = assess(None, table, level=level)
-            tau1, tau2 = np.array([found.tau1.mean]), np.array([found.tau2.mean])
-            expected, r1 = tau1, np.nan_to_num(found.records.r1)
-        elif len(table.cells) and table.missing == "integrate" and table.incomplete.any():
-            draws = self.look(recoding, n_states=n_states)
-            assert draws is not None
-            tau1, tau2 = (draws.retained(name).ravel() for name in ("tau1", "tau2"))
-            expected = draws.retained("tau1_expected").ravel()
-            r1 = draws.totals.r1 / np.maximum(draws.totals.weight, 1.0)
-            weights = table.counts
-        elif quick and target.of_interval and n_states > FEW:
-            _, tau2, expected, _ = self._uniques(recoding, table, FEW, counted=False)
-            mean = float((expected if target.plain == "tau1" else tau2).mean())
-            # Far from the limit, few states tell on which side of it the upper end is.
-            spread = math.sqrt(mean)
-            missed = mean - 3.0 * spread > target.bound
-            if missed or 1.5 * mean + 4.0 * spread + 1.0 <= target.bound:
-                return Value(mean, float(expected.mean()))
-            tau1, tau2, expected, r1 = self._uniques(recoding, table, n_states, counted=True)
-        else:
-            tau1, tau2, expected, r1 = self._uniques(
-                recoding, table, n_states, counted=target.of_interval
-            )
-        upper = (1.0 + level) / 2.0
-        measures: dict[str, Callable[[], float]] = {
-            "tau1": lambda: float(np.quantile(tau1, upper, method="inverted_cdf")),
-            "tau2": lambda: float(np.quantile(tau2, upper, method="inverted_cdf")),
-            "tau1_estimate": lambda: float(expected.mean()),
-            "tau2_estimate": lambda: float(tau2.mean()),
-            "r1": lambda: float(r1.max(initial=0.0)),
-            "records": lambda: float(((r1 > (target.above or 0.0)) * weights).sum()),
-            "k": lambda: smallest(table),
-            "population_k": lambda: self._population_k(recoding, table, n_states, level),
-        }
-        return Value(measures[target.plain](), float(expected.mean()))
+            return Value(self.measured(recoding, limit, level, found), found.tau1.mean)
+        if _imputes(table) and limit.measure in ("r1", "records"):
+            found = self.estimate(recoding, level)
+            return Value(self.measured(recoding, limit, level, found), found.tau1.mean)
+        n_all = sum(map(len, self.states))
+        for n_states in (*(n for n in _STAGES if n < n_all), n_all):
+            if limit.measure == "population_k":
+                least = self._least(recoding, table, n_states, math.ceil(limit.bound))
+                value = Value(_lower_end(least, level), math.nan)
+                known = decided(least[:, -1], (1.0 + level) / 2.0)
+            else:
+                law = self.law(recoding, table, n_states)
+                known, value = told(law, limit, level, every=n_states == n_all)
+            if known:
+                break
+        return value
 
-    def _uniques(
-        self, recoding: Recoding, table: CellTable, n_states: int, *, counted: bool
-    ) -> tuple[Float64, Float64, Float64, Float64]:
-        """τ1, τ2 and expected τ1 by state, (n_states,), and mean r1 of the sample uniques.
+    def tau1(self, recoding: Recoding) -> float:
+        """Expected τ1 of a recoding by few states; by all of them it is that of `what_if`."""
+        table = recoding.table(self.table)
+        if known_exactly(table) or not self.states:
+            return assess(None, table).tau1.mean
+        return float(self.law(recoding, table, FEW).means.mean())
 
-        Unless `counted`, τ2 is the expected one and τ1 is not drawn.
+    def law(self, recoding: Recoding, table: CellTable, n_states: int) -> Law:
+        """Return the laws of τ1 and τ2 by some states; of incomplete records by what they show."""
+        if _imputes(table):
+            laws: dict[str, Law] = {}
+            self.look(recoding, n_states=n_states, laws=laws)
+            return laws.get(SHOWN[0], laws[TAUS[0]])
+        cells = np.ascontiguousarray(table.cells[table.unique])
+        found = self.moments(recoding, table, cells, np.ones(len(cells)), n_states)
+        return Law([State.of(one) for one in found])
+
+    def moments(
+        self,
+        recoding: Recoding,
+        table: CellTable,
+        patterns: Int32,
+        frequency: Float64,
+        n_states: int,
+    ) -> Iterator[Moments]:
+        """Tell the risks of patterns, state by state.
+
+        Parameters
+        ----------
+        recoding, table
+            The recoding, and the table that it gives.
+        patterns, frequency
+            (n, n_recoded_keys), -1 for a key that is not shown; and (n,) records that agree.
+        n_states
+            States that are looked at, spread over the chains.
         """
         model = recoded_model(self, recoding, table)
         exposure = recoded_exposure(self.table, recoding, table)
-        cells = table.cells[table.unique]
-        ones, sums = np.ones(len(cells)), np.zeros(len(cells))
-        found = []
         for look in self._looks(model, n_states):
             stream, _, state, data = look
-            p = exposure.chances(stream, model, state, data, cells)
-            before = exposure.probabilities(p)
-            after = look.erring(before, ones, exposure.population(p))
-            q = p if after is before else exposure.scaled(p, after)
-            r1, r2 = exposure.risk(q, ones, look.poisson)
-            sums += r1
-            drawn = exposure.draw(stream, q, look.poisson) if counted else (0.0, float(r2.sum()))
-            found.append((*drawn, float(r1.sum())))
-        tau1, tau2, expected = np.array(found).T
-        return tau1, tau2, expected, sums / len(found)
+            chances = exposure.chances(stream, model, state, data, patterns)
+            yield moments(look, exposure, chances, frequency)
 
     def _looks(self, model: AnyModel, n_states: int) -> Iterator[Look]:
         """Some of the states, spread over the chains."""
@@ -333,62 +349,19 @@ class Posterior:
             return lambda patterns: np.ones(len(patterns))
         model = recoded_model(self, recoding, table)
         exposure = recoded_exposure(self.table, recoding, table)
-        fitted = self.model
-        erring = fitted if isinstance(fitted, Calibrated) and fitted.weights else None
 
         def risk(patterns: Int32) -> Float64:
-            total = np.zeros(len(patterns))
+            total, ones = np.zeros(len(patterns)), np.ones(len(patterns))
             if not len(patterns):
                 return total
             for look in self._looks(model, n_states):
                 p = exposure.chances(look.stream, model, look.state, look.data, patterns)
-                if erring is not None and isinstance(exposure, EqualChances):
-                    # A drawn error would differ from set to set of keys, and lucky ones be taken.
-                    total += erring.alone(look.stream, look.data, p, exposure.unobserved)
-                    continue
-                before = exposure.probabilities(p)
-                after = look.erring(before, np.ones(len(patterns)), exposure.population(p))
-                total += exposure.alone(exposure.scaled(p, after), look.poisson)
+                # A drawn error would differ from set to set of keys, and lucky ones be taken.
+                total += others(look, exposure, p, ones).alone
             mean: Float64 = total / min(n_states, sum(map(len, self.states)))
             return mean
 
         return risk
-
-    def counts(
-        self,
-        recoding: Recoding,
-        table: CellTable,
-        patterns: Int32,
-        frequency: Float64,
-        n_states: int,
-    ) -> Iterator[Counts]:
-        """Draw the population counts of patterns, state by state.
-
-        Parameters
-        ----------
-        recoding, table
-            The recoding, and the table that it gives.
-        patterns, frequency
-            (n, n_recoded_keys), -1 for a key that is not shown; and (n,) records that agree.
-        n_states
-            States that are looked at, spread over the chains.
-        """
-        model = recoded_model(self, recoding, table)
-        exposure = recoded_exposure(self.table, recoding, table)
-        for look in self._looks(model, n_states):
-            stream, _, state, data = look
-            chances = exposure.chances(stream, model, state, data, patterns)
-            p = exposure.probabilities(chances)
-            erring = look.erring(p, frequency, exposure.population(chances))
-            scaled = exposure.scaled(chances, erring)
-            key = chain_key(look.stream.seed, look.stream.chain)
-            rng = np.random.Generator(
-                np.random.Philox(key=key, counter=[0, look.stream.sweep, 0, 1])
-            )
-            yield Counts(
-                frequency + rng.poisson(exposure.means(scaled)),
-                *exposure.risk(scaled, frequency, look.poisson),
-            )
 
     def arrivals(
         self,
@@ -445,19 +418,40 @@ class Posterior:
 
         return states()
 
-    def _population_k(
-        self, recoding: Recoding, table: CellTable, n_states: int, level: float
-    ) -> float:
+    def _population_k(self, recoding: Recoding, level: float) -> float:
         """Lower end of the interval of the smallest F of a record's combination."""
-        frequency = table.matches.astype(np.float64)
+        table = recoding.table(self.table)
         if not self.states:
             # Nobody is unobserved, or the sample has no uniques and was not modelled.
-            return float(frequency.min())
-        found = [
-            float(one.units.min())
-            for one in self.counts(recoding, table, table.cells, frequency, n_states)
-        ]
-        return float(np.quantile(found, (1.0 - level) / 2.0, method="inverted_cdf"))
+            return smallest(table)
+        n_all, wanted = sum(map(len, self.states)), max(int(smallest(table)), 4)
+        while True:
+            least = self._least(recoding, table, n_all, wanted)
+            found = _lower_end(least, level)
+            if found < wanted or found >= table.n_units:
+                return found
+            wanted *= 4
+
+    def _least(self, recoding: Recoding, table: CellTable, n_states: int, wanted: int) -> Float64:
+        """P(smallest F >= k) of each state, k = 1, 2, ... `wanted`, (n_states, wanted)."""
+        model = recoded_model(self, recoding, table)
+        exposure = recoded_exposure(self.table, recoding, table)
+        counts = table.matches.astype(np.float64)
+        found = []
+        for look in self._looks(model, n_states):
+            p = exposure.chances(look.stream, model, look.state, look.data, table.cells)
+            found.append(least_law(others(look, exposure, p, counts), counts, wanted))
+        return np.array(found)
+
+
+def _imputes(table: CellTable) -> bool:
+    return table.missing == "integrate" and bool(table.incomplete.any())
+
+
+def _lower_end(least: Float64, level: float) -> float:
+    """Largest k that the smallest F reaches with probability (1 + level) / 2, from `_least`."""
+    reached = least.mean(axis=0) > (1.0 + level) / 2.0
+    return float(np.flatnonzero(reached).max(initial=-1) + 1)
 
 
 def check(model: AnyModel) -> None:

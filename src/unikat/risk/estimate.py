@@ -295,16 +295,7 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
         )
     census = table.n_units == table.n_records
     count = float(table.n_uniques)
-    known = Summary(
-        mean=count,
-        median=count,
-        lower=count,
-        upper=count,
-        level=level,
-        rhat=None,
-        ess_bulk=None,
-        ess_tail=None,
-    )
+    sure = known(count, level)
     r1 = np.where(table.unique, 1.0, np.nan)
     r2 = 1.0 / table.matches if census else np.full(table.n_cells, np.nan)
     drop = np.full((table.n_cells, len(table.variables)), np.nan)
@@ -341,13 +332,27 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
     return RiskEstimate(
         table=table,
         draws=None,
-        tau1=known,
-        tau2=known,
-        tau1_expected=known,
-        tau2_expected=known,
+        tau1=sure,
+        tau2=sure,
+        tau1_expected=sure,
+        tau2_expected=sure,
         records=records,
         converged=True,
         warnings=tuple(warnings),
+    )
+
+
+def known(count: float, level: float) -> Summary:
+    """Summarise a number that is known."""
+    return Summary(
+        mean=count,
+        median=count,
+        lower=count,
+        upper=count,
+        level=level,
+        rhat=None,
+        ess_bulk=None,
+        ess_tail=None,
     )
 
 

@@ -45,8 +45,9 @@ from unikat.inference.draws import Observer
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyModel, Stream
 from unikat.risk.exposure import EqualChances, Exposure, Look, exposure_of
+from unikat.risk.law import Moments, State, moments
 from unikat.risk.population_counts import add_to_histogram
-from unikat.risk.shown import NOT_SHOWN, Completed, Shown, ShownTotals
+from unikat.risk.shown import NOT_SHOWN, SHOWN, Completed, Shown, ShownTotals
 from unikat.rng import chain_key
 
 TAUS = ("tau1", "tau2")
@@ -263,21 +264,32 @@ class RiskMeasures(Observer):
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its tau's."""
+        return self.look(Look(stream, model, state, data), totals)
+
+    def look(
+        self, look: Look, totals: RiskTotals, laws: dict[str, State] | None = None
+    ) -> Mapping[str, float]:
+        """Do the same, and put into `laws` what the state says of `TAUS`, by the first's name.
+
+        And of `SHOWN`, where that was looked at.
+        """
+        model = look.model
         if model.uses_weights and not isinstance(self.exposure, EqualChances):
             raise SpecError(
                 f"{model.name} uses the weights itself, and the measures would use them again. "
                 "Take fitted, at_risk = views(model, table), and measure at_risk."
             )
         totals.n_draws[0] += 1
-        look = Look(stream, model, state, data)
         if len(self.incomplete):
-            found, tau = self._observe_imputed(look, totals)
+            found, tau = self._observe_imputed(look, totals, laws)
         else:
             p = self._chances(look, self.cells)
             q = self._with_error(look, p, self.counts)
             risk = self._risk(look, q, self.cells, self.counts)
             each = np.arange(len(self.cells))
             tau = self._add(look, p, q, risk, self.unique, each, totals)
+            if laws is not None:
+                laws[TAUS[0]] = State.of(self._moments(look, p, self.unique))
             if self.n_bins:
                 means = self.exposure.means(q)
                 add_to_histogram(totals.histogram_others, means, self.n_unobserved)
@@ -288,6 +300,11 @@ class RiskMeasures(Observer):
         self._add_ranks(self.exposure.means(uniques.q), totals)
         self._add_margins(look, uniques, totals)
         return tau
+
+    def _moments(self, look: Look, p: Any, unique: Bool) -> Moments:
+        """What the state says of sample uniques of such chances."""
+        at_risk = self.exposure.taken(p, unique)
+        return moments(look, self.exposure, at_risk, np.ones(int(unique.sum())))
 
     def _chances(self, look: Look, cells: Int32) -> Any:
         return self.exposure.chances(look.stream, look.model, look.state, look.data, cells)
@@ -356,7 +373,7 @@ class RiskMeasures(Observer):
         return found
 
     def _observe_imputed(
-        self, look: Look, totals: RiskTotals
+        self, look: Look, totals: RiskTotals, laws: dict[str, State] | None
     ) -> tuple[_Found, Mapping[str, float]]:
         """Observe with the incomplete records imputed and all records counted again."""
         imputed = look.model.impute(look.stream, look.state, look.data)[:, : len(self.n_levels)]
@@ -378,6 +395,8 @@ class RiskMeasures(Observer):
         erring = items if q is p else self.exposure.taken(q, where)
         risk = r1[where], r2[where]
         tau = self._add(look, items, erring, risk, unique, item_pattern, totals)
+        if laws is not None:
+            laws[TAUS[0]] = State.of(self._moments(look, items, unique))
         # Of the complete patterns; those that are incomplete are not asked for.
         place = np.zeros(len(self.cells), np.int64)
         place[complete] = where[: len(complete)]
@@ -395,7 +414,11 @@ class RiskMeasures(Observer):
         whole = Completed(everybody[first], count, p, q, where[first_record], own)
         known = unique.copy()
         known[len(complete) :] = False
-        shown = self.shown.observe(look, whole, self.exposure.taken(erring, known), totals.shown)
+        at_risk = self.exposure.taken(erring, known)
+        margins: list[Moments] | None = None if laws is None else []
+        shown = self.shown.observe(look, whole, at_risk, totals.shown, margins)
+        if laws is not None and margins is not None:
+            laws[SHOWN[0]] = State.of(self._moments(look, items, known), *margins)
         return _Found(by_pattern, with_error, alone, imputed), {**tau, **shown}
 
     def _add_ranks(self, q: Float64, totals: RiskTotals) -> None:

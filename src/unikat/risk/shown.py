@@ -38,6 +38,7 @@ from unikat.data.patterns import agreeing_sums, by_known_keys
 from unikat.data.table import CellTable
 from unikat.kernels import cells as kernels
 from unikat.risk.exposure import Exposure, Look
+from unikat.risk.law import Moments, moments
 
 SHOWN = ("tau1_shown", "tau2_shown")
 """Scalars of a draw."""
@@ -113,11 +114,17 @@ class Shown:
         return min(max(math.ceil(ratio), 1), MOST_SKIPPED)
 
     def observe(
-        self, look: Look, sample: Completed, complete: Any, totals: ShownTotals
+        self,
+        look: Look,
+        sample: Completed,
+        complete: Any,
+        totals: ShownTotals,
+        margins: list[Moments] | None = None,
     ) -> Mapping[str, float]:
         """Add one draw to the totals and return its tau's.
 
         `complete` are the chances, with error, of the complete records that are sample unique.
+        Into `margins` goes what the state says of the margins that are alone.
         """
         margin = self.exposure.chances(
             look.stream, look.model, look.state, look.data, self.patterns
@@ -130,6 +137,8 @@ class Shown:
         if sample.q is not sample.p:
             margin = self.exposure.filled(margin, sums[:, 1:], look.erring)
         alone = records == 1.0
+        if margins is not None:
+            margins.append(self._moments(look, margin, alone, sample))
         r1, r2 = self._risk(look, margin, records, alone, sample)
         r1 = np.where(alone, r1, 0.0)
         totals.n_draws[0] += 1
@@ -149,6 +158,17 @@ class Shown:
             for chain, chances in parts
         ]
         return dict(zip(SHOWN, np.sum(drawn, axis=0).tolist(), strict=True))
+
+    def _moments(self, look: Look, margin: Any, alone: Any, sample: Completed) -> Moments:
+        """What the state says of margins that hold one record; `margin` with the model's error."""
+        of, ones = self.exposure, np.ones(int(alone.sum()))
+        chances = of.taken(margin, alone)
+        if sample.q is sample.p:
+            return moments(look, of, chances, ones)
+        # The record's own cell has an error, and the cells that join it have its mean.
+        p, q = (of.taken(part, sample.own[alone]) for part in (sample.p, sample.q))
+        joined = np.maximum(of.means(chances) - of.means(q), 0.0)
+        return moments(look, of, p, ones, joined)
 
     def _risk(
         self, look: Look, margin: Any, records: Float64, alone: Any, sample: Completed

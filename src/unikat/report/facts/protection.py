@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
-from unikat.protection.perturbed import Links
+from unikat.protection.perturbed import CorrectMatches, Links
 from unikat.protection.released import ColumnChange
 from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
@@ -39,6 +39,13 @@ class RiskFacts:
             tau2=found.tau2_shown or found.tau2,
         )
 
+    @classmethod
+    def of_matches(cls, found: CorrectMatches) -> Self:
+        """Take what is told of a file with suppressed or perturbed values."""
+        return cls(
+            n_uniques=found.n_uniques, smallest=found.smallest, tau1=found.tau1, tau2=found.tau2
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFacts:
@@ -47,7 +54,7 @@ class PlanFacts:
     recodings: dict[str, str]
     """What is done, by key; keys that stay as they are excepted."""
     lost: float
-    """Share of the information of the keys that is lost, 0 to 1."""
+    """Share of the information of the keys that the recoding loses, 0 to 1."""
     risk: RiskFacts
     """By the model of the file as it was."""
     utility: Utility
@@ -177,6 +184,15 @@ class ProtectionSummary:
     converged: bool
     """Whether both fits converged."""
     before: RiskFacts
+    """Of the file as it was, by the states that tell the risk of the plans."""
+    after: RiskFacts
+    """Of the file as it is released, suppressed and perturbed: the less favourable of plan and new
+    fit; of a perturbed file by the plan."""
+    released: RiskFacts | None
+    """The same by the model of the file as it was; None if nothing was suppressed or perturbed."""
+    lost: float
+    """Share of the information of the keys that the released file has lost, 0 to 1: recoded,
+    suppressed and perturbed (`protection.lost`)."""
     plans: tuple[PlanFacts, ...]
     """In rising order of what is lost, and falling τ1; the file as it is comes first."""
     n_plans: int

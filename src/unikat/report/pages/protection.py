@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unikat.protection.released import ColumnChange
-from unikat.report.facts.protection import PlanFacts, ProtectionSummary
-from unikat.report.pages.canvas import Canvas, Drawing, drawing
+from unikat.report.facts.protection import ProtectionSummary
+from unikat.report.pages.canvas import Canvas, Drawing, drawing, line_height, tick_text
 from unikat.report.pages.template import fill
 from unikat.report.text.numbers import number, percent
 from unikat.report.text.protection import (
+    beyond,
     joined_rows,
     plan_rows,
     plan_words,
@@ -19,10 +21,11 @@ from unikat.report.text.protection import (
     verdict_of,
 )
 from unikat.report.text.verdict import VerdictText
+from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
 
-_LEAD = ("plan", "perturbation", "matches", "refit")
+_LEAD = ("plan", "suppression", "perturbation", "matches", "refit")
 """Sentences that stand first, by their place."""
 
 
@@ -56,26 +59,24 @@ class ProtectionPage:
 
 def render(summary: ProtectionSummary) -> str:
     """Render the page."""
-    said, perturbed = summary.sentences, summary.perturbation
-    sides = [summary.before, summary.chosen.risk, summary.refit]
-    stages = ["Before", "After, by the plan", "After, new fit"]
-    if perturbed is not None:
-        # The first three are of true values.
-        sides.append(
-            replace(
-                summary.chosen.risk,
-                tau1=perturbed.tau1,
-                tau2=perturbed.tau2,
-                n_uniques=perturbed.n_uniques,
-                smallest=perturbed.smallest,
-            )
-        )
-        stages[1:] = ["After recoding", "After recoding, new fit", "After perturbation"]
+    said, file = summary.sentences, "protected file"
+    sides = [("Before", summary.before)]
+    if summary.released is None:
+        sides.append(("After, by the plan", summary.chosen.risk))
+    else:
+        if summary.chosen.recodings:
+            sides.append(("After recoding", summary.chosen.risk))
+        sides.append((f"After, {beyond(summary)}", summary.released))
+    if summary.perturbation is not None:
+        # A fit takes values for true.
+        file = "recoded file"
+    if summary.perturbation is None or summary.chosen.recodings:
+        sides.append((f"New fit of the {file}", summary.refit))
 
     def ends(name: str) -> list[str]:
         return [
             f"{number(one.mean)} ({number(one.lower)} to {number(one.upper)})"
-            for one in (getattr(side, name) for side in sides)
+            for one in (getattr(side, name) for _, side in sides)
         ]
 
     verdict = verdict_of(summary)
@@ -83,15 +84,15 @@ def render(summary: ProtectionSummary) -> str:
         title=f"Protection of {summary.data or 'a data frame'}",
         verdict=verdict,
         summary=summary,
-        frontier=frontier(summary.plans),
+        frontier=frontier(summary),
         plans=plan_rows(summary)[1:],
         lead=" ".join(said[place] for place in _LEAD if place in said),
-        stages=stages,
+        stages=[stage for stage, _ in sides],
         sides=[
             ("τ1, population uniques", *ends("tau1")),
             ("τ2, expected correct matches", *ends("tau2")),
-            ("Sample uniques", *(number(side.n_uniques) for side in sides)),
-            ("Smallest combination, records", *(number(side.smallest) for side in sides)),
+            ("Sample uniques", *(number(side.n_uniques) for _, side in sides)),
+            ("Smallest combination, records", *(number(side.smallest) for _, side in sides)),
         ],
         tables=table_rows(summary)[1:],
         scenarios=scenario_rows(summary)[1:],
@@ -103,21 +104,67 @@ def render(summary: ProtectionSummary) -> str:
     return fill("protection.html.j2", context)
 
 
+_MARKS = (0, *(part * 10**power for power in range(9) for part in (1, 2, 5)))
+
+
 @drawing
-def frontier(canvas: Canvas, plans: Sequence[PlanFacts]) -> None:
-    """Draw τ1 with its interval against the information lost, plan by plan."""
-    canvas.inset()
-    most = max(plan.risk.tau1.upper for plan in plans) or 1.0
-    canvas.begin_rows(0.0, most)
+def frontier(canvas: Canvas, found: ProtectionSummary) -> None:
+    """Draw τ1 of every plan with its interval against the information lost, and the target.
+
+    Equal steps up are about equal factors, so that small numbers are seen beside large ones.
+    """
+    points = [
+        (
+            f"{percent(plan.lost)} lost{', chosen' if plan.chosen else ''}: {plan_words(plan)}",
+            plan.lost,
+            plan.risk.tau1,
+            plan.chosen,
+        )
+        for plan in found.plans
+    ]
+    if found.released is not None:
+        words = f"{percent(found.lost)} lost, chosen: {beyond(found)}"
+        points = [(*one[:3], False) for one in points]
+        points.append((words, found.lost, found.released.tau1, True))
+    limit = None if found.target is None else Limit.of(found.target.limit)
+    bound = limit.bound if limit is not None and limit.plain.startswith("tau1") else None
+    most = max([tau1.upper for _, _, tau1, _ in points] + [bound or 0.0, 1.0])
+    marks = [mark for mark in _MARKS if mark <= 1.05 * most]
+    canvas.y_margin(marks)
+    canvas.left += 12
+    canvas.right -= 16
+    canvas.words(f"τ1, with its {percent(found.level)} interval", "caption", 0.0, "start")
+    canvas.cursor += 8
+    canvas.area(260)
+    canvas.y_range = (0.0, math.log1p(1.05 * most))
+    canvas.x_range = (0.0, 100.0 * max(1.02 * max(lost for _, lost, _, _ in points), 0.01))
+    last = math.inf
+    for mark in marks:
+        height = canvas.y(math.log1p(mark))
+        canvas.line((canvas.left, height), (canvas.right, height), "grid")
+        if last - height >= line_height("label"):
+            canvas.text(canvas.left - 7, height + 4, tick_text(mark), anchor="end")
+            last = height
     said = []
-    for plan in plans:
-        tau1 = plan.risk.tau1
-        words = plan_words(plan)
-        canvas.name(f"{percent(plan.lost)} lost{', chosen' if plan.chosen else ''}")
+    if bound is not None and limit is not None:
+        height = canvas.y(math.log1p(bound))
+        canvas.line((canvas.left, height), (canvas.right, height), "mark")
+        which = "upper end of the interval" if limit.of_interval else "estimate"
+        words = f"target: {which} at most {tick_text(bound)}"
+        canvas.text(canvas.right, height - 5, words, anchor="end", kind="tiny")
+        said.append(f"{words}.")
+    for words, lost, tau1, chosen in sorted(points, key=lambda point: point[3]):
         tip = f"{words}: {number(tau1.mean)} ({number(tau1.lower)} to {number(tau1.upper)})"
-        kinds = ("bar-mid", "bar") if plan.chosen else ("bar-faint", "bar-mid")
-        canvas.interval((tau1.lower, tau1.mean, tau1.upper), canvas.cursor + 6, tip, kinds)
-        said.append(f"{percent(plan.lost)} lost, {tip}.")
-        canvas.cursor += 16
+        x = canvas.x(100.0 * lost)
+        low, middle, high = (
+            canvas.y(math.log1p(value)) for value in (tau1.lower, tau1.mean, tau1.upper)
+        )
+        canvas.rect(
+            (x - 2.0, high, 4.0, max(low - high, 1.0)), "bar-mid" if chosen else "bar-faint", tip
+        )
+        canvas.dot((x, middle), 6.0 if chosen else 3.5, "bar" if chosen else "bar-mid", tip)
+        if chosen:
+            canvas.text(x + 9, middle + 4, "chosen", anchor="start", kind="tiny")
+        said.append(f"{tip}.")
     canvas.describe("τ1 of each plan, with the information that it loses", said)
-    canvas.end_rows("τ1, with its interval")
+    canvas.x_axis(canvas.x_ticks(6), "information lost, %")

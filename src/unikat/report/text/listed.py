@@ -153,9 +153,9 @@ def _protected(found: Numbers) -> Figures:
     yield "Key variables", _number(len(found["columns"]))
     yield "Population", _number(found["population_size"])
     yield from _risk(found["before"], "the file")
-    yield from _risk(found["refit"], "the protected file")
+    yield from _risk(found["after"], "the protected file")
     plan = next(plan for plan in found["plans"] if plan["chosen"])
-    yield "Information lost", _percent(plan["lost"])
+    yield "Information lost", _percent(found["lost"])
     yield "Probability of the intervals", _percent(found["level"])
     yield "Model", found["model"]
     yield from _judged(found["target"])

@@ -13,21 +13,19 @@ from unikat.spec.limits import Limit
 
 def sentences(found: ProtectionSummary) -> dict[str, str]:
     """Say what every number means, by its place."""
-    before, after = found.before.tau1, (found.perturbation or found.chosen.risk).tau1
+    before, after = found.before.tau1, found.after.tau1
     recoded = bool(found.chosen.recodings)
-    lost = f"{percent(found.chosen.lost)} of the information in the keys is lost"
-    if found.perturbation is not None and not recoded:
-        lost = "nothing is recoded, values are perturbed"
+    lost = f"{percent(found.lost)} of the information in the keys is lost"
     said = {
         "answer": f"{changed('τ1', before, after)}; {lost}.",
         "plan": f"Plan: {plan_words(found.chosen)}.",
         "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
-        f"{number(found.n_looked_at)}, by some of {counted(found.n_states, 'posterior state')} of "
-        "the model of the file as it was, and took the one that reaches the target and loses "
-        "least. It was then looked at by all states; near the limit, they might accept another "
-        "that the search ruled out.",
+        f"{number(found.n_looked_at)} and took the one that reaches the target and loses least, "
+        f"by all {counted(found.n_states, 'posterior state')} of the model of the file as it was. "
+        "Plans that few states show to be beyond the limit were ruled out by these.",
         "lost": "Information lost is the entropy that the keys lose, as a share of the entropy "
-        "that they have, each key counted with its weight.",
+        "that they have, each key counted with its weight. A suppressed value tells nothing any "
+        "more; where values are perturbed, all values of the key tell less.",
         "tables": "Tables of two keys: the share of the records that would have to move for the "
         "table of the published file to be that of the original, in the mean over "
         f"{counted(found.utility.n_pairs, 'pair')} of keys; groups are spread over their levels by "
@@ -45,8 +43,6 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         said["verdict"] = f"{verdict.title} {verdict.sentence}".strip()
     if not found.searched:
         del said["search"]
-    if not found.searched and not found.told:
-        del said["lost"]
     if found.scenarios:
         said["scenarios"] = (
             "Each row is an intruder and what has to be reached against him. He sees the keys that "
@@ -92,7 +88,7 @@ def verdict_of(found: ProtectionSummary) -> VerdictText | None:
         # Those of single records are bounded by what they were before.
         after = found.target is not None and "tau" in target.limit
         of = " of the perturbed file" if after else " before perturbation"
-    elif by_plan == by_refit and found.suppression is None:
+    elif by_plan == by_refit:
         of = " by plan and new fit"
     return verdict_text(target, found.level, of=of, remedy=remedy)
 
@@ -229,19 +225,30 @@ def table_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
 
 
 def plan_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
-    """Rows of the table of plans."""
+    """Rows of the table of plans; the released file last, where it is more than a plan."""
     rows: list[tuple[str, ...]] = [("plan", "lost", "tables", "τ1", "interval", "τ2")]
-    for plan in found.plans:
-        tau1 = plan.risk.tau1
-        words = "as it is" if not plan.recodings else plan_words(plan)
+    shown = [
+        (
+            f"{'as it is' if not plan.recodings else plan_words(plan)}"
+            f"{' (chosen)' if plan.chosen else ''}",
+            plan.lost,
+            plan.utility.distance,
+            plan.risk,
+        )
+        for plan in found.plans
+    ]
+    if found.released is not None:
+        words = f"{plan_words(found.chosen)}; then {beyond(found)}"
+        shown.append((words, found.lost, found.utility.distance, found.released))
+    for words, lost, distance, risk in shown:
         rows.append(
             (
-                f"{words}{' (chosen)' if plan.chosen else ''}",
-                percent(plan.lost),
-                percent(plan.utility.distance),
-                number(tau1.mean),
-                f"{number(tau1.lower)} to {number(tau1.upper)}",
-                number(plan.risk.tau2.mean),
+                words,
+                percent(lost),
+                percent(distance),
+                number(risk.tau1.mean),
+                f"{number(risk.tau1.lower)} to {number(risk.tau1.upper)}",
+                number(risk.tau2.mean),
             )
         )
     return rows
@@ -258,3 +265,12 @@ def joined_rows(found: ProtectionSummary, most: int = 20) -> list[tuple[str, ...
         for label, levels in column.joined
     ]
     return [("key", "group", "levels that it joins"), *rows] if rows else []
+
+
+def beyond(found: ProtectionSummary) -> str:
+    """Say what was done beside recoding: `values perturbed and suppressed`."""
+    done = [
+        *(["perturbed"] if found.perturbation is not None else []),
+        *(["suppressed"] if found.suppression is not None else []),
+    ]
+    return f"values {' and '.join(done)}"

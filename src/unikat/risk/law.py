@@ -1,0 +1,192 @@
+"""The law of the unobserved units of cells given a state of a model, without drawing any.
+
+Given a state, X unobserved units fall in a cell with f records, and F = f + X. Without
+an error of the model X is binomial, and r1 = P(X = 0) is what `exposure` says. With one, the
+expected units are a g, g ~ Gamma(α) independent from cell to cell (`models.base.ErrorLaw`), and a
+margin may add cells without records, of b expected units. X is then Poisson(b) plus negative
+binomial,
+
+    E s^X = exp(-b (1 - s)) (1 + a (1 - s))^-α,        r1 = exp(-b) (1 + a)^-α.
+
+So nothing is drawn: two plans that share a cell have the same numbers for it.
+
+τ1 counts the sample uniques with X = 0, τ2 sums 1/F (`predictive` has their laws).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Float64
+from unikat.risk.exposure import Exposure, Look
+
+_LISTED = 8
+"""Values of F whose probabilities are summed one by one in moments of 1/F."""
+_NODES = 64
+"""Of an integral."""
+
+
+class Others(NamedTuple):
+    """Law of the unobserved units of cells, (n,) each: Poisson plus negative binomial."""
+
+    steady: Float64
+    """b, mean of the Poisson part."""
+    shape: Float64
+    """α; 0 without a model error."""
+    scale: Float64
+    """a, expected units over α."""
+
+    @property
+    def alone(self) -> Float64:
+        """P(X = 0)."""
+        found: Float64 = np.exp(-self.steady - self.shape * np.log1p(self.scale))
+        return found
+
+    def below(self, k: Float64) -> Float64:
+        """P(X < k), (n,), k whole numbers, at least 1; of one of the two parts alone."""
+        from scipy.special import betainc, gammaincc
+
+        found: Float64 = np.where(
+            self.shape > 0.0,
+            betainc(np.maximum(self.shape, 1e-9), k, 1.0 / (1.0 + self.scale)),
+            gammaincc(k, self.steady),
+        )
+        return found
+
+
+class Moments(NamedTuple):
+    """What a state says of cells, (n,) each."""
+
+    r1: Float64
+    """P(X = 0)."""
+    r2: Float64
+    """E 1/F."""
+    second: Float64
+    """E 1/F²."""
+    third: Float64
+    """E 1/F³."""
+
+    @property
+    def cumulants(self) -> Float64:
+        """First three cumulants of the sum of 1/F, (3,)."""
+        _, m1, m2, m3 = self
+        parts = (m1, m2 - m1**2, m3 - 3.0 * m1 * m2 + 2.0 * m1**3)
+        return np.array([part.sum() for part in parts])
+
+
+def others(
+    look: Look, exposure: Exposure, chances: Any, counts: Float64, joined: Float64 | None = None
+) -> Others:
+    """Return the law of the unobserved units of cells with records.
+
+    Parameters
+    ----------
+    look, exposure
+        The state, and how unobserved units relate to the records.
+    chances, counts
+        The model's chances of the cells, without its error; and their records (n,).
+    joined
+        (n,): expected units of cells without records that a margin adds.
+    """
+    error = look.model.error_law(
+        look.stream, look.data, exposure.probabilities(chances), counts,
+        exposure.population(chances),
+    )  # fmt: skip
+    nothing = np.zeros(len(counts))
+    steady = nothing if joined is None else joined
+    means = exposure.means(chances)
+    if error is not None:
+        return Others(steady, error.shape, means * error.factor)
+    alone = exposure.alone(chances, look.poisson)
+    with np.errstate(divide="ignore"):
+        own = np.where(alone > 1e-250, -np.log(alone), means)
+    return Others(steady + own, nothing, nothing)
+
+
+def moments(
+    look: Look, exposure: Exposure, chances: Any, counts: Float64, joined: Float64 | None = None
+) -> Moments:
+    """Return the risks of cells and higher moments of 1/F; arguments as of `others`."""
+    law = others(look, exposure, chances, counts, joined)
+    r1 = law.alone
+    if law.shape.any() or joined is not None:
+        r2 = _mean_inverse(law, counts)
+    else:
+        r1, r2 = exposure.risk(chances, counts, look.poisson)
+    return Moments(r1, r2, *_higher(law, counts, r2))
+
+
+def _mean_inverse(law: Others, counts: Float64) -> Float64:
+    """E 1/F, (n,)."""
+    b, alpha, a = law
+    found = np.empty(len(b))
+    simple = (counts == 1.0) & (b == 0.0) & (alpha > 1.0 + 1e-9)
+    # The integral of the generating function.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.log1p(a)
+        closed = (-np.expm1((1.0 - alpha) * log)) / ((alpha - 1.0) * a)
+    found[simple] = np.where(a > 1e-12, closed, 1.0)[simple]
+    rest = np.flatnonzero(~simple)
+    if len(rest):
+        # E 1/(f + X) = integral of exp(-f u) E exp(-u X), over the logarithm of u.
+        b, alpha, a, f = b[rest], alpha[rest], a[rest], counts[rest]
+        first, last = np.log(1e-9 / (f + b + alpha * a)), np.log(40.0 / f)
+        step = (last - first) / (_NODES - 1)
+        total = np.zeros(len(rest))
+        for node in range(_NODES):
+            u = np.exp(first + node * step)
+            less = -np.expm1(-u)
+            total += u * np.exp(-f * u - b * less - alpha * np.log1p(a * less))
+        found[rest] = total * step
+    return found
+
+
+def _higher(law: Others, counts: Float64, r2: Float64) -> tuple[Float64, Float64]:
+    """E 1/F² and E 1/F³, (n,): the first values of F one by one, the others as if all alike."""
+    b, alpha, a = law
+    share = a / (1.0 + a)
+    p, tail = np.empty((_LISTED, len(b))), np.zeros(len(b))
+    p[0] = law.alone
+    for x in range(_LISTED - 1):
+        # (x + 1) p(x + 1) = b p(x) + α Σ_i share^(i + 1) p(x - i).
+        tail = share * (p[x] + tail)
+        p[x + 1] = (b * p[x] + alpha * tail) / (x + 1.0)
+    same = len(counts) and (counts == counts[0]).all()
+    inverse = 1.0 / ((counts[0] if same else counts[:, None]) + np.arange(_LISTED))
+    sums = [
+        inverse**power @ p if same else (inverse.T**power * p).sum(axis=0) for power in (1, 2, 3)
+    ]
+    rest = np.maximum(r2 - sums[0], 0.0)
+    left = np.maximum(1.0 - p.sum(axis=0), 1e-300)
+    typical = np.minimum(rest / left, 1.0 / (counts + _LISTED))
+    return sums[1] + rest * typical, sums[2] + rest * typical**2
+
+
+class State(NamedTuple):
+    """What a state says of τ1 and τ2."""
+
+    r1: Float64
+    """(n,) of the records that τ1 may count."""
+    cumulants: Float64
+    """(3,) of τ2."""
+
+    @classmethod
+    def of(cls, *found: Moments) -> State:
+        """Take both from the moments of sample uniques."""
+        r1 = np.concatenate([one.r1 for one in found])
+        return cls(r1, np.sum([one.cumulants for one in found], axis=0))
+
+
+def least_law(law: Others, counts: Float64, wanted: int) -> Float64:
+    """P(min F >= k) of cells given a state, for k = 1, 2, ... up to `wanted`, (wanted,)."""
+    found = np.zeros(wanted)
+    for k in range(1, wanted + 1):
+        few = np.flatnonzero(counts < k)
+        below = Others(*(part[few] for part in law)).below(k - counts[few])
+        with np.errstate(divide="ignore"):
+            found[k - 1] = float(np.exp(np.log1p(-below).sum()))
+        if found[k - 1] < 1e-9:
+            break
+    return found

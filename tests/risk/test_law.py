@@ -1,0 +1,154 @@
+"""The laws of τ1 and τ2 given states, against enumeration and simulated populations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from unikat.risk import law as laws
+from unikat.risk import predictive
+from unikat.risk.law import Moments, Others, State, least_law
+from unikat.risk.predictive import Law, poisson_binomial
+
+F_MOST = 4000
+
+
+def by_enumeration(p: np.ndarray) -> np.ndarray:
+    """P(sum <= k) of indicators: all outcomes."""
+    found = np.zeros(len(p) + 1)
+    for outcome in itertools.product((0, 1), repeat=len(p)):
+        found[sum(outcome)] += np.prod(np.where(outcome, p, 1.0 - p))
+    return found.cumsum()
+
+
+def law_of(b: float, alpha: float, a: float) -> np.ndarray:
+    """P(X = x), x < F_MOST: the convolution of a Poisson and a negative binomial law."""
+    x = np.arange(F_MOST)
+    of_b = stats.poisson.pmf(x, b)
+    of_a = stats.nbinom.pmf(x, alpha, 1.0 / (1.0 + a)) if alpha else (x == 0).astype(float)
+    return np.convolve(of_b, of_a)[:F_MOST]
+
+
+CELLS = [
+    (0.0, 1.4, 0.3), (0.0, 21.0, 0.002), (0.0, 3.0, 40.0), (0.7, 1.4, 2.0), (0.0, 1.2, 1e-14),
+    (0.4, 0.0, 0.0), (25.0, 0.0, 0.0), (0.0, 6.0, 0.5), (3.0, 2.0, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", [1.0, 2.0, 7.0])
+def test_risks_of_a_cell_are_those_of_its_law(f: float) -> None:
+    law = Others(*np.array(CELLS).T)
+    counts = np.full(len(CELLS), f)
+    r2 = laws._mean_inverse(law, counts)
+    second, third = laws._higher(law, counts, r2)
+    inverse = 1.0 / (f + np.arange(F_MOST))
+    for i, cell in enumerate(CELLS):
+        p = law_of(*cell)
+        assert law.alone[i] == pytest.approx(p[0], rel=1e-9, abs=1e-12)
+        assert r2[i] == pytest.approx(p @ inverse, rel=2e-6)
+        # Beyond the first eight values of F all count as one. They are below 1/8, so that this
+        # takes less from a variance than 1/8² / 4 times their probability.
+        few = (1.0 / (f + 8.0)) ** 2 / 4.0 * p[8:].sum() + 1e-9
+        for found, power in ((second[i], 2), (third[i], 3)):
+            assert found == pytest.approx(p @ inverse**power, rel=0.01, abs=few)
+            assert found <= (p @ inverse**power) * (1.0 + 1e-6)
+
+
+def test_an_indicator_sum_has_the_law_of_all_outcomes() -> None:
+    rng = np.random.default_rng(1)
+    sums = [rng.random(9) ** 2, rng.random(6), np.array([1.0, 1.0, 0.0, 1e-3]), np.empty(0)]
+    found = poisson_binomial(sums)
+    for place, p in enumerate(sums):
+        expected = by_enumeration(p)
+        np.testing.assert_allclose(found[: len(expected), place], expected, atol=1e-13)
+        assert (found[len(expected) :, place] > 1.0 - 1e-12).all()
+
+
+@pytest.mark.parametrize("power", [0.2, 1.0, 6.0])
+def test_the_approximation_of_a_wide_law_is_close_to_it(power: float) -> None:
+    """Error of the distribution function just above `EXACT`, in units of probability."""
+    rng = np.random.default_rng(2)
+    p = rng.random(4000) ** power
+    n = int(np.searchsorted(np.cumsum(p * (1.0 - p)), predictive.EXACT)) + 2
+    assert predictive.EXACT < float((p[:n] * (1.0 - p[:n])).sum()) < predictive.EXACT + 1.0
+    wide = predictive._Counts([p[:n]])
+    exact = poisson_binomial([p[:n]])[:, 0]
+    error = [float(wide.at_most(k)[0] - exact[k]) for k in range(len(exact))]
+    assert np.abs(error).max() < 2e-4
+    # Without the skewness it is off by much more, where there is some.
+    if power == 6.0:
+        mean, variance, _ = wide._normal[0]
+        plain = stats.norm.cdf((np.arange(len(exact)) + 0.5 - mean) / math.sqrt(variance))
+        assert np.abs(plain - exact).max() > 10.0 * np.abs(error).max()
+
+
+def state_of(rng: np.random.Generator, n: int, mean: float) -> tuple[State, Others]:
+    others = Others(np.zeros(n), np.full(n, 3.0), rng.gamma(1.0, mean / 3.0, n))
+    counts = np.ones(n)
+    r2 = laws._mean_inverse(others, counts)
+    found = Moments(others.alone, r2, *laws._higher(others, counts, r2))
+    return State.of(found), others
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("n", "mean"), [(8, 1.0), (60, 4.0), (300, 30.0), (400, 0.8)])
+def test_quantiles_are_those_of_drawn_populations(n: int, mean: float) -> None:
+    rng = np.random.default_rng(3)
+    each = 2_500
+    states, drawn = [], []
+    for _ in range(25):
+        state, others = state_of(rng, n, mean * rng.gamma(20.0, 1.0 / 20.0))
+        states.append(state)
+        rates = rng.gamma(3.0, others.scale, (each, n))
+        f = 1.0 + rng.poisson(rates)
+        drawn.append(np.stack(((f == 1.0).sum(axis=1), (1.0 / f).sum(axis=1))))
+    tau1, tau2 = np.concatenate(drawn, axis=1)
+    law, total = Law(states), len(tau1)
+    assert law.tau1(0.95).mean == pytest.approx(tau1.mean(), abs=5.0 * tau1.std() / total**0.5)
+    assert law.tau2(0.95).mean == pytest.approx(tau2.mean(), abs=5.0 * tau2.std() / total**0.5)
+    for level in (0.5, 0.95):
+        tail = (1.0 - level) / 2.0
+        # Draws of a share have a standard error of at most 0.5 / sqrt(n); ten limits, 5 of them.
+        error = 5.0 * math.sqrt(tail * (1.0 - tail) / total)
+        for share, end in ((tail, law.tau1(level).lower), (1.0 - tail, law.tau1(level).upper)):
+            assert (tau1 <= end).mean() >= share - error
+            assert (tau1 <= end - 1.0).mean() <= share + error
+        # A gamma variable is not τ2 itself: of few records it is off by more.
+        close = 0.03 if n < 10 else 0.004
+        for share, end in ((tail, law.tau2(level).lower), (1.0 - tail, law.tau2(level).upper)):
+            assert (tau2 <= end + 1e-9).mean() >= share - error - close
+            assert (tau2 < end - 1e-9).mean() <= share + error + close
+
+
+@pytest.mark.statistical
+def test_units_of_one_population_make_the_interval_wide_rather_than_narrow() -> None:
+    """Multinomial counts: less spread than of independent cells, by the share that is said."""
+    rng = np.random.default_rng(4)
+    m, unobserved = 100, 900
+    p = rng.dirichlet(np.full(m, 4.0)) * 0.15
+    alone = (1.0 - p) ** unobserved
+    drawn = (rng.multinomial(unobserved, [*p, 1.0 - p.sum()], 40_000)[:, :m] == 0).sum(axis=1)
+    independent = float((alone * (1.0 - alone)).sum())
+    said = independent - (unobserved * p @ alone) ** 2 / unobserved
+    # The variance of 40,000 draws has a relative standard error of 0.7%.
+    assert drawn.var() == pytest.approx(said, rel=0.03)
+    assert 0.9 * independent < drawn.var() < independent
+    found = Law([State(alone, np.array([alone.sum(), independent, 0.0]))]).tau1(0.95)
+    low, high = np.quantile(drawn, (0.025, 0.975), method="inverted_cdf")
+    assert found.lower <= low <= high <= found.upper
+    assert found.upper - found.lower <= high - low + 2.0
+
+
+def test_the_smallest_count_has_the_law_of_all_cells() -> None:
+    law = Others(*np.array(CELLS[:2] + CELLS[5:8]).T)
+    counts = np.array([1.0, 2.0, 1.0, 5.0, 3.0])
+    found = least_law(law, counts, 6)
+    for k in range(1, 7):
+        expected = 1.0
+        for cell, f in zip(CELLS[:2] + CELLS[5:8], counts, strict=True):
+            expected *= law_of(*cell)[max(k - int(f), 0) :].sum()
+        assert found[k - 1] == pytest.approx(expected, rel=1e-6, abs=1e-9)
