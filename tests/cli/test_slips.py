@@ -74,3 +74,35 @@ def test_a_codebook_of_another_file_is_warned_of() -> None:
     main(["assess", "data.csv", "--keys", "A,B", "--codebook", "book.json", *few])
     told = json.loads(Path("out/result.json").read_text())["warnings"]
     assert sum("codebook" in one for one in told) == 2
+
+
+def test_rules_of_households_are_checked(capsys: Any) -> None:
+    people = {"H": [1, 1, 2, 2, 3], "REL": [1, 2, 1, 1, 1], "AGE": [30, 10, 40, 41, 50]}
+    pd.DataFrame(people).to_csv("homes.csv", index=False)
+    rules = "rules = ['count(REL == 1) != 1', 'spouse.AGE < 16', 'count(AGE > 90) > 0']\n"
+    Path("rules.toml").write_text(f"{rules}[roles]\nspouse = 'REL == 2'\n")
+    command = ["zeros", "check", "homes.csv", "--keys", "REL,AGE", "--zeros", "rules.toml"]
+    assert main([*command, "--household", "H", "--rows", "rows.csv"]) == 1
+    said = capsys.readouterr()
+    assert said.err == ""
+    found = [line.split() for line in said.out.splitlines()]
+    assert [line[-3:] for line in found[1:3]] == [["1", "33%", "3"], ["1", "33%", "1"]]
+    assert "2 of 3 households of homes.csv break a rule." in said.out
+    rows = pd.read_csv("rows.csv")
+    assert rows["row"].tolist() == [1, 2, 3, 4]
+    assert rows["rule"].tolist() == ["spouse.AGE < 16"] * 2 + ["count(REL == 1) != 1"] * 2
+    assert main(command) == 1
+    assert "--household COLUMN" in capsys.readouterr().err
+    Path("rules.toml").write_text("rules = ['count(AGE > 90) > 0']\n")
+    assert main([*command, "--household", "H"]) == 0
+    assert "No household of homes.csv breaks a rule (3 households)." in capsys.readouterr().out
+
+
+def test_verbs_go_with_their_number() -> None:
+    frame = pd.DataFrame({"A": [1, 2] * 20, "B": [1, 1, 2, 2, 3] * 8, "C": [1, 2, 2, 1] * 10})
+    frame.loc[:3, ["A", "B"]] = 9
+    asked = {"keys": "A,B,C", "zeros": ["A == 9 and B == 9"], "zeros_conflict": "drop"}
+    few = {"chains": 2, "max_sweeps": 20, "model": "latent-class", "datasets": 2}
+    made = unikat.synthesize(frame, **asked, **few)
+    said = made.summary.sentences["rows_left_out"]
+    assert said.startswith("4 rows of the input break a rule and have no counterpart")

@@ -10,9 +10,10 @@ import click
 from unikat.cli._options import DATA, given, options
 from unikat.cli._output import DONE, FAILED, say
 from unikat.errors import SpecError
-from unikat.spec.options import ZerosCommandOptions
+from unikat.spec.options import CheckedOptions, ZerosCheckOptions, ZerosCommandOptions
 
-_options = options(ZerosCommandOptions, "unikat.spec.assessment.AssessmentSpec")
+_SPEC = "unikat.spec.assessment.AssessmentSpec"
+_options = options(ZerosCommandOptions, _SPEC)
 
 
 @click.group()
@@ -27,7 +28,7 @@ def zeros() -> None:
 
 @zeros.command()
 @click.argument("source", metavar="FILE|assessment.toml", type=DATA)
-@_options
+@options(ZerosCheckOptions, _SPEC)
 @click.option(
     "--rows",
     metavar="FILE.csv",
@@ -39,22 +40,24 @@ def zeros() -> None:
 def check(source: str | Path, rows: Path | None, **values: Any) -> int:
     """Tell how many rows of FILE break which rule.
 
-    The exit code is 0 if no row breaks a rule, else 1. No value of a record is shown.
+    With --household the rules are about whole households, such as count(REL == 1) != 1;
+    households are described as in unikat assess --model households. The exit code is 0 if no row
+    or household breaks a rule, else 1. No value of a record is shown.
     """
     from unikat.jobs.zeros import check as run
     from unikat.jobs.zeros import check_file, check_lines, write_rows
 
-    spec = _spec(source, values)
+    spec = _spec(source, values, ZerosCheckOptions)
     if rows is not None:
         check_file(rows, overwrite=values["overwrite"], inputs=_inputs(source, spec, values))
     with _watching(values) as watcher:
         watcher.stage("Reading")
-        checked = run(spec)
+        checked = run(spec, watcher=watcher)
     if rows is not None:
         write_rows(checked, rows, overwrite=values["overwrite"])
     if not values["quiet"]:
         say("\n".join(check_lines(checked)))
-    return FAILED if checked.n_records else DONE
+    return FAILED if checked.n_broken else DONE
 
 
 @zeros.command()
@@ -169,9 +172,11 @@ def _number(option: str, text: str) -> int:
         raise SpecError(f"{option}: {error}.") from None
 
 
-def _spec(source: str | Path, values: dict[str, Any]) -> Any:
-    from unikat.spec.assessment import AssessmentSpec
+def _spec(source: str | Path, values: dict[str, Any], kind: Any = ZerosCommandOptions) -> Any:
+    from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
     from unikat.spec.from_options import specify
 
-    given_values = given(ZerosCommandOptions, values)
-    return specify(AssessmentSpec, ZerosCommandOptions, source, given_values, shell=True)[0]
+    found = given(kind, values)
+    if "household" in found:
+        found["model"] = HOUSEHOLDS
+    return specify(AssessmentSpec, CheckedOptions, source, found, shell=True)[0]

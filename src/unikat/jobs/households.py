@@ -30,7 +30,7 @@ from unikat.spec.households import HouseholdsSpec
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.tables import DataSpec, FileSpec, ZerosSpec
 from unikat.synthesis.attacks.files import Files, Named
-from unikat.zeros.household_conflicts import find_household_conflicts
+from unikat.zeros.household_conflicts import HouseholdConflicts, find_household_conflicts
 from unikat.zeros.rules import names_in, parse
 from unikat.zeros.zeros import holds
 
@@ -39,11 +39,16 @@ HEAD = "The rule of the head"
 
 @interruptible
 def read_households(
-    spec: AssessmentSpec | SynthesisSpec, source: Any, watcher: Watcher
+    spec: AssessmentSpec | SynthesisSpec,
+    source: Any,
+    watcher: Watcher,
+    *,
+    of_population: bool = True,
 ) -> tuple[Microdata, HouseholdSample]:
     """Read the persons of a specification and group them into households.
 
-    The population does not matter to a synthesis; without weights it is taken as the sample.
+    The population does not matter to a synthesis, or where `of_population` is not set; without
+    weights it is taken as the sample.
 
     Returns
     -------
@@ -84,7 +89,8 @@ def read_households(
             microdata, open_data(file, asked.keys, UNKNOWN, fewest_keys=1), columns, of_record
         )
     population = asked.population
-    if isinstance(spec, SynthesisSpec) and not (spec.design.weights or spec.design.inclusion):
+    of_population = of_population and not isinstance(spec, SynthesisSpec)
+    if not (of_population or spec.design.weights or spec.design.inclusion):
         population = int(of_record.max()) + 1 if spec.design.stratum_sizes is None else None
     design = Design(
         population_size=population,
@@ -224,6 +230,28 @@ def _possible(
             "Keys of members cannot be set missing where a household breaks a rule; leave these "
             f"households out, {option('zeros_conflict', 'drop')}, or correct them."
         )
+    conflicts = broken_rules(sample, rules, head, data)
+    for warning in conflicts.warnings:
+        watcher.note(f"Warning: {warning}")
+    if conflicts.n_households and rules.on_conflict == "stop":
+        raise DataError(conflicts.message(name))
+    sample = without_households(sample, conflicts.in_conflict)
+    table = replace(sample.table, layout=replace(layout, rules=conflicts.zeros.program))
+    return sample._replace(table=table, conflicts=conflicts)
+
+
+def broken_rules(
+    sample: HouseholdSample, rules: ZerosSpec, head: str | None, data: DataSpec
+) -> HouseholdConflicts:
+    """Hold the rules of a specification against households.
+
+    Raises
+    ------
+    SpecError
+        If a rule is wrong; the message names the file in which it stands.
+    """
+    layout = sample.table.layout
+    assert layout is not None
     found = make_household_zeros(
         rules,
         layout.household_keys,
@@ -233,16 +261,9 @@ def _possible(
         head_apart=layout.head_apart,
     )
     houses, members = layout.parts(sample.table.cells[sample.table.record_cell])
-    conflicts = find_household_conflicts(
+    return find_household_conflicts(
         found, houses, members, layout.n_members(houses[:, 0]), sample.of_record
     )
-    for warning in conflicts.warnings:
-        watcher.note(f"Warning: {warning}")
-    if conflicts.n_households and rules.on_conflict == "stop":
-        raise DataError(conflicts.message(name))
-    sample = without_households(sample, conflicts.in_conflict)
-    table = replace(sample.table, layout=replace(layout, rules=found.program))
-    return sample._replace(table=table, conflicts=conflicts)
 
 
 def _named(asked: Sequence[str], names: Mapping[str, str], what: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from unikat.spec.households import RelativesSpec
 from unikat.spec.tables import DataSpec, FileSpec, ZerosSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
+from unikat.zeros.household_language import parse_household_rule
 from unikat.zeros.household_rules import HouseholdZeros
 from unikat.zeros.rules import names_in, parse
 from unikat.zeros.zeros import holds
@@ -236,14 +237,30 @@ def make_zeros(spec: ZerosSpec, keys: Sequence[Key], data: DataSpec) -> Zeros:
     SpecError, DataError
         If a rule or a table of conditions is wrong.
     """
-    hint = "\nRules that name roles are about whole households; this run is about persons."
-    with _named(spec, hint if spec.roles else ""):
+    hint = (
+        "\nRules that count members or name roles are about whole households, and this run is "
+        "about persons. Name the column of the households, --household COLUMN, where a model is "
+        "fitted with --model households."
+    )
+    of_households = spec.roles or any(_counts_members(rule.rule) for rule in spec.rules)
+    with _named(spec, hint if of_households else ""):
         return Zeros.of(
             [(rule.name, rule.rule) for rule in spec.rules],
             keys,
             tables=spec.tables,
             encoding=data.encoding,
         )
+
+
+def _counts_members(rule: str) -> bool:
+    """Whether a rule can be read as one about households alone."""
+    try:
+        parse(rule)
+    except SpecError:
+        with suppress(SpecError):
+            parse_household_rule(rule)
+            return True
+    return False
 
 
 def make_household_zeros(

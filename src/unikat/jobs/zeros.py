@@ -19,12 +19,15 @@ from unikat.errors import OutputError, SpecError
 from unikat.files.folder import keep_inputs, locked_file
 from unikat.files.toml import toml_literal
 from unikat.files.writing import replace_file
+from unikat.inference.progress import SILENT, Watcher
 from unikat.interrupts import interruptible
+from unikat.jobs.households import broken_rules, read_households
 from unikat.jobs.inputs import UNKNOWN, make_zeros, tabulate
 from unikat.report.text.numbers import columns, counted, number, percent, verb
-from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
 from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown
+from unikat.zeros.household_conflicts import HouseholdConflicts
 from unikat.zeros.levels import Levels
 from unikat.zeros.suggest import MOST_COMBINATIONS, not_looked_at
 from unikat.zeros.tables import csv_field
@@ -47,13 +50,15 @@ class Checked:
 
     data: str
     """Name of the file."""
-    table: CellTable
-    conflicts: Conflicts
+    n: int
+    """Rows, or households, of the file."""
+    conflicts: Conflicts | HouseholdConflicts
 
     @property
-    def n_records(self) -> int:
-        """Rows that break a rule."""
-        return self.conflicts.n_records
+    def n_broken(self) -> int:
+        """Rows, or households, that break a rule."""
+        found = self.conflicts
+        return found.n_records if isinstance(found, Conflicts) else found.n_households
 
 
 def read_rules(spec: AssessmentSpec, table: CellTable | None = None) -> tuple[CellTable, Zeros]:
@@ -84,24 +89,35 @@ def read_keys(spec: AssessmentSpec) -> CellTable:
 
 
 @interruptible
-def check(spec: AssessmentSpec, table: CellTable | None = None) -> Checked:
-    """Find the rows of a file that break a rule; `table` as of `read_rules`.
+def check(
+    spec: AssessmentSpec, table: CellTable | None = None, *, watcher: Watcher = SILENT
+) -> Checked:
+    """Find the rows, or the households, of a file that break a rule; `table` as of `read_rules`.
 
     Raises
     ------
     DataError, SpecError
         If the file or the rules cannot be read.
     """
-    table, zeros = read_rules(spec, table)
     name = spec.data.name or "the data"
-    return Checked(data=name, table=table, conflicts=find_conflicts(table, zeros))
+    if spec.model.name == HOUSEHOLDS:
+        if spec.zeros is None:
+            raise SpecError(NO_RULES)
+        persons = spec.model_copy(update={"zeros": None})
+        sample = read_households(persons, None, watcher, of_population=False)[1]
+        head = None if spec.households is None else spec.households.head
+        broken = broken_rules(sample, spec.zeros, head, spec.data)
+        return Checked(data=name, n=sample.table.n_records, conflicts=broken)
+    table, zeros = read_rules(spec, table)
+    return Checked(data=name, n=table.n_records, conflicts=find_conflicts(table, zeros))
 
 
 def check_lines(checked: Checked) -> list[str]:
     """Lines of the table that `unikat zeros check` prints."""
-    table, conflicts = checked.table, checked.conflicts
+    conflicts, n = checked.conflicts, checked.n
+    if isinstance(conflicts, HouseholdConflicts):
+        return _household_lines(checked, conflicts)
     zeros = conflicts.zeros
-    n = table.n_records
     rows = [("rule", "combinations", "rows", "share", "first rows")]
     for position, rule in enumerate(conflicts.rules):
         cells = "–"
@@ -117,7 +133,7 @@ def check_lines(checked: Checked) -> list[str]:
         if len(conditions) > MOST_CONDITIONS:
             more = f"  and {len(conditions) - MOST_CONDITIONS} more conditions (--rows lists all)"
             rows.append((more, "", "", "", ""))
-    broken = checked.n_records
+    broken = checked.n_broken
     rows.append(
         ("all together", percent(zeros.n_impossible / zeros.n_cells), *_counted(broken, n), "")
     )
@@ -136,6 +152,20 @@ def check_lines(checked: Checked) -> list[str]:
     return [*lines, "", said, some]
 
 
+def _household_lines(checked: Checked, conflicts: HouseholdConflicts) -> list[str]:
+    """Lines about households, each with the row in which it begins."""
+    n, broken = checked.n, checked.n_broken
+    rows = [("rule", "households", "share", "first rows")]
+    rows += [(shown(one), *_counted(one.n_records, n), _first(one)) for one in conflicts.rules]
+    rows.append(("all together", *_counted(broken, n), ""))
+    said = (
+        f"{broken:,} of {counted(n, 'household')} of {checked.data} {verb(broken, 'break')} a rule."
+        if broken
+        else f"No household of {checked.data} breaks a rule ({counted(n, 'household')})."
+    )
+    return [*columns(rows, left=(0, 3)), "", said, *conflicts.warnings]
+
+
 def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None:
     """Write the number of every row that breaks a rule, once for each rule, as CSV.
 
@@ -151,7 +181,8 @@ def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None
     rows: list[Int64] = []
     names: list[tuple[str, str | None]] = []
     for position, rule in enumerate(conflicts.rules):
-        name, conditions = rule.name or rule.text, conflicts.conditions(position)
+        name = rule.name or rule.text
+        conditions = conflicts.conditions(position) if isinstance(conflicts, Conflicts) else ()
         rows += [one.rows for one in conditions] or [conflicts.rows(position)]
         names += [(name, one.text) for one in conditions] or [(name, None)]
     which = np.repeat(np.arange(len(rows)), [len(found) for found in rows])

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from unikat.spec.data_options import (
     DesignOptions,
+    GroupingOptions,
     HouseholdOptions,
     KeyOptions,
     MarginOptions,
@@ -16,7 +17,7 @@ from unikat.spec.data_options import (
     RuleOptions,
     ZerosOptions,
 )
-from unikat.spec.option import Option
+from unikat.spec.option import File, Option
 
 
 class ModelOptions(TypedDict, total=False):
@@ -326,3 +327,29 @@ class EvaluateOptions(
 
 class ZerosCommandOptions(KeyOptions, RuleOptions, ReadingOptions, total=False):
     """Options of `unikat zeros`."""
+
+
+class ZerosCheckOptions(ZerosCommandOptions, GroupingOptions, total=False):
+    """Options of `unikat zeros check`, which knows rules about households too."""
+
+    household: Annotated[
+        str | Sequence[str],
+        Option(
+            "A,B",
+            "Columns that together identify the household: the rules are about whole households.",
+            "design.household",
+            default="none",
+        ),
+    ]
+    household_file: Annotated[
+        File,
+        Option(
+            "FILE",
+            "File with a row for each household, which has the keys of --household-keys.",
+            "households.path",
+        ),
+    ]
+
+
+class CheckedOptions(ZerosCheckOptions, ModelOptions, total=False):
+    """The same with the model, which tells whether rules are about persons or households."""

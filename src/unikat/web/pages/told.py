@@ -120,7 +120,7 @@ def checked(bench: Workbench, draft: Draft) -> tuple[Checked, int]:
         found = check(spec, bench.table(spec))
     except UnikatError as error:
         return Checked(lines=(), n_records=0, problem=str(error)), status_of(error)
-    return Checked(lines=check_lines(found), n_records=found.n_records, problem=""), 200
+    return Checked(lines=check_lines(found), n_records=found.n_broken, problem=""), 200
 
 
 def suggested(bench: Workbench, draft: Draft) -> tuple[Suggested, int]:
