@@ -14,10 +14,10 @@ model, and `Fit.estimate` a `RiskEstimate`.
 The names below are loaded when first used, so that ``import unikat`` costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from unikat._version import __version__
+
+TYPE_CHECKING = False
+"""As `typing` has it, whose import takes long enough for a Ctrl-C before the program hears it."""
 
 if TYPE_CHECKING:
     from unikat.data import CellTable, Design, Key, Microdata, read
@@ -158,6 +158,8 @@ def __getattr__(name: str) -> object:
     """Load a public name from the module that defines it."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value

@@ -213,3 +213,24 @@ def test_progress_is_live_on_a_terminal(capsys: Any, monkeypatch: pytest.MonkeyP
         watcher.stage("Reading [bold]people[/]")
         watcher.progress(event())
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_ctrl_c_while_a_library_executes_text_has_the_exit_code_of_ctrl_c(tmp_path: Path) -> None:
+    """Python ended by the signal (-2) although the message had been printed."""
+    (tmp_path / "hurt").mkdir()
+    (tmp_path / "hurt" / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'unikat.jobs.job':\n"
+        "            exec('raise KeyboardInterrupt')\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    (tmp_path / "a.csv").write_text("A\n1\n2\n")
+    command = [sys.executable, "-m", "unikat", "assess", "a.csv", "--keys", "A"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "hurt")}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.startswith("Interrupted; nothing was kept.")
+    assert done.returncode == 130

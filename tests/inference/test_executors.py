@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -25,7 +26,6 @@ from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.executors import executor_for_run, executor_of_run
 
-NAMES = {"dask": "distributed", "ray": "ray"}
 OPTIONS: dict[str, Any] = {
     "keys": ["a", "b", "c"], "population_size": 5_000, "model": "hdp", "max_sweeps": 300,
     "chains": 3, "seed": 4,
@@ -38,12 +38,57 @@ def people(n: int = 400) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-@pytest.fixture(scope="module", params=list(NAMES))
-def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Of two workers, for all tests of a kind, since one takes seconds to start."""
-    pytest.importorskip(NAMES[request.param])
-    with executor_for_run(request.param, 2):
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Of two workers, for all tests, since one takes seconds to start."""
+    pytest.importorskip("distributed")
+    with executor_for_run("dask", 2):
         yield executor_of_run()
+
+
+def _family(of: int) -> set[int]:
+    """A process and those that it has started."""
+    found = {of}
+    while True:
+        more = {
+            int(task.name)
+            for task in Path("/proc").glob("[0-9]*")
+            if _parent(task) in found and int(task.name) not in found
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def _parent(task: Path) -> int | None:
+    try:
+        return int((task / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def _listening(processes: set[int]) -> set[str]:
+    """Addresses, in hexadecimal, at which processes listen for TCP."""
+    sockets = set()
+    for process in processes:
+        for handle in Path(f"/proc/{process}/fd").glob("*"):
+            with contextlib.suppress(OSError):
+                sockets.add(os.readlink(handle).removeprefix("socket:[").rstrip("]"))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in sockets:
+                found.add(words[1].partition(":")[0])
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs Linux's /proc")
+def test_what_dask_starts_here_listens_on_this_machine_alone(cluster: Any) -> None:
+    """Scheduler, workers, nannies and pages."""
+    cluster.submit(int, "1").result(timeout=60)
+    # 127.0.0.1, of a machine that has the last byte first.
+    assert _listening(_family(os.getpid())) == {"0100007F"}
 
 
 def draw(model: Any, workers: Workers) -> Any:
@@ -153,6 +198,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         return str(caught.value)
 
     assert "'spark' is not known" in refused("spark")
+    assert "take processes or dask" in refused("ray")
     assert "mpiexec -n" in refused("mpi") if importlib.util.find_spec("mpi4py") else True
     if importlib.util.find_spec("distributed"):
         monkeypatch.setattr(executors, "_SECONDS", 1)

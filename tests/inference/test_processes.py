@@ -122,14 +122,20 @@ def test_a_second_ctrl_c_ends_the_wait(tmp_path):
     assert ends(process.pid)
 
 
-def test_workers_do_not_outlive_a_killed_parent(tmp_path):
+def test_workers_do_not_outlive_a_killed_parent(tmp_path, monkeypatch):
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     process = start(tmp_path, START + SAMPLE, pause=0.01, max_sweeps=10**6)
     wait_for(process, "at 16")
+    assert list(temporary.iterdir())
     os.kill(process.pid, signal.SIGKILL)
     process.stdout.close()
     process.stderr.close()
     process.wait()
     assert ends(process.pid)
+    # Nor do its locks and sockets.
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_script_without_guard_is_run_once(tmp_path):

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
+import threading
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -65,6 +69,21 @@ def test_an_error_ends_the_run(n_workers):
 def test_a_lost_worker_is_told():
     with pytest.raises(UnikatError, match=r"ended unexpectedly.*--resume"):
         list(run_tasks(die, [1, 2], 2))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are started by a server on Linux")
+def test_a_killed_server_of_processes_is_told():
+    """Killed while it is asked for a process, which was a defect (EOFError)."""
+    assert len(list(run_tasks(square, [1], 2))) == 1
+    server = forkserver._forkserver._forkserver_pid
+    os.kill(server, signal.SIGSTOP)
+    timer = threading.Timer(0.5, os.kill, (server, signal.SIGKILL))
+    timer.start()
+    with pytest.raises(UnikatError, match=r"ended unexpectedly.*--resume"):
+        list(run_tasks(square, range(9), 2))
+    timer.join()
+    # The next run starts another one.
+    assert len(list(run_tasks(square, range(9), 2))) == 9
 
 
 def test_whoever_stops_asking_does_not_wait(tmp_path):

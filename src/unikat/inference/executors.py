@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from unikat.errors import SpecError, UnikatError, brief, option
@@ -244,13 +246,6 @@ def _pickled_answer(content: bytearray) -> bytes:
         return pickle.dumps((False, UnikatError(f"{type(error).__name__} in a worker of MPI")))
 
 
-def _was_spawned() -> bool:
-    """Whether this process was started by another one of MPI, so is no part of its world."""
-    from mpi4py import MPI
-
-    return bool(MPI.Comm.Get_parent() != MPI.COMM_NULL)
-
-
 class _Named:
     """A cluster that is started when it is first needed."""
 
@@ -277,8 +272,8 @@ def executor_for_run(name: str, n_workers: int | None) -> Iterator[None]:
     Parameters
     ----------
     name
-        ``processes``; ``dask``, ``ray`` or ``mpi``: started on this machine; with a colon and an
-        address behind it one that runs.
+        ``processes``; ``dask``: started on this machine; ``mpi``; ``dask:ADDRESS`` or
+        ``ray:ADDRESS``: one that runs.
     n_workers
         Processes of one that is started here; None: one for each core.
     """
@@ -344,8 +339,11 @@ def _dask(address: str, n_workers: int | None) -> Iterator[Cluster]:
 
 @contextlib.contextmanager
 def _ray(address: str, n_workers: int | None) -> Iterator[Cluster]:
-    # Before the import, which reads it.
+    # Before the import, which reads them. Without the second, Ray ends the process at SIGTERM.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_DISABLE_FAILURE_SIGNAL_HANDLER"] = "1"
+    # Else it asks for 15 minutes where nobody answers.
+    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     with _package("ray", "ray"):
         import ray
@@ -353,68 +351,71 @@ def _ray(address: str, n_workers: int | None) -> Iterator[Cluster]:
         # That of a script or notebook, which will end it.
         yield _Ray(ray)
         return
-    given = {"address": address} if address else {
-        "address": "local", "num_cpus": n_workers or available_cores(),
-        "_node_ip_address": "127.0.0.1",
-    }  # fmt: skip
-    try:
-        with _modules_for_children():
-            ray.init(
-                include_dashboard=None if address else False,
-                configure_logging=False,
-                log_to_driver=False,
-                **given,
-            )
-    except (ConnectionError, TimeoutError, RuntimeError, ValueError):
-        raise _not_reached("Ray", address, "ray start --head") from None
-    try:
+    with _logs_removed(ray):
+        try:
+            with _handler_kept(signal.SIGTERM):
+                ray.init(address=address, configure_logging=False, log_to_driver=False)
+        except (ConnectionError, TimeoutError, RuntimeError, ValueError):
+            raise _not_reached("Ray", address, "ray start --head") from None
         yield _Ray(ray)
-    finally:
-        ray.shutdown()
 
 
 @contextlib.contextmanager
-def _modules_for_children() -> Iterator[None]:
-    """Let programs that are started here find the modules that this one finds."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+def _handler_kept(number: int) -> Iterator[None]:
+    """Give a signal back the handler that it has; Ray sets one of its own."""
+    before = signal.getsignal(number)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(number, before)
+
+
+@contextlib.contextmanager
+def _logs_removed(ray: Any) -> Iterator[None]:
+    """Remove at the end what Ray has written for this process into the folder of the cluster."""
+    try:
+        yield
+    finally:
+        logs: list[Path] = []
+        with contextlib.suppress(Exception):
+            # None unless this machine is one of the cluster.
+            folder = Path(ray._private.worker.global_worker.node.get_logs_dir_path())
+            logs = list(folder.rglob(f"*_{os.getpid()}.log"))
+        ray.shutdown()
+        for log in logs:
+            with contextlib.suppress(OSError):
+                log.unlink()
 
 
 @contextlib.contextmanager
 def _mpi(address: str, n_workers: int | None) -> Iterator[Cluster]:
+    without_workers = SpecError(
+        "MPI was not started with workers. Put  mpiexec -n 5 python -m mpi4py.futures -m  before "
+        "the command: one process directs, and the others work."
+    )
     with _package("mpi", "mpi4py"):
-        try:
-            from mpi4py import MPI
-            from mpi4py.futures import MPIPoolExecutor
-        except RuntimeError:
-            raise SpecError(
-                "No MPI library is found. Install one with the system's packages (MPICH or Open "
-                "MPI), or with  pip install mpich."
-            ) from None
+        import mpi4py
+    if f"{mpi4py.__name__}.futures" not in sys.orig_argv:
+        # Every process would run the command. MPI is not imported: it waits for the others, which
+        # may have ended for they found that another one writes into the folder.
+        raise without_workers
+    try:
+        from mpi4py import MPI
+        from mpi4py.futures import MPIPoolExecutor
+    except RuntimeError:
+        raise SpecError(
+            "No MPI library is found. Install one with the system's packages (MPICH or Open MPI), "
+            "or with  pip install mpich."
+        ) from None
     comm = MPI.COMM_WORLD
-    if comm.Get_size() < 2 or comm.Get_rank():
-        raise _without_workers()
+    if comm.Get_size() < 2:
+        raise without_workers
     with MPIPoolExecutor() as pool:
-        if pool.submit(_was_spawned).result():
-            raise _without_workers()
         for _ in range(comm.Get_size() - 1):
             pool.submit(_serve)
         with contextlib.closing(_Mpi(comm)) as cluster:
             yield cluster
-
-
-def _without_workers() -> SpecError:
-    return SpecError(
-        "MPI was not started with workers. Put  mpiexec -n 5 python -m mpi4py.futures -m  "
-        "before the command: one process directs, and the others work."
-    )
 
 
 @contextlib.contextmanager

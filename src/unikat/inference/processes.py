@@ -15,18 +15,21 @@ import pickle
 import signal
 import sys
 import threading
+import time
 import types
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 from unikat.errors import UnikatError
-from unikat.files.scratch import Scratch, temporary_root
+from unikat.files.scratch import Scratch, sweep, temporary_root
 
 WATCH_SECONDS = 0.2
+_LET_GO = 0.2
+"""Seconds in which the system closes all files of a process that was killed."""
 _ABANDON, _DIE = 1, 2
 
 _SOCKET_PATH = 103
@@ -103,7 +106,11 @@ class WorkerPool:
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         # Any submission may start a process.
         with contextlib.nullcontext() if self._imports_main else _main_hidden(), _uninterrupted():
-            return self._executor.submit(function, *arguments)
+            try:
+                return self._executor.submit(function, *arguments)
+            except (EOFError, ConnectionError) as error:
+                # The process that starts others was killed while it was asked for one.
+                raise BrokenExecutor("no worker could be started") from error
 
     def abandon(self) -> None:
         """Tell the work that runs to stop where it can."""
@@ -227,8 +234,24 @@ def _watch_parent(stop: Any) -> None:
     """End this worker when its parent is gone, or says so."""
     parent = multiprocessing.parent_process()
     while parent is not None:
-        if wait([parent.sentinel], WATCH_SECONDS) or stop.value == _DIE:
+        if wait([parent.sentinel], WATCH_SECONDS):
+            _clean_after_parent()
             os._exit(1)
+        if stop.value == _DIE:
+            os._exit(1)
+
+
+def _clean_after_parent() -> None:
+    """Delete the temporary folders of a parent that was killed; without workers the next run does.
+
+    Those of processes that live are locked, and stay.
+    """
+    # The parent lets go of its locks a little later than of what it is watched by.
+    time.sleep(_LET_GO)
+    sockets = multiprocessing.current_process()._config.get("tempdir")  # type: ignore[attr-defined]
+    with contextlib.suppress(Exception):
+        for root in {temporary_root(), Path(sockets).parent if sockets else temporary_root()}:
+            sweep(root)
 
 
 def _run(item: Any) -> Any:

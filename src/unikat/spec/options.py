@@ -135,7 +135,7 @@ class SamplingOptions(TypedDict, total=False):
         str,
         Option(
             "NAME",
-            "What runs the chains, and the samples of evaluate: processes, dask, ray or mpi; "
+            "What runs the chains, and the samples of evaluate: processes, dask or mpi; "
             "dask:ADDRESS or ray:ADDRESS is a cluster that runs already.",
             "sampling.executor",
         ),

@@ -473,7 +473,7 @@ class SamplingSpec(Table):
     threads: int | None = Field(default=None, ge=1, le=256)
     """Threads per process; has no influence on the numbers."""
     executor: Annotated[str, OfUser] = "processes"
-    """What runs the chains, and the samples of an evaluation: `processes`, `dask`, `ray`, `mpi`,
+    """What runs the chains, and the samples of an evaluation: `processes`, `dask`, `mpi`,
     `dask:ADDRESS` or `ray:ADDRESS`; has no influence on the numbers."""
 
     device: Literal["cpu", "cuda"] = "cpu"
@@ -483,10 +483,15 @@ class SamplingSpec(Table):
     @field_validator("executor")
     @classmethod
     def _known_executor(cls, name: str) -> str:
-        if not re.fullmatch(r"processes|mpi|(dask|ray)(:\S+)?", name):
+        if name == "ray":
             raise ValueError(
-                f"{shown(name)} is not known; it must be processes, dask, ray or mpi, or "
-                "dask:ADDRESS or ray:ADDRESS of a cluster that runs"
+                "a Ray that is started for this machine alone can be reached from others, so none "
+                "is started; take processes or dask, or ray:ADDRESS of a cluster that runs"
+            )
+        if not re.fullmatch(r"processes|mpi|dask(:\S+)?|ray:\S+", name):
+            raise ValueError(
+                f"{shown(name)} is not known; it must be processes, dask or mpi, or dask:ADDRESS "
+                "or ray:ADDRESS of a cluster that runs"
             )
         return name
 
