@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from hostile.case import KEYS, Case
@@ -86,12 +88,23 @@ def _asked(folder: Path, requests: list[tuple[str, str, Mapping[str, str]]]) -> 
 
     access = Access(port=PORT)
     app, bench = make_app(Folder.of(folder), access)
-    client = Client(app, access, bench)
+    raised: list[str] = []
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await app(scope, receive, send)
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            raised.append(f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}")
+            raise
+
+    client = Client(watched, access, bench)
     try:
         for method, path, fields in requests:
             answer = client.ask(path, method, **({"data": fields} if method == "POST" else {}))
             if answer.status_code >= 500:
-                print(f"defect of unikat: {answer.status_code} at {method}", file=sys.stderr)
+                why = raised[-1] if raised else answer.status_code
+                print(f"defect of unikat: {why}, {method}", file=sys.stderr)
             elif answer.status_code >= 400:
                 # No message quotes a value; it is judged as that of a command.
                 print(answer.text, file=sys.stdout)

@@ -100,3 +100,13 @@ def test_names_of_files_and_columns_are_escaped(client: Client, folder: Path) ->
     posted = client.post("/keys", {"path": name, f"key:{HOSTILE}": "on", "rules": HOSTILE})
     assert posted.status_code == 422
     assert "<script>alert" not in posted.text
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 2600, "é" * 200], ids=["name", "path", "bytes"])
+@pytest.mark.parametrize("page", ["/runs/{}", "/report/{}", "/records/{}", "/asked/{}", "/file"])
+def test_a_path_that_no_system_has_is_not_there(client: Client, page: str, name: str) -> None:
+    path = page.format(name) if "{}" in page else page
+    answer = client.ask(path, params={"path": name} if path == page else {})
+    assert answer.status_code in (404, 422)
+    assert "is no path of a file or folder" in answer.text
+    assert len(answer.text) < 10_000
