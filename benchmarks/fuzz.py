@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections import Counter
@@ -33,6 +34,8 @@ def main() -> None:
         "--out", type=Path, help="write outcomes, a line of JSON each, and go on after those there"
     )
     asked = parser.parse_args()
+    # So that the server of PostgreSQL ends, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begin = time.monotonic()
     outcomes: list[Outcome] = []
     if asked.out is not None and asked.out.exists():

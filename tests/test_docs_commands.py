@@ -21,11 +21,7 @@ OTHER_PROGRAMS = {
     "docs/accuracy.md": {"--sizes", "--by-level"},
     "docs/how-to/install.md": {"--target"},
     "docs/how-to/run-in-a-container.md": {
-        "--network",
-        "--target",
-        "--user",
-        "--userns",
-        "--volume",
+        *("--network", "--secret", "--target", "--user", "--userns", "--volume"),
     },
 }
 """Options of benchmarks, of pip and of container programs, by the page that names them."""

@@ -29,6 +29,8 @@ LONGEST = 120.0
 LONGEST_MESSAGE = 2000
 
 _SAMPLING = {"seed": 3, "chains": 2, "workers": 2, "rhat": 1.0000001, "ess": 1e9}
+_FLAGS = ("--keys", "AGE,SEX,EDU,JOB", "--seed", "3", "--chains", "2", "--workers", "2",
+          "--rhat", "1.0000001", "--ess", "1e9", "--max-sweeps", "200")  # fmt: skip
 _DATA = 'keys = ["AGE", "SEX", "EDU", "JOB"]\n'
 
 
@@ -39,6 +41,10 @@ class Kind:
     head: str
     sampling: dict[str, float]
     table: str
+    arguments: tuple[str, ...] = ()
+    """In place of a specification, where the run is asked on the command line."""
+    again: str = "--resume"
+    """What goes on with a run, or begins it again where nothing is kept on the way."""
 
 
 KINDS = {
@@ -57,7 +63,23 @@ KINDS = {
         {**_SAMPLING, "max_sweeps": 120},
         "evaluation.parquet",
     ),
-}
+    "synthesize": Kind(
+        "", {}, "synthetic_1.csv",
+        ("people.csv", *_FLAGS, "--model", "latent-class", "--datasets", "2"),
+    ),
+    "protect": Kind(
+        "", {}, "protected.csv",
+        ("people.csv", *_FLAGS, "--model", "latent-class", "--population-size", "5000", "--recode",
+         "AGE: width(5)", "--pram", "EDU: 0.9", "--perturbation-seed", "4"),
+        "--overwrite",
+    ),
+    "attack": Kind(
+        "", {}, "attack.json",
+        ("people.csv", *_FLAGS, "--synthetic", "made.csv", "--targets", "JOB", "--attacks", "40",
+         "--model", "latent-class"),
+        "--overwrite",
+    ),
+}  # fmt: skip
 """By the name of the command."""
 
 
@@ -103,7 +125,10 @@ def prepare(folder: Path) -> None:
         }
     )
     frame.to_csv(folder / "people.csv", index=False)
+    frame.apply(lambda column: rng.permutation(column)).to_csv(folder / "made.csv", index=False)
     for name, kind in KINDS.items():
+        if kind.arguments:
+            continue
         sampling = "".join(f"{key} = {value}\n" for key, value in kind.sampling.items())
         text = f'{_DATA}{kind.head}[data]\npath = "people.csv"\n[sampling]\n{sampling}'
         (folder / f"{name}.toml").write_text(text)
@@ -113,7 +138,8 @@ def start(kind: str, folder: Path, out: Path, *options: str) -> subprocess.Popen
     """Start a run in a session of its own, with its own temporary folder and an open umask."""
     scratch = out.with_name(f"{out.name}-tmp")
     scratch.mkdir(exist_ok=True)
-    command = [*COMMAND, kind, f"{kind}.toml", "--out", str(out), "--allow-unconverged"]
+    asked = KINDS[kind].arguments or (f"{kind}.toml",)
+    command = [*COMMAND, kind, *asked, "--out", str(out), "--allow-unconverged"]
     return subprocess.Popen(
         [*command, "--quiet", *options],
         cwd=folder,
@@ -150,7 +176,7 @@ def disturbed(blow: Blow, folder: Path, number: int, reference: Reference) -> li
     wrong, _ = ended(process, blow.signal)
     if blow.signal != "SIGKILL":
         wrong += [f"left in the temporary folder: {path.name}" for path in scratch.iterdir()]
-    again = start(blow.kind, folder, out, "--resume")
+    again = start(blow.kind, folder, out, KINDS[blow.kind].again)
     said, told = ended(again, "none")
     # The blow may have come when all was done.
     if not (again.returncode == 1 and "is finished" in told):
@@ -223,9 +249,18 @@ def unclean(out: Path) -> list[str]:
 
 def content(kind: str, out: Path) -> dict[str, Any]:
     """Results without times: every number of every row."""
-    frame = pd.read_parquet(out / KINDS[kind].table)
+    found: dict[str, Any]
+    path = out / KINDS[kind].table
+    if path.suffix == ".csv":
+        return {"table": path.read_text()}
+    if path.suffix == ".json":
+        found = json.loads(path.read_text())
+        return {
+            name: value for name, value in found.items() if name not in ("provenance", "seconds")
+        }
+    frame = pd.read_parquet(path)
     frame = frame.drop(columns=[name for name in frame if "seconds" in name])
-    found: dict[str, Any] = {"table": frame.to_csv()}
+    found = {"table": frame.to_csv()}
     if kind == "assess":
         result = json.loads((out / "result.json").read_text())
         found |= {name: result[name] for name in ("tau1", "tau2", "sample", "stop_reason")}

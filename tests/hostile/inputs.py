@@ -376,17 +376,22 @@ def _options(rng: Random, folder: Path, bases: Path) -> Case:
     commands = _commands()
     path = rng.choice([*commands, ("assess",), ("assess",)])
     start: dict[str, Any] = {"keys": KEYS}
-    if path[0] in ("assess", "compare", "evaluate"):
+    if path[0] != "zeros":
         start |= {"chains": "2", "workers": "1", "max_sweeps": "16", "out": "out", "quiet": True}
-    if path[0] in ("assess", "compare"):
+    if path[0] in ("assess", "compare", "protect"):
         start["population_size"] = "3000"
     start |= {
         "assess": {"model": rng.choice(FAST)},
         "compare": {"models": "loglinear"},
         "evaluate": {"n": "40", "repeats": "1", "models": "loglinear"},
+        "protect": {"model": "latent-class", "recode": "AGE: width(10)"},
+        "synthesize": {"model": "latent-class", "datasets": "2"},
+        "attack": {"synthetic": "made.csv", "attacks": "20"},
     }.get(path[0], {})
     if path == ("zeros", "disjoint"):
         start["out"] = "out"
+    if path[0] == "attack":
+        (folder / "made.csv").write_text(people(60))
     if path[0] == "zeros":
         (folder / "zeros.toml").write_text("rules = " + json.dumps(RULES))
         start["zeros"] = "zeros.toml"

@@ -21,6 +21,10 @@ BLOWS = [
     Blow("compare", "SIGKILL", "worker", 0.7),
     Blow("evaluate", "SIGKILL", "group", 0.8),
     Blow("evaluate", "SIGINT", "group", 0.6),
+    Blow("synthesize", "SIGKILL", "group", 0.6),
+    Blow("protect", "SIGTERM", "parent", 0.7),
+    Blow("protect", "SIGKILL", "parent", 0.8),
+    Blow("attack", "SIGINT", "group", 0.7),
 ]
 
 
