@@ -170,7 +170,7 @@ PLANTED_TEXT = "84</"
 def test_our_own_files_agree_with_what_protect_said() -> None:
     frame = people()
     recoded = unikat.protect(
-        frame, target="tau1 <= 1", keep="sex,education,region",
+        frame, target="tau1_estimate <= 1", keep="sex,education,region",
         recodings={"age": ["width(10)", "width(20)"]}, **QUICKLY,
     )  # fmt: skip
     found = unikat.verify(frame, protected=recoded.frame, target="k >= 1", **QUICKLY)
