@@ -145,7 +145,7 @@ def test_one_string_has_one_verdict_at_the_same_numbers(template: str) -> None:
     asked = Scenario.of("all keys", (), [text], table, in_sample=False)
     scenarios = Scenarios(posterior=posterior, scenarios=asked, level=0.95)
     again: Any = SimpleNamespace(table=table)
-    stages = Stages(found, found, again, found, suppressed=False, perturbed=None, unknown=None)
+    stages = Stages(found, found, again, found, released=None, perturbed=False, unknown=None)
     parts = choices(table, given={key.name: [] for key in table.keys})
     sliders = Exploration(folder="", posterior=posterior, level=0.95, unknown=None, parts=parts)
     steps = (0,) * table.n_keys
@@ -256,7 +256,13 @@ def test_a_run_that_has_not_converged_ends_with_2_and_no_verdict(tmp_path: Path)
     # What is counted is not met all the same, and the run has not converged all the same.
     assert main([*command, "k >= 2", "--out", str(tmp_path / "b")]) == 2
     assert json.loads((tmp_path / "b" / "result.json").read_text())["verdict"] == "not met"
-    again = ["assess", str(tmp_path / "b" / "assessment.toml"), "--allow-unconverged", "--quiet"]
+    again = [
+        "assess",
+        str(tmp_path / "b" / "assessment.toml"),
+        "--allow-unconverged",
+        "--quiet",
+        "--trust-spec",
+    ]
     assert main([*again, "--out", str(tmp_path / "c")]) == 3
 
 
