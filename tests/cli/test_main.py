@@ -232,5 +232,5 @@ def test_ctrl_c_while_a_library_executes_text_has_the_exit_code_of_ctrl_c(tmp_pa
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert done.stderr.startswith("Interrupted; nothing was kept.")
+    assert done.stderr.strip().startswith("Interrupted; nothing was kept.")
     assert done.returncode == 130
