@@ -115,4 +115,4 @@ def _lines(head: str, found: Sequence[str]) -> str:
 
 def _shown(value: Any) -> str:
     """Return a value for a message, without a name and password of an address."""
-    return brief(_SECRET.sub("//…@", str(value)), _LONGEST)
+    return brief(_SECRET.sub("//", str(value)), _LONGEST)
