@@ -54,6 +54,7 @@ def planted(n: int = 240) -> pd.DataFrame:
     )
     frame.loc[7, ["WORK", "NOTE"]] = [PLANTED["level"], PLANTED["text"]]
     frame.loc[7, ["CODE", "INCOME"]] = [PLANTED["number"], PLANTED["income"]]
+    frame.loc[9, "WORK"] = "rare"
     frame.loc[6:8, "HOME"] = PLANTED["home"]
     return frame
 
