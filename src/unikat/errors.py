@@ -6,7 +6,7 @@ import errno
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from math import log10
@@ -313,6 +313,10 @@ def check_column_name(name: str, value: object) -> None:
     )
 
 
+_OF_LEVELS = ("rule", "labels", "codes")
+"""Fields of a plan that may be mappings whose names are levels of a key, which records hold."""
+
+
 def all_problems(
     problems: Sequence[Mapping[str, Any]],
     where: str,
@@ -335,7 +339,7 @@ def all_problems(
     lines = []
     for problem in problems[:_MOST_PROBLEMS]:
         location = problem["loc"]
-        path = ".".join(str(part) for part in location)
+        path = ".".join(_without_levels(location))
         path = brief((spoken or {}).get(path, path))
         field, rest = _field(specification, location)
         if problem["type"] == "extra_forbidden":
@@ -351,6 +355,16 @@ def all_problems(
     if len(problems) > len(lines):
         lines.append(f"... and {len(problems) - len(lines):,} more.")
     return "\n  ".join([f"{where} is not valid in {len(problems)} places:", *lines])
+
+
+def _without_levels(location: Sequence[int | str]) -> Iterator[str]:
+    """Yield the parts of a place in a specification up to a mapping whose names are levels."""
+    for part in map(str, location):
+        if part.startswith("dict["):
+            return
+        yield part
+        if part in _OF_LEVELS:
+            return
 
 
 def _told(path: str, problem: Mapping[str, Any]) -> str:

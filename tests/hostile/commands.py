@@ -187,7 +187,7 @@ def verify(rng: Random, folder: Path, bases: Path) -> Case:
 
 def _attack(synthetic: str) -> list[str]:
     return ["attack", "people.csv", "--synthetic", synthetic, "--keys", KEYS, "--attacks", "20",
-            "--quiet"]  # fmt: skip
+            *SHORT]  # fmt: skip
 
 
 def attack(rng: Random, folder: Path, bases: Path) -> Case:

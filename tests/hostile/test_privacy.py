@@ -303,6 +303,20 @@ def test_messages_hold_none(place: Place, spoiled: dict[str, str], name: str):
     assert list(place.tmp.iterdir()) == []
 
 
+@pytest.mark.parametrize("field", ["rule", "labels", "codes"])
+def test_a_damaged_plan_is_refused_without_its_levels(place: Place, tmp_path: Path, field: str):
+    text = Path("protect/plan.toml").read_text()
+    at = text.index("[[keys]]")
+    block = f'[[keys]]\nname = "WORK"\nkey = "WORK"\n{field} = {{{PLANTED["level"]} = []}}\n'
+    plan = tmp_path / "plan.toml"
+    plan.write_text(text[:at] + block)
+    command = ["protect", str(place.data / "people.csv"), "--apply", str(plan), "--out", "no.csv"]
+    said = told(command)
+    assert said.code == 1
+    assert f"keys.0.{field}" in said.err
+    assert set(named(said.err)) == set()
+
+
 def test_the_workbench_shows_no_values_unasked(place: Place, tmp_path: Path):
     shutil.copy(place.data / "people.csv", tmp_path)
     for name in ("labels", "classics", "protect"):
