@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
+import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
@@ -14,7 +18,6 @@ import pytest
 from data.decoding import decoded
 from data.workbooks import Wrong, write_ods, write_xlsx
 from unikat.data import Design, Microdata, read
-from unikat.data import spreadsheets as module
 from unikat.errors import UnikatError
 
 pytest.importorskip("python_calamine", reason="the extra 'spreadsheet' is not installed")
@@ -145,13 +148,80 @@ def test_a_cell_far_away(tmp_path: Path) -> None:
         'table:number-columns-repeated="16000" office:value-type="float" office:value="1"/>'
         "</table:table-row>"
     )
-    assert "cannot be read" in refused(write_ods(tmp_path / "b.ods", {"Data": ROWS}, extra=far))
+    book = write_ods(tmp_path / "b.ods", {"Data": ROWS}, extra=far)
+    assert "in 1,000,006 rows and 16,000 columns" in refused(book)
+    end = (
+        '<table:table-row table:number-rows-repeated="1048000"><table:table-cell '
+        'table:number-columns-repeated="16000"/></table:table-row>'
+    )
+    assert read(write_ods(book, {"Data": ROWS}, extra=end), "SEX,AGE", DESIGN).n_records == 5
 
 
-def test_size_once_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = write_xlsx(tmp_path / "book.xlsx", {"Data": ROWS})
-    monkeypatch.setattr(module, "MOST_BYTES", 100)
-    assert "once it is unpacked" in refused(book)
+MEASURE = """
+import resource, sys
+import python_calamine, pyarrow, duckdb
+from unikat.data import Design, read
+from unikat.errors import UnikatError
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+try:
+    read(sys.argv[1], "SEX,AGE", Design(population_size=10**8), memory_limit=sys.argv[2])
+except UnikatError as error:
+    print(error)
+print(peak() - before)
+"""
+
+
+def needed(path: Path, limit: str) -> tuple[str, int]:
+    """Read a file in a process of its own; return what it says and the memory that it took."""
+    command = [sys.executable, "-c", MEASURE, str(path), limit]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    message, _, size = said.strip().rpartition("\n")
+    return message, int(size)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is in other units")
+def test_memory_keeps_to_its_limit(tmp_path: Path) -> None:
+    far = '<row r="1000000"><c r="CV1000000"><v>1</v></c></row>'
+    book = write_xlsx(tmp_path / "far.xlsx", {"Data": ROWS}, extra=far)
+    message, size = needed(book, "1GB")
+    assert "far.xlsx needs more memory than the 1GB allowed" in message
+    assert "--memory-limit 4GB (in Python: memory_limit='4GB')" in message
+    assert size < 1e8
+    # What passes takes about as much as it was reckoned with.
+    far = '<row r="30000"><c r="CV30000"><v>1</v></c></row>'
+    book = write_xlsx(tmp_path / "near.xlsx", {"Data": ROWS}, extra=far)
+    message, size = needed(book, "200MB")
+    assert "29,994 row(s) have all 2 keys missing" in message
+    assert size < 2.5e8
+    rows = (
+        '<table:table-row table:number-rows-repeated="90000"><table:table-cell '
+        'table:number-columns-repeated="100" office:value-type="float" office:value="1"/>'
+        "</table:table-row>"
+    )
+    message, size = needed(write_ods(tmp_path / "b.ods", {"Data": ROWS}, extra=rows), "200MB")
+    assert "b.ods needs more memory" in message
+    assert size < 1e8
+    packed = tmp_path / "bomb.csv.gz"
+    with gzip.open(packed, "wb", compresslevel=1) as file:
+        file.write(b"SEX,AGE,NOTE\n")
+        for _ in range(100):
+            file.write((b"1,2," + b"x" * 95 + b"\n2,3,\n") * 20_000)
+    message, size = needed(packed, "100MB")
+    assert message == ""
+    assert size < 4e8
+
+
+def test_sizes_that_are_declared_wrong(write: Write) -> None:
+    """The unpacked bytes are counted."""
+    book = write({"Data": [*ROWS, ["x" * 3_000_000]]})
+    whole, declared = book.read_bytes(), 0
+    with zipfile.ZipFile(book) as archive:
+        declared = max(member.file_size for member in archive.infolist())
+    assert "once they are unpacked" in refused(book, memory_limit="5MB")
+    book.write_bytes(whole.replace(struct.pack("<I", declared), struct.pack("<I", 10)))
+    assert "cannot be read" in refused(book, memory_limit="5MB")
 
 
 def test_damaged_workbooks(write: Write, tmp_path: Path) -> None:

@@ -78,14 +78,7 @@ def session(
             # It stays open, and is gone when the process is, however it ends.
             work.unlink()
         try:
-            try:
-                connection.execute(f"SET memory_limit = {quoted(str(memory_limit))}")
-            except (duckdb.Error, RuntimeError):
-                # RuntimeError: a text that is not UTF-8.
-                raise SpecError(
-                    f"The memory limit {memory_limit!r} is not a size; write a number and a unit, "
-                    f"such as {option('memory_limit', '2GB')}."
-                ) from None
+            _limit_memory(connection, memory_limit)
             if threads is not None:
                 connection.execute(f"SET threads = {int(threads)}")
             _hide_progress(connection)
@@ -98,6 +91,36 @@ def session(
                 yield connection
         finally:
             connection.close()
+
+
+def _limit_memory(connection: duckdb.DuckDBPyConnection, memory_limit: str) -> None:
+    import duckdb
+
+    try:
+        connection.execute(f"SET memory_limit = {quoted(str(memory_limit))}")
+    except (duckdb.Error, RuntimeError):
+        # RuntimeError: a text that is not UTF-8.
+        raise SpecError(
+            f"The memory limit {memory_limit!r} is not a size; write a number and a unit, "
+            f"such as {option('memory_limit', '2GB')}."
+        ) from None
+
+
+def memory_bytes(memory_limit: str) -> float:
+    """Bytes of a memory limit, as DuckDB understands it.
+
+    Examples
+    --------
+    >>> round(memory_bytes("1GB") / 1e9, 2)
+    1.0
+    """
+    import duckdb
+
+    with duckdb.connect() as connection:
+        _limit_memory(connection, memory_limit)
+        said = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    number, unit = str(said[0][0]).split()
+    return float(number) * 1024.0 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)
 
 
 def _hide_progress(connection: duckdb.DuckDBPyConnection) -> None:

@@ -85,7 +85,7 @@ def hold(
     >>> hold(pd.DataFrame({"SEX": ["f", "m"], "N": [1, 2]}), ["SEX"]).texts([1])
     [['m']]
     """
-    opened = open_source(source, **reading)
+    opened = open_source(source, memory_limit=memory_limit, **reading)
     for name in names:
         if name not in opened.columns:
             raise DataError(f"{opened.name} has no column {brief(name)!r}.")

@@ -110,7 +110,7 @@ def profile(source: Any, *, memory_limit: str = DEFAULT_MEMORY, **reading: Any) 
     >>> [(column.name, column.kind, column.levels) for column in found.columns]
     [('SEX', 'text', ('f', 'm')), ('N', 'numbers', ())]
     """
-    opened = open_source(source, **reading)
+    opened = open_source(source, memory_limit=memory_limit, **reading)
     names = list(opened.columns[:MOST_COLUMNS])
     with session(opened.files, name=opened.name, memory_limit=memory_limit) as connection:
         opened.attach(connection, names)

@@ -143,7 +143,7 @@ def read(
     query
         A query of a database in place of a table.
     memory_limit
-        Memory that DuckDB may use, such as ``"1GB"``.
+        Memory that DuckDB may use, such as ``"1GB"``. A workbook that needs more is refused.
     constant_keys
         Whether a key may have the same level in every row, as in a register of one sex; in a
         sample it carries no information and is refused.
@@ -187,6 +187,7 @@ def read(
         sheet=sheet,
         table=table,
         query=query,
+        memory_limit=memory_limit,
     )
     opened.decimal = decimal
     specs = parse_keys(keys, opened.columns, opened.name, fewest_keys)
@@ -272,6 +273,7 @@ def open_source(
     sheet: str | None = None,
     table: str | None = None,
     query: str | None = None,
+    memory_limit: str = DEFAULT_MEMORY,
 ) -> Source:
     """Open a path or a frame; parameters as of `read`. What is open already stays as it is."""
     if isinstance(source, Source):
@@ -304,7 +306,7 @@ def open_source(
     if kind == "arrow":
         return _open_ipc(path)
     if kind in SHEETS:
-        return SpreadsheetSource(path, kind, sheet)
+        return SpreadsheetSource(path, kind, sheet, memory_limit)
     if kind == "sqlite":
         return SqliteSource(path, table, query)
     if kind == "duckdb":

@@ -11,22 +11,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from xml.etree import ElementTree
 from xml.parsers import expat
 
+from unikat.data.engine import memory_bytes
 from unikat.data.numbers import as_text
 from unikat.data.parts import choose
 from unikat.data.sources import FileSource, LoadedSource, check_columns
-from unikat.errors import DataError, SpecError
+from unikat.errors import DataError, SpecError, option
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_BYTES = 2**32
-"""Largest size of a workbook once it is unpacked."""
-MOST_CELLS = 100_000_000
-"""Most cells of a sheet, empty ones between others included."""
+BYTES_A_CELL = 40
+"""Memory that a cell takes, empty ones between others included."""
+BYTES_A_BYTE = 2
+"""Memory that a byte of the unpacked workbook takes."""
 _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
@@ -50,7 +51,7 @@ class SpreadsheetSource(LoadedSource):
     empty rows at the end.
     """
 
-    def __init__(self, path: Path, format: str, sheet: str | None) -> None:
+    def __init__(self, path: Path, format: str, sheet: str | None, memory_limit: str) -> None:
         FileSource.__init__(self, [path], path.name)
         try:
             import python_calamine as calamine
@@ -59,8 +60,13 @@ class SpreadsheetSource(LoadedSource):
                 f"{path.name} is a spreadsheet, which needs the package python-calamine: install "
                 "it with  pip install 'unikat[spreadsheet]',  or save the sheet as CSV."
             ) from None
+        room = _Room(self.name, memory_limit)
         try:
-            _check_size(path)
+            unpacked = room.unpack(path)
+            if format == "ods":
+                # Opening it reads all its sheets.
+                tables = _OdsScan(path)
+                room.check(unpacked, tables.n_rows, tables.n_columns)
             book = calamine.load_workbook(str(path))
             sheets = [
                 one.name
@@ -68,8 +74,12 @@ class SpreadsheetSource(LoadedSource):
                 if one.typ == calamine.SheetTypeEnum.WorkSheet
             ]
             chosen = choose(sheets, sheet, what="sheet", file=self.name)
-            scanned = _XlsxScan(path, chosen) if format == "xlsx" else _OdsScan(path, chosen)
-            _check_extent(scanned.n_rows, scanned.n_columns, self.name)
+            if format == "ods":
+                errors = tables.errors_of[chosen]
+            else:
+                scanned = _XlsxScan(path, chosen)
+                room.check(unpacked, scanned.n_rows, scanned.n_columns)
+                errors = scanned.errors
             self._sheet = book.get_sheet_by_name(chosen)
         except calamine.PasswordError:
             raise DataError(
@@ -89,7 +99,7 @@ class SpreadsheetSource(LoadedSource):
         # A sheet with a header has a first cell.
         self._start, first = self._sheet.start or (0, 0)
         self._places = {name: place for place, name in enumerate(header) if name}
-        self._n_errors = {name: scanned.errors[first + j] for name, j in self._places.items()}
+        self._n_errors = {name: errors[first + j] for name, j in self._places.items()}
         self.columns = check_columns([name for name in header if name], self.name)
 
     def columns_of(self, names: Sequence[str]) -> pa.Table:
@@ -153,37 +163,49 @@ def as_column(cells: Sequence[object]) -> pa.Array:
     return pa.array(values)
 
 
-def _check_size(path: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    if size > MOST_BYTES:
-        raise DataError(
-            f"{path.name} holds {size / 2**30:,.0f} GiB once it is unpacked, more than "
-            f"{MOST_BYTES // 2**30}; save the sheet as CSV."
-        )
+class _Room:
+    """The memory that a workbook may take."""
 
+    def __init__(self, name: str, memory_limit: str) -> None:
+        self._name = name
+        self._limit = memory_limit
+        self._most = memory_bytes(memory_limit)
 
-def _check_extent(n_rows: int, n_columns: int, name: str) -> None:
-    """Refuse a cell far away from the others, since room is made for all between."""
-    if n_rows * n_columns > MOST_CELLS:
+    def unpack(self, path: Path) -> int:
+        """Return the bytes of the unpacked workbook, counted, since declared sizes may be wrong."""
+        size = 0
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as file:
+                    while part := file.read(2**20):
+                        size += len(part)
+                        if BYTES_A_BYTE * size > self._most:
+                            self._refuse("its parts are large once they are unpacked")
+        return size
+
+    def check(self, unpacked: int, n_rows: int, n_columns: int) -> None:
+        """Refuse cells far away from the others, since room is made for all between."""
+        if BYTES_A_CELL * n_rows * n_columns + BYTES_A_BYTE * unpacked > self._most:
+            self._refuse(f"it has cells in {n_rows:,} rows and {n_columns:,} columns")
+
+    def _refuse(self, why: str) -> NoReturn:
         raise DataError(
-            f"{name}: the sheet has cells in {n_rows:,} rows and {n_columns:,} columns, so it "
-            f"spans more than {MOST_CELLS:,} cells. Delete what stands far away from the data, or "
-            "save the sheet as CSV."
+            f"{self._name} needs more memory than the {self._limit} allowed: {why}. Delete what "
+            "stands far away from the data and sheets that are not needed, save the sheet as CSV, "
+            f"or raise the limit with {option('memory_limit', '4GB')}."
         )
 
 
 class _Scan(ABC):
     """What the XML of a sheet says and the reader does not: its extent, and errors of formulas."""
 
-    def __init__(self, path: Path, sheet: str) -> None:
+    def __init__(self, path: Path, sheet: str = "") -> None:
         self.errors = Counter[int]()
         """Cells with errors, by the position of their column."""
         self.n_rows = 0
         self.n_columns = 0
         self._sheet = sheet
         self._row = self._column = -1
-        self._here = False
         parser = expat.ParserCreate()
         parser.StartElementHandler = self._start
         with zipfile.ZipFile(path) as archive, archive.open(self._member(archive)) as file:
@@ -230,20 +252,29 @@ class _XlsxScan(_Scan):
 
 
 class _OdsScan(_Scan):
-    """The extent of the sheet stays 0: python-calamine bounds it by itself."""
+    """All sheets: their extent is that of the sheets below each other."""
+
+    errors_of: dict[str, Counter[int]]
+    """Cells with errors of each sheet."""
 
     def _member(self, archive: zipfile.ZipFile) -> str:
+        self.errors_of = {}
         return "content.xml"
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "table:table":
-            self._here = attributes.get("table:name") == self._sheet
+            self.errors = self.errors_of.setdefault(attributes.get("table:name", ""), Counter())
+            self._row = self.n_rows
         elif tag == "table:table-row":
+            # Position behind the row and its repetitions.
+            self._row += int(attributes.get("table:number-rows-repeated", 1))
             self._column = 0
         elif tag in ("table:table-cell", "table:covered-table-cell"):
-            if self._here:
-                self.errors[self._column] += attributes.get("calcext:value-type") == "error"
+            self.errors[self._column] += attributes.get("calcext:value-type") == "error"
             self._column += int(attributes.get("table:number-columns-repeated", 1))
+            if "office:value-type" in attributes:
+                self.n_rows = max(self.n_rows, self._row)
+                self.n_columns = max(self.n_columns, self._column)
 
 
 def _column_number(letters: str) -> int:

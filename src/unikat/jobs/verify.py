@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unikat._typing import Int32, Int64
+from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
 from unikat.data.patterns import distinct
@@ -258,6 +259,7 @@ def _protected(spec: VerifySpec, frame: Any, answers: Mapping[str, Sequence[str]
             name: getattr(data, name)
             for name in ("delimiter", "encoding", "format", "sheet", "table")
         },
+        memory_limit=data.memory_limit or DEFAULT_MEMORY,
     )
     keys = [name for name in spec.keys if name in source.columns]
     if not keys:
