@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from unikat.cli.main import main
 from unikat.errors import OutputError, SpecError
 from unikat.files.folder import MARK, claimed, locked, locked_file, owned
 from unikat.files.writing import all_or_nothing, replace_file, write_text
+from unikat.inference.checkpoint import FILE_NAME
 from unikat.spec.assessment import AssessmentSpec
-from unikat.studies.store import StudyStore
+from unikat.studies.store import FitStore, StudyStore
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links are those of POSIX")
 
@@ -115,6 +118,95 @@ def test_what_a_killed_run_left_goes(tmp_path: Path) -> None:
     with locked(tmp_path):
         pass
     assert [name for name in (*left, *stays) if (tmp_path / name).exists()] == stays
+
+
+SCRATCH_NAME = ".unikat-writing-abcdefgh"
+
+
+def plant(folder: Path, outside: Path, way: str) -> Path:
+    """Make a folder of results lead to a file outside of it; return the file."""
+    outside.mkdir()
+    victim = outside / ("result.txt" if way == "linked scratch" else SCRATCH_NAME)
+    victim.write_text("mine")
+    scratch = folder / SCRATCH_NAME
+    if way == "linked scratch":
+        scratch.symlink_to(outside)
+        line = "result.txt"
+    elif way == "linked store":
+        (folder / "linked").symlink_to(outside)
+        line = "linked"
+    elif way == "linked subfolder":
+        (folder / "deep").mkdir()
+        (folder / "deep" / "linked").symlink_to(outside)
+        line = "deep"
+    elif way == "linked file":
+        scratch.mkdir()
+        (scratch / "linked").symlink_to(victim)
+        line = "linked"
+    else:
+        scratch.mkdir()
+        store = way.endswith("store")
+        path = outside if store else victim
+        line = str(path) if way.startswith("absolute") else f"../{outside.name}"
+        line += "" if store or way.startswith("absolute") else f"/{victim.name}"
+        # Seen from the scratch folder, and from the folder.
+        line += f"\n../{line}" if line.startswith("..") else ""
+    with (folder / MARK).open("a") as file:
+        file.write(f"{line}\n")
+    return victim
+
+
+WAYS = [
+    "absolute",
+    "absolute store",
+    "parent",
+    "parent store",
+    "linked scratch",
+    "linked store",
+    "linked subfolder",
+    "linked file",
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_folder_of_others_has_nothing_outside_deleted(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "foreign"
+    run(None, folder)
+    victim = plant(folder, tmp_path / "outside", way)
+    with locked(folder):
+        pass
+    with contextlib.suppress(OutputError):
+        run(None, folder)
+    assert victim.read_text() == "mine"
+    assert list(victim.parent.iterdir()) == [victim]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_command_deletes_outside_of_a_folder_of_others(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.csv").write_text("a,b\n" + "".join(f"{i % 5},{i % 3}\n" for i in range(40)))
+    assess = ["assess", "d.csv", "--keys", "a,b", "--population-size", "400", "--quiet"]
+    assess += ["--model", "loglinear", "--terms", "independence", "--out", "foreign"]
+    assert main(assess) == 0
+    victim = plant(Path("foreign"), Path("outside"), way)
+    for command in (["report", "foreign"], [*assess, "--resume"], [*assess, "--overwrite"]):
+        main(command)
+        assert victim.read_text() == "mine"
+    assert list(victim.parent.iterdir()) == [victim]
+
+
+@posix
+def test_fits_that_are_links_are_left_alone(tmp_path: Path) -> None:
+    """What is deleted when a study begins anew lies in its own folder."""
+    outside, fits = tmp_path / "outside", tmp_path / "fits"
+    outside.mkdir()
+    fits.mkdir()
+    (outside / FILE_NAME).write_text("mine")
+    (fits / "one").symlink_to(outside)
+    FitStore(folder=fits, resume=False).clear()
+    assert (outside / FILE_NAME).read_text() == "mine"
 
 
 def test_a_mark_that_was_cut_off_names_what_it_names(tmp_path: Path) -> None:

@@ -220,12 +220,25 @@ def _new(folder: Path, names: Iterable[str]) -> list[str]:
 
 
 def claimed(folder: Path) -> set[str]:
-    """Names in a folder that are ours."""
+    """Names in a folder that are ours.
+
+    The folder may be of somebody else, and its file say anything: only names of what lies in the
+    folder itself count, and no links, of which unikat makes none.
+    """
     try:
         lines = (folder / MARK).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return set()
-    return {line for line in lines if line and not line.startswith("#")}
+    return {
+        line
+        for line in lines
+        if not line.startswith("#") and _is_name(line) and not (folder / line).is_symlink()
+    }
+
+
+def _is_name(text: str) -> bool:
+    """Whether it names one file or folder of a folder, and leads nowhere else."""
+    return Path(text).name == text and text not in {"", "..", MARK} and "\0" not in text
 
 
 def keep_inputs(outputs: Collection[Path], inputs: Collection[Path]) -> None:
@@ -288,8 +301,11 @@ def _clean(folder: Path) -> None:
     ours = claimed(folder)
     if not ours:
         return
-    stores = [folder / name for name in ours if (folder / name).is_dir()]
-    found = [*folder.iterdir(), *(path for store in stores for path in store.rglob(".*"))]
+    found = list(folder.iterdir())
+    for name in ours:
+        # Follows no links.
+        for root, folders, files in os.walk(folder / name):
+            found += [Path(root, entry) for entry in (*folders, *files)]
     for path in found:
         if _LEFT.fullmatch(path.name) and not path.is_symlink():
             with contextlib.suppress(OSError):

@@ -74,6 +74,8 @@ class FitStore:
         try:
             for name in (FINISHED, checkpoints.FILE_NAME):
                 for path in self.folder.glob(f"*/{name}"):
+                    if path.parent.is_symlink():
+                        continue
                     path.unlink(missing_ok=True)
                     with contextlib.suppress(OSError):
                         path.parent.rmdir()
