@@ -134,3 +134,29 @@ def test_levels_that_chance_explains_tell_nothing() -> None:
         n_accepted += bool(telling_levels([counted], 400, int(has.sum()))[0].any())
     # Each has a probability of at most 0.001, so two of 200 have one of about 0.02.
     assert n_accepted <= 1
+
+
+def test_letters_of_stata_are_counted_by_key_with_their_labels(tmp_path: Path) -> None:
+    frame = people()
+    occupation = frame["OCC"].astype(object)
+    n_asked, n_refused = int((frame["OCC"] == -9).sum()), int((frame["OCC"] == -8).sum())
+    occupation[frame["OCC"] == -9], occupation[frame["OCC"] == -8] = "a", "z"
+    path = tmp_path / "survey.dta"
+    pyreadstat.write_dta(
+        frame.assign(OCC=occupation),
+        path,
+        variable_value_labels={"OCC": {1: "Managers", "a": "Not applicable"}},
+        missing_user_values={"OCC": ["a", "z"]},
+    )
+    for options in ({}, {"missing_values": missing_codes("OCC: none")}):
+        found = read(path, "AGE,OCC,SEX", DESIGN, **options)
+        assert {one.code: (one.label, one.n_records) for one in found.keys[1].declared} == {
+            ".a": ("Not applicable", n_asked), ".z": (None, n_refused),
+        }  # fmt: skip
+        assert levels_taken(found) == {"OCC": {".a": False, ".z": False}}
+        assert found.n_missing[1] == n_asked + n_refused
+    said = declared_words(found.keys)
+    assert said[0].startswith(f"OCC: taken as missing: .a 'Not applicable' ({n_asked} records)")
+    # The remedy is one that letters have.
+    assert "mvencode OCC, mv(.a=-9)" in said[1]
+    assert len(said) == 2

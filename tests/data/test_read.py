@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import duckdb
@@ -431,9 +432,17 @@ def test_published_counts(
 
 def test_codebooks_of_the_real_data(shared_data: Path) -> None:
     from unikat.data import load_codebook
+    from unikat.errors import SpecError
 
     for path in shared_data.glob("*.codebook.json"):
-        assert load_codebook(path)
+        if "variables" in json.loads(path.read_text()):
+            # Notes on a file: its variables lie in a table of their own, beside its size and terms.
+            with pytest.raises(
+                SpecError, match=r"'stats': labels must hold a text .* begin with _"
+            ):
+                load_codebook(path)
+        else:
+            assert load_codebook(path)
     keys = read(
         shared_data / "acs2024_persons_northeast.parquet",
         "SEX,AGEP:width(5),SCHL",

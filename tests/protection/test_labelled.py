@@ -89,7 +89,7 @@ def recoded(
     codes = table.cells[table.record_cell]
     made = released(microdata, codes, recoding, suppress, show, codebook=codebook)
     if out is not None:
-        write_records(out, made.table, microdata.source, made.labels, same_rows=True)
+        write_records(out, made.table, microdata.source, made.labels, emptied=made.emptied)
     plan = PlanSpec(keys=plan_keys(recoding, keys, microdata.keys, made))
     return made, plan
 
@@ -206,6 +206,26 @@ def test_stata_keeps_letters_and_labels(tmp_path: Path) -> None:
         1: "No religion", 2: "Christian", 3: "Muslim", 14: "Hindu, Sikh, Jewish", "b": "Refused",
     }  # fmt: skip
     assert found["area"].tolist() == frame["area"].tolist()
+
+
+def test_suppressed_values_have_no_letter(tmp_path: Path) -> None:
+    frame = people(200)
+    religion = frame["religion"].replace({-8: 2.0, 99: 1.0}).astype(object)
+    religion[:3] = "b"
+    source, out = tmp_path / "survey.dta", tmp_path / "out.dta"
+    pyreadstat.write_dta(
+        frame.assign(religion=religion), source, missing_user_values={"religion": ["b"]}
+    )
+    microdata = read(source, ["religion", "sex"], Design(population_size=10_000), missing="level")
+    table = microdata.tabulate()
+    gone = np.zeros((len(frame), 2), np.bool_)
+    gone[[1, 5], 0] = True
+    codes = table.cells[table.record_cell]
+    made = released(microdata, codes, parse_recoding(table, {}), gone)
+    write_records(out, made.table, microdata.source, made.labels, emptied=made.emptied)
+    found, _ = pyreadstat.read_dta(out, user_missing=True)
+    assert found["religion"].isna().to_numpy().nonzero()[0].tolist() == [1, 5]
+    assert found["religion"][[0, 2]].tolist() == ["b", "b"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

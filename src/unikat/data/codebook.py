@@ -259,7 +259,10 @@ def _check_value(where: str, part: str, item: object) -> None:
             "surrogate); write it again."
         )
     if isinstance(item, (Mapping, list, tuple)):
-        raise SpecError(f"{where}: {part} must hold a text for each level, no list and no table.")
+        raise SpecError(
+            f"{where}: {part} must hold a text for each level, no list and no table. If it is no "
+            "variable, let its name begin with _."
+        )
     too_long = isinstance(item, int) and number_meant(item) is None
     if too_long or (
         part != "missing" and isinstance(item, (int, float)) and not abs(item) < _LARGEST

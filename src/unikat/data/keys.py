@@ -29,6 +29,11 @@ class DeclaredCode:
     told_by: tuple[str, ...] = ()
     """Keys that tell who has it; none where the user said that it is a level."""
 
+    @property
+    def is_letter(self) -> bool:
+        """Whether it is a letter of Stata or SAS that says why a number is missing."""
+        return len(self.code) == 2 and self.code[0] == "." and not self.code[1].isdigit()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Key:

@@ -170,6 +170,7 @@ class _Column:
         self.where = f"{source.name}, key {brief(spec.name)!r}"
         self.entry = codebook.get(spec.name, Entry())
         self.declared: Declared = source.declared(spec.name)
+        self.letters = source.letters_counted(spec.name)
         self.missing_codes = (
             *self.declared.missing,
             *self.entry.missing,
@@ -287,7 +288,9 @@ class _Column:
         named = {self._one(code) for code in self.missing_codes}
         levels = self.declared_codes if self.nothing_is_missing else self.answers
         told_by = {code: self.answers.get(code, ()) for code in levels}
-        return codes_told(self.declared_codes, labels, named, told_by)
+        labels |= {f".{letter}": said[letter] for letter in said if f".{letter}" in self.letters}
+        counts = self.declared_codes | dict(self.letters)
+        return codes_told(counts, labels, named | self.letters.keys(), told_by)
 
     def _kind(self) -> _Kind:
         type_name = self.type_name.partition("(")[0]

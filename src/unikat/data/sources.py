@@ -139,6 +139,10 @@ class Source(ABC):
         """Labels of the codes of a column that the source itself declares missing."""
         return {}
 
+    def letters_counted(self, name: str) -> Mapping[str, int]:
+        """Records of each letter, such as ``.a``, that says why a number is missing."""
+        return {}
+
     def width(self, name: str) -> int | None:
         """Bytes that a column of text has room for; None if it has any number."""
         return None

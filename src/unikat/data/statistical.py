@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,13 @@ class StatisticalSource(LoadedSource):
             name: [value if isinstance(value, str) else None for value in columns[name]]
             for name in meta.missing_user_values
         }
+
+    def letters_counted(self, name: str) -> Mapping[str, int]:
+        """Records of each letter, such as ``.a``, that says why a number is missing."""
+        if self.format not in ("dta", "sas7bdat"):
+            return {}
+        found = Counter(letter for letter in self.letters([name]).get(name, ()) if letter)
+        return {f".{letter}": n for letter, n in found.most_common()}
 
     def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
         """Read the named columns from the file; with `n_rows` these first rows alone."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unikat._typing import Bool
 from unikat.data.codebook import clipped
 from unikat.data.folder_sources import ArrowFolder, CsvFolder
 from unikat.data.sources import CsvSource, ParquetSource, Source, TableSource
@@ -53,7 +54,7 @@ def write_records(
     source: Source,
     labels: Mapping[str, Mapping[Any, str]] | None = None,
     *,
-    same_rows: bool = False,
+    emptied: Mapping[str, Bool] | None = None,
 ) -> None:
     """Write a new file of records in the format of a source.
 
@@ -65,9 +66,9 @@ def write_records(
         What the records were made of; a statistical file says more of its columns.
     labels
         Of columns that the source does not have so: what codes mean, in statistical files.
-    same_rows
-        Whether the rows are those of the source, in their order: then letters of Stata, which say
-        why a value is missing, stay.
+    emptied
+        If the rows are those of the source, in their order: of columns, which values were set
+        missing, (n_records,). Elsewhere letters of Stata, which say why a value is missing, stay.
 
     Raises
     ------
@@ -79,7 +80,7 @@ def write_records(
     elif isinstance(source, (TableSource, ArrowFolder)):
         _write_arrow(path, table)
     elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
-        _write_statistical(path, table, source, labels or {}, same_rows=same_rows)
+        _write_statistical(path, table, source, labels or {}, emptied=emptied)
     else:
         _write_parquet(path, table)
 
@@ -126,7 +127,7 @@ def _write_statistical(
     source: StatisticalSource,
     labels: Mapping[str, Mapping[Any, str]],
     *,
-    same_rows: bool,
+    emptied: Mapping[str, Bool] | None,
 ) -> None:
     """Write with pyreadstat, which opens the file itself."""
     import pyreadstat
@@ -175,10 +176,11 @@ def _write_statistical(
             **shared,
         )
     elif source.format == "dta":
-        letters = source.letters(names) if same_rows else {}
+        letters = {} if emptied is None else source.letters(names)
         for name, found in letters.items():
             # Where the table has no value and the input a letter, the letter stays.
             letter = np.array(found, object)
+            letter[(emptied or {}).get(name, np.zeros(len(letter), np.bool_))] = None
             kept = frame[name].isna() & (letter != None)  # noqa: E711  # element by element
             frame[name] = frame[name].astype(object).mask(kept, letter)
         pyreadstat.write_dta(

@@ -172,7 +172,9 @@ def apply(
     keep_inputs(files, inputs)
     out.parent.mkdir(parents=True, exist_ok=True)
     with all_or_nothing(out.parent, tuple(file.name for file in files), out.name) as scratch:
-        write_records(scratch / out.name, made.table, microdata.source, made.labels, same_rows=True)
+        write_records(
+            scratch / out.name, made.table, microdata.source, made.labels, emptied=made.emptied
+        )
         if made.codebook is not None:
             write_text(scratch / beside.name, json_text(made.codebook))
     notes = tuple(note for one in found for note in one.notes)

@@ -57,6 +57,8 @@ class Released(NamedTuple):
     """Of the same: code of each group, by its name in the plan."""
     codebook: dict[str, Any] | None
     """To be written beside the file; None where the file holds labels, or there are none."""
+    emptied: dict[str, Bool]
+    """By key: values that are set missing by suppression, (n_records,)."""
 
 
 class _Written(NamedTuple):
@@ -151,6 +153,7 @@ def released(
         labels=labels,
         codes={name: codes_of[name] for name in labels},
         codebook=_codebook(microdata, codebook, changed, recoding),
+        emptied={recoding.keys[j].name: mask for j, mask in gone.items()},
     )
 
 

@@ -34,7 +34,7 @@ def declared_words(keys: Sequence[_Key]) -> tuple[str, ...]:
     EDUCATION: taken as missing: 9 'refused' (31 records).
     """
     said = []
-    labelled = []
+    labelled, letters = [], []
     for key in keys:
         for one in key.declared:
             if one.is_level:
@@ -49,12 +49,21 @@ def declared_words(keys: Sequence[_Key]) -> tuple[str, ...]:
         if missing:
             codes = listed([_code(one) for one in missing], _MOST_CODES)
             said.append(f"{key.name}: taken as missing: {codes}.")
-            labelled += [key.name] if any(one.label is not None for one in missing) else []
+            known = [one for one in missing if one.label is not None]
+            labelled += [key.name] if any(not one.is_letter for one in known) else []
+            letters += [(key.name, one.code) for one in known if one.is_letter]
     if labelled:
         said.append(
             "If such a code is an answer, as 'not applicable' is, take it as a level: "
             f"{option('missing_values', f'{labelled[0]}: none')}, or list it under levels in a "
             "codebook."
+        )
+    if letters:
+        name, code = letters[0]
+        said.append(
+            "Letters such as .a are always taken as missing. If one is an answer, as 'not "
+            "applicable' is, give it a number and a label in the program that wrote the file; in "
+            f"Stata: mvencode {name}, mv({code}=-9)."
         )
     return tuple(said)
 
