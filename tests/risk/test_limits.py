@@ -33,6 +33,51 @@ from unikat.spec.limits import Limit
 COLUMNS = {"keys": ["sex", "age", "education"], "progress": False}
 
 
+# --- reasons that leave a verdict open ------------------------------------------------------------
+
+
+def test_each_reason_has_to_allow_the_verdict() -> None:
+    # The values of a file before it was perturbed are no bound of τ2 and k, whatever else is known.
+    for text, value in [("tau2_estimate <= 20", 10.0), ("k >= 3", 4.0)]:
+        for other in ("unreliable interval", "not converged"):
+            assert judge(text, [value], [other, "perturbed"]).verdict == "not known"
+    # PRAM can publish a combination that few persons have.
+    assert judge("population_k >= 5", [6.0], "perturbed").verdict == "not known"
+    assert judge("population_k >= 5", [6.0], "unreliable interval").verdict == "not known"
+    assert judge("tau1 <= 5", [4.0], "perturbed").verdict == "met"
+
+
+def test_shared_keys_leave_open_what_a_larger_risk_would_not_meet() -> None:
+    for text in ("tau1 <= 5", "tau1_estimate <= 5", "r1 <= 0.2", "population_k >= 5"):
+        good, bad = (9.0, 1.0) if ">=" in text else (0.1, 9.0)
+        assert judge(text, [good], "shared keys").verdict == "not known"
+        assert judge(text, [bad], "shared keys").verdict == "not met"
+    assert judge("k >= 3", [4.0], "shared keys").verdict == "met"
+
+
+def test_no_limit_is_met_for_a_sample_of_households_that_share_many_keys(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    home = np.repeat(np.arange(150), 3)
+    frame = pd.DataFrame({f"k{j}": rng.integers(0, 3, 150)[home] for j in range(4)})
+    frame["sex"], frame["home"] = rng.integers(0, 2, 450), home
+    found = unikat.assess(
+        frame,
+        keys=[*frame.columns[:5]],
+        population_size=30_000,
+        household="home",
+        model="latent-class",
+        max_sweeps=200,
+        threshold="tau1_estimate <= 400",
+        progress=False,
+        seed=1,
+    )
+    sample = found.result.sample
+    assert (sample.n_shared_keys, sample.n_households) == (4, 150)
+    assert found.result.threshold is not None
+    reason = "shared keys" if found.result.converged else "not converged"
+    assert (found.verdict, found.result.threshold.reason) == ("not known", reason)
+
+
 # --- the grammar ----------------------------------------------------------------------------------
 
 

@@ -122,8 +122,8 @@ class Exploration:
     folder: str | os.PathLike[str]
     posterior: Posterior = field(repr=False)
     level: float
-    unknown: Reason | None
-    """Why no verdict follows from the assessment's numbers."""
+    unknown: tuple[Reason, ...]
+    """Why the assessment's numbers may not tell whether a limit is met."""
     parts: Sequence[Choices] = field(repr=False)
     inside: Path | None = None
     """The folder of the workbench; None: that of the run."""

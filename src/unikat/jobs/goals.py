@@ -142,8 +142,8 @@ class Stages(NamedTuple):
     there are none."""
     perturbed: bool
     """Values were perturbed: the others are of true values."""
-    unknown: Reason | None
-    """Why no verdict follows from these numbers."""
+    unknown: tuple[Reason, ...]
+    """Why these numbers may not tell whether a limit is met."""
 
 
 def verdicts_of(
@@ -178,7 +178,10 @@ def verdicts_of(
             elif value is not None:
                 values = [value]
             else:
-                unknown = unknown or "perturbed"
+                unknown = (*unknown, "perturbed")
+                if one.in_sample:
+                    # One record of two alike, perturbed, leaves the other alone.
+                    values = []
         found.append(ScenarioFacts.of(one, first, then, last, judge(one.target, values, unknown)))
     return tuple(found)
 

@@ -8,7 +8,7 @@ least favourable one decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
@@ -21,12 +21,18 @@ from unikat.spec.limits import Limit
 
 Verdict: TypeAlias = Literal["met", "not met", "not known"]
 Reason: TypeAlias = Literal[
-    "not finished", "not converged", "unreliable interval", "perturbed", "not computed"
+    "not finished",
+    "not converged",
+    "unreliable interval",
+    "shared keys",
+    "perturbed",
+    "not computed",
 ]
 """Why a verdict is not known."""
-_BOUNDED = ("tau1", "tau1_estimate", "r1", "records", "population_k")
+_BOUNDED = ("tau1", "tau1_estimate", "r1", "records")
 """Measures that perturbation does not make worse: a record that is a population unique by its true
-keys was a sample unique before. τ2 may rise, and combinations may become smaller."""
+keys was a sample unique before. τ2 may rise, and combinations may become smaller, also those of
+the population that are published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +106,9 @@ def smallest(table: CellTable) -> float:
 
 
 def judge(
-    limit: Limit | str, values: Iterable[float | None], unknown: Reason | None = None
+    limit: Limit | str,
+    values: Iterable[float | None],
+    unknown: Sequence[Reason] | Reason | None = None,
 ) -> Judged:
     """Judge a limit by all that is known of one file; the least favourable value decides.
 
@@ -111,9 +119,11 @@ def judge(
     values
         By each estimate of the file; None where an estimate does not tell the measure.
     unknown
-        Why the estimates cannot be relied upon. `k` is counted, so its verdict is known all the
-        same; and an interval says nothing of an estimate. `perturbed`: the values are those of the
-        file before its values were perturbed, which makes no record more at risk (see `_BOUNDED`).
+        Why the estimates cannot be relied upon; each reason must allow the verdict. `k` is counted,
+        so its verdict is known all the same; and an interval says nothing of an estimate. `shared
+        keys`: the risk is too low, so a limit that is not met stays so. `perturbed`: the values are
+        those of the file before its values were perturbed, which makes no record more at risk (see
+        `_BOUNDED`).
 
     Examples
     --------
@@ -125,15 +135,24 @@ def judge(
     limit = Limit.of(limit) if isinstance(limit, str) else limit
     known = [one for one in values if one is not None and one == one]
     value = limit.worst(known) if known else None
-    if unknown == "perturbed":
-        bounded = value is not None and limit.plain in _BOUNDED and limit.met(value)
-        unknown = None if bounded else unknown
-    elif limit.measure == "k" or (unknown == "unreliable interval" and not limit.of_interval):
-        unknown = None
-    if value is None or unknown is not None:
-        reason: Reason = unknown or "not computed"
+    met = None if value is None else limit.met(value)
+    reasons: Sequence[Reason] = [unknown] if isinstance(unknown, str) else unknown or []
+    reason = next((one for one in reasons if _leaves_open(one, limit, met)), None)
+    if met is None or reason is not None:
+        reason = reason or "not computed"
         return Judged(limit=str(limit), value=value, verdict="not known", reason=reason)
-    return Judged(limit=str(limit), value=value, verdict="met" if limit.met(value) else "not met")
+    return Judged(limit=str(limit), value=value, verdict="met" if met else "not met")
+
+
+def _leaves_open(reason: Reason, limit: Limit, met: bool | None) -> bool:
+    """Whether a reason leaves the verdict open, if by the numbers the limit is met, or not."""
+    if reason == "perturbed":
+        return not (met and limit.plain in _BOUNDED)
+    if limit.measure == "k":
+        return False
+    if reason == "shared keys":
+        return met is not False
+    return reason != "unreliable interval" or limit.of_interval or limit.measure == "population_k"
 
 
 def together(found: Iterable[Judged]) -> Verdict | None:

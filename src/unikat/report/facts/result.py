@@ -15,6 +15,7 @@ import numpy as np
 from unikat._typing import Float64, Int64
 from unikat.data.households import ABSENT_LABEL
 from unikat.data.keys import DeclaredCode
+from unikat.data.shared_keys import shared_keys
 from unikat.data.table import CellTable
 from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.inference import diagnostics as convergence
@@ -76,6 +77,8 @@ class SampleFacts:
     n_households: int | None = None
     """Households of the records, if whole households were sampled; None if records were drawn one
     by one."""
+    n_shared_keys: int | None = None
+    """Keys that members of a household share, if whole households were sampled."""
 
     @property
     def n_possible(self) -> int:
@@ -362,6 +365,7 @@ def sample_facts(table: CellTable) -> SampleFacts:
         smallest=int(smallest(table)),
         n_combinations=(None if table.layout else math.prod(float(n) for n in table.n_levels)),
         n_households=None if table.households is None else len(np.unique(table.households)),
+        n_shared_keys=None if table.households is None else len(shared_keys(table)),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from unikat.data.shared_keys import MANY
 from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.files.toml import packaged_toml
 from unikat.models.named import ALL
@@ -186,25 +187,32 @@ def of_result(result: Result) -> TrackRecord:
     )
 
 
-def unknown_of(spec: ModelSpec, found: RiskEstimate, *, converged: bool) -> Reason | None:
-    """Say why no verdict follows from an estimate; None if one does."""
+def unknown_of(spec: ModelSpec, found: RiskEstimate, *, converged: bool) -> tuple[Reason, ...]:
+    """Say why an estimate may not tell whether a limit is met."""
     if not converged:
-        return "not converged"
+        return ("not converged",)
     if found.draws is None:
-        return None
+        return ()
     chosen = found.draws.facts.values.get("chosen")
     uncertainty = found.draws.model.uncertainty
-    record = _of(spec.name, spec.options, uncertainty, chosen, sample_facts(found.table))
-    return "unreliable interval" if record.unreliable else None
+    sample = sample_facts(found.table)
+    return _reasons(_of(spec.name, spec.options, uncertainty, chosen, sample), sample)
 
 
-def unknown_of_result(result: Result) -> Reason | None:
-    """Say why no verdict follows from the numbers of an assessment; None if one does."""
+def unknown_of_result(result: Result) -> tuple[Reason, ...]:
+    """Say why the numbers of an assessment may not tell whether a limit is met."""
     if result.stage != "final" or result.stop_reason == "interrupted":
-        return "not finished"
+        return ("not finished",)
     if not result.converged:
-        return "not converged"
-    return "unreliable interval" if of_result(result).unreliable else None
+        return ("not converged",)
+    return () if result.known_exactly else _reasons(of_result(result), result.sample)
+
+
+def _reasons(record: TrackRecord, sample: SampleFacts) -> tuple[Reason, ...]:
+    found: list[Reason] = ["unreliable interval"] if record.unreliable else []
+    if sample.n_shared_keys is not None and sample.n_shared_keys >= MANY:
+        found.append("shared keys")
+    return tuple(found)
 
 
 def of_compared(model: ModelFacts, sample: SampleFacts) -> TrackRecord:

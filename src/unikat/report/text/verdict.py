@@ -20,6 +20,8 @@ _REASONS = {
     "not converged": "The run has not converged. Give it more time.",
     "unreliable interval": "In trials, intervals of the model used here were not reliable. "
     "Take the default model.",
+    "shared keys": "With so many keys that members of a household share, the risk is too low. "
+    "Leave shared keys out, or assess whole households with the model households.",
     "perturbed": "The number after perturbation is not known, and the one before it is no bound. "
     "Set a limit of tau1 or tau2.",
     "not computed": "This run does not compute the measure.",
