@@ -1,9 +1,22 @@
 """The program `unikat`, also as `python -m unikat`."""
 
-from __future__ import annotations
-
-import signal
+import os
 import sys
+
+
+def _leave_folder() -> None:
+    """Look for no more modules in the current folder, where `python -m` looks first.
+
+    It may be a folder of data, with a `numpy.py` of whoever made it. Python itself has
+    looked there by now: `unikat` and `python -P -m unikat` never do.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    try:
+        here = os.path.realpath(os.getcwd()) == os.path.realpath(sys.path[0])
+    except OSError:
+        return
+    if here and not sys.flags.safe_path and os.path.realpath(sys.path[0]) != package:
+        del sys.path[0]
 
 
 def main() -> int:
@@ -12,6 +25,8 @@ def main() -> int:
     The command line has an answer of its own to Ctrl-C. When it has returned, all is written and
     said, and what ends the interpreter is not to be interrupted.
     """
+    import signal
+
     code = 130
     try:
         from unikat.cli.main import main as run
@@ -27,4 +42,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    _leave_folder()
     sys.exit(main())

@@ -25,7 +25,7 @@ from typing import Any
 
 from unikat.errors import SpecError, UnikatError, brief, option
 from unikat.files.scratch import scratch_folder
-from unikat.inference.processes import available_cores
+from unikat.inference.processes import available_cores, not_from_here
 
 _SECONDS = 20
 """For which a cluster that does not answer is waited for."""
@@ -319,6 +319,8 @@ def _dask(address: str, n_workers: int | None) -> Iterator[Cluster]:
         try:
             if not address:
                 folder = stack.enter_context(scratch_folder())
+                # As long as it lasts: a worker that died is started again.
+                stack.enter_context(not_from_here())
                 cluster = stack.enter_context(
                     LocalCluster(
                         n_workers=n_workers or available_cores(),

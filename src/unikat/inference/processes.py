@@ -88,12 +88,14 @@ class WorkerPool:
         # lock would block all others for ever.
         self._stop = context.RawValue("b", 0)
         self._imports_main = imports_main
-        self._executor = ProcessPoolExecutor(
-            n_workers,
-            mp_context=context,
-            initializer=_become_worker,
-            initargs=(work, shared, self._stop),
-        )
+        # The locks of the queues start the tracker of resources.
+        with not_from_here():
+            self._executor = ProcessPoolExecutor(
+                n_workers,
+                mp_context=context,
+                initializer=_become_worker,
+                initargs=(work, shared, self._stop),
+            )
 
     def submit(self, item: Any) -> Future[Any]:
         """Give an item of work to the next free worker."""
@@ -105,7 +107,8 @@ class WorkerPool:
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         # Any submission may start a process.
-        with contextlib.nullcontext() if self._imports_main else _main_hidden(), _uninterrupted():
+        hidden = contextlib.nullcontext() if self._imports_main else _main_hidden()
+        with not_from_here(), hidden, _uninterrupted():
             try:
                 return self._executor.submit(function, *arguments)
             except (EOFError, ConnectionError) as error:
@@ -139,6 +142,34 @@ def _check_open_files(n_workers: int) -> None:
     finally:
         for one in taken:
             os.close(one)
+
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+_safe_lock = threading.Lock()
+_n_safe = 0
+
+
+@contextlib.contextmanager
+def not_from_here() -> Iterator[None]:
+    """Start processes of Python that do not look for modules in the current folder.
+
+    They are started with `-c`, and would run a `numpy.py` that lies beside the data.
+    """
+    global _n_safe
+    with _safe_lock:
+        # Not restored by another thread while this one starts something.
+        ours = _n_safe > 0 or not os.environ.get(_SAFE_PATH)
+        if ours:
+            _n_safe += 1
+            os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        with _safe_lock:
+            if ours:
+                _n_safe -= 1
+                if not _n_safe:
+                    os.environ.pop(_SAFE_PATH, None)
 
 
 _main_lock = threading.Lock()

@@ -65,7 +65,8 @@ class Explorer:
         self._closing = False
         try:
             self._process = subprocess.Popen(
-                command or [sys.executable, "-m", "unikat.web.explorer", str(place), str(inside)],
+                command
+                or [sys.executable, "-P", "-m", "unikat.web.explorer", str(place), str(inside)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -279,7 +279,7 @@ class Runs:
 def _process(job: _Job, root: Path) -> subprocess.Popen[bytes]:
     arguments = [str(job.folder), str(root), *(["resume"] if job.resume else [])]
     return subprocess.Popen(
-        [sys.executable, "-m", "unikat.web.child", *arguments],
+        [sys.executable, "-P", "-m", "unikat.web.child", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
