@@ -24,6 +24,9 @@ from unikat.models.base import CHAINS, Facts, Model, Specified, Stream, Uncertai
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, SelectionFacts
 from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
+from unikat.risk.by_class import ClassChances
+from unikat.risk.exposure import BySampling, EqualChances, Look
+from unikat.risk.law import moments, others
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.observe import observer_for
 
@@ -201,6 +204,42 @@ def test_risks_are_those_of_the_posterior_rates():
     expected = weights @ np.exp(unobserved * np.log1p(-np.minimum(math.exp(d) * p * g, 1 - 1e-9)))
     error = r1.std(ddof=1) / math.sqrt(4000)
     assert abs(r1.mean() - expected) < stats.norm.isf(FALSE_ALARM / 2) * error
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("of_classes", [False, True])
+@pytest.mark.parametrize("counts", [1.0, 3.0])
+def test_the_law_of_the_others_is_that_of_drawn_rates(of_classes, counts):
+    """P(X = 0), E 1/F and E 1/F² of 8,000 cells (z tests; false alarm 1e-6 for each of the 12)."""
+    n_cells = 8000
+    model = calibrated({(15, NONE + 2): 1.0})
+    data = model.prepare(random_table())
+    look = Look(Stream(1, 0, 5), model, None, data)
+    if of_classes:
+        # Classes of 300 and 900 unobserved units, of which the cell is not equally likely.
+        exposure = BySampling(
+            unobserved=np.array([300.0, 900.0]), sizes=np.array([400.0, 1000.0]),
+            share=np.full(2, 0.5), column=1, n_columns=2, appended=True, class_of=np.arange(2),
+        )  # fmt: skip
+        p, classes = np.array([[0.001, 0.006]]), np.arange(2)[None, :]
+        one = ClassChances(np.array([0.0035]), p, classes)
+        all_ = ClassChances(
+            np.full(n_cells, 0.0035), np.repeat(p, n_cells, 0), np.repeat(classes, n_cells, 0)
+        )
+    else:
+        exposure = EqualChances(unobserved=900.0)
+        one, all_ = np.array([0.004]), np.full(n_cells, 0.004)
+    seen = np.full(n_cells, counts)
+    base, population = exposure.probabilities(all_), exposure.population(all_)
+    q = look.erring(base, seen, population)
+    rates = exposure.means(exposure.scaled(all_, q))
+    f = counts + np.random.default_rng(8).poisson(rates)
+    law = others(look, exposure, one, np.array([counts]))
+    found = moments(look, exposure, one, np.array([counts]))
+    np.testing.assert_array_equal(found.r1, law.alone)
+    for drawn, said in ((f == counts, found.r1), (1 / f, found.r2), (1 / f**2, found.second)):
+        error = drawn.std() / math.sqrt(n_cells)
+        assert abs(drawn.mean() - said[0]) < stats.norm.isf(FALSE_ALARM / 2) * error
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])

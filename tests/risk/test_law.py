@@ -50,12 +50,37 @@ def test_risks_of_a_cell_are_those_of_its_law(f: float) -> None:
         p = law_of(*cell)
         assert law.alone[i] == pytest.approx(p[0], rel=1e-9, abs=1e-12)
         assert r2[i] == pytest.approx(p @ inverse, rel=2e-6)
-        # Beyond the first eight values of F all count as one. They are below 1/8, so that this
-        # takes less from a variance than 1/8² / 4 times their probability.
-        few = (1.0 / (f + 8.0)) ** 2 / 4.0 * p[8:].sum() + 1e-9
-        for found, power in ((second[i], 2), (third[i], 3)):
-            assert found == pytest.approx(p @ inverse**power, rel=0.01, abs=few)
-            assert found <= (p @ inverse**power) * (1.0 + 1e-6)
+        # At most 1% of the variance is left out, and nothing is added to it.
+        variance, third_cumulant = Moments(
+            law.alone[i : i + 1], r2[i : i + 1], second[i : i + 1], third[i : i + 1]
+        ).cumulants[1:]
+        spread = p @ (inverse - p @ inverse) ** 2
+        skew = p @ (inverse - p @ inverse) ** 3
+        assert 0.99 * spread - 1e-9 <= variance <= spread * (1.0 + 1e-4) + 1e-9
+        assert third_cumulant == pytest.approx(skew, rel=0.05, abs=0.02 * spread**1.5 + 1e-9)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "cell", [(20.0, 0.0, 0.0), (0.0, 12.0, 40.0 / 12.0), (9.0, 3.0, 4.0)], ids=str
+)
+def test_the_interval_of_tau2_is_wide_enough_where_f_is_mostly_large(
+    cell: tuple[float, float, float],
+) -> None:
+    n, draws = 300, 20_000
+    law = Others(*(np.full(n, part) for part in cell))
+    r2 = laws._mean_inverse(law, np.ones(n))
+    state = State.of(Moments(law.alone, r2, *laws._higher(law, np.ones(n), r2)))
+    rng = np.random.default_rng(5)
+    b, alpha, a = cell
+    rates = b + (rng.gamma(alpha, a, (draws, n)) if alpha else 0.0)
+    tau2 = (1.0 / (1.0 + rng.poisson(rates, (draws, n)))).sum(axis=1)
+    # A variance of 20,000 draws has a relative standard error of 1%.
+    assert state.cumulants[1] == pytest.approx(tau2.var(), rel=0.05)
+    found = Law([state]).tau2(0.95)
+    for share, end in ((0.025, found.lower), (0.975, found.upper)):
+        # Five standard errors of the share of draws below an end, 0.0011, and the gamma law's own.
+        assert (tau2 <= end).mean() == pytest.approx(share, abs=0.0055 + 0.004)
 
 
 def test_an_indicator_sum_has_the_law_of_all_outcomes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,22 @@ def test_chance_suggests_nothing(seed):
     codes = np.minimum(rng.geometric(0.4, (3_000, 4)) - 1, 7)
     table = CellTable.from_codes(codes, [Key.of_size(n, 8) for n in "ABCD"], population_size=10**6)
     assert suggest(table) == ()
+
+
+def test_persons_of_one_household_are_no_evidence_of_their_own():
+    """Five persons with the same levels each: as much is known as of one person of each."""
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, (12, 2), (300, 2))
+    codes[codes[:, 0] == 3, 1] = 0
+    keys = [Key.of_size("A", 12), Key.of_size("B", 2)]
+    persons = CellTable.from_codes(np.repeat(codes, 5, axis=0), keys, population_size=10**6)
+    drawn = replace(persons, households=np.repeat(np.arange(300, dtype=np.int32), 5))
+    options = {"level": 0.99, "n_keys": 2}
+    (one,), (other,) = suggest(persons, **options), suggest(drawn, **options)
+    assert one.rule == other.rule == "A == 3 and B == 1"
+    assert other.expected == one.expected
+    assert other.expected_if_rare == pytest.approx(one.expected_if_rare / 5.0)
+    assert other.bound > 1e3 * one.bound
 
 
 def test_missing_values_are_no_evidence(people):

@@ -24,7 +24,9 @@ from unikat.risk.exposure import Exposure, Look
 
 _LISTED = 8
 """Values of F whose probabilities are summed one by one in moments of 1/F."""
-_NODES = 64
+_LEFT_OUT = 0.01
+"""Of a variance of 1/F at most, by taking values of F as alike."""
+_NODES = 44
 """Of an integral."""
 
 
@@ -130,21 +132,37 @@ def _mean_inverse(law: Others, counts: Float64) -> Float64:
     found[simple] = np.where(a > 1e-12, closed, 1.0)[simple]
     rest = np.flatnonzero(~simple)
     if len(rest):
-        # E 1/(f + X) = integral of exp(-f u) E exp(-u X), over the logarithm of u.
-        b, alpha, a, f = b[rest], alpha[rest], a[rest], counts[rest]
-        first, last = np.log(1e-9 / (f + b + alpha * a)), np.log(40.0 / f)
-        step = (last - first) / (_NODES - 1)
-        total = np.zeros(len(rest))
-        for node in range(_NODES):
-            u = np.exp(first + node * step)
-            less = -np.expm1(-u)
-            total += u * np.exp(-f * u - b * less - alpha * np.log1p(a * less))
-        found[rest] = total * step
+        found[rest] = _powers(Others(*(part[rest] for part in law)), counts[rest])[0]
+    return found
+
+
+def _powers(law: Others, counts: Float64) -> Float64:
+    """E 1/F, E 1/F² and E 1/F³, (3, n), by an integral."""
+    # E 1/(f + X)^(k + 1) = integral of u^k / k! exp(-f u) E exp(-u X), over the logarithm of u.
+    b, alpha, a = law
+    first, last = np.log(2e-5 / (counts + b + alpha * a)), np.log(40.0 / counts)
+    step = (last - first) / (_NODES - 1)
+    total = np.zeros((3, len(b)))
+    for node in range(_NODES):
+        u = np.exp(first + node * step)
+        less = -np.expm1(-u)
+        part = u * np.exp(-counts * u - b * less - alpha * np.log1p(a * less))
+        total[0] += part
+        part *= u
+        total[1] += part
+        part *= 0.5 * u
+        total[2] += part
+    # Below the first node u is so small that the integrand is u itself: a geometric series.
+    total[0] += np.exp(first) / np.expm1(step)
+    found: Float64 = total * step
     return found
 
 
 def _higher(law: Others, counts: Float64, r2: Float64) -> tuple[Float64, Float64]:
-    """E 1/F² and E 1/F³, (n,): the first values of F one by one, the others as if all alike."""
+    """E 1/F² and E 1/F³, (n,): the first values of F one by one, the others as if all alike.
+
+    Where that may leave out more than `_LEFT_OUT` of the variance of 1/F, by an integral.
+    """
     b, alpha, a = law
     share = a / (1.0 + a)
     p, tail = np.empty((_LISTED, len(b))), np.zeros(len(b))
@@ -160,8 +178,19 @@ def _higher(law: Others, counts: Float64, r2: Float64) -> tuple[Float64, Float64
     ]
     rest = np.maximum(r2 - sums[0], 0.0)
     left = np.maximum(1.0 - p.sum(axis=0), 1e-300)
-    typical = np.minimum(rest / left, 1.0 / (counts + _LISTED))
-    return sums[1] + rest * typical, sums[2] + rest * typical**2
+    most = 1.0 / (counts + _LISTED)
+    typical = np.minimum(rest / left, most)
+    second, third = sums[1] + rest * typical, sums[2] + rest * typical**2
+    # A variable from 0 to `most` has a variance of at most mean (most - mean).
+    left_out = rest * (most - typical)
+    far = np.flatnonzero(left_out > _LEFT_OUT * (second - r2**2) + 1e-12)
+    if len(far):
+        m1, m2, m3 = _powers(Others(*(part[far] for part in law)), counts[far])
+        # Of a population of known size r2 is not quite m1: moments about the mean are kept.
+        mean = r2[far]
+        second[far] = mean**2 + np.maximum(m2 - m1**2, 0.0)
+        third[far] = m3 - 3.0 * m1 * m2 + 2.0 * m1**3 + 3.0 * mean * second[far] - 2.0 * mean**3
+    return second, third
 
 
 class State(NamedTuple):

@@ -40,7 +40,7 @@ class Suggestion:
     """Records expected to have it, were it as frequent as its margins say."""
     expected_if_rare: float
     """Records expected to have it, were it as rare as the rarest combinations of the same levels
-    that do occur; see :func:`suggest`."""
+    that do occur; of a sample of households, households. See :func:`suggest`."""
     n_cells: int
     """Combinations of levels of these keys in it."""
     bound: float
@@ -69,6 +69,8 @@ def suggest(
     falling as it falls up to the last level that occurs. Where E records are expected, none is seen
     with probability about exp(-E). A combination counts as beyond chance if exp(-E) times the
     number of combinations looked at is below `level`.
+    Persons of a household are alike: where households were drawn, E is divided by the mean number
+    of records in the household of a record, as if they all were the same.
     For two keys whose levels are numbers, the empty ends, such as the youngest ages that are never
     widowed, are looked at as a whole as well. What is beyond chance is united to products of level
     sets, as large as they go, and left out if it follows from others with more evidence.
@@ -223,6 +225,9 @@ class _Expected:
             allowed = ~_impossible(zeros, keys, shape)
         self.expected = fitted(self.seen, allowed)
         self.if_rare = self.expected * least_ratio(self.seen, self.expected, all_orders)
+        if table.households is not None:
+            together = np.bincount(table.households[seen[table.record_cell]])
+            self.if_rare *= together.sum() / max(int(together @ together), 1)
         self.used: list[Bool] = [
             np.asarray(self.seen.any(axis=_others(d, self.seen.ndim)))
             for d in range(self.seen.ndim)
