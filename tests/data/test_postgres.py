@@ -173,6 +173,21 @@ def test_queries_read_and_never_write(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT U&\"pg\\005fread\\005ffile\"('PG_VERSION') AS a, 1 AS b",
+        "SELECT ('PG_VERSION'::text).pg_read_file AS a, 1 AS b",
+        "SELECT a, b FROM (SELECT 1 AS a, 1 AS b) AS t WINDOW w AS (ORDER BY pg_read_file('none'))",
+        "SELECT 1 AS a, 1 AS b WHERE set_config('search_path', 'x', true) = 'x'",
+    ],
+)
+def test_other_writings_of_a_call_are_calls(server: Server, query: str) -> None:
+    """PostgreSQL calls the function, whatever DuckDB's parser makes of the text."""
+    with pytest.raises(DataError, match="one SELECT"):
+        read(server.address(), ["a", "b"], DESIGN, query=query)
+
+
+@pytest.mark.parametrize(
     ("user", "database", "table", "said"),
     [
         ("postgres", "postgres", "person", "Did you mean 'persons'"),

@@ -32,6 +32,9 @@ _BEYOND = re.compile(
     "|(parquet|sniff)_.*|query(_table)?|shell.*|system|eval|exec.*|getenv|edit"
 )
 """Functions that do more than compute."""
+_COLUMNS = frozenset({"query", "system", "eval", "edit", "exec", "shell"})
+"""Names of these that columns may have, and no function of PostgreSQL of one argument."""
+_NAME = re.compile(r"[\w.$]+")
 _REMEDY = (
     "Give one SELECT of tables and columns. For anything else make a view in the database, and "
     f"name it: {option('table')}."
@@ -100,6 +103,7 @@ def relation_of(query: str) -> str:
             "SELECT json_serialize_sql(?::VARCHAR, skip_null := true)", [f"FROM {relation}"]
         ).fetchall()
         tree = json.loads(found[0])
+        tokens = _tokens(text)
     except (duckdb.Error, RecursionError) as error:
         deep = isinstance(error, RecursionError) or "depth" in str(error)
         why = "it is nested too deeply" if deep else without_values(error, query)
@@ -110,9 +114,34 @@ def relation_of(query: str) -> str:
         parser.close()
     if tree.get("error") or len(tree.get("statements", ())) != 1:
         raise refused("it is not one SELECT")
+    if any(
+        prefix.lower() == "u" and sign == "&" and quoted[:1] in {"'", '"'}
+        for prefix, sign, quoted in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    ):
+        # PostgreSQL reads a name or text in which \ writes characters, DuckDB an operation.
+        raise refused("it holds U& before a quote, which databases read in different ways")
     for part in _parts(tree["statements"]):
         _check(part)
+    # The tree lacks windows that are not used, and of `(b).lower` it does not tell that PostgreSQL
+    # calls a function.
+    for before, word, after in zip(["", *tokens], tokens, [*tokens[1:], ""], strict=False):
+        if after == "(" or (before == "." and word.strip('"').lower() not in _COLUMNS):
+            _check({"function_name": word.strip('"'), "is_operator": True})
     return relation
+
+
+def _tokens(query: str) -> list[str]:
+    """Words, signs and quoted texts of a query, without blanks and comments."""
+    import duckdb
+
+    # Tokens are told by their bytes.
+    text, tokens = query.encode(), duckdb.tokenize(query)
+    ends = [*(start for start, _ in tokens[1:]), len(text)]
+    return [
+        text[start:end].decode().strip()
+        for (start, kind), end in zip(tokens, ends, strict=True)
+        if kind.name != "comment"
+    ]
 
 
 def _without_end(query: str) -> str:
@@ -159,6 +188,8 @@ def _check(part: dict[str, Any]) -> None:
             raise refused(f"it calls the function {brief(str(name))} in place of a table")
     elif isinstance(name, str):
         plain = name.lower()
+        if not _NAME.fullmatch(plain) and part.get("is_operator") is not True:
+            raise refused(f"it calls the function {brief(name)}, whose name is no plain word")
         if _BEYOND.fullmatch(plain) and not _HARMLESS.fullmatch(plain):
             raise refused(f"it calls the function {brief(name)}, which does more than compute")
 
