@@ -108,7 +108,7 @@ def test_sheets_of_other_files(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("SEX,AGE\n1,2\n")
     message = refused(path, sheet="Data")
-    assert "--sheet Data (in Python: sheet='Data') is given" in message
+    assert "--sheet (in Python: sheet=) is given" in message
     assert "which has no sheets" in message
 
 

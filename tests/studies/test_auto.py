@@ -113,7 +113,9 @@ def test_the_model_that_predicts_better_is_chosen(candidates):
     assert 0.0 < right["uniques"] < wrong["uniques"]
     assert right["tau1_lower"] <= right["tau1"] <= right["tau1_upper"]
     assert "not_fitted" not in told
-    assert found.told.warnings == ()
+    # The table has fewer keys and records than the calibration was learned from, and that is all.
+    (outside,) = found.told.warnings
+    assert outside.startswith("Model uncertainty was calibrated on samples with")
 
 
 @pytest.mark.parametrize("order", [("0.05", "0.1"), ("0.1", "0.05")])
@@ -437,4 +439,5 @@ def test_what_the_table_says_of_its_keys_is_not_said_again_with_the_choice():
     keys = [Key.of_size("A", 31), Key.of_size("B", 2)]
     table = CellTable.from_codes(np.column_stack((once, np.arange(100) % 2)), keys, 5000)
     assert len(table_warnings(table)) == 1
-    assert chosen(auto("toy"), table).told.warnings == ()
+    (outside,) = chosen(auto("toy"), table).told.warnings
+    assert outside.startswith("Model uncertainty was calibrated on samples with")

@@ -56,7 +56,9 @@ def test_result_json_has_the_promised_keys(folder: Path) -> None:
         "n_incomplete": 0,
         "missing": "integrate",
         "n_combinations": 18.0 * 2 * 9 * 12 * 4,
+        "smallest": 1,
         "n_households": None,
+        "n_shared_keys": None,
     }
     for name in ("tau1", "tau2", "tau1_expected", "tau2_expected"):
         assert set(result[name]) == {
