@@ -111,6 +111,22 @@ def test_few_other_answers_are_slips_and_many_are_none(tmp_path: Path) -> None:
         assert levels_taken(found)["OCC"]["-9"] is expected
 
 
+def test_others_may_have_the_code_of_a_group_but_not_most_of_those_who_have_it(
+    tmp_path: Path,
+) -> None:
+    """Adults who never worked have no occupation either, and no key tells who they are."""
+    child = np.arange(1_000) < 200
+    for n_others, expected in ((80, True), (400, False)):
+        some = 2.0 + np.arange(1_000) % 2
+        occupation = np.where(child | (np.arange(1_000) >= 1_000 - n_others), -9.0, some)
+        frame = pd.DataFrame({"AGE": np.where(child, 1.0, 2.0), "OCC": occupation})
+        path = tmp_path / "survey.sav"
+        pyreadstat.write_sav(
+            frame, path, variable_value_labels={"OCC": NOT_ASKED}, missing_ranges={"OCC": [-9, -8]}
+        )
+        assert levels_taken(read(path, "AGE,OCC", DESIGN))["OCC"]["-9"] is expected
+
+
 def test_the_user_decides_by_key(survey: Path) -> None:
     keys = "AGE,OCC,INC"
     nothing = read(survey, keys, DESIGN, missing_values=missing_codes("OCC: none"))

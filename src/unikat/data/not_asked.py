@@ -10,12 +10,14 @@ A labelled code is the answer of a group, and so a level, if other keys tell who
   code: single levels, all levels up to one, or all from one on. And more of them have it than
   chance explains: of as many records drawn from all at random, as many have the code with a
   probability below 0.001 divided by the number of sets that were looked at.
-- The group is who has a level of any of these sets. At least 95% of the records with the code are
-  in it, at most 5% of the records outside of it have the code, and there are records outside.
+- The group is who has a level of any of these sets. At least 95% of its records have the code, and
+  they are more than half of all that have it; and there are records outside.
 
 Records whose answer is missing otherwise tell nothing. Refusals do not look so. A question that
-95% of a group refuses, and nobody else, is one that was not put to it; slips of interviewers, and
-edits, leave fewer than 5% of other answers. A level of a code that is itself declared missing
+95% of a group refuses is one that was not put to it; slips of interviewers, and edits, leave fewer
+than 5% of other answers. Others may have the code too, who were not asked for reasons that no key
+tells: those who never had an occupation. But where most of the records with a code are such, it is
+no answer of the group. A level of a code that is itself declared missing
 counts only once it was found to be a level: who refuses two questions is no group.
 """
 
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     import duckdb
 
 SHARE = 0.95
-"""Share of the records of a group that have the code, and of those with the code in the group."""
+"""Share of the records of a group that have the code."""
+MOST = 0.5
+"""Share of the records with the code that has to be exceeded in the group."""
 CHANCE = 0.001
 """Probability of finding a set of levels by chance alone, over all that are looked at."""
 
@@ -95,7 +99,7 @@ def telling_levels(keys: Sequence[Counted], n_records: int, n_with: int) -> tupl
 
 
 def is_group(n_records: int, n_with: int, n_inside: int, n_inside_with: int) -> bool:
-    """Whether the records with a code are those of a group, up to few.
+    """Whether a group has a code, up to few, and most of those who have it are in the group.
 
     Parameters
     ----------
@@ -106,16 +110,13 @@ def is_group(n_records: int, n_with: int, n_inside: int, n_inside_with: int) -> 
 
     Examples
     --------
-    >>> is_group(1000, 200, 201, 198), is_group(1000, 200, 150, 150)
-    (True, False)
+    >>> is_group(1000, 200, 201, 198), is_group(1000, 200, 150, 150), is_group(1000, 200, 90, 90)
+    (True, True, False)
     """
-    n_outside = n_records - n_inside
     return (
-        n_inside > 0
-        and n_outside > 0
+        0 < n_inside < n_records
         and n_inside_with >= SHARE * n_inside
-        and n_inside_with >= SHARE * n_with
-        and n_with - n_inside_with <= (1.0 - SHARE) * n_outside
+        and n_inside_with > MOST * n_with
     )
 
 
