@@ -32,7 +32,7 @@ def test_hostile_inputs_are_answered() -> None:
 def test_the_same_seed_makes_the_same_case(tmp_path: Path) -> None:
     def makes(folder: Path) -> list[tuple[list[str], dict[str, bytes]]]:
         found = []
-        for i in range(30):
+        for i in range(60):
             place = folder / str(i)
             place.mkdir(parents=True)
             try:
