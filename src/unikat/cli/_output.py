@@ -81,7 +81,11 @@ def show(result: Result, folder: Path) -> None:
     from unikat.report.text import classics, overview, selection, sentences, track_record
     from unikat.report.text.numbers import columns
 
-    lines = ["", *_wrapped(result.sentences["threshold"]), *_wrapped(sentences.headline(result))]
+    lines = [
+        "",
+        *_wrapped(result.sentences.get("threshold", "")),
+        *_wrapped(sentences.headline(result)),
+    ]
     if not result.known_exactly:
         lines += _wrapped(f"{sentences.condition(result)} {sentences.share(result)}")
     level = sentences.level(result.tau1)
