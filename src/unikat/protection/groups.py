@@ -73,8 +73,8 @@ def joined_name(
     --------
     >>> joined_name(["Hindu", "Sikh", "Jewish"])
     'Hindu, Sikh, Jewish'
-    >>> joined_name([f"Occupation {n}" for n in range(30)])[-42:]
-    'Occupation 5, Occupation 6 and 23 others'
+    >>> joined_name([f"Occupation {n}" for n in range(30)])[-26:]
+    'Occupation 5 and 24 others'
     >>> joined_name([f"{n} to {n + 4} years" for n in range(0, 90, 5)], is_band=True)
     '0 to 4 years to 85 to 89 years'
     """
