@@ -61,5 +61,7 @@ def test_persons_have_no_roles(tmp_path):
     with pytest.raises(SpecError) as caught:
         make_zeros(ZerosSpec.read(tmp_path / "zeros.toml"), (AGE, REL), DataSpec())
     assert str(caught.value).splitlines()[-1] == (
-        "Rules that name roles are about whole households; this run is about persons."
+        "Rules that count members or name roles are about whole households, and this run is "
+        "about persons. Name the column of the households, --household COLUMN, where a model is "
+        "fitted with --model households."
     )
