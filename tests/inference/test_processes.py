@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -123,8 +124,8 @@ def test_a_second_ctrl_c_ends_the_wait(tmp_path):
 
 
 def test_workers_do_not_outlive_a_killed_parent(tmp_path, monkeypatch):
-    temporary = tmp_path / "t"
-    temporary.mkdir()
+    # Short enough for the paths of sockets, which else are made elsewhere.
+    temporary = Path(tempfile.mkdtemp(prefix="u-", dir="/tmp"))
     monkeypatch.setenv("TMPDIR", str(temporary))
     process = start(tmp_path, START + SAMPLE, pause=0.01, max_sweeps=10**6)
     wait_for(process, "at 16")
@@ -136,6 +137,7 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path, monkeypatch):
     assert ends(process.pid)
     # Nor do its locks and sockets.
     assert list(temporary.iterdir()) == []
+    temporary.rmdir()
 
 
 def test_a_script_without_guard_is_run_once(tmp_path):
