@@ -1,4 +1,4 @@
-"""Queries of databases: what they may be, and what is told of those that fail.
+"""Queries of databases: which are accepted, and the messages for those that fail.
 
 One rule holds for PostgreSQL, SQLite and DuckDB alike, and DuckDB's parser judges it: a query is
 one SELECT that writes nothing, reads no files and sends nothing. What the parser does not

@@ -41,7 +41,7 @@ class RiskFacts:
 
     @classmethod
     def of_matches(cls, found: CorrectMatches) -> Self:
-        """Take what is told of a file with suppressed or perturbed values."""
+        """Return the risk of a file with suppressed or perturbed values."""
         return cls(
             n_uniques=found.n_uniques, smallest=found.smallest, tau1=found.tau1, tau2=found.tau2
         )
