@@ -77,6 +77,33 @@ def test_python_m(folder: Path) -> None:
     assert (folder / "out" / "result.json").is_file()
 
 
+def test_python_m_runs_no_more_of_a_folder_than_python_itself(tmp_path: Path) -> None:
+    """`python -m` imports a few modules before it has found the program, whichever that is."""
+    trace = tmp_path / MARKER
+    again = f"""
+import sys
+with open({str(trace)!r}, "a") as trace:
+    trace.write(__name__ + chr(10))
+path = list(sys.path)
+sys.path[:] = [one for one in path if one not in ("", {str(tmp_path)!r})]
+sys.modules.pop(__name__, None)
+import importlib
+sys.path_importer_cache.clear()
+sys.modules[__name__] = importlib.import_module(__name__)
+sys.path[:] = path
+"""
+    for name in {*sys.stdlib_module_names, "numpy", "numba", "click", "pydantic", "duckdb"}:
+        (tmp_path / f"{name}.py").write_text(again)
+    (tmp_path / "nothing.py").write_text("")
+    ran = []
+    for arguments in (["-m", "nothing"], ["-m", "unikat", "assess", "no.csv", "--keys", "a"]):
+        trace.write_text("")
+        python(*arguments, cwd=tmp_path)
+        ran.append(set(trace.read_text().split()))
+    assert ran[1] <= ran[0]
+    assert len(ran[0]) < 9
+
+
 def test_workers_of_a_script(folder: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(CALL)

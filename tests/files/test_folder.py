@@ -209,6 +209,42 @@ def test_fits_that_are_links_are_left_alone(tmp_path: Path) -> None:
     assert (outside / FILE_NAME).read_text() == "mine"
 
 
+@posix
+@pytest.mark.parametrize("deep", [(), ("n60",), ("n60", "finished.fit")])
+def test_no_run_writes_through_a_link_below_its_folder(
+    tmp_path: Path, deep: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.csv").write_text("a,b\n" + "".join(f"{i % 5},{i % 3}\n" for i in range(40)))
+    study = ["evaluate", "d.csv", "--keys", "a,b", "--n", "20", "--quiet", "--models", "loglinear"]
+    study += ["--workers", "1", "--out", "out", "--repeats"]
+    assert main([*study, "1"]) == 0
+    outside, link = tmp_path / "outside", Path("out", "tasks", *deep)
+    outside.mkdir()
+    if deep:
+        link.parent.mkdir(exist_ok=True)
+    else:
+        link.rename("moved")
+    link.symlink_to(outside)
+    before = Path("out", "evaluation.html").read_bytes()
+    for more in (["2", "--resume"], ["2", "--overwrite"], ["2", "--resume", "--dry-run"]):
+        assert main([*study, *more]) == 1
+        told = capfd.readouterr().err
+        assert str(link) in told
+        assert "did not" in told
+        assert told.count("\n") <= 2
+    assert list(outside.iterdir()) == []
+    assert Path("out", "evaluation.html").read_bytes() == before
+
+
+@posix
+def test_pipes_in_a_folder_of_others_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    os.mkfifo(tmp_path / "store" / "pipe")
+    with pytest.raises(OutputError, match=r"store/pipe is neither a file nor a folder"):
+        run(None, tmp_path)
+
+
 def test_a_mark_that_was_cut_off_names_what_it_names(tmp_path: Path) -> None:
     run(None, tmp_path)
     (tmp_path / MARK).write_text("# unikat\nresult.txt\nsto")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -202,6 +203,45 @@ def test_a_run_of_somebody_else_is_not_continued(
     # What lies in the folder of the workbench is its own.
     (folder / "long" / REQUEST).write_text(asked)
     assert client.post("/resume/long", {}).status_code == 303
+
+
+@pytest.mark.parametrize("name", [EVENTS, REQUEST, "sampling.checkpoint"])
+def test_a_run_with_links_is_neither_shown_nor_continued(
+    client: Client, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client.bench.runs, "_work", lambda: None)
+    outside = folder.parent / "outside"
+    outside.write_bytes((folder / "long" / name).read_bytes())
+    (folder / "long" / name).unlink()
+    (folder / "long" / name).symlink_to(outside)
+    before = outside.read_bytes()
+    for page in ("/runs/long", "/events/long"):
+        answer = client.ask(page)
+        assert answer.status_code == 404
+        assert name in html.unescape(answer.text)
+    assert client.post("/resume/long", {}).status_code == 404
+    assert "/runs/long" not in client.ask("/runs").text
+    assert outside.read_bytes() == before
+
+
+def test_links_within_a_run_are_not_written_through(
+    client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They stay in the folder of the workbench, where other files lie."""
+    monkeypatch.setattr(client.bench.runs, "_work", lambda: None)
+    (folder / "long" / EVENTS).unlink()
+    (folder / "long" / EVENTS).symlink_to(folder / "survey.csv")
+    answer = client.post("/resume/long", {})
+    assert answer.status_code == 409
+    assert "is a link" in answer.text
+    assert (folder / "survey.csv").read_text() == SURVEY
+
+
+def test_a_pipe_in_the_folder_of_a_run_stops_no_page(client: Client, folder: Path) -> None:
+    (folder / "short" / EVENTS).unlink()
+    os.mkfifo(folder / "short" / EVENTS)
+    assert client.ask("/runs/short").status_code == 404
+    assert client.ask("/runs").status_code == 200
 
 
 def test_a_choice_that_no_list_has_is_kept(client: Client) -> None:

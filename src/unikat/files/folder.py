@@ -12,6 +12,7 @@ import glob
 import hashlib
 import os
 import re
+import stat
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
@@ -48,9 +49,10 @@ def owned(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) -> It
     ------
     OutputError
         If another run writes there, one of the names is that of something unikat did not write,
-        writing would change an input, or the folder cannot be written to.
+        or holds a link, writing would change an input, or the folder cannot be written to.
     """
     keep_inputs([folder / name for name in names], inputs)
+    refuse_links(folder, names)
     with locked(folder):
         claim(folder, names)
         yield
@@ -65,6 +67,7 @@ def check_free(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) 
         As `owned`.
     """
     keep_inputs([folder / name for name in names], inputs)
+    refuse_links(folder, names)
     refuse_other(folder)
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
@@ -95,6 +98,34 @@ def refuse_other(folder: Path) -> None:
             "The name of the folder for the results looks like the address of a database; results "
             "are written to this machine alone. Choose another --out."
         )
+
+
+def refuse_links(folder: Path, names: Iterable[str]) -> None:
+    """Refuse to write where others have put a link, or what is neither a file nor a folder.
+
+    A folder of results may come from somebody else. unikat makes no links, and what it writes or
+    deletes there would be written or deleted elsewhere.
+
+    Raises
+    ------
+    OutputError
+        If one of the names is such a thing, or a folder that holds one, however deep.
+    """
+    for name in (MARK, *names):
+        path = folder / name
+        inside = ((root, one) for root, *found in os.walk(path) for kind in found for one in kind)
+        for one in (path, *(Path(*parts) for parts in inside)):
+            try:
+                mode = one.lstat().st_mode
+            except (OSError, ValueError):
+                continue
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                what = "a link" if stat.S_ISLNK(mode) else "neither a file nor a folder"
+                raise OutputError(
+                    f"{brief(str(one))} is {what}. unikat did not make it, and writes nothing "
+                    "there. If the folder is yours, delete it; else choose another --out. Nothing "
+                    "was written."
+                )
 
 
 def _no_name(folder: Path, error: OSError | ValueError) -> OutputError:

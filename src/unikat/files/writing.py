@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from io import BufferedRandom
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from unikat.errors import OutputError, why
 from unikat.files.folder import SCRATCH, claim, discard, locked, refuse_other
@@ -131,6 +131,12 @@ def replace_file(target: Path, content: bytes) -> None:
 def create(path: Path) -> Any:
     """Open a new file that its owner alone can read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def appended(path: Path) -> TextIO:
+    """Open a file of ours at its end, made for its owner alone; OSError if it is a link."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    return open(os.open(path, flags, 0o600), "a", encoding="utf-8")
 
 
 def finish(file: Any, content: bytes = b"") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from unikat.files.json import parse_json
+from unikat.files.writing import appended
 
 if TYPE_CHECKING:
     from unikat.inference.progress import Watcher
@@ -29,8 +29,7 @@ class Teller:
     """Writes the events of a run."""
 
     def __init__(self, folder: Path) -> None:
-        handle = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._file = open(handle, "w", encoding="utf-8")  # noqa: SIM115  # as long as the process
+        self._file = appended(folder / FILE)
         self._last, self._every, self._told = 0.0, EVERY, 0
         self._tell(kind="start")
 

@@ -61,12 +61,29 @@ class Folder:
         Raises
         ------
         NotInFolderError
-            If there is none, or the path leads outside, also by a symbolic link.
+            If there is none, or the path leads outside, also by a symbolic link, or is that of a
+            run some of whose files do.
         """
         found = self.place(path)
         if not found.exists():
             raise NotInFolderError(f"There is no {brief(path)!r} in the folder of the workbench.")
+        if is_run(found) and (name := self._strange(found)):
+            raise NotInFolderError(
+                f"{brief(path)!r} holds {brief(name)!r}, which is no file of the folder of the "
+                "workbench: a link that leads outside, or neither a file nor a folder. unikat did "
+                "not make it. If the folder is yours, delete it."
+            )
         return found
+
+    def _strange(self, run: Path) -> str:
+        """Name of what lies in the folder of a run and is not to be read; empty if all is."""
+        with contextlib.suppress(OSError), os.scandir(run) as found:
+            for one in found:
+                there = Path(os.path.realpath(one.path))
+                inside = there.is_relative_to(self.root)
+                if not (inside and (there.is_file() or there.is_dir())):
+                    return one.name
+        return ""
 
     def place(self, path: str) -> Path:
         """Return where a path leads, whether something is there or not.
@@ -170,8 +187,8 @@ class Folder:
         return {path: (self.root / path).stat().st_size for path in found}
 
     def runs(self) -> list[Path]:
-        """List the folders of runs in here, those of the latest change first."""
-        found = [folder for folder in self._folders() if is_run(folder)]
+        """List the folders of runs in here that can be read, those of the latest change first."""
+        found = [one for one in self._folders() if is_run(one) and not self._strange(one)]
         return sorted(found, key=lambda folder: folder.stat().st_mtime, reverse=True)
 
     def _folders(self) -> Iterator[Path]:

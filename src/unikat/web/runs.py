@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from unikat.errors import OutputError, UnikatError, why
-from unikat.files.folder import MARK
+from unikat.files.folder import MARK, refuse_links
 from unikat.files.json import parse_json
 from unikat.files.locks import held
 from unikat.web.events import FILE as EVENTS
@@ -241,6 +241,7 @@ class Runs:
         from unikat.files.writing import write_text
 
         id = self._folder.relative(place)
+        refuse_links(place, (REQUEST, EVENTS))
         with self._lock:
             if any(job.id == id for job in self._queue) or (
                 self._current is not None and self._current.id == id

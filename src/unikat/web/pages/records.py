@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import OutputError, UnikatError, why
+from unikat.files.writing import appended
 from unikat.web.folder import NotInFolderError
 from unikat.web.runs import Run
 from unikat.web.workbench import Nav, Workbench, is_part, status_of, workbench_of
@@ -144,8 +144,7 @@ def _log(place: Path, id: str, n_records: int) -> None:
         f"{now} {id}: the values of the keys of {n_records} records were shown in the workbench\n"
     )
     try:
-        handle = os.open(place / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with open(handle, "a", encoding="utf-8") as file:
+        with appended(place / LOG) as file:
             file.write(line)
     except OSError as error:
         raise OutputError(
