@@ -38,7 +38,7 @@ def run(*options: str, folder: str = "out") -> dict[str, Any]:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
-    assert main([*COMMAND, "--out", "out", *options]) == 1
+    assert main([*COMMAND, "--quiet", "--out", "out", *options]) == 1
     assert not Path("out").exists()
     said = capsys.readouterr()
     assert said.out == ""
