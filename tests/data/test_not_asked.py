@@ -164,15 +164,23 @@ def test_letters_of_stata_are_counted_by_key_with_their_labels(tmp_path: Path) -
         variable_value_labels={"OCC": {1: "Managers", "a": "Not applicable"}},
         missing_user_values={"OCC": ["a", "z"]},
     )
-    for options in ({}, {"missing_values": missing_codes("OCC: none")}):
-        found = read(path, "AGE,OCC,SEX", DESIGN, **options)
-        assert {one.code: (one.label, one.n_records) for one in found.keys[1].declared} == {
+    everything = {"missing_values": missing_codes("OCC: none")}
+    for keys, options, levels in (
+        ("AGE,OCC,SEX", {}, {".a"}),
+        ("OCC,SEX", {}, set()),
+        ("OCC,SEX", everything, {".a", ".z"}),
+        # A letter lies in no group of numbers.
+        ("AGE,OCC:width(2),SEX", everything, set()),
+    ):
+        found = read(path, keys, DESIGN, **options)
+        key = next(key for key in found.keys if key.name == "OCC")
+        assert {one.code: (one.label, one.n_records) for one in key.declared} == {
             ".a": ("Not applicable", n_asked), ".z": (None, n_refused),
         }  # fmt: skip
-        assert levels_taken(found) == {"OCC": {".a": False, ".z": False}}
-        assert found.n_missing[1] == n_asked + n_refused
-    said = declared_words(found.keys)
+        assert set(key.answers) == levels
+        missing = n_asked * (".a" not in levels) + n_refused * (".z" not in levels)
+        assert found.n_missing[found.keys.index(key)] == missing
+    said = declared_words(read(path, "OCC,SEX", DESIGN).keys)
     assert said[0].startswith(f"OCC: taken as missing: .a 'Not applicable' ({n_asked} records)")
-    # The remedy is one that letters have.
-    assert "mvencode OCC, mv(.a=-9)" in said[1]
+    assert "missing_values='OCC: none'" in said[1]
     assert len(said) == 2

@@ -89,7 +89,7 @@ def recoded(
     codes = table.cells[table.record_cell]
     made = released(microdata, codes, recoding, suppress, show, codebook=codebook)
     if out is not None:
-        write_records(out, made.table, microdata.source, made.labels, emptied=made.emptied)
+        write_records(out, made.table, microdata.source, made.labels, letters=made.letters)
     plan = PlanSpec(keys=plan_keys(recoding, keys, microdata.keys, made))
     return made, plan
 
@@ -222,7 +222,7 @@ def test_suppressed_values_have_no_letter(tmp_path: Path) -> None:
     gone[[1, 5], 0] = True
     codes = table.cells[table.record_cell]
     made = released(microdata, codes, parse_recoding(table, {}), gone)
-    write_records(out, made.table, microdata.source, made.labels, emptied=made.emptied)
+    write_records(out, made.table, microdata.source, made.labels, letters=made.letters)
     found, _ = pyreadstat.read_dta(out, user_missing=True)
     assert found["religion"].isna().to_numpy().nonzero()[0].tolist() == [1, 5]
     assert found["religion"][[0, 2]].tolist() == ["b", "b"]

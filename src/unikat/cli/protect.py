@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unikat.cli._options import DATA, given
-from unikat.cli._output import DONE, UNCONVERGED, judged, say, tell
+from unikat.cli._output import UNCONVERGED, judged, say, tell
 from unikat.cli._runs import perform, run_options
 from unikat.spec.addresses import is_address
 from unikat.spec.data_options import ReadingOptions
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     "plan",
     metavar="PLAN",
     type=click.Path(path_type=Path),
-    help="Recode FILE as this plan.toml says, and write it to --out; nothing else is done. Options "
-    "say how FILE is read, where it differs from the file of the plan.",
+    help="Recode FILE as this plan.toml says, and write it to --out; nothing is estimated. Options "
+    "say how FILE is read, where it differs from the file of the plan. A --target of k is judged.",
 )
 @click.option(
     "--unseen",
@@ -144,6 +144,7 @@ def _apply(plan: Path, source: str | Path, values: dict[str, Any], unseen: Any) 
     from unikat.errors import SpecError
     from unikat.jobs.applied import apply
     from unikat.jobs.progress import watching
+    from unikat.report.text.verdict import verdict_text
     from unikat.spec.from_options import specify
     from unikat.spec.protection import PlanSpec
 
@@ -151,7 +152,7 @@ def _apply(plan: Path, source: str | Path, values: dict[str, Any], unseen: Any) 
         raise SpecError("Name the recoded file: --out FILE2.")
     reading = given(ReadingOptions, values)
     # What a missing key is to an assessment is none of a plan.
-    no_use = [name for name in given(ProtectOptions, values) if name not in reading]
+    no_use = [name for name in given(ProtectOptions, values) if name not in (*reading, "target")]
     no_use += [name for name in ("missing",) if reading.pop(name, None)]
     flags = {"json": "as_json", "allow_unconverged": "allow_unconverged"}
     no_use += [name for name, value in flags.items() if values[value]]
@@ -170,13 +171,18 @@ def _apply(plan: Path, source: str | Path, values: dict[str, Any], unseen: Any) 
             values["out"],
             overwrite=values["overwrite"],
             unseen=unseen,
+            target=values["target"],
             watcher=watcher,
         )
     if not values["quiet"]:
+        if done.judged is not None:
+            verdict = verdict_text(done.judged, 0.95, remedy="Make a plan for this file.")
+            say("\n".join(wrap(f"{verdict.title} {verdict.sentence}", width=88)))
+        say("\n".join(wrap(done.said, width=88)))
         for note in done.notes:
             say("\n".join(wrap(f"Note: {note}", width=88)))
         say(f"{done.n_records:,} records recoded: {done.path}")
-    return DONE
+    return judged(None if done.judged is None else done.judged.verdict)
 
 
 def _show(summary: ProtectionSummary, folder: Path) -> None:

@@ -143,7 +143,7 @@ def changed_codebook(
             for code, label in (entries[name].labels if name in entries else {}).items()
             if code in missing
         }
-        said = {str(code): label for code, label in new.labels.items()} | of_missing
+        said = of_missing | {str(code): label for code, label in new.labels.items()}
         entry = dict(tree[name])
         if any(part in entry for part in _FIELDS):
             entry["labels"] = said

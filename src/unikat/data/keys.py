@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from unikat.data.letters import is_letter
 from unikat.errors import SpecError, brief
 
 MISSING = -1
@@ -32,7 +33,7 @@ class DeclaredCode:
     @property
     def is_letter(self) -> bool:
         """Whether it is a letter of Stata or SAS that says why a number is missing."""
-        return len(self.code) == 2 and self.code[0] == "." and not self.code[1].isdigit()
+        return is_letter(self.code)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,8 @@ class Key:
         says. `Levels.is_ordered` decides.
     declared
         The codes that are declared missing and that records have.
+    declared_missing
+        Codes of the levels whose values are declared missing, as "not applicable" is of children.
 
     Raises
     ------
@@ -79,6 +82,7 @@ class Key:
     private: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
     ordered: bool | None = field(default=None, repr=False, compare=False)
     declared: tuple[DeclaredCode, ...] = field(default=(), repr=False, compare=False)
+    declared_missing: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # A level for missing values comes on top.

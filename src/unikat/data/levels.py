@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -18,11 +18,13 @@ from unikat.data.codebook import Entry
 from unikat.data.decimals import decimal_hint, find_decimal, number_sql
 from unikat.data.engine import quoted
 from unikat.data.keys import MISSING_LABEL, MOST_LEVELS, DeclaredCode, Key
+from unikat.data.letters import is_letter, letter_number, letter_of
 from unikat.data.not_asked import codes_told, keep_answers
 from unikat.data.numbers import date_shown, number_meant, number_of, number_shown, rounded_shown
 from unikat.data.sampling import one_way
 from unikat.data.sources import Declared, Source
 from unikat.data.table import Missing
+from unikat.data.texts import check_texts
 from unikat.errors import DataError, SpecError, brief, option
 
 if TYPE_CHECKING:
@@ -40,8 +42,6 @@ _Kind: TypeAlias = Literal["integer", "text", "boolean", "number", "date"]
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _NUMBERS = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
-_MISSING_TOKENS = frozenset(("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "."))
-"""What programs write into text where there is no value; never taken as a level unasked."""
 _NUMERIC_TEXT = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -57,6 +57,8 @@ class CodedKey:
     n_missing: int
     dense: bool
     """Values are whole numbers in a narrow range."""
+    declared: Declared
+    """What the source, the codebook and the user say of the column."""
 
 
 def describe(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -223,8 +225,17 @@ class _Column:
                 )
             self.clean_sql = f"({clean})::BIGINT"
             self.kind = "integer"
-
+        if self.spec.rule is None:
+            for letter in self.letters if self.nothing_is_missing else self.answers:
+                if is_letter(letter) and self.letters:
+                    self.clean_sql = (
+                        f"CASE WHEN {self.has_code(letter)} THEN {letter_number(letter)} "
+                        f"ELSE {self.clean_sql} END"
+                    )
         self.declared_codes = self.codes_declared()
+        if self.spec.rule is None:
+            # A letter lies in no group of numbers.
+            self.declared_codes |= dict(self.letters)
 
     def refuse_levels(self, number: str) -> None:
         """Refuse a key with too many levels."""
@@ -254,7 +265,10 @@ class _Column:
         n_missing = counts.pop(None, 0)
         self._check_levels(counts, n_missing)
         if self.kind == "text" and self.spec.rule is None:
-            self._check_texts(counts)
+            declared = {str(level) for level in self.entry.levels or ()}
+            declared |= self.entry.labels.keys() | self.declared.labels.keys()
+            missing_texts = {str(code) for code in self.missing_codes}
+            check_texts(counts, declared, missing_texts, where=self.where, name=self.spec.name)
         values = self._ordered(counts)
         dense = self.kind != "text" or self.spec.rule is not None
         if dense:
@@ -274,12 +288,22 @@ class _Column:
                 private=private,
                 ordered=None if rule else self._are_ordered(),
                 declared=self._declared(),
+                declared_missing=frozenset(
+                    code
+                    for code, level in enumerate(levels)
+                    if rule is None and level is not None and self._is_declared(level)
+                ),
             ),
             clean_sql=self.clean_sql,
             value_sql=self.value_sql,
             codes={value: code for code, value in enumerate(values)},
             n_missing=n_missing,
             dense=dense,
+            declared=replace(
+                self.declared,
+                labels={**self.declared.labels, **self.entry.labels},
+                missing=self.missing_codes,
+            ),
         )
 
     def _declared(self) -> tuple[DeclaredCode, ...]:
@@ -288,7 +312,6 @@ class _Column:
         named = {self._one(code) for code in self.missing_codes}
         levels = self.declared_codes if self.nothing_is_missing else self.answers
         told_by = {code: self.answers.get(code, ()) for code in levels}
-        labels |= {f".{letter}": said[letter] for letter in said if f".{letter}" in self.letters}
         counts = self.declared_codes | dict(self.letters)
         return codes_told(counts, labels, named | self.letters.keys(), told_by)
 
@@ -348,6 +371,8 @@ class _Column:
 
     def has_code(self, code: str) -> str:
         """SQL condition: the value is this code."""
+        if is_letter(code) and self.letters:
+            return f"a{self.position} IS NOT DISTINCT FROM {quoted(code)}"
         if self.kind == "text":
             return f"{self.raw_sql} IS NOT DISTINCT FROM {quoted(code)}"
         number = number_meant(code)
@@ -365,6 +390,20 @@ class _Column:
             f"GROUP BY v ORDER BY n DESC, v LIMIT {_MOST_CODES}"
         ).fetchall()
         return {self._one(value): int(n) for value, n in rows}
+
+    def _is_declared(self, level: object) -> bool:
+        """Whether a level is a code that is declared missing."""
+        if self.letters and is_letter(level):
+            return True
+        if self.kind == "text":
+            if str(level) in {str(code) for code in self.missing_codes}:
+                return True
+        elif number_meant(level) in {number_meant(code) for code in self.missing_codes}:
+            return True
+        number = number_meant(level)
+        return number is not None and any(
+            low <= number <= high for low, high in self.declared.missing_ranges
+        )
 
     def _one(self, code: object) -> str:
         """Write a code one way: of numbers 9 and 9.0 are the same."""
@@ -453,39 +492,6 @@ class _Column:
                 f"{grouped(self.spec.name, 'quantile(10)')}."
             )
 
-    def _check_texts(self, counts: Mapping[object, int]) -> None:
-        """Refuse texts that are no level of their own by the look of them, unless declared."""
-        declared = {str(level) for level in self.entry.levels or ()}
-        declared |= self.entry.labels.keys() | self.declared.labels.keys()
-        texts = {str(value): n for value, n in counts.items() if str(value) not in declared}
-        tokens = sorted(texts.keys() & _MISSING_TOKENS)
-        if tokens:
-            # The tokens are conventions, not values of records, so the message may tell them.
-            rows = sum(texts[token] for token in tokens)
-            raise DataError(
-                f"{self.where}: {rows:,} record(s) hold {', '.join(tokens)}, which usually means "
-                f"missing. If it does, say so: {option('missing_values', tokens)}. If it is a "
-                "category of its own, name it among the levels or labels of "
-                f"{brief(self.spec.name)} in the codebook."
-            )
-        known = {str(value) for value in counts} | {str(code) for code in self.missing_codes}
-        known |= declared | _MISSING_TOKENS | {""}
-        once = set[str]()
-        padded = []
-        for text in sorted(texts, key=len):
-            bare = text.strip()
-            if bare in once or (bare != text and bare in known):
-                padded.append(text)
-            once.add(bare)
-        if padded:
-            rows = sum(texts[text] for text in padded)
-            raise DataError(
-                f"{self.where}: {len(padded):,} level(s), in {rows:,} record(s), differ from "
-                "another level or from a missing value only by blanks before or after the text, "
-                "and would be taken as levels of their own. Remove the blanks from the column, or "
-                "name these levels as they stand in the codebook."
-            )
-
     def _ordered(self, counts: Mapping[object, int]) -> list[object]:
         """Values in the order of their codes, declared ones that do not occur included."""
         if self.spec.rule is not None or self.kind == "boolean":
@@ -529,6 +535,8 @@ class _Column:
         """A level of the codebook as a value of the column."""
         if self.kind == "text":
             return str(level)
+        if self.letters and is_letter(level):
+            return letter_number(str(level))
         number = number_meant(level)
         if number is None or not isfinite(number) or number != int(number):
             raise SpecError(
@@ -547,6 +555,7 @@ class _Column:
                 bins = rounded if len(set(rounded)) == len(rounded) else bins
             return list(bins), bins
         levels = [bool(v) for v in values] if self.kind == "boolean" else list(values)
+        levels = [letter_of(level) or level for level in levels]
         said = {**self.declared.labels, **self.entry.labels}
         return list(levels), [said.get(str(level), str(level)) for level in levels]
 
@@ -561,7 +570,7 @@ class _Column:
         return frozenset(
             code
             for code, value in enumerate(values)
-            if self.kind != "boolean" and str(value) not in declared
+            if self.kind != "boolean" and (letter_of(value) or str(value)) not in declared
         )
 
     def _bin_labels(self, values: Sequence[object], show: Callable[[float], str]) -> list[str]:

@@ -24,7 +24,7 @@ from unikat.data.sampling import (
     make_sampling,
     numbers_of,
 )
-from unikat.data.sources import Source
+from unikat.data.sources import Declared, Source
 from unikat.data.table import CellTable, Missing
 from unikat.errors import DataError, brief
 from unikat.interrupts import interruptible
@@ -285,6 +285,10 @@ class Microdata:
     def source(self) -> Source:
         """Where the rows come from."""
         return self._source
+
+    def declared(self, key: str) -> Declared:
+        """Tell what the source, the codebook and the user say of the column of a key."""
+        return next(coded.declared for coded in self._coded if coded.key.name == key)
 
     def values(self, columns: Sequence[str]) -> pa.Table:
         """Give columns as the source has them, in the order of the input.

@@ -139,6 +139,13 @@ class Source(ABC):
         """Labels of the codes of a column that the source itself declares missing."""
         return {}
 
+    keeps_letters = False
+    """Whether records that are written in its format can have letters such as ``.a``."""
+
+    def letters(self, names: Sequence[str]) -> dict[str, list[str | None]]:
+        """Letters that say why numbers are missing, by row of columns that have some."""
+        return {}
+
     def letters_counted(self, name: str) -> Mapping[str, int]:
         """Records of each letter, such as ``.a``, that says why a number is missing."""
         return {}

@@ -12,6 +12,7 @@ from unikat.data.sources import Declared, FileSource, LoadedSource, check_column
 from unikat.errors import DataError, SpecError, option
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 READERS = {
@@ -21,6 +22,8 @@ READERS = {
     "sas7bdat": ("SAS", "read_sas7bdat"),
     "xpt": ("SAS transport", "read_xport"),
 }
+_WITH_LETTERS = ("dta", "sas7bdat")
+"""Formats that have letters which say why a number is missing."""
 
 
 class StatisticalSource(LoadedSource):
@@ -43,6 +46,8 @@ class StatisticalSource(LoadedSource):
         self._reader = getattr(pyreadstat, READERS[format][1])
         self._errors = (pyreadstat.ReadstatError, pyreadstat.PyreadstatError)
         self.format = format
+        self.keeps_letters = format == "dta"
+        self._letters: dict[str, list[str | None]] = {}
         self._options: dict[str, Any] = {"encoding": encoding} if encoding else {}
         # The transport format has no way to say which of its codes are missing.
         if format != "xpt":
@@ -65,7 +70,7 @@ class StatisticalSource(LoadedSource):
         measure = getattr(self.metadata, "variable_measure", {}).get(name)
         return Declared(
             ordered=True if measure == "ordinal" else None,
-            labels={str(_plain(code)): label for code, label in labels.items()},
+            labels={self._said(code): label for code, label in labels.items()},
             missing=tuple(codes),
             missing_ranges=tuple(ranges),
         )
@@ -79,13 +84,21 @@ class StatisticalSource(LoadedSource):
         """Labels of the codes of a column that the file itself declares missing."""
         said = self.declared(name)
         return {
-            code: label
+            self._said(code) if self._is_letter(code) else code: label
             for code, label in self.metadata.variable_value_labels.get(name, {}).items()
             if _plain(code) in said.missing
-            # A letter of Stata.
-            or (self.format == "dta" and isinstance(code, str))
-            or any(low <= code <= high for low, high in said.missing_ranges)
+            or self._is_letter(code)
+            or (
+                not isinstance(code, str)
+                and any(low <= code <= high for low, high in said.missing_ranges)
+            )
         }
+
+    def _is_letter(self, code: Any) -> bool:
+        return self.format in _WITH_LETTERS and isinstance(code, str)
+
+    def _said(self, code: Any) -> str:
+        return f".{code}" if self._is_letter(code) else str(_plain(code))
 
     def width(self, name: str) -> int | None:
         """Bytes that a column of text has room for; None if it has any number."""
@@ -94,19 +107,34 @@ class StatisticalSource(LoadedSource):
         return int(self.metadata.variable_storage_width[name])
 
     def letters(self, names: Sequence[str]) -> dict[str, list[str | None]]:
-        """Letters that say why a value is missing, by column and row; None where there is none."""
-        columns, meta = self._read(usecols=list(names), output_format="dict")
-        return {
-            name: [value if isinstance(value, str) else None for value in columns[name]]
-            for name in meta.missing_user_values
-        }
+        """Letters that say why numbers are missing, by row of columns that have some."""
+        if self.format not in _WITH_LETTERS:
+            return {}
+        if new := [name for name in names if name not in self._letters]:
+            columns, meta = self._read(usecols=new, output_format="dict")
+            self._letters |= {
+                name: [f".{value}" if isinstance(value, str) else None for value in columns[name]]
+                if name in meta.missing_user_values
+                else []
+                for name in new
+            }
+        return {name: found for name in names if (found := self._letters[name])}
 
     def letters_counted(self, name: str) -> Mapping[str, int]:
         """Records of each letter, such as ``.a``, that says why a number is missing."""
-        if self.format not in ("dta", "sas7bdat"):
-            return {}
         found = Counter(letter for letter in self.letters([name]).get(name, ()) if letter)
-        return {f".{letter}": n for letter, n in found.most_common()}
+        return dict(found.most_common())
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
+        """Make the view ``source`` of the named columns; letters of c0 are in a0."""
+        import pyarrow as pa
+
+        table = self.columns_of(names).rename_columns([f"c{j}" for j in range(len(names))])
+        letters = self.letters(names)
+        for j, name in enumerate(names):
+            if name in letters:
+                table = table.append_column(f"a{j}", pa.array(letters[name], pa.string()))
+        connection.register("source", table)
 
     def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
         """Read the named columns from the file; with `n_rows` these first rows alone."""

@@ -11,15 +11,16 @@ import csv
 import gzip
 import io
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unikat._typing import Bool
 from unikat.data.codebook import clipped
 from unikat.data.folder_sources import ArrowFolder, CsvFolder
+from unikat.data.letters import is_letter
 from unikat.data.sources import CsvSource, ParquetSource, Source, TableSource
 from unikat.data.statistical import StatisticalSource
 from unikat.errors import DataError, option
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _STATISTICAL = ("sav", "zsav", "dta", "xpt")
-_LONGEST_LABEL = {"sav": 120, "zsav": 120, "dta": 32_000}
-"""Bytes of the label of a code."""
+_LARGEST_WHOLE = 2_147_483_620
+"""Of the type long of Stata; what is above means missing there."""
+_NUMBERS = re.compile(r"F(?P<width>\d+)(\.(?P<decimals>\d+))?")
 _LONGEST_LABEL = {"sav": 120, "zsav": 120, "dta": 32_000}
 """Bytes of the label of a code."""
 
@@ -54,7 +56,7 @@ def write_records(
     source: Source,
     labels: Mapping[str, Mapping[Any, str]] | None = None,
     *,
-    emptied: Mapping[str, Bool] | None = None,
+    letters: Mapping[str, Sequence[str | None]] | None = None,
 ) -> None:
     """Write a new file of records in the format of a source.
 
@@ -66,9 +68,8 @@ def write_records(
         What the records were made of; a statistical file says more of its columns.
     labels
         Of columns that the source does not have so: what codes mean, in statistical files.
-    emptied
-        If the rows are those of the source, in their order: of columns, which values were set
-        missing, (n_records,). Elsewhere letters of Stata, which say why a value is missing, stay.
+    letters
+        By column: letters of Stata such as ``.a``, which say why a record has no value.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def write_records(
     elif isinstance(source, (TableSource, ArrowFolder)):
         _write_arrow(path, table)
     elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
-        _write_statistical(path, table, source, labels or {}, emptied=emptied)
+        _write_statistical(path, table, source, labels or {}, letters or {})
     else:
         _write_parquet(path, table)
 
@@ -126,8 +127,7 @@ def _write_statistical(
     table: pa.Table,
     source: StatisticalSource,
     labels: Mapping[str, Mapping[Any, str]],
-    *,
-    emptied: Mapping[str, Bool] | None,
+    letters: Mapping[str, Sequence[str | None]],
 ) -> None:
     """Write with pyreadstat, which opens the file itself."""
     import pyreadstat
@@ -145,7 +145,11 @@ def _write_statistical(
     value_labels = (
         {
             name: {
-                code: clipped(label, _LONGEST_LABEL[source.format]) for code, label in said.items()
+                # The library takes letters without the point.
+                (code[1:] if source.keeps_letters and is_letter(code) else code): clipped(
+                    label, _LONGEST_LABEL[source.format]
+                )
+                for code, label in said.items()
             }
             for name, said in (of(meta.variable_value_labels) | dict(labels)).items()
             if said
@@ -172,15 +176,19 @@ def _write_statistical(
             missing_ranges=of(meta.missing_ranges),
             variable_measure=of(meta.variable_measure),
             variable_display_width=of(meta.variable_display_width),
-            variable_format=of(meta.original_variable_types),
+            variable_format={
+                name: _wide_enough(form, labels.get(name, {}))
+                for name, form in of(meta.original_variable_types).items()
+            },
             **shared,
         )
     elif source.format == "dta":
-        letters = {} if emptied is None else source.letters(names)
+        for name, kind in meta.readstat_variable_types.items():
+            # The library reads whole numbers as fractions, and writes these in eight bytes each.
+            if kind.startswith("int") and name in names and name not in letters:
+                frame[name] = _whole(frame[name])
         for name, found in letters.items():
-            # Where the table has no value and the input a letter, the letter stays.
-            letter = np.array(found, object)
-            letter[(emptied or {}).get(name, np.zeros(len(letter), np.bool_))] = None
+            letter = np.array([one and one[1:] for one in found], object)
             kept = frame[name].isna() & (letter != None)  # noqa: E711  # element by element
             frame[name] = frame[name].astype(object).mask(kept, letter)
         pyreadstat.write_dta(
@@ -188,7 +196,7 @@ def _write_statistical(
             path,
             variable_value_labels=value_labels,
             missing_user_values={
-                n: sorted({one for one in found if one}) for n, found in letters.items()
+                n: sorted({one[1:] for one in found if one}) for n, found in letters.items()
             },
             variable_format=of(meta.original_variable_types),
             **shared,
@@ -197,6 +205,29 @@ def _write_statistical(
         pyreadstat.write_xport(frame, path, **shared)
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def _wide_enough(form: str, codes: Iterable[Any]) -> str:
+    """A format of numbers of SPSS that shows all codes; it shows stars where one is too long.
+
+    Examples
+    --------
+    >>> _wide_enough("F2.0", [1, 165]), _wide_enough("F8.2", [165]), _wide_enough("A6", ["G1"])
+    ('F3.0', 'F8.2', 'A6')
+    """
+    found = _NUMBERS.fullmatch(form)
+    if found is None:
+        return form
+    decimals = int(found["decimals"] or 0)
+    needed = max((len(str(int(code))) for code in codes), default=0) + (decimals and decimals + 1)
+    return f"F{max(int(found['width']), needed)}.{decimals}"
+
+
+def _whole(column: Any) -> Any:
+    """A column of whole numbers as such; as it is, if there is one that Stata cannot hold so."""
+    if column.dtype.kind not in "if" or column.abs().max() > _LARGEST_WHOLE:
+        return column
+    return column.astype("Int32")
 
 
 def _is_text(kind: pa.DataType) -> bool:

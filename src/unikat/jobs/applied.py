@@ -23,6 +23,10 @@ from unikat.protection.groups import codes_called, joined_name, labels_of, level
 from unikat.protection.recoding import Recoding, Rule, recode_key, unchanged
 from unikat.protection.released import Released, released
 from unikat.report.folders.protection import codebook_beside
+from unikat.report.text.declared import made_valid_words
+from unikat.report.text.numbers import counted
+from unikat.risk.limits import Judged, judge, smallest
+from unikat.spec.limits import Limit
 from unikat.spec.protection import PlanKey, PlanSpec
 from unikat.zeros.levels import Levels
 
@@ -58,8 +62,9 @@ def plan_keys(
             labels=labels_of(before) if one.changes and one.named else {},
             codes=made.codes.get(one.name, {}),
             answers=before.answers,
+            made_valid=dict(change.made_valid),
         )
-        for one, text, before in zip(recoding.keys, texts, keys, strict=True)
+        for one, text, before, change in zip(recoding.keys, texts, keys, made.changes, strict=True)
     )
 
 
@@ -70,6 +75,21 @@ class Applied(NamedTuple):
     path: Path
     notes: tuple[str, ...]
     """What is to be looked at."""
+    n_uniques: int
+    """Sample uniques of the recoded file."""
+    smallest: int
+    """Records of its smallest combination of keys."""
+    judged: Judged | None = None
+    """The target, by what is counted; None without one."""
+
+    @property
+    def said(self) -> str:
+        """What is counted, in words."""
+        return (
+            f"The recoded file has {counted(self.n_uniques, 'sample unique')}; its smallest "
+            f"combination of keys has {counted(self.smallest, 'record')}. Nothing was estimated: "
+            "assess the file for τ1 and τ2."
+        )
 
 
 def apply(
@@ -79,6 +99,7 @@ def apply(
     *,
     overwrite: bool = False,
     unseen: Unseen = "refuse",
+    target: str | None = None,
     watcher: Watcher,
 ) -> Applied:
     """Recode another file as a plan says.
@@ -96,17 +117,22 @@ def apply(
     unseen
         What becomes of levels that the plan does not know, of keys whose levels it names: the file
         is refused, or they go into the group of rare levels, or of an ordered key to the nearest.
+    target
+        What has to be reached. `k` is counted; what a model would have to tell is not known.
     watcher
         Is told what is done.
 
     Raises
     ------
+    SpecError
+        If the target is none.
     DataError
         If a column is missing, or a key that is recoded by naming levels has a level that the plan
         does not know and no group for it.
     OutputError
         If the file is there, or cannot be written.
     """
+    limit = None if target is None else _limit(target)
     if out.exists() and not overwrite:
         raise OutputError(
             f"{out} exists. Replace it with {option('overwrite', True)}, or name another file."
@@ -173,12 +199,29 @@ def apply(
     out.parent.mkdir(parents=True, exist_ok=True)
     with all_or_nothing(out.parent, tuple(file.name for file in files), out.name) as scratch:
         write_records(
-            scratch / out.name, made.table, microdata.source, made.labels, emptied=made.emptied
+            scratch / out.name, made.table, microdata.source, made.labels, letters=made.letters
         )
         if made.codebook is not None:
             write_text(scratch / beside.name, json_text(made.codebook))
     notes = tuple(note for one in found for note in one.notes)
-    return Applied(table.n_records, out, notes)
+    notes += made_valid_words(made.changes)
+    coarse = recoding.table(table)
+    least = int(smallest(coarse))
+    return Applied(
+        n_records=table.n_records,
+        path=out,
+        notes=notes,
+        n_uniques=coarse.n_uniques,
+        smallest=least,
+        judged=None if limit is None else judge(limit, [least if limit.measure == "k" else None]),
+    )
+
+
+def _limit(text: str) -> Limit:
+    try:
+        return Limit.of(text)
+    except ValueError as error:
+        raise SpecError(f"{option('target', brief(text))}: {error}.") from None
 
 
 def _check_ending(out: Path, wanted: str, name: str) -> None:

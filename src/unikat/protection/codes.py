@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, product
+from itertools import chain, count, product
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
 from unikat.data.keys import Key
+from unikat.data.letters import is_letter
 from unikat.data.numbers import number_meant
 from unikat.data.sources import Declared
-from unikat.protection.groups import is_labelled, joined_name
+from unikat.protection.groups import is_labelled, joined_name, valid_part
 from unikat.protection.recoding import KeyRecoding
-from unikat.zeros.levels import Levels
+from unikat.zeros.levels import Interval, Levels
 
 _LARGEST_BASE = 10**6
 _OPEN = re.compile(r"(<=|>=|<)\s*(.+)")
@@ -42,6 +44,11 @@ class Groups:
     """Labels of the levels that each joins."""
     lowest: tuple[float | None, ...]
     """Lowest number among the levels of each; None where one is no number."""
+    declared: tuple[Any, ...]
+    """Code of each that joins nothing but codes which are declared missing: the first of these.
+    None of others."""
+    made_valid: tuple[tuple[str, tuple[str, ...]], ...]
+    """Labels of others that join such codes, each with the labels of these."""
 
 
 def groups_of(key: Key, one: KeyRecoding) -> Groups:
@@ -56,7 +63,8 @@ def groups_of(key: Key, one: KeyRecoding) -> Groups:
     members = [np.flatnonzero(one.groups == group).tolist() for group in numbers]
     names = tuple(one.key.labels[group] for group in numbers)
     # Numbers of codes tell a reader nothing.
-    by_levels = isinstance(one.rule, str) and is_labelled(key) and not Levels(key=key).is_ordered
+    is_ordered = Levels(key=valid_part(key)[0]).is_ordered
+    by_levels = isinstance(one.rule, str) and is_labelled(key) and not is_ordered
     labels: list[str] = []
     for name, codes in zip(names, members, strict=True):
         found = in_words(name)
@@ -69,6 +77,17 @@ def groups_of(key: Key, one: KeyRecoding) -> Groups:
         labels=tuple(labels),
         levels=tuple(tuple(key.labels[c] for c in codes) for codes in members),
         lowest=tuple(_lowest_of([key.levels[c] for c in codes]) for codes in members),
+        declared=tuple(
+            key.levels[codes[0]] if key.declared_missing.issuperset(codes) else None
+            for codes in members
+        ),
+        made_valid=tuple(
+            (label, tuple(key.labels[c] for c in codes if c in key.declared_missing))
+            for label, codes in zip(labels, members, strict=True)
+            if not (
+                key.declared_missing.issuperset(codes) or key.declared_missing.isdisjoint(codes)
+            )
+        ),
     )
 
 
@@ -97,8 +116,11 @@ def number_codes(
     used: Sequence[float],
     declared: Declared,
     known: Mapping[str, object],
-) -> list[int]:
+) -> list[Any]:
     """Numbers that the groups are written as, none of which a value has or means missing.
+
+    A group of codes that are declared missing, and of nothing else, has the first of these, or its
+    letter: it stays declared.
 
     Parameters
     ----------
@@ -111,7 +133,7 @@ def number_codes(
     declared
         What the source says means missing.
     known
-        Codes of groups by name, of a plan; others are found.
+        Codes of groups by name, of a plan; others are found, also where a level that stays has it.
     """
     missing = {n for code in declared.missing if (n := number_meant(code)) is not None}
     taken = set(used) | missing
@@ -124,33 +146,60 @@ def number_codes(
     levels = [number_meant(level) for level in key.levels]
     known_levels = [abs(level) for level in levels if level is not None]
     largest = max(known_levels or [abs(value) for value in used if value not in missing] or [0.0])
-    found: list[int | None] = [
-        int(str(known[name])) if name in known else None for name in groups.names
+    staying = {
+        number_meant(level)
+        for group, level in enumerate(recoded.levels)
+        if group not in groups.numbers
+    }
+    found = [
+        _told(known[name])
+        if name in known and number_meant(known[name]) not in staying - {None}
+        else code
+        for name, code in zip(groups.names, groups.declared, strict=True)
     ]
-    taken |= {code for code in found if code is not None}
+    taken |= {code for code in found if isinstance(code, int)}
     for base in (10**power for power in range(1, 7)):
         for offsets in (lows, places):
             if base <= largest or offsets is None:
                 continue
             codes = [int(base + offset) for offset in offsets]
             new = [c for c, old in zip(codes, found, strict=True) if old is None]
-            if len(set(codes)) == len(codes) and all(map(free, new)):
+            if len(set(new)) == len(new) and all(map(free, new)):
                 return [c if old is None else old for c, old in zip(codes, found, strict=True)]
-    left = (code for code in count(1) for code in (code, -code) if free(code))
+    # Negative codes are read as missing by many.
+    far = 10 * _LARGEST_BASE
+    tried = chain(range(1, far), range(-1, -far, -1), count(far))
+    left = (code for code in tried if free(code))
     return [next(left) if code is None else code for code in found]
+
+
+def _told(code: object) -> int | str:
+    return str(code) if is_letter(code) else int(str(code))
 
 
 def _lowest(recoded: Key, groups: Groups) -> list[float] | None:
     """The lowest number of each group, or the highest of one without; None if they are no use."""
-    views = Levels(key=recoded).views
+    valid, codes = valid_part(recoded)
+    views = Levels(key=valid).views
     lows: list[float | None] = list(groups.lowest)
     if views:
-        spans = [views[-1][group] for group in groups.numbers]
-        lows = [one.low if isfinite(one.low) else one.high for one in spans]
+        spans = dict(zip(codes.tolist(), views[-1], strict=True))
+        lows = [
+            _end(spans[number]) if number in spans else low
+            for number, low in zip(groups.numbers, lows, strict=True)
+        ]
+    # Those that are declared missing have a code.
+    lows = [
+        0.0 if code is not None else low for low, code in zip(lows, groups.declared, strict=True)
+    ]
     found = [low for low in lows if low is not None and float(low).is_integer()]
     if len(found) < len(lows) or not all(0 <= low < _LARGEST_BASE for low in found):
         return None
     return found
+
+
+def _end(one: Interval) -> float:
+    return one.low if isfinite(one.low) else one.high
 
 
 def text_codes(
@@ -169,7 +218,10 @@ def text_codes(
     known
         Codes of groups by name, of a plan.
     """
-    found = [str(known[name]) if name in known else None for name in groups.names]
+    found = [
+        str(known[name]) if name in known else None if code is None else str(code)
+        for name, code in zip(groups.names, groups.declared, strict=True)
+    ]
     taken = {*used, *(code for code in found if code is not None)}
     left = (code for code in _texts(most) if code not in taken)
     return [next(left) if code is None else code for code in found]

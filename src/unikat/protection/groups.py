@@ -40,6 +40,24 @@ def called(key: Key, code: int) -> tuple[str, str]:
     return str(key.levels[code]), key.labels[code]
 
 
+def valid_part(key: Key) -> tuple[Key, Int64]:
+    """The same key without levels that are declared missing, and the codes of the others.
+
+    "Not applicable" has no place among ages, and a group that joins it would be a valid value.
+    """
+    n = Levels(key=key).n_named
+    codes = [code for code in range(n) if code not in key.declared_missing]
+    valid = Key(
+        name=key.name,
+        levels=tuple(key.levels[code] for code in codes),
+        labels=tuple(key.labels[code] for code in codes),
+        binning=key.binning,
+        private=frozenset(place for place, code in enumerate(codes) if code in key.private),
+        ordered=key.ordered,
+    )
+    return valid, np.array(codes, np.int64)
+
+
 def is_labelled(key: Key) -> bool:
     """Whether the values of a key are codes that have labels."""
     return key.binning is None and any(

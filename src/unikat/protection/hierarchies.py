@@ -13,12 +13,14 @@ from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, suggest
+from unikat.protection.edges import numbers_of
+from unikat.protection.groups import valid_part
 from unikat.protection.recoding import (
     KeyRecoding,
     Rule,
+    beside_declared,
     by_hierarchy,
     level_counts,
-    numbers_of,
     recode_key,
     unchanged,
 )
@@ -150,6 +152,13 @@ def choices(
 
 def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
     """Recodings that the program makes itself: at most `MOST`."""
+    if key.declared_missing:
+        valid, codes = valid_part(key)
+        own = own_recodings(valid, counts[codes]) if len(codes) else []
+        return [beside_declared(key, codes, one) for one in own] or [
+            unchanged(key),
+            unchanged(key).left_out(),
+        ]
     levels = Levels(key=key)
     n_levels = levels.n_named
     found: list[KeyRecoding] = []

@@ -20,6 +20,7 @@ from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, suggest
 from unikat.errors import shown as value_shown
+from unikat.protection.edges import edges_below, numbers_of, quantile_edges
 from unikat.protection.groups import (
     bands,
     called,
@@ -28,9 +29,10 @@ from unikat.protection.groups import (
     level_names,
     rare_levels,
     span_name,
+    valid_part,
 )
 from unikat.spec.protection import LEFT_OUT
-from unikat.zeros.levels import Interval, Levels
+from unikat.zeros.levels import Levels
 
 Rule: TypeAlias = "str | Mapping[Any, Any] | Sequence[Sequence[Any]] | None"
 """How a key is recoded: a rule such as ``"width(10)"``, a mapping of levels to groups, a list of
@@ -38,7 +40,6 @@ lists of levels, or None to leave the key out."""
 
 _FORM = re.compile(r"\s*(?P<rule>\w+)\s*\((?P<arguments>[^()]*)\)\s*")
 _FORMS = "width(10), cut(18,65), quantile(4), top(80), bottom(20), rare(0.05) or bands(0.05)"
-_MOST_QUANTILES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -236,8 +237,8 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
         ``"rare(s)"``: one group of all levels with less than a share s of the records;
         ``"bands(s)"``: adjacent levels of an ordered key joined until each band has that share; a
         mapping of levels (or labels) to names of groups; a list of lists of levels, each a group;
-        or None: the key is left out. Levels that a mapping or list does not name stay as they are.
-        Missing values stay missing.
+        or None: the key is left out. Levels that a mapping or list does not name stay as they are,
+        and so do with all others levels that are declared missing. Missing values stay missing.
 
     Raises
     ------
@@ -320,7 +321,12 @@ def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None
     if rule is None or rule == LEFT_OUT:
         return unchanged(key).left_out()
     if isinstance(rule, str):
-        return _by_rule(key, counts, rule, whole)
+        if not key.declared_missing:
+            return _by_rule(key, counts, rule, whole)
+        valid, places = valid_part(key)
+        if not len(places):
+            return unchanged(key)
+        return beside_declared(key, places, _by_rule(valid, counts[places], rule, whole))
     levels = Levels(key=key)
     if isinstance(rule, Mapping):
         named = [(level, str(group)) for level, group in rule.items()]
@@ -355,6 +361,18 @@ def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None
         group_of[code] = group
     by_level = {str(level): group for level, group in named}
     return _grouped(key, group_of, text, by_level)
+
+
+def beside_declared(key: Key, codes: Int64, one: KeyRecoding) -> KeyRecoding:
+    """Recode a key as its valid levels, at `codes`, are; those declared missing stay apart."""
+    if one.key is None:
+        return unchanged(key).left_out()
+    if one.rule is None:
+        return unchanged(key)
+    group_of: list[str | None] = [None] * Levels(key=key).n_named
+    for code, group in zip(codes.tolist(), one.groups.tolist(), strict=True):
+        group_of[code] = None if one.stays[codes == code][0] else one.key.labels[group]
+    return replace(_grouped(key, group_of, one.text, one.rule), whole=one.whole, rest=one.rest)
 
 
 def _after_levels(key: Key, levels: Levels, part: Sequence[object]) -> str:
@@ -392,7 +410,7 @@ def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecod
             "name the groups: a mapping of levels to groups, or rare(0.05)."
         )
     if rule == "quantile":
-        edges = _quantiles(intervals, counts, numbers[0], key.name, shown)
+        edges = quantile_edges(intervals, counts, numbers[0], key.name, shown)
     elif rule == "width":
         if numbers[0] <= 0.0:
             raise SpecError(f"Key {key.name!r}: {shown} needs a width above 0.")
@@ -414,7 +432,7 @@ def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecod
         whole = all(one.low.is_integer() for one in intervals if math.isfinite(one.low))
     group_of: list[str | None] = []
     for code, one in enumerate(intervals):
-        place = _place(one, edges, after=rule == "bottom")
+        place = edges_below(one, edges, after=rule == "bottom")
         if place is None:
             raise SpecError(
                 f"Key {key.name!r}: the level {brief(key.labels[code])!r} lies in two groups of "
@@ -425,55 +443,6 @@ def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecod
     if rule == "quantile":
         frozen = f"cut({','.join(number_shown(edge) for edge in edges)})"
     return replace(_grouped(key, group_of, shown, frozen), whole=whole)
-
-
-def numbers_of(key: Key) -> tuple[Interval, ...] | None:
-    """The numbers that each level stands for; None if levels are no numbers."""
-    views = Levels(key=key).views
-    if not views:
-        return None
-    # A group of numbers has its number as value, and its edges as label.
-    return views[0] if key.binning is None else views[-1]
-
-
-def _place(one: Interval, edges: Sequence[float], *, after: bool) -> int | None:
-    """Number of edges at or below an interval (`after`: below it); None if one lies within."""
-    place = [
-        edge < one.low
-        or (edge == one.low and not after and one.has_low)
-        or (edge == one.low and not one.has_low and not one.is_point)
-        for edge in edges
-    ]
-    for edge, is_below in zip(edges, place, strict=True):
-        inside = one.low < edge < one.high
-        if after and not is_below and edge == one.low and not one.is_point:
-            inside = True
-        if not after and edge == one.high and one.has_high and not one.is_point:
-            inside = True
-        if inside:
-            return None
-    return sum(place)
-
-
-def _quantiles(
-    intervals: Sequence[Interval], counts: Int64, q: float, name: str, shown: str
-) -> list[float]:
-    """Edges of groups of about as many records, at starts of levels."""
-    if q < 2 or not q.is_integer():
-        raise SpecError(f"Key {name!r}: {shown} needs a whole number of groups, at least 2.")
-    if q > _MOST_QUANTILES:
-        raise SpecError(
-            f"Key {name!r}: {shown} asks for more than {_MOST_QUANTILES:,} groups; ask for fewer."
-        )
-    lows = np.array([one.low for one in intervals])
-    order = np.argsort(lows, kind="stable")
-    before = np.cumsum(counts[: len(lows)][order]) - counts[: len(lows)][order]
-    total = float(counts[: len(lows)].sum())
-    edges = []
-    for part in range(1, int(q)):
-        place = int(np.argmin(np.abs(before - part * total / q)))
-        edges.append(float(lows[order[place]]))
-    return sorted({edge for edge in edges if math.isfinite(edge) and edge > lows.min()})
 
 
 def _by_share(key: Key, counts: Int64, rule: str, share: float, shown: str) -> KeyRecoding:
@@ -580,6 +549,11 @@ def _grouped(
             labels=tuple(labels),
             binning=key.binning if len(place) == n else None,
             private=frozenset(private),
+            declared_missing=frozenset(
+                group
+                for group in range(len(place))
+                if set(np.flatnonzero(groups == group).tolist()) <= key.declared_missing
+            ),
             ordered=key.ordered if (np.diff(groups[:n]) >= 0).all() else None,
         ),
     )

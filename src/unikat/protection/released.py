@@ -12,8 +12,10 @@ import numpy as np
 from unikat._typing import AnyArray, Bool, Int32
 from unikat.data.codebook import Changed, changed_codebook
 from unikat.data.keys import Key
+from unikat.data.letters import is_letter
 from unikat.data.microdata import Microdata
 from unikat.data.numbers import number_meant
+from unikat.data.sampling import one_way
 from unikat.data.sources import as_categories
 from unikat.protection.codes import Groups, groups_of, number_codes, text_codes
 from unikat.protection.groups import is_labelled, labels_of
@@ -42,6 +44,9 @@ class ColumnChange:
     """Values, recoded or not, that PRAM or swapping made others."""
     joined: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Groups of levels that are named one by one, each with the labels of its levels."""
+    made_valid: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Groups of valid levels that join levels which were declared missing, with the labels of
+    these: records that had them count as valid now."""
 
 
 class Released(NamedTuple):
@@ -57,8 +62,8 @@ class Released(NamedTuple):
     """Of the same: code of each group, by its name in the plan."""
     codebook: dict[str, Any] | None
     """To be written beside the file; None where the file holds labels, or there are none."""
-    emptied: dict[str, Bool]
-    """By key: values that are set missing by suppression, (n_records,)."""
+    letters: dict[str, list[str | None]]
+    """By column that has some: letters such as ``.a``, of each record; the table has no value."""
 
 
 class _Written(NamedTuple):
@@ -114,6 +119,7 @@ def released(
         if name not in by_name or by_name[name][1].key is not None
     ]
     original = microdata.values(names)
+    letters = microdata.source.letters(names)
     columns, labels, codes_of = [], {}, {}
     changed: dict[str, Changed] = {}
     gone = {} if suppressed is None else dict(zip(recoding.kept, suppressed.T, strict=True))
@@ -130,12 +136,17 @@ def released(
         nothing = gone.get(j, np.zeros(len(codes), np.bool_))
         column = original[name]
         recoded = one is not None and (one.changes or microdata.keys[j].binning is not None)
+        if one is not None and _lost_letters(microdata, microdata.keys[j]):
+            # What cannot be written as a letter is written as text.
+            columns.append(_as_texts(one, shown[j], nothing))
+            continue
         if one is None or not (recoded or others.get(j) or nothing.any()):
             columns.append(column)
             continue
         key = microdata.keys[j]
         written = _written(microdata, key, one, column, (known or {}).get(name, {}))
         columns.append(_column(column, key, one, written, of_kept[j], shown[j], nothing))
+        letters[name] = _letters(letters.get(name), written, of_kept[j], shown[j], nothing)
         codes_of[name] = dict(zip(written.groups.names, written.values, strict=True))
         visible = np.where(nothing, -1, shown[j])
         if written.coded:
@@ -153,7 +164,7 @@ def released(
         labels=labels,
         codes={name: codes_of[name] for name in labels},
         codebook=_codebook(microdata, codebook, changed, recoding),
-        emptied={recoding.keys[j].name: mask for j, mask in gone.items()},
+        letters={name: found for name, found in letters.items() if any(found)},
     )
 
 
@@ -169,7 +180,7 @@ def _written(
     import pyarrow.compute as pc
 
     groups, source = groups_of(key, one), microdata.source
-    declared = source.declared(key.name)
+    declared = microdata.declared(key.name)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     is_text = _is_text(kind)
     width = source.width(key.name) if is_text else None
@@ -177,6 +188,8 @@ def _written(
     if width is not None and any(len(name.encode()) > width for name in groups.names):
         # A short text, and what it means as its label.
         coded = True
+    # What stays declared missing needs the code that is.
+    coded = coded or any(code is not None for code in groups.declared)
     if not coded or not groups.names:
         return _Written(groups, list(groups.names), coded)
     assert one.key is not None
@@ -225,7 +238,7 @@ def _column(
     new = place[shown]
     row = np.where(new >= 0, len(true) + new, _holders(true, shown))
     if written.values:
-        values = pa.array(written.values)
+        values = pa.array([None if is_letter(value) else value for value in written.values])
         if pa.types.is_integer(kind) and not _fits(written.values, kind):
             column = column.cast(pa.int64())
         column = pa.chunked_array([*column.chunks, values.cast(column.type)], column.type)
@@ -244,7 +257,30 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _fits(values: Sequence[int], kind: pa.DataType) -> bool:
     info = np.iinfo(kind.to_pandas_dtype())
-    return bool(info.min <= min(values) and max(values) <= info.max)
+    return all(is_letter(value) or info.min <= value <= info.max for value in values)
+
+
+def _letters(
+    before: Sequence[str | None] | None,
+    written: _Written,
+    true: Int32,
+    shown: Int32,
+    nothing: Bool,
+) -> list[str | None]:
+    """Letters of a changed column: as its values, a record's own, a donor's, or of a group."""
+    found = np.full(len(true), None) if before is None else np.array(before, object)
+    found = found[_holders(true, shown)]
+    for number, value in zip(written.groups.numbers, written.values, strict=True):
+        found[shown == number] = value if is_letter(value) else None
+    found[nothing] = None
+    return list(found)
+
+
+def _lost_letters(microdata: Microdata, key: Key) -> bool:
+    """Whether a key has letters as levels that the format of the output does not have."""
+    if microdata.source.keeps_letters:
+        return False
+    return any(is_letter(key.levels[code]) for code in key.declared_missing)
 
 
 def _as_texts(one: KeyRecoding, shown: Int32, nothing: Bool) -> pa.Array:
@@ -281,7 +317,12 @@ def _labels(
     ):
         if number in there:
             found[value] = label
-    return found | dict(source.missing_labels(key.name))
+    levels = {str(key.levels[code]) for code in key.declared_missing}
+    return found | {
+        code: label
+        for code, label in source.missing_labels(key.name).items()
+        if one_way(str(code)) not in levels
+    }
 
 
 def _levels(one: KeyRecoding, written: _Written, shown: Int32) -> tuple[Any, ...]:
@@ -345,6 +386,7 @@ def _changes(
                 suppressed.get(j, 0),
                 perturbed.get(j, 0),
                 _joined(before[j], one),
+                groups_of(before[j], one).made_valid if one.key is not None else (),
             )
         )
     return tuple(found)

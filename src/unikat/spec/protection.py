@@ -425,6 +425,8 @@ class PlanKey(Table):
     """Where the rule names levels that have labels: these."""
     answers: tuple[str, ...] = ()
     """Codes that the file declares missing, and that are levels."""
+    made_valid: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Groups of valid levels that join levels which are declared missing: the labels of these."""
     codes: Mapping[str, int | str] = Field(default_factory=dict)
     """Where the column holds codes that have labels: the code of each group."""
     whole_numbers: bool | None = None

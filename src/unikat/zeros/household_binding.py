@@ -166,7 +166,8 @@ class Vocabulary:
         if (person, j) not in self._numbers:
             key = self.key(person, j)
             levels = Levels(key=key)
-            if len(levels.views) != 1:
+            # Letters, which are above all numbers, cannot be counted with.
+            if len(levels.views) != 1 or any(end.low == inf for end in levels.views[0]):
                 return None
             view = levels.views[0]
             unknown = [(-inf, inf)] * (key.n_levels - levels.n_named)

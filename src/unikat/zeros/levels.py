@@ -10,6 +10,7 @@ from math import inf, isfinite
 from typing import NamedTuple
 
 from unikat.data.keys import Key
+from unikat.data.letters import is_letter
 from unikat.errors import brief, listed, suggest
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
@@ -114,8 +115,21 @@ class Levels:
         """The levels as numbers: by their values, by their labels, or neither, one or both."""
         texts = [tuple(str(level) for level in self.key.levels[: self.n_named])]
         texts.append(self.key.labels[: self.n_named])
-        views = (_intervals(view, binned=self.key.binning is not None) for view in texts)
-        return tuple(dict.fromkeys(view for view in views if view is not None))
+        letters = [code for code in self.key.declared_missing if is_letter(texts[0][code])]
+        views = []
+        for view in texts:
+            known = tuple(text for code, text in enumerate(view) if code not in letters)
+            found = _intervals(known, binned=self.key.binning is not None)
+            if known and found is not None:
+                numbers = iter(found)
+                # As in Stata, letters that say why a number is missing are above all numbers.
+                views.append(
+                    tuple(
+                        Interval(inf, inf) if code in letters else next(numbers)
+                        for code in range(len(view))
+                    )
+                )
+        return tuple(dict.fromkeys(views))
 
     @cached_property
     def is_ordered(self) -> bool:

@@ -103,7 +103,7 @@ def write(
     written = [summary.file, *([] if made.codebook is None else [beside])]
     files = tuple(dict.fromkeys([*written, *earlier, *FILES]))
     with all_or_nothing(folder, files, SUMMARY) as scratch:
-        write_records(scratch / summary.file, made.table, source, made.labels, emptied=made.emptied)
+        write_records(scratch / summary.file, made.table, source, made.labels, letters=made.letters)
         if made.codebook is not None:
             write_text(scratch / beside, json_text(made.codebook))
         write_text(scratch / PLAN, plan.to_toml(folder))

@@ -34,7 +34,7 @@ def declared_words(keys: Sequence[_Key]) -> tuple[str, ...]:
     EDUCATION: taken as missing: 9 'refused' (31 records).
     """
     said = []
-    labelled, letters = [], []
+    labelled = []
     for key in keys:
         for one in key.declared:
             if one.is_level:
@@ -49,23 +49,36 @@ def declared_words(keys: Sequence[_Key]) -> tuple[str, ...]:
         if missing:
             codes = listed([_code(one) for one in missing], _MOST_CODES)
             said.append(f"{key.name}: taken as missing: {codes}.")
-            known = [one for one in missing if one.label is not None]
-            labelled += [key.name] if any(not one.is_letter for one in known) else []
-            letters += [(key.name, one.code) for one in known if one.is_letter]
+            labelled += [key.name] if any(one.label is not None for one in missing) else []
     if labelled:
         said.append(
             "If such a code is an answer, as 'not applicable' is, take it as a level: "
             f"{option('missing_values', f'{labelled[0]}: none')}, or list it under levels in a "
             "codebook."
         )
-    if letters:
-        name, code = letters[0]
-        said.append(
-            "Letters such as .a are always taken as missing. If one is an answer, as 'not "
-            "applicable' is, give it a number and a label in the program that wrote the file; in "
-            f"Stata: mvencode {name}, mv({code}=-9)."
-        )
     return tuple(said)
+
+
+class _Column(Protocol):
+    @property
+    def name(self) -> str:
+        """Of the column."""
+
+    @property
+    def made_valid(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Its groups of valid levels that join levels which are declared missing."""
+
+
+def made_valid_words(columns: Sequence[_Column]) -> tuple[str, ...]:
+    """Say of which groups the records count as valid, and some were declared missing before."""
+    return tuple(
+        f"{column.name}: the group {brief(label)!r} joins valid levels with "
+        f"{listed([repr(brief(one)) for one in old])}, declared missing. It is a valid code in the "
+        "protected file: statistics count its records. Put declared codes into a group of their "
+        "own to keep them declared missing."
+        for column in columns
+        for label, old in column.made_valid
+    )
 
 
 def _code(one: DeclaredCode) -> str:

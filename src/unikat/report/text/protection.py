@@ -6,6 +6,7 @@ import re
 
 from unikat.errors import listed
 from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
+from unikat.report.text.declared import made_valid_words
 from unikat.report.text.numbers import changed, counted, estimated, number, percent
 from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
 from unikat.spec.limits import Limit
@@ -157,6 +158,7 @@ def warnings(found: ProtectionSummary) -> tuple[str, ...]:
         "it as a key."
         for column, key in found.telling
     ]
+    said += made_valid_words(found.columns)
     if not found.converged:
         said.append("The chains have not converged: do not decide on these numbers.")
     if found.perturbation is not None and not found.perturbation.n_records:
