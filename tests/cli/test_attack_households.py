@@ -46,7 +46,7 @@ def command(*options: str, keys: str = "owner,rel,age,sex", folder: str = "out")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *options: str, keys: str = ",".join(KEYS)) -> str:
-    assert command(*options, keys=keys) == 1
+    assert command("--quiet", *options, keys=keys) == 1
     assert not Path("out").exists()
     said = capsys.readouterr()
     assert said.out == ""
