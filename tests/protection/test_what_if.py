@@ -27,11 +27,12 @@ from unikat.models.base import Stream
 from unikat.models.calibrated import Calibrated
 from unikat.models.groups import Groups
 from unikat.models.named import build_model
+from unikat.protection import what_if
 from unikat.protection.decided import told
-from unikat.protection.recoding import parse_recoding
+from unikat.protection.recoding import Recoding, parse_recoding
 from unikat.protection.what_if import Posterior, recoded_exposure, recoded_model
 from unikat.risk.exposure import BySampling, Look, exposure_of, fitted_table
-from unikat.risk.law import others
+from unikat.risk.law import Others, others
 from unikat.risk.limits import Measured
 from unikat.risk.margins import ByMargins
 from unikat.risk.measures import RiskMeasures
@@ -341,10 +342,11 @@ def test_the_smallest_combination_of_the_population_has_its_law() -> None:
     others = np.array(means) * (table.n_units - table.n_records)
 
     def at_least(k: int) -> float:
-        """Probability that every combination has k persons, over the states."""
-        return float(stats.poisson.sf(k - recoded.counts - 1, others).prod(axis=1).mean())
+        """Probability that every combination has k persons at least, over the states."""
+        below = stats.poisson.cdf(k - recoded.counts - 1, others).sum(axis=1)
+        return float(np.maximum(1.0 - below, 0.0).mean())
 
-    for level in (0.2, 0.5):
+    for level in (0.2, 0.5, 0.9):
         found = posterior.measured(recoding, Limit.of("population_k >= 1"), level)
         tail = (1.0 - level) / 2.0
         # Binomial counts of 1,650 unobserved units are nearly Poisson.
@@ -354,6 +356,49 @@ def test_the_smallest_combination_of_the_population_has_its_law() -> None:
             limit = Limit.of(f"population_k >= {bound}")
             quick = posterior.value(recoding, limit, level).measure
             assert limit.met(quick) == (found >= bound)
+
+
+def test_two_combinations_share_the_population() -> None:
+    """The smaller of two halves has at most half of the persons."""
+    table = sample_of(150)
+    posterior = Posterior.of(
+        fit(build_model("latent-class", {}), table, plan=SHORT, execution=ALONE), n_states=100
+    )
+    recoding = parse_recoding(table, {"A": None, "B": None, "D": None})
+    assert len(recoding.table(table).cells) == 2
+    found = posterior.measured(recoding, Limit.of("population_k >= 1"), 0.95)
+    assert found <= table.n_units / 2
+
+
+def test_no_more_of_the_smallest_combination_is_computed_than_a_limit_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = sample_of(150)
+    posterior = Posterior.of(
+        fit(build_model("latent-class", {}), table, plan=SHORT, execution=ALONE), n_states=40
+    )
+    asked: list[int] = []
+    law = what_if.smallest_at_least
+
+    def counted(one: Others, counts: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        asked.append(len(thresholds))
+        return law(one, counts, thresholds)
+
+    monkeypatch.setattr(what_if, "smallest_at_least", counted)
+    coarse = parse_recoding(table, {"A": None, "B": None, "D": None})
+    least = int(recoding_smallest(table, coarse))
+    assert posterior.value(coarse, Limit.of(f"population_k >= {least}"), 0.95).measure == least
+    assert not asked
+    posterior.value(coarse, Limit.of(f"population_k >= {least + 50}"), 0.95)
+    assert set(asked) == {1}
+    # The number itself, among 1,800: some probabilities for each state.
+    asked.clear()
+    posterior.measured(coarse, Limit.of("population_k >= 2"), 0.95)
+    assert sum(asked) <= 40 * 40
+
+
+def recoding_smallest(table: CellTable, recoding: Recoding) -> float:
+    return float(recoding.table(table).matches.min())
 
 
 def test_risk_of_a_margin_without_an_error_is_that_of_its_probability() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from scipy import stats
 
 from unikat.risk import law as laws
 from unikat.risk import predictive
-from unikat.risk.law import Moments, Others, State, least_law
+from unikat.risk.exposure import EqualChances
+from unikat.risk.law import Moments, Others, State, others, smallest_at_least
 from unikat.risk.predictive import Law, poisson_binomial
 
 F_MOST = 4000
@@ -168,12 +171,51 @@ def test_units_of_one_population_make_the_interval_wide_rather_than_narrow() -> 
     assert found.upper - found.lower <= high - low + 2.0
 
 
-def test_the_smallest_count_has_the_law_of_all_cells() -> None:
-    law = Others(*np.array(CELLS[:2] + CELLS[5:8]).T)
+def test_the_bound_of_the_smallest_count_is_that_of_all_cells() -> None:
+    cells = CELLS[:2] + CELLS[5:8]
+    law = Others(*np.array(cells).T)
     counts = np.array([1.0, 2.0, 1.0, 5.0, 3.0])
-    found = least_law(law, counts, 6)
+    found = smallest_at_least(law, counts, np.arange(1.0, 7.0))
     for k in range(1, 7):
-        expected = 1.0
-        for cell, f in zip(CELLS[:2] + CELLS[5:8], counts, strict=True):
-            expected *= law_of(*cell)[max(k - int(f), 0) :].sum()
-        assert found[k - 1] == pytest.approx(expected, rel=1e-6, abs=1e-9)
+        few = [
+            law_of(*cell)[: max(k - int(f), 0)].sum() for cell, f in zip(cells, counts, strict=True)
+        ]
+        assert found[k - 1] == pytest.approx(max(1.0 - sum(few), 0.0), rel=1e-6, abs=1e-9)
+
+
+def all_at_least(p: list[float], counts: list[int], unobserved: int, k: int) -> float:
+    """P(min F >= k) of a population of known size: every split of the unobserved units."""
+    left = np.zeros(unobserved + 1)
+    left[unobserved], rest = 1.0, 1.0
+    for share, f in zip(p, counts, strict=True):
+        after, few = np.zeros_like(left), max(k - f, 0)
+        for m in np.flatnonzero(left):
+            x = np.arange(few, m + 1)
+            after[m - x] += left[m] * stats.binom.pmf(x, m, min(share / rest, 1.0))
+        left, rest = after, rest - share
+    return float(left.sum())
+
+
+@pytest.mark.parametrize(
+    ("p", "counts", "unobserved"),
+    [
+        ([0.5, 0.5], [30, 30], 300), ([0.1] * 10, [6] * 10, 300),
+        ([0.5, 0.1, 0.02], [9, 4, 1], 200), ([0.02] * 6, [1, 1, 2, 2, 3, 5], 250),
+    ],
+)  # fmt: skip
+def test_the_smallest_count_promises_no_more_than_a_population_of_known_size(
+    p: list[float], counts: list[int], unobserved: int
+) -> None:
+    """A limit is judged where the probability is 0.975: nothing there may be too high."""
+    shares, f = np.array(p), np.array(counts, float)
+    exposure = EqualChances(unobserved=float(unobserved))
+    look: Any = SimpleNamespace(
+        model=SimpleNamespace(error_law=lambda *_: None), stream=None, data=None, poisson=False
+    )
+    law = others(look, exposure, shares, f, by_mean=True)
+    found = smallest_at_least(law, f, np.arange(1.0, 1.0 + unobserved))
+    end = int((found > 0.975).sum())
+    for k in (end - 2, end, end + 1, end + 3):
+        assert found[k - 1] <= all_at_least(p, counts, unobserved, k) + 1e-12
+    # A population reaches at most a tenth more, and two.
+    assert all_at_least(p, counts, unobserved, int(1.1 * end) + 3) < 0.975

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ from unikat.risk.exposure import (
     exposure_of,
     fitted_table,
 )
-from unikat.risk.law import Moments, State, least_law, moments, others
+from unikat.risk.law import Moments, State, moments, others, smallest_at_least
 from unikat.risk.limits import Measured, smallest
 from unikat.risk.margins import ByMargins
 from unikat.risk.measures import TAUS, RiskMeasures
@@ -53,6 +53,8 @@ FEW = 8
 """States by which a search looks at a recoding first."""
 _STAGES = FEW, 32, 128
 """Numbers of states that are looked at before all are."""
+_THRESHOLDS = 12
+"""Sizes of the smallest combination of the population that are asked for at a time."""
 _PARTS = 8
 """In which states are looked at at the same time, whatever the number of threads."""
 
@@ -266,6 +268,8 @@ class Posterior:
         table = recoding.table(self.table)
         if limit.measure == "k":
             return Value(smallest(table), math.nan)
+        if limit.measure == "population_k":
+            return self._population_k_beside(limit.bound, recoding, table, level)
         if known_exactly(table) or not self.states:
             found = assess(None, table, level=level)
             return Value(self.measured(recoding, limit, level, found), found.tau1.mean)
@@ -273,14 +277,9 @@ class Posterior:
             found = self.estimate(recoding, level)
             return Value(self.measured(recoding, limit, level, found), found.tau1.mean)
         n_all = sum(map(len, self.states))
-        for n_states in (*(n for n in _STAGES if n < n_all), n_all):
-            if limit.measure == "population_k":
-                least = self._least(recoding, table, n_states, math.ceil(limit.bound))
-                value = Value(_lower_end(least, level), math.nan)
-                known = decided(least[:, -1], (1.0 + level) / 2.0)
-            else:
-                law = self.law(recoding, table, n_states)
-                known, value = told(law, limit, level, every=n_states == n_all)
+        for n_states in _stages(n_all):
+            law = self.law(recoding, table, n_states)
+            known, value = told(law, limit, level, every=n_states == n_all)
             if known:
                 break
         return value
@@ -421,26 +420,49 @@ class Posterior:
     def _population_k(self, recoding: Recoding, level: float) -> float:
         """Lower end of the interval of the smallest F of a record's combination."""
         table = recoding.table(self.table)
-        if not self.states:
-            # Nobody is unobserved, or the sample has no uniques and was not modelled.
+        if self._shows_population(table):
             return smallest(table)
-        n_all, wanted = sum(map(len, self.states)), max(int(smallest(table)), 4)
-        while True:
-            least = self._least(recoding, table, n_all, wanted)
-            found = _lower_end(least, level)
-            if found < wanted or found >= table.n_units:
-                return found
-            wanted *= 4
+        n_all = sum(map(len, self.states))
+        law = partial(self._smallest, recoding, table, n_all)
+        return _lower_end(law, smallest(table), table.n_units + 1.0, level)
 
-    def _least(self, recoding: Recoding, table: CellTable, n_states: int, wanted: int) -> Float64:
-        """P(smallest F >= k) of each state, k = 1, 2, ... `wanted`, (n_states, wanted)."""
+    def _population_k_beside(
+        self, bound: float, recoding: Recoding, table: CellTable, level: float
+    ) -> Value:
+        """The same, if it is below a bound; by few states if they tell that, else by all."""
+        tau1 = assess(None, table).tau1.mean if known_exactly(table) else math.nan
+        low, bound = smallest(table), math.ceil(bound)
+        if low >= bound or self._shows_population(table):
+            # F is at least the number of records.
+            return Value(low, tau1)
+        needed, n_all = (1.0 + level) / 2.0, sum(map(len, self.states))
+        for n_states in _stages(n_all):
+            law = partial(self._smallest, recoding, table, n_states)
+            reached = law(np.array([float(bound)]))[:, 0]
+            if decided(reached, needed):
+                break
+        met = float(reached.mean()) > needed
+        return Value(float(bound) if met else _lower_end(law, low, bound, level), tau1)
+
+    def _shows_population(self, table: CellTable) -> bool:
+        """Nobody is unobserved, or the sample has no uniques and was not modelled."""
+        return not self.states or table.n_units == table.n_records
+
+    def _smallest(
+        self, recoding: Recoding, table: CellTable, n_states: int, thresholds: Float64
+    ) -> Float64:
+        """P(smallest F >= k) of each state for some k, (n_states, n_thresholds)."""
         model = recoded_model(self, recoding, table)
         exposure = recoded_exposure(self.table, recoding, table)
         counts = table.matches.astype(np.float64)
+        # No cell with more records has fewer than k.
+        few = np.flatnonzero(counts < thresholds[-1])
+        cells, counts = np.ascontiguousarray(table.cells[few]), counts[few]
         found = []
         for look in self._looks(model, n_states):
-            p = exposure.chances(look.stream, model, look.state, look.data, table.cells)
-            found.append(least_law(others(look, exposure, p, counts), counts, wanted))
+            p = exposure.chances(look.stream, model, look.state, look.data, cells)
+            law = others(look, exposure, p, counts, by_mean=True)
+            found.append(smallest_at_least(law, counts, thresholds))
         return np.array(found)
 
 
@@ -448,10 +470,25 @@ def _imputes(table: CellTable) -> bool:
     return table.missing == "integrate" and bool(table.incomplete.any())
 
 
-def _lower_end(least: Float64, level: float) -> float:
-    """Largest k that the smallest F reaches with probability (1 + level) / 2, from `_least`."""
-    reached = least.mean(axis=0) > (1.0 + level) / 2.0
-    return float(np.flatnonzero(reached).max(initial=-1) + 1)
+def _stages(n_all: int) -> tuple[int, ...]:
+    """Numbers of states by which a recoding is looked at, until they tell."""
+    return (*(n for n in _STAGES if n < n_all), n_all)
+
+
+def _lower_end(law: Callable[[Float64], Float64], low: float, high: float, level: float) -> float:
+    """Largest k that the smallest F reaches with probability (1 + level) / 2.
+
+    `law` tells the probabilities of some k by state; `low` is reached, and `high` is not.
+    """
+    while high - low > 1.0:
+        if high - low <= _THRESHOLDS:
+            some = np.arange(low + 1.0, high)
+        else:
+            some = np.unique(np.geomspace(low + 1.0, high - 1.0, _THRESHOLDS).round())
+        n_reached = int((law(some).mean(axis=0) > (1.0 + level) / 2.0).sum())
+        ends = np.array([low, *some, high])
+        low, high = float(ends[n_reached]), float(ends[n_reached + 1])
+    return low
 
 
 def check(model: AnyModel) -> None:

@@ -28,6 +28,8 @@ _LEFT_OUT = 0.01
 """Of a variance of 1/F at most, by taking values of F as alike."""
 _NODES = 44
 """Of an integral."""
+_BLOCK = 256
+"""Cells whose integrals are taken at a time."""
 
 
 class Others(NamedTuple):
@@ -79,7 +81,13 @@ class Moments(NamedTuple):
 
 
 def others(
-    look: Look, exposure: Exposure, chances: Any, counts: Float64, joined: Float64 | None = None
+    look: Look,
+    exposure: Exposure,
+    chances: Any,
+    counts: Float64,
+    joined: Float64 | None = None,
+    *,
+    by_mean: bool = False,
 ) -> Others:
     """Return the law of the unobserved units of cells with records.
 
@@ -91,6 +99,8 @@ def others(
         The model's chances of the cells, without its error; and their records (n,).
     joined
         (n,): expected units of cells without records that a margin adds.
+    by_mean
+        Without an error of the model: Poisson with the mean of X, and not with its P(X = 0).
     """
     error = look.model.error_law(
         look.stream, look.data, exposure.probabilities(chances), counts,
@@ -101,6 +111,8 @@ def others(
     means = exposure.means(chances)
     if error is not None:
         return Others(steady, error.shape, means * error.factor)
+    if by_mean:
+        return Others(steady + means, nothing, nothing)
     alone = exposure.alone(chances, look.poisson)
     with np.errstate(divide="ignore"):
         own = np.where(alone > 1e-250, -np.log(alone), means)
@@ -138,20 +150,27 @@ def _mean_inverse(law: Others, counts: Float64) -> Float64:
 
 def _powers(law: Others, counts: Float64) -> Float64:
     """E 1/F, E 1/F² and E 1/F³, (3, n), by an integral."""
+    found = np.empty((3, len(counts)))
+    for start in range(0, len(counts), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        found[:, some] = _powers_of_few(Others(*(part[some] for part in law)), counts[some])
+    return found
+
+
+def _powers_of_few(law: Others, counts: Float64) -> Float64:
     # E 1/(f + X)^(k + 1) = integral of u^k / k! exp(-f u) E exp(-u X), over the logarithm of u.
     b, alpha, a = law
     first, last = np.log(2e-5 / (counts + b + alpha * a)), np.log(40.0 / counts)
     step = (last - first) / (_NODES - 1)
-    total = np.zeros((3, len(b)))
-    for node in range(_NODES):
-        u = np.exp(first + node * step)
-        less = -np.expm1(-u)
-        part = u * np.exp(-counts * u - b * less - alpha * np.log1p(a * less))
-        total[0] += part
-        part *= u
-        total[1] += part
-        part *= 0.5 * u
-        total[2] += part
+    u = np.exp(first + np.arange(_NODES)[:, None] * step)
+    less = -np.expm1(-u)
+    part = u * np.exp(-counts * u - b * less - alpha * np.log1p(a * less))
+    total = np.empty((3, len(b)))
+    total[0] = part.sum(axis=0)
+    part *= u
+    total[1] = part.sum(axis=0)
+    part *= 0.5 * u
+    total[2] = part.sum(axis=0)
     # Below the first node u is so small that the integrand is u itself: a geometric series.
     total[0] += np.exp(first) / np.expm1(step)
     found: Float64 = total * step
@@ -208,14 +227,24 @@ class State(NamedTuple):
         return cls(r1, np.sum([one.cumulants for one in found], axis=0))
 
 
-def least_law(law: Others, counts: Float64, wanted: int) -> Float64:
-    """P(min F >= k) of cells given a state, for k = 1, 2, ... up to `wanted`, (wanted,)."""
-    found = np.zeros(wanted)
-    for k in range(1, wanted + 1):
+def smallest_at_least(law: Others, counts: Float64, thresholds: Float64) -> Float64:
+    """P(min F >= k) of cells given a state, at least, for rising thresholds k, (n_thresholds,).
+
+    It is 1 - Σ P(F < k), or 0: a lower bound however the counts of cells depend on each other
+    (Bonferroni). In a population of known size they are negatively associated, so the product of
+    P(F >= k) would be an upper bound, which promises more than is there. Where the bound is near 1,
+    as a limit asks for, the two differ by half the square of the sum.
+
+    Without an error of the model X counts independent units. `law` should then be Poisson with the
+    mean of X: that has the larger P(X < k) for all k <= E X (Anderson and Samuels 1967). A Poisson
+    law with the P(X = 0) of a binomial one has a larger mean: by 5% where a tenth of the population
+    is in the cell, by 39% where half of it is.
+    """
+    found = np.zeros(len(thresholds))
+    for place, k in enumerate(thresholds):
         few = np.flatnonzero(counts < k)
         below = Others(*(part[few] for part in law)).below(k - counts[few])
-        with np.errstate(divide="ignore"):
-            found[k - 1] = float(np.exp(np.log1p(-below).sum()))
-        if found[k - 1] < 1e-9:
+        found[place] = max(1.0 - float(below.sum()), 0.0)
+        if found[place] == 0.0:
             break
     return found
