@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import base64
+import bz2
+import gzip
+import lzma
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,6 +37,64 @@ SEVERAL = base64.b85decode(
     "@f&rJ2x%413Tpt(EH8eA9pz)fn!UsPfIGg0GWY-752sw`$j~6bzQu%=}4xA^9(*rRA5Bol^R}@_#zP<`cw?pT2qn"
     "000"
 )
+
+
+def _int(number: int) -> bytes:
+    return struct.pack(">i", number)
+
+
+def _texts(texts: list[str]) -> bytes:
+    """Texts as R serializes them."""
+    found = b"".join(_int(0x40009) + _int(len(text)) + text.encode() for text in texts)
+    return _int(16) + _int(len(texts)) + found
+
+
+def _attributes(named: dict[str, bytes]) -> bytes:
+    found = (
+        _int(0x402) + _int(1) + _int(0x40009) + _int(len(name)) + name.encode() + value
+        for name, value in named.items()
+    )
+    return b"".join(found) + _int(254)
+
+
+def _numbers(numbers: list[int], named: dict[str, bytes] | None = None) -> bytes:
+    kind = 13 if named is None else 0x30D
+    found = _int(kind) + _int(len(numbers)) + b"".join(map(_int, numbers))
+    return found + (b"" if named is None else _attributes(named))
+
+
+def r_frame(**more: bytes) -> bytes:
+    """A data frame of 40 rows: an ordered factor, a factor (with more attributes), and numbers."""
+    grades = {"levels": _texts(["low", "mid", "high"]), "class": _texts(["ordered", "factor"])}
+    towns = {"levels": _texts(["x", "a"]), "class": _texts(["factor"]), **more}
+    columns = {
+        "grade": _numbers([1, 2, 3, 2] * 10, grades),
+        "town": _numbers([2, 1, 2, 2] * 10, towns),
+        "age": _numbers([30, 40, 50, 60, 50] * 8),
+    }
+    named = {
+        "names": _texts(list(columns)),
+        "row.names": _numbers([-(2**31), -40]),
+        "class": _texts(["data.frame"]),
+    }
+    frame = _int(0x313) + _int(len(columns)) + b"".join(columns.values()) + _attributes(named)
+    return b"X\n" + _int(2) + _int(0x30602) + _int(0x20300) + frame
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_ordered_factors(tmp_path: Path, packed: Any) -> None:
+    path = tmp_path / "x.rds"
+    path.write_bytes(packed(r_frame()))
+    keys = read(path, "grade,town,age", DESIGN).keys
+    assert (keys[0].levels, keys[0].ordered) == (("low", "mid", "high"), True)
+    assert (keys[1].levels, keys[1].ordered) == (("x", "a"), None)
+
+
+def test_factors_are_unordered_where_the_file_tells_not_which_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "x.rds"
+    # One class more than there are factors.
+    path.write_bytes(r_frame(note=_texts(["factor"])))
+    assert read(path, "grade,town,age", DESIGN).keys[0].ordered is None
 
 
 def refused(source: Path, **options: Any) -> str:

@@ -160,3 +160,44 @@ def test_formats_that_cannot_be_written_become_parquet(tmp_path):
     found = unikat.synthesize(source, keys=["sex", "edu"], out=tmp_path / "out", **QUICK)
     assert found.summary.files == ("synthetic_1.parquet", "synthetic_2.parquet")
     assert pq.read_table(tmp_path / "out" / "synthetic_1.parquet").num_rows == N
+
+
+@pytest.mark.parametrize("replace", [None, "occ"])
+def test_stata_keeps_letters_that_are_levels_and_those_that_are_missing(tmp_path, replace):
+    rng = np.random.default_rng(2)
+    age = rng.integers(5, 60, N).astype(float)
+    occ = np.where(age < 16, "a", rng.choice([1.0, 2.0], N).astype(object))
+    occ[age >= 50] = np.where(np.arange(N) % 2 == 0, "z", occ)[age >= 50]
+    source = tmp_path / "persons.dta"
+    labels = {"occ": {1: "clerk", 2: "miner", "a": "Under 16", "z": "Refused"}}
+    pyreadstat.write_dta(
+        pd.DataFrame({"occ": occ, "age": age, "sex": rng.integers(1, 3, N).astype(float)}),
+        source,
+        variable_value_labels=labels,
+        missing_user_values={"occ": ["a", "z"]},
+    )
+    keys = ["occ", "age:cut(16,50)", "sex"]
+    unikat.synthesize(
+        source, keys=keys, out=tmp_path / "out", missing="level", replace=replace, **QUICK
+    )
+    found, meta = pyreadstat.read_dta(tmp_path / "out" / "synthetic_1.dta", user_missing=True)
+    assert set(found["occ"]) == {1.0, 2.0, "a", "z"}
+    assert meta.variable_value_labels == labels
+    again = unikat.read(tmp_path / "out" / "synthetic_1.dta", keys, DESIGN, missing="level")
+    assert {one.code: (one.label, one.n_records) for one in again.keys[0].declared} == {
+        f".{letter}": (labels["occ"][letter], (found["occ"] == letter).sum()) for letter in "az"
+    }
+
+
+def test_ordered_factors_of_r_come_back_ordered(tmp_path):
+    pytest.importorskip("pyreadr")
+    from tests.data.test_r_files import r_frame
+
+    source = tmp_path / "persons.rds"
+    source.write_bytes(r_frame())
+    keys = ["grade", "town", "age"]
+    found = unikat.synthesize(source, keys=keys, out=tmp_path / "out", **QUICK)
+    assert found.summary.files[0] == "synthetic_1.parquet"
+    schema = pq.read_schema(tmp_path / "out" / "synthetic_1.parquet")
+    assert schema.field("grade").type.ordered
+    assert not schema.field("town").type.ordered

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unikat.data.parts import choose
 from unikat.data.sources import FileSource, FrameSource, LoadedSource
@@ -46,6 +50,7 @@ class RSource(LoadedSource):
             for name, frame in found.items()
             if all(isinstance(column, str) for column in frame.columns)
         }
+        _mark_ordered(path, list(frames.values()))
         frame = nw.from_native(frames[choose(list(frames), table, what="table", file=self.name)])
         self._frame = FrameSource(frame, kind="eager", name=self.name)
         self.columns = self._frame.columns
@@ -59,3 +64,62 @@ class RSource(LoadedSource):
     ) -> pa.Table:
         """Give the first rows of the named columns; those that cannot be read are left out."""
         return self._frame.first(connection, names, n_rows)
+
+
+_CLASS = re.compile(
+    rb"\x00\x00\x00\x10\x00\x00\x00(?:\x02....\x00\x00\x00\x07(?P<ordered>ordered)|\x01)"
+    rb"....\x00\x00\x00\x06factor",
+    re.DOTALL,
+)
+"""The class of a factor as R writes it: one or two texts, each after its kind and length."""
+_CHUNK, _OVERLAP = 1 << 20, 64
+
+
+def _mark_ordered(path: Path, frames: Sequence[Any]) -> None:
+    """Say of categories which are ordered factors: the library reads the class and does not tell.
+
+    The classes of factors stand in the file in the order of their columns. If there are not as many
+    as categories, nothing is known, and no factor is taken as ordered.
+    """
+    import pandas as pd
+
+    columns = [
+        (frame, name)
+        for frame in frames
+        for name in frame.columns
+        if isinstance(frame[name].dtype, pd.CategoricalDtype)
+    ]
+    try:
+        ordered = _ordered(path) if columns else []
+    except (OSError, EOFError, ValueError, lzma.LZMAError):
+        return
+    if len(ordered) == len(columns):
+        for (frame, name), is_ordered in zip(columns, ordered, strict=True):
+            if is_ordered:
+                frame[name] = frame[name].cat.as_ordered()
+
+
+def _ordered(path: Path) -> list[bool]:
+    """Whether each factor of a file is ordered, in their order."""
+    found, rest = [], b""
+    with _unpacked(path) as file:
+        while chunk := file.read(_CHUNK):
+            text, end = rest + chunk, 0
+            for match in _CLASS.finditer(text):
+                found.append(match["ordered"] is not None)
+                end = match.end()
+            # What may go on in the next chunk.
+            rest = text[max(end, len(text) - _OVERLAP) :]
+    return found
+
+
+def _unpacked(path: Path) -> Any:
+    with path.open("rb") as file:
+        head = file.read(6)
+    if head.startswith(b"\x1f\x8b"):
+        return gzip.open(path, "rb")
+    if head.startswith(b"BZh"):
+        return bz2.open(path, "rb")
+    if head.startswith(b"\xfd7zXZ"):
+        return lzma.open(path, "rb")
+    return path.open("rb")

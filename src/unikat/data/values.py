@@ -11,6 +11,7 @@ numbers; their group reaches as far as the one beside it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.keys import Key
+from unikat.data.letters import is_letter
 from unikat.errors import DataError, brief
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class LevelValues:
     column: pa.ChunkedArray
     codes: Int32
     decimal: str = "."
+    letters: Sequence[str | None] | None = None
+    """Letters such as ``.a`` of the same records, where there are some."""
 
     def write(self, codes: Int32, rng: np.random.Generator) -> pa.Array:
         """Return a column of these codes, -1 being missing, in the type of the source.
@@ -69,11 +73,7 @@ class LevelValues:
         import pyarrow as pa
 
         codes = codes.astype(np.int32)
-        row = np.full(len(codes), -1, np.int64)
-        open_ = (codes < 0) | (codes == _missing(self.key))
-        donors = np.flatnonzero((self.codes < 0) | (self.codes == _missing(self.key)))
-        if len(donors) and open_.any():
-            row[open_] = donors[rng.integers(0, len(donors), int(open_.sum()))]
+        open_, row = self._missing_from(codes, rng)
         if self.key.binning is not None:
             return self._grouped(codes, open_, row, rng)
         first, declared = self._donors()
@@ -82,6 +82,27 @@ class LevelValues:
         if len(declared):
             values = pa.chunked_array([*values.chunks, self._of_codebook(declared)], values.type)
         return values.take(pa.array(row, mask=row < 0)).combine_chunks()
+
+    def letters_of(self, codes: Int32, rng: np.random.Generator) -> list[str | None] | None:
+        """Return the letters of a column that `write` gives of these codes and random numbers."""
+        if self.letters is None:
+            return None
+        _, row = self._missing_from(codes, rng)
+        own = np.array([*self.letters, None], object)
+        found: list[str | None] = [
+            str(self.key.levels[code]) if code in self.key.declared_missing else letter
+            for code, letter in zip(codes.tolist(), own[row].tolist(), strict=True)
+        ]
+        return [letter if is_letter(letter) else None for letter in found]
+
+    def _missing_from(self, codes: Int32, rng: np.random.Generator) -> tuple[Bool, Int64]:
+        """Which values are missing, and a record that each of these is as; -1 of others."""
+        row = np.full(len(codes), -1, np.int64)
+        open_ = (codes < 0) | (codes == _missing(self.key))
+        donors = np.flatnonzero((self.codes < 0) | (self.codes == _missing(self.key)))
+        if len(donors) and open_.any():
+            row[open_] = donors[rng.integers(0, len(donors), int(open_.sum()))]
+        return open_, row
 
     def _donors(self) -> tuple[Int64, Int64]:
         """First record of each level, levels without one behind all records; and these levels."""

@@ -236,6 +236,13 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+WRITTEN = (
+    "CSV, Parquet, Arrow, SPSS (.sav, .zsav), Stata (.dta) and SAS transport files (.xpt) are "
+    "written in the format of the input, others as Parquet"
+)
+"""What `ending` says, in words."""
+
+
 def has_own_format(source: Source) -> bool:
     """Whether files of the format of a source can be written."""
     if isinstance(source, StatisticalSource):

@@ -18,7 +18,7 @@ from unikat.data.frames import FILE, FrameKind
 from unikat.data.hierarchies import Hierarchy, read_hierarchy
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
-from unikat.data.writers import ending, has_own_format
+from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.errors import SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
 from unikat.inference.progress import Watcher
@@ -224,9 +224,7 @@ def run(
         keep_inputs([folder / file, folder / beside], spec.input_files())
         claim(folder, [file, beside])
     if inputs.data is None and not has_own_format(microdata.source):
-        watcher.note(
-            "A file of the input's format cannot be written; the protected one is Parquet."
-        )
+        watcher.note(f"The protected file is Parquet: {WRITTEN}.")
     execution = Execution(workers=workers_of(spec.sampling), watcher=watcher)
     level, seed, plan = spec.report.level, spec.sampling.seed, plan_of(spec.sampling)
     fitted = complete_fit(model, table, seed=seed, plan=plan, level=level, execution=execution)

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-import pyarrow as pa
 
 from unikat._typing import Float64, Int32
 from unikat.data import CellTable, Design, Key
 from unikat.data.frames import FrameKind
 from unikat.data.microdata import Microdata
 from unikat.data.sampling import telling_key
-from unikat.data.writers import ending, has_own_format
+from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.errors import SpecError, brief, option, suggest
 from unikat.files.folder import claim, keep_inputs
 from unikat.inference.chains import sample
@@ -97,7 +96,7 @@ class Synthesis:
     """What was asked, completed with what was left to be decided."""
     folder: Path | None = None
     """Where the files lie; None if they were not written."""
-    _tables: tuple[pa.Table, ...] = field(default=())
+    _tables: tuple[results.Records, ...] = field(default=())
     _points: tuple[Points, ...] = field(default=())
     _microdata: Microdata | None = None
     _data: Any = None
@@ -116,7 +115,7 @@ class Synthesis:
     def frames(self) -> tuple[Any, ...]:
         """The synthetic files as frames of the kind of the data; of a file, pandas frames."""
         kind = FrameKind.of(self._data)
-        found = tuple(kind.frame(table, same_rows=False) for table in self._tables)
+        found = tuple(kind.frame(one.table, same_rows=False) for one in self._tables)
         if kind.name != "pandas" or self._data is None:
             return found
         return tuple(_typed(frame, self._data) for frame in found)
@@ -262,9 +261,7 @@ def run(
     if columns.left_out:
         watcher.note(f"Left out, since they are no keys: {', '.join(columns.left_out[:20])}")
     if inputs.data is None and not has_own_format(original.microdata.source):
-        watcher.note(
-            "Files of the input's format cannot be written; the synthetic ones are Parquet."
-        )
+        watcher.note(f"The synthetic files are Parquet: {WRITTEN}.")
     replaced = _replaced(spec, original)
     formulas = [parse_formula(text) for text in spec.shares]
     weights = _weights(original, spec)
@@ -301,8 +298,12 @@ def run(
         drawn = _draw(original, spec, model, table, fitted, draws, replaced)
         keys = original.persons.keys
         names = replaced or tuple(original.persons.names)
+        seed = spec.sampling.seed
         tables = tuple(
-            columns.table(codes, keys, spec.sampling.seed, number, names)
+            results.Records(
+                columns.table(codes, keys, seed, number, names),
+                columns.letters(codes, keys, seed, number, names),
+            )
             for number, codes in enumerate(drawn)
         )
         watcher.stage("Comparing with the original")

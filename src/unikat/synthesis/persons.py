@@ -151,8 +151,7 @@ class Columns:
             if key.name not in drawn:
                 found[key.name] = self.original[key.name]
                 continue
-            sequence = np.random.SeedSequence(seed, spawn_key=(_VALUES, number, j))
-            rng = np.random.default_rng(sequence)
+            rng = _generator(seed, number, j)
             found[key.name] = self.values[key.name].write(codes[:, j], rng)
         fields = [
             self.original.schema.field(name)
@@ -161,6 +160,23 @@ class Columns:
             for name in self.names
         ]
         return pa.table([found[name] for name in self.names], schema=pa.schema(fields))
+
+    def letters(
+        self, codes: Int32, keys: Sequence[Key], seed: int, number: int, drawn: Sequence[str]
+    ) -> dict[str, Sequence[str | None]]:
+        """Return the letters such as ``.a`` of the columns of `table` that have some."""
+        found = {}
+        for j, key in enumerate(keys):
+            values, rng = self.values[key.name], _generator(seed, number, j)
+            new = values.letters_of(codes[:, j], rng) if key.name in drawn else values.letters
+            if new is not None:
+                found[key.name] = new
+        return found
+
+
+def _generator(seed: int, number: int, j: int) -> np.random.Generator:
+    sequence = np.random.SeedSequence(seed, spawn_key=(_VALUES, number, j))
+    return np.random.default_rng(sequence)
 
 
 def columns_of(
@@ -193,6 +209,10 @@ def columns_of(
     values = microdata.values(names)
     rows = pa.array(persons.rows)
     taken = values.take(rows)
+    letters = {
+        name: [found[row] for row in persons.rows.tolist()]
+        for name, found in microdata.source.letters(keys).items()
+    }
     copied = {name: taken[name] for name in design if name not in (*keys, *households)}
     if persons.household is not None:
         for place, name in enumerate(households):
@@ -209,6 +229,7 @@ def columns_of(
                 column=taken[key.name],
                 codes=persons.codes[:, j],
                 decimal=decimal_of(taken[key.name], decimal),
+                letters=letters.get(key.name),
             )
             for j, key in enumerate(persons.keys)
         },

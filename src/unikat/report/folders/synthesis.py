@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -59,10 +60,18 @@ def fit_beside(path: Path | None) -> GeneratorFit | None:
         return None
 
 
+class Records(NamedTuple):
+    """A synthetic file."""
+
+    table: pa.Table
+    letters: Mapping[str, Sequence[str | None]]
+    """By column: letters of Stata such as ``.a``, where the table has no value."""
+
+
 def write(
     summary: SynthesisSummary,
     points: Sequence[Points],
-    tables: Sequence[pa.Table],
+    tables: Sequence[Records],
     source: Source,
     spec: SynthesisSpec,
     folder: Path,
@@ -83,8 +92,8 @@ def write(
     earlier = [name for name in sorted(claimed(folder)) if _SYNTHETIC.fullmatch(name)]
     files = tuple(dict.fromkeys([*summary.files, *earlier, *FILES]))
     with all_or_nothing(folder, files, UTILITY) as scratch:
-        for name, table in zip(summary.files, tables, strict=True):
-            write_records(scratch / name, table, source)
+        for name, one in zip(summary.files, tables, strict=True):
+            write_records(scratch / name, one.table, source, letters=one.letters)
         write_text(scratch / SPEC, spec.to_toml(folder, note))
         write_text(scratch / PAGE, render(summary, points))
         write_text(scratch / UTILITY, json_text(asdict(summary)))
