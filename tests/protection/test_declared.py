@@ -154,7 +154,8 @@ def test_the_report_names_a_mixed_group(tmp_path: Path) -> None:
     assert any(words in said for said in found.summary.warnings)
     assert any(words in said for said in json.loads((out / "protect.json").read_text())["warnings"])
     assert "Under 16&#39;, declared missing" in (out / "report.html").read_text()
-    assert "[keys.made_valid]" in (out / "plan.toml").read_text()
+    assert found.plan.keys[0].made_valid == {"low": ("Under 16",)}
+    assert PlanSpec.read(out / "plan.toml").keys == found.plan.keys
 
 
 def test_groups_of_text_codes_stay_declared(tmp_path: Path) -> None:
@@ -369,3 +370,35 @@ def test_a_code_of_a_plan_that_another_file_has_is_not_taken_twice(tmp_path: Pat
     found, meta = pyreadstat.read_sav(out)
     assert (found["age"] == code).sum() == 4
     assert code not in meta.variable_value_labels["age"]
+
+
+def test_a_stata_file_through_assess_protect_and_verify(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Letters are levels in all commands alike, and each declaration is said on a line."""
+    source, out = stata(tmp_path / "survey.dta", people()), tmp_path / "out"
+    quick = ["--keys", "occ,age,sex", "--population-size", "6000", "--model", "latent-class"]
+    quick += ["--max-sweeps", "20", "--chains", "2", "--workers", "1", "--allow-unconverged"]
+    assert main(["assess", str(source), *quick, "--out", str(tmp_path / "assessed")]) == 0
+    said = capsys.readouterr().out
+    assert "\nocc: taken as missing: .z 'Refused'" in said
+    result = json.loads((tmp_path / "assessed" / "result.json").read_text())
+    (key, *_) = result["keys"]
+    assert {one["code"]: one["is_level"] for one in key["declared"]} == {
+        ".a": True, ".b": True, ".z": False,
+    }  # fmt: skip
+    recode = ["--recode", "age: width(20); occ: rare(0.1)"]
+    assert main(["protect", str(source), *quick, *recode, "--out", str(out)]) == 0
+    protected = out / "protected.dta"
+    before, _ = pyreadstat.read_dta(source, user_missing=True)
+    after, _ = pyreadstat.read_dta(protected, user_missing=True)
+    letters = before["occ"].map(lambda value: value if isinstance(value, str) else "")
+    assert after["occ"].map(lambda v: v if isinstance(v, str) else "").equals(letters)
+    capsys.readouterr()
+    command = ["protect", "--verify", str(source), str(protected), *quick]
+    assert main([*command, "--out", str(tmp_path / "checked")]) == 0
+    found = json.loads((tmp_path / "checked" / "verify.json").read_text())
+    occupation = next(key for key in found["keys"] if key["name"] == "occ")
+    assert occupation["action"] == "recoded"
+    assert occupation["n_suppressed"] == occupation["n_otherwise"] == 0
+    assert occupation["n_recoded"] == before["occ"].isin([3.0, 4.0, 5.0]).sum()

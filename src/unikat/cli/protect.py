@@ -213,7 +213,8 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
         lines += [*columns(table_rows(summary)), ""]
     for warning in summary.warnings:
         lines += wrap(f"Note: {warning}", width=88)
-    lines += wrap(said["declared"], width=88)
+    for line in said["declared"].splitlines():
+        lines += wrap(line, width=88)
     lines += wrap(said["columns"], width=88)
     lines += [f"Protected file: {folder / (summary.file or '')}", f"Page: {folder / PAGE}", ""]
     say("\n".join(lines))

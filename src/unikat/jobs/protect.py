@@ -352,7 +352,7 @@ def run(
         provenance=Provenance.now(seed=seed, data_fingerprint="", started=started),
     )
     summary = replace(summary, warnings=warnings(summary))
-    said = {"declared": " ".join(declared_words(table.variables))}
+    said = {"declared": "\n".join(declared_words(table.variables))}
     summary = replace(summary, sentences=sentences(summary) | said)
     written = _plan(spec, chosen, table, made)
     answer = Protection(

@@ -34,7 +34,7 @@ def declared_words(keys: Sequence[_Key]) -> tuple[str, ...]:
     EDUCATION: taken as missing: 9 'refused' (31 records).
     """
     said = []
-    labelled = []
+    most: tuple[int, str] | None = None
     for key in keys:
         for one in key.declared:
             if one.is_level:
@@ -49,11 +49,14 @@ def declared_words(keys: Sequence[_Key]) -> tuple[str, ...]:
         if missing:
             codes = listed([_code(one) for one in missing], _MOST_CODES)
             said.append(f"{key.name}: taken as missing: {codes}.")
-            labelled += [key.name] if any(one.label is not None for one in missing) else []
-    if labelled:
+            counts = [one.n_records for one in missing if one.label is not None]
+            if counts and (most is None or max(counts) > most[0]):
+                most = max(counts), key.name
+    if most is not None:
+        # The example is the key in which most depends on it.
         said.append(
             "If such a code is an answer, as 'not applicable' is, take it as a level: "
-            f"{option('missing_values', f'{labelled[0]}: none')}, or list it under levels in a "
+            f"{option('missing_values', f'{most[1]}: none')}, or list it under levels in a "
             "codebook."
         )
     return tuple(said)

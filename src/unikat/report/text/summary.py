@@ -45,7 +45,7 @@ def _explained(result: Result) -> Result:
         **zeros.sentences(result.zeros),
         **registry.sentences(result.registry),
         **classics.sentences(result),
-        "declared": " ".join(declared_words(result.keys)),
+        "declared": "\n".join(declared_words(result.keys)),
         "breakdowns": breakdown.sentence(result.breakdowns, result.unit),
         "threshold": overview.threshold_sentence(result),
     }
