@@ -213,6 +213,48 @@ def test_memory_keeps_to_its_limit(tmp_path: Path) -> None:
     assert size < 4e8
 
 
+def sharing(path: Path, n_rows: int, text: str) -> Path:
+    """Write a workbook whose cells all have one text that they share."""
+    shared = "".join(f"<si><t>{one}</t></si>" for one in ("SEX", "AGE", text))
+    names = '<row><c t="s"><v>0</v></c><c t="s"><v>1</v></c></row>'
+    rows = names + '<row><c t="s"><v>2</v></c><c t="s"><v>2</v></c></row>' * n_rows
+    write_xlsx(path, {"Data": []}, extra=rows)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "xl/sharedStrings.xml",
+            f'<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">{shared}</sst>',
+        )
+    return path
+
+
+def repeated(path: Path, n_rows: int, text: str) -> Path:
+    """Write a table of OpenDocument one of whose cells stands for many."""
+    rows = (
+        f'<table:table-row table:number-rows-repeated="{n_rows}"><table:table-cell '
+        'table:number-columns-repeated="2" office:value-type="string">'
+        f"<text:p>{text}</text:p></table:table-cell></table:table-row>"
+    )
+    return write_ods(path, {"Data": [["SEX", "AGE"]]}, extra=rows)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is in other units")
+@pytest.mark.parametrize("write", [sharing, repeated])
+def test_a_text_counts_for_each_cell_that_has_it(
+    write: Callable[[Path, int, str], Path], tmp_path: Path
+) -> None:
+    """Cells that share a text of a megabyte took six gigabytes, from a file of 3 kB."""
+    path = tmp_path / f"book.{'xlsx' if write is sharing else 'ods'}"
+    message, size = needed(write(path, 1000, "x" * 1_000_000), "1GB")
+    assert path.stat().st_size < 10_000
+    assert "needs more memory than the 1GB allowed" in message
+    assert "2,000 MB of text" in message
+    assert size < 1e8
+    # What passes takes no more than was allowed.
+    message, size = needed(write(path, 1000, "x" * 20_000), "200MB")
+    assert "has the same level in every row" in message
+    assert 4e7 < size < 2e8
+
+
 def test_sizes_that_are_declared_wrong(write: Write) -> None:
     """The unpacked bytes are counted."""
     book = write({"Data": [*ROWS, ["x" * 3_000_000]]})

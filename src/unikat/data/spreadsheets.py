@@ -28,6 +28,8 @@ BYTES_A_CELL = 40
 """Memory that a cell takes, empty ones between others included."""
 BYTES_A_BYTE = 2
 """Memory that a byte of the unpacked workbook takes."""
+BYTES_A_LETTER = 4
+"""Memory that a byte of the text of a cell takes, which every cell has for itself."""
 _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
@@ -66,7 +68,7 @@ class SpreadsheetSource(LoadedSource):
             if format == "ods":
                 # Opening it reads all its sheets.
                 tables = _OdsScan(path)
-                room.check(unpacked, tables.n_rows, tables.n_columns)
+                room.check(unpacked, tables)
             book = calamine.load_workbook(str(path))
             sheets = [
                 one.name
@@ -78,7 +80,7 @@ class SpreadsheetSource(LoadedSource):
                 errors = tables.errors_of[chosen]
             else:
                 scanned = _XlsxScan(path, chosen)
-                room.check(unpacked, scanned.n_rows, scanned.n_columns)
+                room.check(unpacked, scanned)
                 errors = scanned.errors
             self._sheet = book.get_sheet_by_name(chosen)
         except calamine.PasswordError:
@@ -183,10 +185,13 @@ class _Room:
                             self._refuse("its parts are large once they are unpacked")
         return size
 
-    def check(self, unpacked: int, n_rows: int, n_columns: int) -> None:
-        """Refuse cells far away from the others, since room is made for all between."""
-        if BYTES_A_CELL * n_rows * n_columns + BYTES_A_BYTE * unpacked > self._most:
-            self._refuse(f"it has cells in {n_rows:,} rows and {n_columns:,} columns")
+    def check(self, unpacked: int, found: _Scan) -> None:
+        """Refuse cells far away from the others, for which room is made, and texts told often."""
+        cells = BYTES_A_CELL * found.n_rows * found.n_columns
+        if cells + BYTES_A_BYTE * unpacked > self._most:
+            self._refuse(f"it has cells in {found.n_rows:,} rows and {found.n_columns:,} columns")
+        if cells + BYTES_A_BYTE * unpacked + BYTES_A_LETTER * found.n_letters > self._most:
+            self._refuse(f"its cells have {found.n_letters / 1e6:,.0f} MB of text")
 
     def _refuse(self, why: str) -> NoReturn:
         raise DataError(
@@ -197,17 +202,22 @@ class _Room:
 
 
 class _Scan(ABC):
-    """What the XML of a sheet says and the reader does not: its extent, and errors of formulas."""
+    """What the XML of a sheet says and the reader does not: extent, text, errors of formulas."""
 
     def __init__(self, path: Path, sheet: str = "") -> None:
         self.errors = Counter[int]()
         """Cells with errors, by the position of their column."""
         self.n_rows = 0
         self.n_columns = 0
+        self.n_letters = 0
+        """Bytes of the texts of all cells: a text that cells share is counted for each."""
         self._sheet = sheet
         self._row = self._column = -1
         parser = expat.ParserCreate()
+        parser.buffer_text = True
         parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
         with zipfile.ZipFile(path) as archive, archive.open(self._member(archive)) as file:
             parser.ParseFile(file)
 
@@ -219,9 +229,27 @@ class _Scan(ABC):
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Look at the beginning of an element."""
 
+    @abstractmethod
+    def _end(self, tag: str) -> None:
+        """Look at the end of an element."""
+
+    @abstractmethod
+    def _text(self, text: str) -> None:
+        """Look at text, perhaps a part of it."""
+
 
 class _XlsxScan(_Scan):
+    _lengths: list[int]
+    """Bytes of the texts that cells share."""
+    _number: str | None
+    """Which of them the cell names, as far as it is read; None: it names none."""
+    _reads: bool
+    """Whether what follows is the value of a cell, and not a formula."""
+
     def _member(self, archive: zipfile.ZipFile) -> str:
+        self._lengths = _lengths_of_shared(archive)
+        self._number = None
+        self._reads = False
         relations = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
         targets = {relation.get("Id"): relation.get("Target", "") for relation in relations}
         for element in ElementTree.fromstring(archive.read("xl/workbook.xml")).iter():
@@ -232,6 +260,7 @@ class _XlsxScan(_Scan):
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
         name = tag.rpartition(":")[2]
+        self._reads = name in ("v", "t")
         if name == "row":
             # Places may be left out, and then follow each other.
             self._row = int(attributes.get("r", self._row + 2)) - 1
@@ -245,10 +274,46 @@ class _XlsxScan(_Scan):
                 self._row = int(place[2]) - 1
                 self._column = _column_number(place[1])
             self.errors[self._column] += attributes.get("t") == "e"
+            self._number = "" if attributes.get("t") == "s" else None
         elif name in ("v", "is"):
             # Empty cells that only have a format take no room.
             self.n_rows = max(self.n_rows, self._row + 1)
             self.n_columns = max(self.n_columns, self._column + 1)
+
+    def _text(self, text: str) -> None:
+        if not self._reads:
+            return
+        if self._number is None:
+            self.n_letters += len(text.encode())
+        else:
+            self._number += text
+
+    def _end(self, tag: str) -> None:
+        self._reads = False
+        if self._number and tag.rpartition(":")[2] == "c":
+            self.n_letters += self._lengths[int(self._number)]
+
+
+def _lengths_of_shared(archive: zipfile.ZipFile) -> list[int]:
+    """Bytes of each text that the cells of a workbook may share."""
+    lengths: list[int] = []
+
+    def start(tag: str, _: Mapping[str, str]) -> None:
+        if tag.rpartition(":")[2] == "si":
+            lengths.append(0)
+
+    def text(part: str) -> None:
+        if lengths:
+            lengths[-1] += len(part.encode())
+
+    for name in archive.namelist():
+        if name.lower() == "xl/sharedstrings.xml":
+            parser = expat.ParserCreate()
+            parser.buffer_text = True
+            parser.StartElementHandler, parser.CharacterDataHandler = start, text
+            with archive.open(name) as file:
+                parser.ParseFile(file)
+    return lengths
 
 
 class _OdsScan(_Scan):
@@ -256,9 +321,14 @@ class _OdsScan(_Scan):
 
     errors_of: dict[str, Counter[int]]
     """Cells with errors of each sheet."""
+    _times: int
+    """Cells that the cell stands for."""
+    _rows: int
+    """Rows that the row stands for."""
 
     def _member(self, archive: zipfile.ZipFile) -> str:
         self.errors_of = {}
+        self._times = self._rows = 0
         return "content.xml"
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -267,14 +337,24 @@ class _OdsScan(_Scan):
             self._row = self.n_rows
         elif tag == "table:table-row":
             # Position behind the row and its repetitions.
-            self._row += int(attributes.get("table:number-rows-repeated", 1))
+            self._rows = int(attributes.get("table:number-rows-repeated", 1))
+            self._row += self._rows
             self._column = 0
         elif tag in ("table:table-cell", "table:covered-table-cell"):
             self.errors[self._column] += attributes.get("calcext:value-type") == "error"
-            self._column += int(attributes.get("table:number-columns-repeated", 1))
+            columns = int(attributes.get("table:number-columns-repeated", 1))
+            self._column += columns
+            self._times = self._rows * columns
             if "office:value-type" in attributes:
                 self.n_rows = max(self.n_rows, self._row)
                 self.n_columns = max(self.n_columns, self._column)
+
+    def _text(self, text: str) -> None:
+        self.n_letters += self._times * len(text.encode())
+
+    def _end(self, tag: str) -> None:
+        if tag in ("table:table-cell", "table:covered-table-cell"):
+            self._times = 0
 
 
 def _column_number(letters: str) -> int:
