@@ -27,6 +27,8 @@ def main() -> int:
     """
     import signal
 
+    # For what libraries write; modules of ours name the modes of their files.
+    os.umask(0o077)
     code = 130
     try:
         from unikat.cli.main import main as run

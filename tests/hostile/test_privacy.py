@@ -21,6 +21,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from hostile.leaks import PLANTED, found_in, named, planted, search
+from hostile.watch import OTHERS, Seen, watched
 from unikat.cli.main import main
 from unikat.kernels.jit import cache_folder
 from unikat.web.app import make_app
@@ -66,6 +67,8 @@ class Place(NamedTuple):
     work: Path
     tmp: Path
     said: dict[str, Said]
+    seen: Seen
+    """The files that were there while the commands ran, with a umask that lets others in."""
 
 
 def told(arguments: list[str]) -> Said:
@@ -108,60 +111,68 @@ def write(data: Path) -> None:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Run every command on the planted files."""
     root = tmp_path_factory.mktemp("privacy")
-    made = Place(root / "data", root / "work", root / "tmp", {})
-    for folder in made[:3]:
+    data, work, tmp = root / "data", root / "work", root / "tmp"
+    before, scratch, umask = Path.cwd(), os.environ.get("TMPDIR"), os.umask(0)
+    for folder in (data, work, tmp):
         folder.mkdir()
-    before, scratch = Path.cwd(), os.environ.get("TMPDIR")
     try:
-        write(made.data)
-        os.environ["TMPDIR"], tempfile.tempdir = str(made.tmp), None
-        os.chdir(made.work)
-        csv, sav = str(made.data / "people.csv"), str(made.data / "people.sav")
-        keyed = ["--keys", KEYS, *SIZE, *MIXTURE, *SHORT]
-        zeros = ["--keys", KEYS, "--zeros", str(made.data / "zeros.toml")]
-        commands = {
-            "classics": ["assess", csv, *keyed, "--classics", "--sensitive", "INCOME", "--by",
-                         "NOTE,INCOME", "--household", "HOME", "--keep-states"],
-            "weighted": ["assess", csv, *keyed, "--weights", "W", "--relative-weights"],
-            "labels": ["assess", sav, *keyed, "--registry", sav],
-            "codebook": ["assess", csv, *keyed, "--codebook", str(made.data / "book.toml"),
-                         "--zeros", str(made.data / "zeros.toml"), "--zeros-conflict", "drop"],
-            "show": ["assess", csv, *keyed, "--show-small-cells"],
-            "households": ["assess", csv, "--keys", "AGE,SEX,WORK", *SHORT, "--model", "households",
-                           "--household", "HOME", "--population-households", "900"],
-            "auto": ["assess", csv, "--keys", KEYS, *SIZE, *SHORT, "--set", "evidence_seconds=2"],
-            "compare": ["compare", sav, "--keys", KEYS, *SIZE, *SHORT, "--models",
-                        "latent-class,loglinear"],
-            "evaluate": ["evaluate", sav, "--keys", KEYS, *SHORT, "--models", "latent-class", "--n",
-                         "80", "--repeats", "2"],
-            "synthesize": ["synthesize", csv, "--keys", KEYS, *MIXTURE, *SHORT, "--datasets", "2"],
-            "attack": ["attack", csv, "--synthetic", "synthesize", "--keys", KEYS, "--targets",
-                       "WORK", "--attacks", "30", *SHORT],
-            "protect": ["protect", csv, *keyed, "--recode", "AGE: width(10); WORK: rare(0.05)",
-                        "--suppress", "k >= 2", "--pram", "SEX: 0.9", "--swap", "CODE"],
-            "protect-target": ["protect", sav, *keyed, "--target", "tau1 <= 200", "--tables",
-                               "WORK,CODE; AGE,INCOME"],
-        }  # fmt: skip
-        for name, command in commands.items():
-            made.said[name] = told([*command, "--out", name])
-        last = {
-            "verify": told(["protect", "--verify", csv, "protect/protected.csv", *keyed,
-                            "--out", "verify"]),
-            "apply": told(["protect", csv, "--apply", "protect/plan.toml", "--out", "applied.csv"]),
-            "dry run": told(["assess", csv, *keyed, "--dry-run"]),
-            "check": told(["zeros", "check", csv, *zeros, "--rows", "rows.csv"]),
-            "disjoint": told(["zeros", "disjoint", csv, *zeros, "--out", "disjoint.csv"]),
-            "suggest": told(["zeros", "suggest", csv, "--keys", KEYS, "--out", "suggest.toml"]),
-            "report": told(["report", "labels"]),
-        }  # fmt: skip
-        made.said.update(last)
+        write(data)
+        with watched(work, tmp) as seen:
+            made = Place(data, work, tmp, {}, seen)
+            run_all(made)
         yield made
     finally:
+        os.umask(umask)
         os.chdir(before)
         os.environ.pop("TMPDIR")
         if scratch is not None:
             os.environ["TMPDIR"] = scratch
         tempfile.tempdir = None
+
+
+def run_all(made: Place) -> None:
+    """Run all commands in the place."""
+    os.environ["TMPDIR"], tempfile.tempdir = str(made.tmp), None
+    os.chdir(made.work)
+    csv, sav = str(made.data / "people.csv"), str(made.data / "people.sav")
+    keyed = ["--keys", KEYS, *SIZE, *MIXTURE, *SHORT]
+    zeros = ["--keys", KEYS, "--zeros", str(made.data / "zeros.toml")]
+    commands = {
+        "classics": ["assess", csv, *keyed, "--classics", "--sensitive", "INCOME", "--by",
+                     "NOTE,INCOME", "--household", "HOME", "--keep-states"],
+        "weighted": ["assess", csv, *keyed, "--weights", "W", "--relative-weights"],
+        "labels": ["assess", sav, *keyed, "--registry", sav],
+        "codebook": ["assess", csv, *keyed, "--codebook", str(made.data / "book.toml"),
+                     "--zeros", str(made.data / "zeros.toml"), "--zeros-conflict", "drop"],
+        "show": ["assess", csv, *keyed, "--show-small-cells"],
+        "households": ["assess", csv, "--keys", "AGE,SEX,WORK", *SHORT, "--model", "households",
+                       "--household", "HOME", "--population-households", "900"],
+        "auto": ["assess", csv, "--keys", KEYS, *SIZE, *SHORT, "--set", "evidence_seconds=2"],
+        "compare": ["compare", sav, "--keys", KEYS, *SIZE, *SHORT, "--models",
+                    "latent-class,loglinear"],
+        "evaluate": ["evaluate", sav, "--keys", KEYS, *SHORT, "--models", "latent-class", "--n",
+                     "80", "--repeats", "2"],
+        "synthesize": ["synthesize", csv, "--keys", KEYS, *MIXTURE, *SHORT, "--datasets", "2"],
+        "attack": ["attack", csv, "--synthetic", "synthesize", "--keys", KEYS, "--targets",
+                   "WORK", "--attacks", "30", *SHORT],
+        "protect": ["protect", csv, *keyed, "--recode", "AGE: width(10); WORK: rare(0.05)",
+                    "--suppress", "k >= 2", "--pram", "SEX: 0.9", "--swap", "CODE"],
+        "protect-target": ["protect", sav, *keyed, "--target", "tau1 <= 200", "--tables",
+                           "WORK,CODE; AGE,INCOME"],
+    }  # fmt: skip
+    for name, command in commands.items():
+        made.said[name] = told([*command, "--out", name])
+    last = {
+        "verify": told(["protect", "--verify", csv, "protect/protected.csv", *keyed,
+                        "--out", "verify"]),
+        "apply": told(["protect", csv, "--apply", "protect/plan.toml", "--out", "applied.csv"]),
+        "dry run": told(["assess", csv, *keyed, "--dry-run"]),
+        "check": told(["zeros", "check", csv, *zeros, "--rows", "rows.csv"]),
+        "disjoint": told(["zeros", "disjoint", csv, *zeros, "--out", "disjoint.csv"]),
+        "suggest": told(["zeros", "suggest", csv, "--keys", KEYS, "--out", "suggest.toml"]),
+        "report": told(["report", "labels"]),
+    }  # fmt: skip
+    made.said.update(last)
 
 
 def test_every_command_ends_well(place: Place):
@@ -202,6 +213,21 @@ def test_terminals_temporary_folder_and_cache_hold_none(place: Place):
         if path.is_file():
             content = path.read_bytes()
             assert not any(str(one).encode() in content for one in PLANTED.values()), path.name
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_nobody_else_can_read_a_file_at_any_time(place: Place):
+    """Those that libraries write into a folder of the owner are kept from others by the folder."""
+    assert any("keys.parquet" in path for path in place.seen.files)
+    assert place.seen.exposed == set()
+    left = {
+        str(path.relative_to(place.work)): oct(path.stat().st_mode)
+        for path in place.work.rglob("*")
+        if path.stat().st_mode & OTHERS
+    }
+    assert left == {}
+    cache = cache_folder()
+    assert not cache or not Path(cache).stat().st_mode & OTHERS
 
 
 FAILING = {
@@ -317,13 +343,46 @@ def test_a_damaged_plan_is_refused_without_its_levels(place: Place, tmp_path: Pa
     assert set(named(said.err)) == set()
 
 
+def workbench(folder: Path) -> Client:
+    access = Access(port=PORT)
+    app, bench = make_app(Folder.of(folder), access)
+    return Client(app, access, bench)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_nobody_else_can_read_a_file_of_the_workbench(place: Place):
+    folder = place.work / "bench"
+    folder.mkdir()
+    folder.chmod(0o777)
+    shutil.copy(place.data / "people.csv", folder)
+    shutil.copytree(place.work / "classics", folder / "classics")
+    umask = os.umask(0)
+    try:
+        with watched(folder, place.tmp) as seen:
+            client = workbench(folder)
+            keys = {"path": "people.csv", "population_size": "3000"}
+            keys |= {f"key:{key}": "on" for key in ("AGE", "SEX", "WORK")}
+            assert client.post("/keys", keys).status_code == 303
+            run = {"path": "people.csv", "model": "latent-class", "chains": "2", "workers": "2"}
+            client.post("/run", run | {"max_sweeps": "40", "out": "run"})
+            # The stream ends when the run has ended.
+            assert "event: end" in client.ask("/events/run").text
+            assert 'class="value"' in client.ask("/records/run?values=1").text
+            client.ask("/what-if/classics")
+            client.bench.runs.close()
+    finally:
+        os.umask(umask)
+    names = ("result.json", "workbench.jsonl", "values-shown.log")
+    assert {str(folder / "run" / name) for name in names} <= seen.files
+    assert seen.exposed == set()
+    shutil.rmtree(folder)
+
+
 def test_the_workbench_shows_no_values_unasked(place: Place, tmp_path: Path):
     shutil.copy(place.data / "people.csv", tmp_path)
     for name in ("labels", "classics", "protect"):
         shutil.copytree(place.work / name, tmp_path / name)
-    access = Access(port=PORT)
-    app, bench = make_app(Folder.of(tmp_path), access)
-    client = Client(app, access, bench)
+    client = workbench(tmp_path)
     form = {"file": "people.csv", "path": "people.csv", "keys": "WORK", "key": "WORK",
             "population_size": "3000", "zeros": "AGE < 3"}  # fmt: skip
     try:
@@ -335,7 +394,7 @@ def test_the_workbench_shows_no_values_unasked(place: Place, tmp_path: Path):
               "/keys/population", "/keys/keep", "/keys")),
         ]  # fmt: skip
     finally:
-        bench.runs.close()
+        client.bench.runs.close()
     for page in pages:
         assert page.status_code < 500
         assert set(named(html.unescape(page.text))) == set(), page.url

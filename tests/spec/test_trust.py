@@ -28,6 +28,8 @@ from unikat.spec.tables import FileSpec
 from unikat.spec.trust import FOREIGN, Trust
 from unikat.spec.verification import VerifySpec
 
+from .test_addresses import NEARLY, SECRET
+
 KINDS = (
     AssessmentSpec,
     AttackSpec,
@@ -273,10 +275,41 @@ def test_a_foreign_folder_of_results_is_shown_and_not_followed(sent: Path) -> No
     assert allowed.what_if({"A": None}).tau1.mean == found.what_if({"A": None}).tau1.mean
 
 
-def test_an_address_is_told_without_a_password() -> None:
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("dask:tcp://me:geheim@host:1", "dask:tcp:…"),
+        ("dask:tcp:/me:geheim@host:1", "dask:tcp:…"),
+        ("dask:tcp://geheim%40host:geheim@host:1", "dask:tcp:…"),
+        ("ray:me:geheim@host:1", "…"),
+        ("dask:tcp://host:1", "dask:tcp://host:1"),
+        ("dask:tcp://me@host:1", "…"),
+        ("ray:host:6379", "ray:host:6379"),
+    ],
+)
+def test_an_address_is_told_without_a_password(address: str, told: str) -> None:
     trust = Trust()
-    spec = _with(AssessmentSpec, ["sampling", "executor"], "dask:tcp://me:geheim@host:1")
-    assert trust.foreign(spec, Path("/here")) == ["sampling.executor: dask:tcp://host:1"]
+    spec = _with(AssessmentSpec, ["sampling", "executor"], address)
+    assert trust.foreign(spec, Path("/here")) == [f"sampling.executor: {told}"]
+
+
+@pytest.mark.parametrize("shape", NEARLY)
+@pytest.mark.parametrize("place", ["executor", "query", "path"])
+def test_no_password_of_a_file_is_told(shape: str, place: str) -> None:
+    address = shape.format(SECRET)
+    if place == "executor":
+        spec = _with(AssessmentSpec, ["sampling", "executor"], f"dask:{address}")
+    elif place == "query":
+        spec = _with(AssessmentSpec, ["data"], FileSpec(query=f"SELECT '{address}'"))
+    else:
+        spec = _with(AssessmentSpec, ["data"], FileSpec(path=Path("/out", address)))
+    told = Trust().foreign(spec, Path("/here"))
+    assert told
+    assert SECRET not in "".join(told)
+
+
+def test_what_a_file_says_is_told_in_short() -> None:
+    trust = Trust()
     spec = _with(AssessmentSpec, ["data"], FileSpec(query="x" * 500))
     (told,) = trust.foreign(spec, Path("/here"))
     assert len(told) < 100

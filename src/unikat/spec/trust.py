@@ -7,7 +7,6 @@ command line or in the call. From a file they are named and refused, unless the 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,6 @@ from unikat.spec.paths import Place, leads_outside, of_user
 
 _MOST = 9
 _LONGEST = 60
-_SECRET = re.compile(r"//[^/\s]*@")
 
 
 class Trust(NamedTuple):
@@ -57,7 +55,7 @@ class Trust(NamedTuple):
             if self.takes(place):
                 continue
             if not isinstance(value, Path):
-                found.append(f"{name}: {_shown(value)}")
+                found.append(f"{name}: {brief(str(value), _LONGEST)}")
             elif leads_outside(path := Path(os.path.abspath(folder / value)), inside):
                 found.append(f"{name}: {brief(str(path), _LONGEST)}, outside of {where}")
         return found
@@ -111,8 +109,3 @@ SHOWN = Trust(allowed=True, quiet=True)
 def _lines(head: str, found: Sequence[str]) -> str:
     more = [f"... and {len(found) - _MOST:,} more"] if len(found) > _MOST else []
     return "\n  ".join([head, *found[:_MOST], *more])
-
-
-def _shown(value: Any) -> str:
-    """Return a value for a message, without a name and password of an address."""
-    return brief(_SECRET.sub("//", str(value)), _LONGEST)
