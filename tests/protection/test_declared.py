@@ -14,10 +14,12 @@ from tests.protection.test_labelled import recoded
 import unikat
 from unikat.cli.main import main
 from unikat.data import Design, read
+from unikat.jobs.applied import plan_keys
 from unikat.protection.recoding import parse_recoding
 from unikat.protection.released import released
 from unikat.report.text.declared import made_valid_words
 from unikat.spec.protection import PlanSpec
+from unikat.synthesis.persons import Persons, columns_of
 from unikat.zeros import Rule
 from unikat.zeros.levels import Levels
 
@@ -258,6 +260,12 @@ def test_letters_become_text_where_the_format_has_none(
     assert set(values) == {"1", "2", group, ".a", ".b", None}
     assert values.count(".a") == (people()["occ"] == -9).sum()
     assert values.count(None) == (people()["occ"] == -7).sum()
+    codes = table.cells[table.record_cell]
+    persons = Persons(table.keys, codes, np.arange(len(codes)))
+    columns = columns_of(microdata, persons, (), (), None)
+    drawn = columns.table(codes, table.keys, 1, 0, KEYS)["occ"].to_pylist()
+    assert set(drawn) == {"1", "2", "3", "4", "5", ".a", ".b", None}
+    assert drawn.count(".a") == (people()["occ"] == -9).sum()
 
 
 def test_perturbed_and_suppressed_letters(tmp_path: Path) -> None:
@@ -402,3 +410,36 @@ def test_a_stata_file_through_assess_protect_and_verify(
     assert occupation["action"] == "recoded"
     assert occupation["n_suppressed"] == occupation["n_otherwise"] == 0
     assert occupation["n_recoded"] == before["occ"].isin([3.0, 4.0, 5.0]).sum()
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+def test_unseen_levels_do_not_change_sides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    """A new declared level joins no valid ones, and a new valid level no declared ones."""
+    frame, write = people(), {"sav": spss, "dta": stata}[ending]
+    small = frame[~frame["occ"].isin([-8.0, 5.0])].reset_index(drop=True)
+    source = write(tmp_path / f"small.{ending}", small)
+    other = write(tmp_path / f"all.{ending}", frame)
+    reader = pyreadstat.read_sav if ending == "sav" else pyreadstat.read_dta
+    path, out = tmp_path / "plan.toml", tmp_path / f"out.{ending}"
+    command = ["protect", str(other), "--apply", str(path), "--out", str(out)]
+    command += ["--missing-values", "occ: none", "--unseen", "group", "--overwrite"]
+    _, plan = recoded(source, {"occ": "rare(0.1)"}, keys=KEYS)
+    path.write_text(plan.to_toml(tmp_path))
+    assert main(command) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "declared missing: left as is." in said
+    assert "'Sailors' (" in said
+    before, after = reader(other)[0]["occ"], reader(out)[0]["occ"]
+    assert after.isna().equals(before.isna())
+    # The only group of the plan is one of declared codes.
+    codes = [-9, -7] if ending == "sav" else [".a", ".z"]
+    microdata = read(source, KEYS, Design(population_size=9_000), missing_values={"occ": []})
+    table = microdata.tabulate()
+    recoding = parse_recoding(table, {"occ": [codes]})
+    made = released(microdata, table.cells[table.record_cell], recoding)
+    plan = PlanSpec(keys=plan_keys(recoding, KEYS, microdata.keys, made))
+    path.write_text(plan.to_toml(tmp_path))
+    assert main(command) == 1
+    assert "has no group of rare levels to put it into" in " ".join(capsys.readouterr().err.split())

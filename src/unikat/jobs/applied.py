@@ -266,7 +266,14 @@ class _Found:
                 f"{'it' if len(strange) == 1 else 'them'} into the group of rare levels, or the "
                 f"nearest band, with {option('unseen', 'group')}; or make a plan for this file."
             )
-        to = _groups_for(key, group_of, known, strange, one)
+        # What is declared missing is neither a rare level nor near to any.
+        apart = [code for code in strange if code in key.declared_missing]
+        strange = [code for code in strange if code not in key.declared_missing]
+        if apart:
+            said_apart = _said(key, codes, apart)
+            notes += (f"{one.name}: {said_apart}, not in the plan, declared missing: left as is.",)
+            said = _said(key, codes, strange) if strange else ""
+        to = _groups_for(key, group_of, known - key.declared_missing, strange, one)
         if to is None:
             raise DataError(
                 f"{microdata.name}, key {one.name!r}: the plan does not know {said}, and has no "
@@ -285,8 +292,9 @@ class _Found:
             )
             group_codes[named] = group_codes.pop(group)
             joined = {code: named if name == group else name for code, name in joined.items()}
-        where = listed([repr(brief(group)) for group in dict.fromkeys(to.values())], 3)
-        notes += (f"{one.name}: {said}, not in the plan, put into {where}.",)
+        if strange:
+            where = listed([repr(brief(group)) for group in dict.fromkeys(to.values())], 3)
+            notes += (f"{one.name}: {said}, not in the plan, put into {where}.",)
         return cls(
             rule={names[code]: group for code, group in joined.items()},
             codes=group_codes,
@@ -334,8 +342,10 @@ def _groups_for(
     key: Key, group_of: Mapping[int, str], known: set[int], strange: list[int], one: PlanKey
 ) -> dict[int, str] | None:
     """The group that each level goes into that a plan does not know; None if there is none."""
+    if not strange:
+        return {}
     levels = Levels(key=key)
-    groups = list(dict.fromkeys(group_of.values()))
+    groups = list(dict.fromkeys(group for code, group in group_of.items() if code in known))
     if one.rest is not None or (len(groups) == 1 and levels.order is None):
         return dict.fromkeys(strange, one.rest or groups[0])
     order = levels.order

@@ -323,13 +323,15 @@ def _codes(text: str) -> list[str]:
 
 def _columns(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
     """Columns of the keys and the household, which missing codes are for."""
-    listed: list[str] = []
+    listed: list[Any] = []
     design = values.get("design")
     # The design of an evaluation is a name.
     design = design if isinstance(design, Mapping) else {}
     for name, before in (("keys", values), ("household", design)):
         said = given.get(name, before.get(name, ()))
         listed += split_keys(said) if isinstance(said, str) else _plain(said)
+    # A plan has a table for each key.
+    listed = [one["key"] if isinstance(one, Mapping) else one for one in listed]
     return [text if (found := _RULE.fullmatch(text)) is None else found["name"] for text in listed]
 
 

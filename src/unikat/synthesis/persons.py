@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +13,7 @@ from unikat.data.grouping import SIZE
 from unikat.data.households import HouseholdLayout
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
+from unikat.data.sampling import one_way
 from unikat.data.values import LevelValues, decimal_of
 from unikat.errors import SpecError, brief, option
 
@@ -213,6 +214,14 @@ def columns_of(
         name: [found[row] for row in persons.rows.tolist()]
         for name, found in microdata.source.letters(keys).items()
     }
+    if not microdata.source.keeps_letters:
+        # What cannot be written as a letter is written as text.
+        for key in persons.keys:
+            levels = {str(key.levels[code]) for code in key.declared_missing}
+            if levels & set(letters.get(key.name, ())):
+                texts = _as_texts(taken[key.name], letters.pop(key.name), levels)
+                place = taken.column_names.index(key.name)
+                taken = taken.set_column(place, key.name, pa.chunked_array([texts]))
     copied = {name: taken[name] for name in design if name not in (*keys, *households)}
     if persons.household is not None:
         for place, name in enumerate(households):
@@ -234,6 +243,18 @@ def columns_of(
             for j, key in enumerate(persons.keys)
         },
         original=taken.select(keys),
+    )
+
+
+def _as_texts(column: pa.ChunkedArray, letters: Sequence[str | None], levels: Set[str]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(
+        [
+            letter if letter in levels else None if value is None else one_way(str(value))
+            for value, letter in zip(column.to_pylist(), letters, strict=True)
+        ],
+        pa.string(),
     )
 
 
