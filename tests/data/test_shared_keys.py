@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ import pytest
 import unikat
 from data.test_clues import sampled
 from unikat.data import Design, read
-from unikat.data.checks import table_warnings
+from unikat.data.checks import BOTH, table_warnings
+from unikat.data.clues import COPIES
 from unikat.data.shared_keys import LEAST_HOUSEHOLDS, MANY, TRIALS, shared_keys
 from unikat.inference.progress import Watcher
 from unikat.jobs.households import read_households
 from unikat.jobs.inputs import read_table
+from unikat.report.facts.result import sample_facts
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs
 
@@ -66,6 +69,17 @@ def found(frame: Any, keys: list[str], by: list[str], missing: Any = "integrate"
     design = Design(population_size=10**7, household=by)
     table = read(frame, keys, design, missing=missing, missing_values=-1).tabulate()
     return [key.name for key in shared_keys(table)]
+
+
+def test_two_errors_of_opposite_directions_say_so() -> None:
+    keys = ["REGION", "TENURE", "ROOMS", "HHSIZE", "AGE", "SEX", "RACE"]
+    table = read(homes(), keys, Design(population_size=10**7, household=["HID"])).tabulate()
+    one = table_warnings(table)
+    assert BOTH not in one
+    copied = replace(table, clues=(f"{COPIES}, as simulated populations do.",))
+    assert table_warnings(copied) == (*one, *copied.clues, BOTH)
+    assert sample_facts(copied).copies == copied.clues[0]
+    assert sample_facts(table).copies is None
 
 
 def warned(frame: Any, keys: list[str], **design: Any) -> list[str]:

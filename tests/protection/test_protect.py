@@ -7,6 +7,7 @@ import json
 import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from unikat.cli.main import main
 from unikat.errors import SpecError
 from unikat.report.pages.protection import render
 from unikat.report.text import protection as text
+from unikat.report.text.numbers import estimated, interval
+from unikat.report.text.sentences import two_counts
 from unikat.risk.limits import Measured, judge
 from unikat.spec.limits import Limit
 from unikat.spec.protection import PlanSpec, ProtectionSpec
@@ -248,6 +251,57 @@ def test_missing_values_and_statistical_files(tmp_path: Path) -> None:
         assert after["region"].isna().sum() == frame["region"].isna().sum()
     if rules["age"] is not None and rules["age"] != "left out":
         assert set(meta.variable_value_labels["age"].values()) <= {"0-39", "40-79", "80-119"}
+
+
+def test_missing_keys_have_both_numbers_and_rows_count_the_same_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = people(300)
+    frame.loc[::7, "education"] = None
+    options: dict[str, Any] = {
+        "keys": KEYS.split(","), "population_size": 8000, "model": "latent-class",
+        "max_sweeps": 20, "chains": 2, "workers": 1, "progress": False,
+    }  # fmt: skip
+    found = unikat.protect(
+        frame, recode={"age": "width(5)"}, suppress="k >= 2", out=tmp_path / "out", **options
+    ).summary
+    assert not found.converged
+    said, hidden = found.sentences, found.before.tau1_hidden
+    assert hidden is not None
+    assert hidden.mean > found.before.tau1.mean
+    numbers = [estimated(one.mean, one) for one in (found.before.tau1, hidden)]
+    assert said["hidden"].startswith(f"Before protection: {two_counts(*numbers)}")
+    assert said["answer"].startswith("Provisional, not converged: τ1 ")
+    assert "by the values that the file shows" in said["answer"]
+    # The same sentence in the assessment of the file, and its numbers.
+    result = unikat.assess(frame, **options).result
+    assert result.tau1_shown is not None
+    assert "By the values that the file shows τ1 is " in result.sentences["tau1_shown"]
+    assert "missing values hide" in result.sentences["tau1_shown"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<title>Provisional, not converged: Protection of" in page
+    assert said["answer"] in page
+    assert said["hidden"] in page
+    # After suppression both columns are of one file, whose records are counted once.
+    assert found.released is not None
+    assert found.released.n_uniques == found.refit.n_uniques == found.after.n_uniques
+    assert found.released.smallest == found.refit.smallest
+
+
+def test_tables_of_the_terminal_fit_it_and_lose_no_number(
+    protected: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    source, out = protected
+    monkeypatch.setenv("COLUMNS", "90")
+    options = [one for one in QUICK if one != "--quiet"]
+    call = ["protect", str(source), "--keys", KEYS, "--population-size", "8000"]
+    assert main([*call, "--target", "tau1 <= 30", "--out", str(out.parent / "wide"), *options]) == 0
+    printed = capsys.readouterr().out
+    table = printed[printed.index("\nplan") :]
+    assert max(map(len, table.split("Protected file")[0].splitlines())) <= 90
+    found = json.loads((out.parent / "wide" / "protect.json").read_text())
+    for plan in found["plans"]:
+        assert interval(SimpleNamespace(**plan["risk"]["tau1"])) in table
 
 
 @pytest.mark.parametrize("suppress", ["k >= 2", "r1 <= 0.3"])

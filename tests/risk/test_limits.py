@@ -55,6 +55,16 @@ def test_shared_keys_leave_open_what_a_larger_risk_would_not_meet() -> None:
     assert judge("k >= 3", [4.0], "shared keys").verdict == "met"
 
 
+def test_copies_leave_open_what_a_smaller_risk_would_meet() -> None:
+    for text in ("tau1 <= 5", "tau1_estimate <= 5", "r1 <= 0.2", "population_k >= 5"):
+        good, bad = (9.0, 1.0) if ">=" in text else (0.1, 9.0)
+        assert judge(text, [good], "copies").verdict == "met"
+        assert judge(text, [bad], "copies").verdict == "not known"
+        for value in (good, bad):
+            assert judge(text, [value], ["shared keys", "copies"]).verdict == "not known"
+    assert judge("k >= 3", [4.0], ["shared keys", "copies"]).verdict == "met"
+
+
 def test_no_limit_is_met_for_a_sample_of_households_that_share_many_keys(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     home = np.repeat(np.arange(150), 3)

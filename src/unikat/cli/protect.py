@@ -196,6 +196,7 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
     for place in (
         "verdict",
         "answer",
+        "hidden",
         "plan",
         "perturbation",
         "matches",

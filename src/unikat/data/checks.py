@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unikat.data.binning import grouped
-from unikat.data.clues import MOST_MEAN
+from unikat.data.clues import COPIES, MOST_MEAN
 from unikat.data.keys import Key
 from unikat.data.numbers import number_meant
 from unikat.data.shared_keys import shared_keys_warning
@@ -21,6 +21,14 @@ MEASUREMENT = 0.1
 MANY_LEVELS, MANY_NUMBERS = 50, 150
 """With fewer levels a key is no identifier, with fewer numbers no measurement (ages in years are
 fewer), however small the sample."""
+
+
+BOTH = (
+    "Shared keys make τ1 and τ2 too low, and copies of households make them too high: which "
+    "prevails is not known, and so whether a limit is met is not known. Remove the copies, leave "
+    "shared keys out, and assess again."
+)
+"""Of a file with many shared keys and copies of households."""
 
 
 def table_warnings(table: CellTable) -> tuple[str, ...]:
@@ -68,8 +76,16 @@ def table_warnings(table: CellTable) -> tuple[str, ...]:
         warnings += _rare_levels(table, j)
     if table.households is not None:
         warnings += _odd_households(table.n_records, int(table.households.max()) + 1)
-        warnings += shared_keys_warning(table)
+        shared = shared_keys_warning(table)
+        warnings += shared
+        if shared and copies_warning(table):
+            return (*warnings, *table.clues, BOTH)
     return (*warnings, *table.clues)
+
+
+def copies_warning(table: CellTable) -> str | None:
+    """Return the warning that the file seems to hold copies of households; None if it does not."""
+    return next((clue for clue in table.clues if clue.startswith(COPIES)), None)
 
 
 def _odd_households(n_records: int, n_households: int) -> list[str]:

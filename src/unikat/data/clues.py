@@ -155,6 +155,10 @@ def agreements(
     return found
 
 
+COPIES = "The file seems to hold copies of households"
+"""Beginning of the sentence on them."""
+
+
 def clues(columns: Mapping[str, Int64], unused: Sequence[str], named: Int64 | None) -> list[str]:
     """Say what columns tell that are no keys: a sentence or two each, with what to do.
 
@@ -195,7 +199,7 @@ def _copies_sentence(found: Copies) -> str:
     total, fine = found.n_same + found.n_near, visible(brief(found.columns[0]))
     alike = " and ".join(visible(brief(name)) for name in found.columns)
     return (
-        "The file seems to hold copies of households, as simulated or imputed populations do, and "
+        f"{COPIES}, as simulated or imputed populations do, and "
         f"files with repeated interviews: {total:,} pairs of households agree in {alike} of all "
         f"members, but for one {fine} at most, and {found.n_same:,} of them agree in this one too. "
         "τ1 and τ2 may be far too high, and the interval does not cover this. Find out how the "

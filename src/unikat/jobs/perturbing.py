@@ -84,20 +84,20 @@ def perturbation_facts(
 
 
 def released_facts(
-    promised: RiskEstimate, matches: CorrectMatches | None, refit: RiskEstimate | None
+    plan: RiskFacts, released: RiskFacts | None, refit: RiskEstimate | None
 ) -> RiskFacts:
     """The risk of the file as it is released: the less favourable of plan and new fit.
 
     Parameters
     ----------
-    promised
+    plan
         After the recoding, by the model of the file as it was.
-    matches
+    released
         The same after suppression and perturbation; None if there was none.
     refit
         By a fit of the released file; None of a perturbed one, which no fit takes for what it is.
     """
-    found = [RiskFacts.of(promised) if matches is None else RiskFacts.of_matches(matches)]
+    found = [released or plan]
     if refit is not None:
         found.append(RiskFacts.of(refit))
     return RiskFacts(
@@ -105,4 +105,5 @@ def released_facts(
         smallest=min(one.smallest for one in found),
         tau1=max((one.tau1 for one in found), key=lambda tau: (tau.upper, tau.mean)),
         tau2=max((one.tau2 for one in found), key=lambda tau: (tau.upper, tau.mean)),
+        tau1_hidden=found[-1].tau1_hidden,
     )

@@ -146,7 +146,16 @@ class Protection:
 
     def __repr__(self) -> str:
         said = self.summary.sentences
-        places = ("verdict", "answer", "plan", "suppression", "perturbation", "matches", "refit")
+        places = (
+            "verdict",
+            "answer",
+            "hidden",
+            "plan",
+            "suppression",
+            "perturbation",
+            "matches",
+            "refit",
+        )
         return "\n".join(said[place] for place in places if place in said)
 
 
@@ -263,17 +272,18 @@ def run(
     watcher.stage("Assessing the protected file")
     coarse, again = chosen.recoding.table(table), fitted
     if gone is not None and perturbed is None:
-        coarse = _without(coarse, gone[rows])
+        coarse = _showing(coarse, visible[rows])
     if perturbed is None or chosen.recoding.changes:
         # A fit of perturbed records would take their values for true.
         again = complete_fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
     refit = before if again is fitted else again.estimate(level)
-    perturbation = matches = None
+    perturbation = matches = facts_released = None
     if perturbed is not None or gone is not None:
         changed = [*spec.pram, *swapped(spec).keys]
         matches = most_matches(
             posterior, chosen.recoding, visible[rows], level, changed, None, published[rows]
         )
+        facts_released = RiskFacts.of_matches(matches, _showing(coarse, visible[rows]))
     if perturbed is not None and matches is not None:
         linked = None
         if spec.swap is None:
@@ -318,8 +328,10 @@ def run(
         model=spec.model.name,
         converged=converged,
         before=RiskFacts.of(before),
-        after=released_facts(promised, matches, None if perturbed is not None else refit),
-        released=None if matches is None else RiskFacts.of_matches(matches),
+        after=released_facts(
+            RiskFacts.of(promised), facts_released, None if perturbed is not None else refit
+        ),
+        released=facts_released,
         lost=information_lost(
             codes[rows],
             chosen.recoding,
@@ -441,9 +453,8 @@ def _suppressed(
         ) from None
 
 
-def _without(table: CellTable, gone: Bool) -> CellTable:
-    """Set values missing, (n_records, n_keys)."""
-    codes = np.where(gone, -1, table.cells[table.record_cell]).astype(np.int32)
+def _showing(table: CellTable, codes: Int32) -> CellTable:
+    """The table of records that show these codes, (n_records, n_keys), -1 where missing."""
     found = distinct(codes, table.n_levels)
     return replace(
         table,

@@ -25,6 +25,7 @@ Reason: TypeAlias = Literal[
     "not converged",
     "unreliable interval",
     "shared keys",
+    "copies",
     "perturbed",
     "not computed",
 ]
@@ -121,9 +122,10 @@ def judge(
     unknown
         Why the estimates cannot be relied upon; each reason must allow the verdict. `k` is counted,
         so its verdict is known all the same; and an interval says nothing of an estimate. `shared
-        keys`: the risk is too low, so a limit that is not met stays so. `perturbed`: the values are
-        those of the file before its values were perturbed, which makes no record more at risk (see
-        `_BOUNDED`).
+        keys`: the risk is too low, so a limit that is not met stays so. `copies` of households: it
+        is too high, so a limit that is met stays so; with both nothing is known. `perturbed`: the
+        values are those of the file before its values were perturbed, which makes no record more at
+        risk (see `_BOUNDED`).
 
     Examples
     --------
@@ -152,6 +154,8 @@ def _leaves_open(reason: Reason, limit: Limit, met: bool | None) -> bool:
         return False
     if reason == "shared keys":
         return met is not False
+    if reason == "copies":
+        return met is not True
     return reason != "unreliable interval" or limit.of_interval or limit.measure == "population_k"
 
 

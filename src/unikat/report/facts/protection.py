@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
+from unikat.data.table import CellTable
 from unikat.protection.perturbed import CorrectMatches, Links
 from unikat.protection.released import ColumnChange
 from unikat.protection.scenarios import Scenario
@@ -22,11 +23,15 @@ class RiskFacts:
     """The risk of a file."""
 
     n_uniques: int
-    """Sample uniques."""
+    """Sample uniques: complete records, where missing keys are integrated over."""
     smallest: int
     """Records in the smallest combination of keys."""
     tau1: Summary
+    """By the values that the file shows, as `tau2`."""
     tau2: Summary
+    tau1_hidden: Summary | None = None
+    """With combinations that missing values hide, which the heading of an assessment counts; None
+    where no value is missing."""
 
     @classmethod
     def of(cls, found: RiskEstimate) -> Self:
@@ -37,13 +42,17 @@ class RiskFacts:
             smallest=int(smallest(table)),
             tau1=found.tau1_shown or found.tau1,
             tau2=found.tau2_shown or found.tau2,
+            tau1_hidden=found.tau1 if found.tau1_shown else None,
         )
 
     @classmethod
-    def of_matches(cls, found: CorrectMatches) -> Self:
-        """Return the risk of a file with suppressed or perturbed values."""
+    def of_matches(cls, found: CorrectMatches, table: CellTable) -> Self:
+        """Return the risk of a file with suppressed or perturbed values, and count its records."""
         return cls(
-            n_uniques=found.n_uniques, smallest=found.smallest, tau1=found.tau1, tau2=found.tau2
+            n_uniques=table.n_uniques,
+            smallest=int(smallest(table)),
+            tau1=found.tau1,
+            tau2=found.tau2,
         )
 
 
@@ -138,11 +147,11 @@ class PerturbationFacts:
     n_left: int | None
     """Records at risk that found no partner to swap with; None if nothing was swapped."""
     n_uniques: int
-    """Records that are alone in the protected file with what they show."""
+    """Records that are alone in the protected file with what they show, also incomplete ones."""
     smallest: int
     """Records in the smallest combination of what is shown."""
     n_true: int
-    """Of these, records that show their true keys."""
+    """Of those that are alone, records that show their true keys."""
     tau1: Summary
     """Of these, population uniques."""
     tau2: Summary

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from unikat._typing import Float64, Int64
+from unikat.data.checks import copies_warning
 from unikat.data.households import ABSENT_LABEL
 from unikat.data.keys import DeclaredCode
 from unikat.data.shared_keys import shared_keys
@@ -79,6 +80,8 @@ class SampleFacts:
     by one."""
     n_shared_keys: int | None = None
     """Keys that members of a household share, if whole households were sampled."""
+    copies: str | None = None
+    """The warning that the file seems to hold copies of households; None if it does not."""
 
     @property
     def n_possible(self) -> int:
@@ -366,6 +369,7 @@ def sample_facts(table: CellTable) -> SampleFacts:
         n_combinations=(None if table.layout else math.prod(float(n) for n in table.n_levels)),
         n_households=None if table.households is None else len(np.unique(table.households)),
         n_shared_keys=None if table.households is None else len(shared_keys(table)),
+        copies=copies_warning(table),
     )
 
 

@@ -20,12 +20,13 @@ from unikat.report.text.protection import (
     table_rows,
     verdict_of,
 )
+from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
 
-_LEAD = ("plan", "suppression", "perturbation", "matches", "refit")
+_LEAD = ("hidden", "plan", "suppression", "perturbation", "matches", "refit")
 """Sentences that stand first, by their place."""
 
 
@@ -81,7 +82,7 @@ def render(summary: ProtectionSummary) -> str:
 
     verdict = verdict_of(summary)
     context = ProtectionPage(
-        title=f"Protection of {summary.data or 'a data frame'}",
+        title=f"{first(summary.converged)}Protection of {summary.data or 'a data frame'}",
         verdict=verdict,
         summary=summary,
         frontier=frontier(summary),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from unikat.report.facts.verification import VerifySummary
 from unikat.report.pages.template import fill
 from unikat.report.text.numbers import number
+from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText
 from unikat.report.text.verification import HEAD, key_rows, risk_after, verdict_of
 from unikat.spec.provenance import Provenance
@@ -46,7 +47,7 @@ def render(summary: VerifySummary) -> str:
 
     verdict = verdict_of(summary)
     context = VerificationPage(
-        title=f"Verification of {summary.protected or 'a data frame'}",
+        title=f"{first(summary.converged)}Verification of {summary.protected or 'a data frame'}",
         verdict=verdict,
         summary=summary,
         lead=" ".join(said[place] for place in ("records",) if place in said),

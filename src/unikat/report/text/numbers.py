@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
@@ -140,26 +141,45 @@ def changed(name: str, before: Estimate, after: Estimate) -> str:
     return f"{name} {'falls' if after.mean < before.mean else 'rises'} from {first} to {then}"
 
 
-def columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+WIDTH = 100
+"""Of a table for a terminal whose width is not known."""
+_LEAST = 12
+"""Of a column that is wrapped."""
+
+
+def columns(
+    rows: Sequence[Sequence[str]], left: Collection[int] = (0,), width: int | None = None
+) -> list[str]:
     """Write rows as lines for the terminal, with their columns under each other.
 
-    The texts of the columns in `left` begin under each other, those of the others end so.
+    The texts of the columns in `left` begin under each other, those of the others end so. Where the
+    terminal (`width`; None: that of the terminal) is too narrow those in `left` are wrapped; no
+    number is cut.
 
     Examples
     --------
     >>> columns([("key", "levels"), ("occupation", "9")])
     ['key         levels', 'occupation       9']
+    >>> columns([("key", "levels"), ("main occupation", "9")], width=20)
+    ['key             levels', 'main                 9', 'occupation']
     """
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for i in range(len(rows[0])):
-        table.add_column(justify="left" if i in left else "right", no_wrap=True)
+        table.add_column(justify="left" if i in left else "right", no_wrap=i not in left)
     for row in rows:
         # As they are: a name may look like markup.
         table.add_row(*map(Text, row))
+    least = sum(
+        2 + max(min(cell_len(row[i]), _LEAST) if i in left else cell_len(row[i]) for row in rows)
+        for i in range(len(rows[0]))
+    )
+    if width is None:
+        width = shutil.get_terminal_size((WIDTH, 24)).columns
     written = io.StringIO()
-    Console(file=written, width=100_000, color_system=None).print(table)
+    Console(file=written, width=max(width, least), color_system=None).print(table)
     return [line.rstrip() for line in written.getvalue().splitlines()]

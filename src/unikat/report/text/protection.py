@@ -8,6 +8,7 @@ from unikat.errors import listed
 from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
 from unikat.report.text.declared import made_valid_words
 from unikat.report.text.numbers import changed, counted, estimated, number, percent
+from unikat.report.text.sentences import first, two_counts
 from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
 from unikat.spec.limits import Limit
 
@@ -17,8 +18,11 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     before, after = found.before.tau1, found.after.tau1
     recoded = bool(found.chosen.recodings)
     lost = f"{percent(found.lost)} of the information in the keys is lost"
+    by = ""
+    if found.before.tau1_hidden or found.after.tau1_hidden:
+        by = " by the values that the file shows"
     said = {
-        "answer": f"{changed('τ1', before, after)}; {lost}.",
+        "answer": f"{first(found.converged)}{changed('τ1', before, after)}{by}; {lost}.",
         "plan": f"Plan: {plan_words(found.chosen)}.",
         "search": f"Of {counted(found.n_plans, 'combination')} of recodings the search looked at "
         f"{number(found.n_looked_at)} and took the one that reaches the target and loses least, "
@@ -42,6 +46,12 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     }
     if (verdict := verdict_of(found)) is not None:
         said["verdict"] = f"{verdict.title} {verdict.sentence}".strip()
+    if (hidden := found.before.tau1_hidden) is not None:
+        said["hidden"] = (
+            "Before protection: "
+            + two_counts(estimated(before.mean, before), estimated(hidden.mean, hidden))
+            + " The heading of an assessment has the second number, this page the first."
+        )
     if not found.searched:
         del said["search"]
     if found.scenarios:
@@ -123,7 +133,9 @@ def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, s
         "perturbation": f"{counted(what.n_records, 'record')} of {number(found.n_records)} "
         f"{'shows' if what.n_records == 1 else 'show'} a value that is not "
         f"{'its' if what.n_records == 1 else 'their'} own: {', '.join(parts)}.",
-        "matches": f"Of {counted(what.n_uniques, 'unique record')} of the protected file "
+        "matches": f"Of {counted(what.n_uniques, 'record')} that "
+        f"{'is' if what.n_uniques == 1 else 'are'} alone in the protected file with what "
+        f"{'it shows' if what.n_uniques == 1 else 'they show'}, "
         f"{number(what.n_true)} {'shows its' if what.n_true == 1 else 'show their'} true keys. The "
         f"expected number of correct matches (τ2) of the intruder who has most{without} is "
         f"{estimated(what.tau2.mean, what.tau2)}; it was {number(before.tau2.mean)} before "

@@ -85,10 +85,15 @@ def preliminary(result: Result) -> str:
 def headline(result: Result) -> str:
     """Say the result in one sentence, and first that it is provisional if it is."""
     said = _headline(result)
-    if result.converged:
-        return said
-    first = PRELIMINARY if result.stage == "preliminary" else PROVISIONAL
-    return f"{first}{said[:1].lower()}{said[1:]}"
+    begins = first(result.converged, preliminary=result.stage == "preliminary")
+    return f"{begins}{said[:1].lower()}{said[1:]}" if begins else said
+
+
+def first(converged: bool, *, preliminary: bool = False) -> str:
+    """What a heading says first: that a run has not converged."""
+    if converged:
+        return ""
+    return PRELIMINARY if preliminary else PROVISIONAL
 
 
 def _headline(result: Result) -> str:
@@ -224,19 +229,30 @@ def matches(result: Result) -> str:
     )
 
 
+def two_counts(shown: str, hidden: str) -> str:
+    """Say τ1 of a file with missing values, as it is shown and with what they hide.
+
+    Examples
+    --------
+    >>> two_counts("41 (30 to 52)", "52 (40 to 63)")
+    'By the values that the file shows τ1 is 41 (30 to 52), and with combinations that missing ...'
+    """
+    return (
+        f"By the values that the file shows τ1 is {shown}, and with combinations that missing "
+        f"values hide {hidden}."
+    )
+
+
 def published(result: Result) -> str:
     """Say τ1 by the values that the file shows; nothing where it is that of all records."""
     tau1 = result.tau1_shown
     if tau1 is None:
         return ""
-    found = number(tau1.median)
-    unit = result.unit
-    records = f"{unit.one} that is" if found == "1" else f"{unit.many} that are"
+    n, unit = result.sample.n_incomplete, result.unit
+    shown, hidden = (f"{number(one.median)}{_ends(result, one)}" for one in (tau1, result.tau1))
     return (
-        f"Published as it is, the file has about {found} {records} unique in the file and in the "
-        f"population by the values that it shows{_ends(result, tau1)}. An intruder cannot use "
-        f"missing values, which {unit.counted(result.sample.n_incomplete)} "
-        f"{'has' if result.sample.n_incomplete == 1 else 'have'}."
+        f"{two_counts(shown, hidden)} An intruder cannot use missing values, which "
+        f"{unit.counted(n)} {'has' if n == 1 else 'have'}: a limit is judged by the first number."
     )
 
 

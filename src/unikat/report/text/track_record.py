@@ -212,6 +212,8 @@ def _reasons(record: TrackRecord, sample: SampleFacts) -> tuple[Reason, ...]:
     found: list[Reason] = ["unreliable interval"] if record.unreliable else []
     if sample.n_shared_keys is not None and sample.n_shared_keys >= MANY:
         found.append("shared keys")
+    if sample.copies is not None:
+        found.append("copies")
     return tuple(found)
 
 

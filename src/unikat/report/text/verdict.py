@@ -22,6 +22,8 @@ _REASONS = {
     "Take the default model.",
     "shared keys": "With so many keys that members of a household share, the risk is too low. "
     "Leave shared keys out, or assess whole households with the model households.",
+    "copies": "With copies of households, the risk is too high. Find out how the file was made, "
+    "remove the copies, and assess again.",
     "perturbed": "The number after perturbation is not known, and the one before it is no bound. "
     "Set a limit of tau1 or tau2.",
     "not computed": "This run does not compute the measure.",

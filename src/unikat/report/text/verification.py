@@ -6,6 +6,7 @@ from unikat.protection.perturbed import CorrectMatches
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import VerifySummary
 from unikat.report.text.numbers import counted, estimated, number, percent
+from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText, verdict_text
 
 
@@ -17,9 +18,12 @@ def risk_after(found: VerifySummary) -> RiskFacts | CorrectMatches:
 def sentences(found: VerifySummary) -> dict[str, str]:
     """Say what every number means, by its place."""
     before, after = found.before.tau1, risk_after(found).tau1
+    some = found.before, found.after
+    hides = any(one is not None and one.tau1_hidden is not None for one in some)
+    shown = "by the values that the files show " if hides else ""
     said = {
-        "answer": f"τ1 is {estimated(after.mean, after)} in the protected file, and "
-        f"{estimated(before.mean, before)} in the original.",
+        "answer": f"{first(found.converged)}τ1 {shown}is {estimated(after.mean, after)} in the "
+        f"protected file, and {estimated(before.mean, before)} in the original.",
         "records": f"{counted(found.n_protected, 'record')} of {number(found.n_original)} are in "
         "the protected file, matched by "
         + ("their order." if found.matched_by is None else f"the column {found.matched_by}."),
@@ -28,7 +32,8 @@ def sentences(found: VerifySummary) -> dict[str, str]:
     }
     if found.identical:
         said["answer"] = (
-            "The keys of the protected file are those of the original: nothing was protected. τ1 "
+            f"{first(found.converged)}The keys of the protected file are those of the original: "
+            "nothing was protected. τ1 "
             f"is {estimated(before.mean, before)}."
         )
     elif found.matches is None:
