@@ -47,10 +47,10 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
     if (verdict := verdict_of(found)) is not None:
         said["verdict"] = f"{verdict.title} {verdict.sentence}".strip()
     if (hidden := found.before.tau1_hidden) is not None:
+        both = two_counts(estimated(before.mean, before), estimated(hidden.mean, hidden))
         said["hidden"] = (
-            "Before protection: "
-            + two_counts(estimated(before.mean, before), estimated(hidden.mean, hidden))
-            + " The heading of an assessment has the second number, this page the first."
+            f"Before protection: {both[:1].lower()}{both[1:]} The heading of an assessment has the "
+            "second number, this page the first."
         )
     if not found.searched:
         del said["search"]
