@@ -14,10 +14,16 @@ from protection.test_protect import KEYS, QUICK, people
 from unikat.cli.main import main
 from unikat.data.keys import Key
 from unikat.protection.compared import compare_key
+from unikat.report.text.numbers import estimated
 
 QUICKLY: dict[str, Any] = {
-    "keys": KEYS, "population_size": 8000, "model": "latent-class", "max_sweeps": 60, "chains": 2,
-    "workers": 1, "progress": False,
+    "keys": KEYS,
+    "population_size": 8000,
+    "model": "latent-class",
+    "max_sweeps": 60,
+    "chains": 2,
+    "workers": 1,
+    "progress": False,
 }  # fmt: skip
 
 
@@ -176,6 +182,11 @@ def test_our_own_files_agree_with_what_protect_said() -> None:
     found = unikat.verify(frame, protected=recoded.frame, target="k >= 1", **QUICKLY)
     assert found.verdict == "met"
     assert found.summary.after is not None
+    plan = found.summary.by_original
+    assert plan is not None
+    promised = recoded.summary.chosen.risk.tau1
+    assert plan.tau1.interval == promised.interval
+    assert plan.tau1.mean == pytest.approx(promised.mean)
     refit = recoded.summary.refit
     assert found.summary.after.n_uniques == refit.n_uniques
     assert found.summary.after.tau1.mean == pytest.approx(refit.tau1.mean, rel=0.5)
@@ -197,6 +208,29 @@ def test_our_own_files_agree_with_what_protect_said() -> None:
     }
     with pytest.raises(unikat.SpecError, match="after perturbation r1"):
         unikat.verify(frame, protected=perturbed.frame, target="r1 <= 0.2", **QUICKLY)
+
+
+def test_a_suppressed_file_is_judged_by_the_worse_of_new_fit_and_model_of_the_original() -> None:
+    """As by `protect` itself."""
+    frame = people()
+    made = unikat.protect(frame, recode={"age": "width(20)"}, suppress="k >= 2", **QUICKLY)
+    for target in ("tau1 <= 5", "tau2 <= 5", "tau1_estimate <= 5"):
+        found = unikat.verify(frame, protected=made.frame, target=target, **QUICKLY).summary
+        assert found.by_original is not None
+        assert found.after is not None
+        assert found.target is not None
+        released, refit = made.summary.released, made.summary.refit
+        assert released is not None
+        assert found.by_original.tau1 == released.tau1
+        assert found.by_original.tau2 == released.tau2
+        name = target[:4]
+        of = "mean" if "estimate" in target else "upper"
+        both = [getattr(getattr(one, name), of) for one in (found.by_original, found.after)]
+        assert found.target.value == max(both)
+        assert refit.n_uniques == found.after.n_uniques
+    method = found.sentences["method"]
+    for one in (found.by_original.tau1, found.after.tau1):
+        assert estimated(one.mean, one) in method
 
 
 def test_identical_files_and_what_cannot_be_verified(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def run(
     before = after = fitted.estimate(level)
     codes = np.stack([one.codes for one in keys if one is not None], axis=1)
     shown = _published(table, recoding, codes, rows)
-    matches = None
+    matches = by_original = None
     if perturbed:
         watcher.stage("Going on from the fit")
         hidden = [one.name for one in changes if one.n_otherwise]
@@ -190,12 +190,15 @@ def run(
         watcher.stage("Assessing the protected file")
         again = complete_fit(model, shown, seed=seed, plan=plan, level=level, execution=execution)
         after = again.estimate(level)
+        if fitted.model.groups_levels:
+            by_original = most_matches(Posterior.of(fitted), recoding, codes, level, [], rows)
     converged = before.converged and after.converged
     judged = None
     if target is not None:
-        measured = Measured.of(after) if matches is None else matches.measured
+        found = [Measured.of(after)] if matches is None else [matches.measured]
+        found += [] if by_original is None else [by_original.measured]
         unknown = unknown_of(spec.model, before, converged=converged)
-        judged = judge(target, [measured.value(target)], unknown)
+        judged = judge(target, [one.value(target) for one in found], unknown)
     summary = VerifySummary(
         schema=SCHEMA,
         original=spec.data.name,
@@ -209,6 +212,7 @@ def run(
         before=RiskFacts.of(before),
         after=None if identical or perturbed else RiskFacts.of(after),
         matches=matches,
+        by_original=by_original,
         verdict=None if judged is None else judged.verdict,
         target=judged,
         telling=telling_columns(

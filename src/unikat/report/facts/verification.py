@@ -39,9 +39,13 @@ class VerifySummary:
     files are identical."""
     matches: CorrectMatches | None
     """The risk of matches with the protected file, if values were perturbed."""
+    by_original: CorrectMatches | None
+    """The risk of the protected file by the model of the original; None if values were perturbed,
+    the files are identical, or that model does not tell it."""
     verdict: Verdict | None
     """On the target; None if there is none."""
     target: Judged | None
+    """Judged by the less favourable of `after` and `by_original`."""
     telling: tuple[tuple[str, str], ...]
     """Columns that tell more of a key than the protected key shows, each with the key."""
     identifying: tuple[str, ...]

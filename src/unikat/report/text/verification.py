@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from unikat.protection.perturbed import CorrectMatches
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import VerifySummary
@@ -11,8 +13,16 @@ from unikat.report.text.verdict import VerdictText, verdict_text
 
 
 def risk_after(found: VerifySummary) -> RiskFacts | CorrectMatches:
-    """Return the risk of the protected file."""
-    return found.matches or found.after or found.before
+    """Return the risk of the protected file: the less favourable estimate, if there are two."""
+    after = found.matches or found.after or found.before
+    if found.by_original is None:
+        return after
+    both = after, found.by_original
+    return replace(
+        after,
+        tau1=max((one.tau1 for one in both), key=lambda tau: (tau.upper, tau.mean)),
+        tau2=max((one.tau2 for one in both), key=lambda tau: (tau.upper, tau.mean)),
+    )
 
 
 def sentences(found: VerifySummary) -> dict[str, str]:
@@ -41,6 +51,13 @@ def sentences(found: VerifySummary) -> dict[str, str]:
             "The same model was fitted to both files. A suppressed value is a missing one: its "
             "record is known by what it shows."
         )
+        if found.by_original is not None and found.after is not None:
+            new, old = found.after.tau1, found.by_original.tau1
+            said["method"] += (
+                f" τ1 of the protected file is {estimated(new.mean, new)} by its own fit and "
+                f"{estimated(old.mean, old)} by the model of the original. The less favourable of "
+                "both is told and judged."
+            )
     else:
         what = found.matches
         shown = "shows what is true" if what.n_true == 1 else "show what is true"
