@@ -233,6 +233,24 @@ def test_a_suppressed_file_is_judged_by_the_worse_of_new_fit_and_model_of_the_or
         assert estimated(one.mean, one) in method
 
 
+def test_models_without_the_risk_of_recoded_keys_and_files_known_exactly_have_the_new_fit() -> None:
+    frame = people(200)
+    safe = frame.assign(age=tens(frame["age"]))
+    options = {**QUICKLY, "model": "loglinear"}
+    found = unikat.verify(frame, protected=safe, target="tau1 <= 500", **options).summary
+    assert found.by_original is None
+    assert found.after is not None
+    assert found.target is not None
+    assert found.target.value == found.after.tau1.upper
+    # Nobody is unobserved; and `auto` fits nothing.
+    options = {**QUICKLY, "population_size": 200, "model": "auto"}
+    known = unikat.verify(frame, protected=safe, target="tau1 <= 500", **options).summary
+    assert known.verdict == "met"
+    assert known.by_original is not None
+    assert known.after is not None
+    assert known.by_original.tau1.mean == known.after.tau1.mean == known.after.n_uniques
+
+
 def test_identical_files_and_what_cannot_be_verified(tmp_path: Path) -> None:
     frame = people(150)
     found = unikat.verify(frame, protected=frame, **QUICKLY)

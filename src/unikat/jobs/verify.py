@@ -190,7 +190,7 @@ def run(
         watcher.stage("Assessing the protected file")
         again = complete_fit(model, shown, seed=seed, plan=plan, level=level, execution=execution)
         after = again.estimate(level)
-        if fitted.model.groups_levels:
+        if fitted.draws is None or fitted.model.groups_levels:
             by_original = most_matches(Posterior.of(fitted), recoding, codes, level, [], rows)
     converged = before.converged and after.converged
     judged = None
