@@ -27,6 +27,7 @@ from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Diagnostics, Draws, Observer
 from unikat.inference.identity import run_identity
 from unikat.inference.progress import (
+    MOST_TIMES,
     Countdown,
     Outlook,
     Progress,
@@ -485,7 +486,7 @@ class _Run:
             seconds_per_sweep=self.seconds_per_sweep,
             seconds_to_limit=None if limit is None else max(limit - self._elapsed(), 0.0),
         )
-        left = seconds_left(outlook)
+        left = seconds_left(outlook, MOST_TIMES)
         self.progress(
             ProgressEvent(
                 sweeps=chains.n_sweeps,

@@ -48,6 +48,9 @@ RANGES = tuple(TimeLeft(*ends) for ends in pairwise(_ENDS))
 """Ranges of the time left that are shown."""
 MARGIN = 2.0
 """Effective sample sizes are estimates: a range is shown if so many times the estimate fits it."""
+MOST_TIMES = 4.0
+"""Multiple of the work done beyond which the rest is not known: with fewer effective draws chains
+often stay where they are, and neither their number nor R-hat says for how long."""
 RECENT = 3
 """Estimates of which the largest counts: with few draws R-hat is often low by chance."""
 
@@ -76,17 +79,17 @@ def range_of(seconds: float) -> TimeLeft:
 
 
 class Countdown:
-    """Turns estimates of the time left into ranges that never grow.
+    """Turns estimates of the time left into ranges whose end holds, or none where none is known.
 
-    Where an estimate rises, the last range stays until its end has passed; from then on none is
-    shown, since no estimate could be trusted.
+    A range never grows. Where an estimate goes beyond its end, or there is no estimate, none is
+    shown; the next one has to be so much surer.
     """
 
     def __init__(self) -> None:
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._shown: TimeLeft | None = None
         self._end = math.inf
-        self._overdue = False
+        self._margin = 1.0
 
     def update(self, seconds: float | None, now: float | None = None) -> TimeLeft | None:
         """Return the range to show.
@@ -99,14 +102,18 @@ class Countdown:
             Seconds of a clock that never goes back; by default this machine's.
         """
         now = time.monotonic() if now is None else now
-        if seconds is not None and seconds not in self._recent:
+        if seconds is None:
+            self._recent.clear()
+        elif seconds not in self._recent:
             self._recent.append(seconds)
-        if len(self._recent) > 1 and not self._overdue:
-            found = range_of(max(self._recent))
+        if self._shown is not None and (not self._recent or now + self._recent[-1] > self._end):
+            self._shown, self._end = None, math.inf
+            self._margin *= MARGIN
+        if len(self._recent) > 1:
+            found = range_of(self._margin * max(self._recent))
             if self._shown is None or found.upper < self._shown.upper:
                 self._shown, self._end = found, now + found.upper
-        self._overdue = self._overdue or now > self._end
-        return None if self._overdue else self._shown
+        return self._shown
 
 
 class AnswerSoFar(NamedTuple):
@@ -207,13 +214,14 @@ def work_needed(rhat: float, ess: float, target_rhat: float, target_ess: float) 
     return max(target_ess / ess, (rhat - 1.0) / max(target_rhat - 1.0, 1e-6), 1.0)
 
 
-def seconds_left(outlook: Outlook) -> float | None:
+def seconds_left(outlook: Outlook, most: float = math.inf) -> float | None:
     """Time until the run stops, if things go on as they have.
 
-    None where that cannot be estimated, since only a limit on sweeps or time bounds the run.
+    None where that cannot be estimated: only a limit on sweeps or time bounds the run, or more than
+    `most` times the work that was done is needed.
     """
     factor = work_needed(outlook.rhat, outlook.ess, outlook.target_rhat, outlook.target_ess)
-    if factor is None or not outlook.seconds_per_sweep > 0.0:
+    if factor is None or factor > most or not outlook.seconds_per_sweep > 0.0:
         return None
     needed = min(outlook.checked_at * factor, outlook.max_sweeps)
     left = max(needed - outlook.sweeps, 0.0) * outlook.seconds_per_sweep

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from unikat.inference.chains import StopRule
-from unikat.inference.progress import Countdown, ProgressEvent, Watcher, work_needed
+from unikat.inference.progress import MOST_TIMES, Countdown, ProgressEvent, Watcher, work_needed
 from unikat.risk.estimate import interval_of
 
 TAU1 = "tau1"
@@ -115,7 +115,7 @@ class WholeRun:
         if self.stop is None or event.rhat is None or event.ess is None or not event.sweeps:
             return
         times = work_needed(event.rhat, event.ess, self.stop.rhat, self.stop.ess)
-        if times is None:
+        if times is None or times > MOST_TIMES:
             return
         sweeps = min(times * event.sweeps, float(self.stop.max_sweeps))
         seconds = sweeps * event.seconds / event.sweeps

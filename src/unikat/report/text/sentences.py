@@ -344,7 +344,7 @@ def more_time(result: Result) -> str:
     if result.stop_reason == "time limit":
         # A limit of time is one of each call.
         limit = f"--max-seconds {_round_up(1.5 * (factor - 1.0) * result.seconds)}"
-    about = "" if left.startswith("less than") else "about "
+    about = "" if left.startswith(("less than", "more than")) else "about "
     return f"It needs {about}{left} more on this machine: continue with {limit} or more."
 
 
