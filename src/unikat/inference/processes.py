@@ -31,6 +31,8 @@ WATCH_SECONDS = 0.2
 _LET_GO = 0.2
 """Seconds in which the system closes all files of a process that was killed."""
 _ABANDON, _DIE = 1, 2
+_STARTING = "unikat.inference.starting"
+"""Is loaded by the server of workers, and sets what it and they print."""
 
 _SOCKET_PATH = 103
 """Bytes the systems allow for the path of a socket; Linux allows four more."""
@@ -83,7 +85,7 @@ class WorkerPool:
         context = multiprocessing.get_context(method)
         if method == "forkserver":
             # Without this the server would import the user's script.
-            context.set_forkserver_preload(preload)
+            context.set_forkserver_preload([*preload, _STARTING])
         # A bare byte in shared memory: an event has a lock, and a worker killed while it holds the
         # lock would block all others for ever.
         self._stop = context.RawValue("b", 0)
