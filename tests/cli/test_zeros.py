@@ -337,7 +337,11 @@ def test_wrong_files_are_refused(
     refused([*run, *arguments, "--out", "a"], capsys, *words)
 
 
-def test_check_tells_rows_by_rule_and_in_all(here: Path, capsys: Any) -> None:
+def test_check_tells_rows_by_rule_and_in_all(
+    here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Wide enough for the numbers of all rows.
+    monkeypatch.setenv("COLUMNS", "500")
     rows = rows_with(young_men)
     zeros = rules({"rule": CONFLICT, "name": "young men"}, PEACEFUL[0])
     command = ["zeros", "check", "people.csv", "--keys", KEYS, "--zeros", str(zeros)]
