@@ -165,6 +165,11 @@ def test_a_form_that_is_too_large_is_refused(client: Client) -> None:
     assert client.post("/keys", {"path": "survey.csv", "rules": rules}).status_code == 413
 
 
+def test_a_form_whose_length_is_not_told_is_refused(client: Client) -> None:
+    sent = client.ask("/keys", "POST", headers={"Transfer-Encoding": "chunked"})
+    assert sent.status_code == 411
+
+
 def test_files_are_not_taken(client: Client) -> None:
     sent = client.ask("/keys", "POST", files={"path": ("a.csv", b"a,b\n1,2\n")})
     assert sent.status_code == 400
