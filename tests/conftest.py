@@ -16,6 +16,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Tables wrap to the width of the terminal, and what runs the tests may have any.
+os.environ["COLUMNS"] = "200"
+
 WATCH = """
 import sys
 

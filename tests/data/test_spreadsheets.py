@@ -158,12 +158,14 @@ def test_a_cell_far_away(tmp_path: Path) -> None:
 
 
 MEASURE = """
-import resource, sys
+import sys
 import python_calamine, pyarrow, duckdb
 from unikat.data import Design, read
 from unikat.errors import UnikatError
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # ru_maxrss may be that of the process that started this one.
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 before = peak()
 try:
     read(sys.argv[1], "SEX,AGE", Design(population_size=10**8), memory_limit=sys.argv[2])
@@ -250,9 +252,9 @@ def test_a_text_counts_for_each_cell_that_has_it(
     assert "2,000 MB of text" in message
     assert size < 1e8
     # What passes takes no more than was allowed.
-    message, size = needed(write(path, 1000, "x" * 20_000), "200MB")
+    message, size = needed(write(path, 1000, "x" * 20_000), "300MB")
     assert "has the same level in every row" in message
-    assert 4e7 < size < 2e8
+    assert 4e7 < size < 3e8
 
 
 def test_sizes_that_are_declared_wrong(write: Write) -> None:

@@ -28,7 +28,7 @@ BYTES_A_CELL = 40
 """Memory that a cell takes, empty ones between others included."""
 BYTES_A_BYTE = 2
 """Memory that a byte of the unpacked workbook takes."""
-BYTES_A_LETTER = 4
+BYTES_A_LETTER = 6.5
 """Memory that a byte of the text of a cell takes, which every cell has for itself."""
 _BROKEN = (
     zipfile.BadZipFile,
