@@ -5,16 +5,16 @@
 
 Every case is a population of real records (all rows of a file of the shared data, or a part of its
 households), four to ten of its columns as keys, and one sample of 200 to 15,000 persons, drawn one
-by one or by whole households. Keys have the levels of the sample (in six of ten cases) or of the
-population. Latent classes are fitted to the sample; kept are draws of the probability of each cell
-that is seen once, twice or three times, and the population counts of the sample uniques. These
-give the likelihood of the overdispersion k and the shift d of the fit (`models.calibrated`): counts
-above six say no more than that, since what matters is how many are one, and cells that are far more
-frequent than the model says would decide everything else. Together with what the rare cells of the
-sample itself tell (`studies.rare_cells`) they give the parameters of `studies.calibrate` that make
-the truth likely given the sample, each survey counting with the square root of its cases. Printed:
-these parameters, all surveys together and without each; and how well tau1 and tau2 are predicted in
-the survey left out.
+by one (samples of whole households: sampled_households.py). Keys have the levels of the sample (in
+six of ten cases) or of the population. Latent classes are fitted to the sample; kept are draws of
+the probability of each cell that is seen once, twice or three times, and the population counts of
+the sample uniques. These give the likelihood of the overdispersion k and the shift d of the fit
+(`models.calibrated`): counts above six say no more than that, since what matters is how many are
+one, and cells that are far more frequent than the model says would decide everything else. Together
+with what the rare cells of the sample itself tell (`studies.rare_cells`) they give the parameters
+of `studies.calibrate` that make the truth likely given the sample, each survey counting with the
+square root of its cases. Printed: these parameters, all surveys together and without each; and how
+well tau1 and tau2 are predicted in the survey left out.
 """
 
 from __future__ import annotations
@@ -163,6 +163,8 @@ def run_case(case: int, folder: Path) -> str:
 
     begin = time.monotonic()
     found = drawn(case)
+    if found["by_hh"]:
+        return f"{case}: a sample of households"
     codes, units = found["codes"], found["sampled"]
     known = units if found["levels"] == "sample" else slice(None)
     levels = [np.unique(codes[known, j]) for j in range(codes.shape[1])]
@@ -184,56 +186,46 @@ def run_case(case: int, folder: Path) -> str:
 
 def tables(cases: list[dict[str, Any]]) -> None:
     """Print the parameters, and how well the truth is predicted in the survey left out."""
+    cases = [case for case in cases if not case["by_hh"]]
     without = learned(cases, PERSONS)
     found = scored_without(cases, without, PERSONS)
     groups: dict[str, Any] = {
         "all real": lambda c: c["source"] != SIMULATED,
-        "persons": lambda c: c["source"] != SIMULATED and not c["by_hh"],
-        "households": lambda c: c["source"] != SIMULATED and c["by_hh"],
         "n below 400": lambda c: c["source"] != SIMULATED and c["n"] < 400,
         "n 400 to 1000": lambda c: c["source"] != SIMULATED and 400 <= c["n"] < 1000,
         "n 1000 to 4000": lambda c: c["source"] != SIMULATED and 1000 <= c["n"] < 4000,
         "n above 4000": lambda c: c["source"] != SIMULATED and c["n"] >= 4000,
     }
     for name in without:
-        for by in (False, True):
-            groups[f"{name}, {'households' if by else 'persons'}"] = partial(_is, name, by)
+        groups[name] = partial(_is, name)
     situations(found["rare cells"])
     print_scores(found, groups)
     by_chance(cases)
 
 
 def situations(found: Scored) -> None:
-    """Print error and coverage by design, number of records, number of keys, and levels."""
+    """Print error and coverage by number of records, number of keys, and levels."""
     real = [(case, row) for case, row in found if case["source"] != SIMULATED]
     sizes = {"200 to 400": (0, 400), "400 to 1,000": (400, 1000), "1,000 to 4,000": (1000, 4000),
              "4,000 to 15,000": (4000, math.inf)}  # fmt: skip
-    groups: dict[tuple[str, str], Any] = {}
-    for name, by in (("persons", False), ("households", True)):
-        for size, (low, high) in sizes.items():
-            groups[name, size] = lambda c, by=by, low=low, high=high: (
-                bool(c["by_hh"]) == by and low <= c["n"] < high
-            )
-    groups["both", "all"] = lambda c: True
+    groups: dict[str, Any] = {"all": lambda c: True}
     for size, (low, high) in sizes.items():
-        groups["both", size] = lambda c, low=low, high=high: low <= c["n"] < high
+        groups[size] = lambda c, low=low, high=high: low <= c["n"] < high
     for low, high in ((4, 6), (7, 9), (10, 10)):
-        groups["both", f"{low} to {high} keys"] = lambda c, low=low, high=high: (
-            low <= c["n_keys"] <= high
-        )
+        groups[f"{low} to {high} keys"] = lambda c, low=low, high=high: low <= c["n_keys"] <= high
     for levels in ("sample", "population"):
-        groups["both", f"levels of the {levels}"] = lambda c, levels=levels: c["levels"] == levels
-    groups["both", "τ1 of 60 or more"] = lambda c: c["true1"] >= 60
+        groups[f"levels of the {levels}"] = lambda c, levels=levels: c["levels"] == levels
+    groups["τ1 of 60 or more"] = lambda c: c["true1"] >= 60
     rows: list[list[object]] = []
-    for (name, what), member in groups.items():
+    for what, member in groups.items():
         part = np.array([row for case, row in real if member(case)])
-        rows.append([name, what, len(part), *shares(part)])
-    print_table(["sample", "records", "samples", *SHARES], rows)
+        rows.append([what, len(part), *shares(part)])
+    print_table(["records", "samples", *SHARES], rows)
     print()
 
 
-def _is(name: str, by_household: bool, case: dict[str, Any]) -> bool:
-    return survey(case) == name and bool(case["by_hh"]) == by_household
+def _is(name: str, case: dict[str, Any]) -> bool:
+    return survey(case) == name
 
 
 def main() -> None:

@@ -288,14 +288,11 @@ def study() -> Study:
         math.log(getattr(EXPERIENCE, name)) if name in POSITIVE else getattr(EXPERIENCE, name)
         for name in START
     ]
-    # Terms of persons in whole households; here every record is one.
-    of_persons = ("households", "household_size")
-    middles = [0.0 if name in of_persons else m for name, m in zip(START, middles, strict=True)]
     return Study(
         keys=(3, 12),
         records=(200, 3_000),
         middles=np.array(middles),
-        fixed=(*of_persons, "spread_k", "spread_d", "power"),
+        fixed=("sharing", "sharing_spread", "spread_k", "spread_d", "power"),
         again=80,
     )
 

@@ -191,7 +191,7 @@ class Cases:
         keys = [np.clip(case["n_keys"], *study.keys) / 8.0 for case in cases]
         records = [np.clip(case["n"], *study.records) / 1800.0 for case in cases]
         self.log_keys, self.log_records = np.log(keys), np.log(records)
-        self.households = np.array([float(case["by_hh"]) for case in cases])
+        self.sharing = np.array([float(case.get("sharing", 0.0)) for case in cases])
         self.truth = np.array([TRUTH * (case["truth"] - case["truth"].max()) for case in cases])
         self.evidence = np.array([case["evidence"] for case in cases])
 
@@ -206,10 +206,10 @@ class Cases:
             return alone
         log_k, width = np.log(OVERDISPERSION), np.gradient(SHIFTS)
         centre = of.centre + of.slope * self.log_keys
-        shift = of.shift + of.households * self.households
-        shift += (of.size + of.household_size * self.households) * self.log_records
+        shift = of.shift + of.sharing * self.sharing + of.size * self.log_records
+        wider = np.exp(of.sharing_spread * self.sharing)[:, None]
         e = (log_k - centre[:, None]) / of.deviation
-        f = (SHIFTS - shift[:, None]) / of.shift_deviation
+        f = (SHIFTS - shift[:, None]) / (of.shift_deviation * wider)
         squares = e[:, :, None] ** 2 + f[:, None, :] ** 2
         found = (1.0 + squares / TAILS) ** (-0.5 * (TAILS + 2.0)) * width
         if kind == "rare cells":
@@ -232,7 +232,7 @@ class Cases:
 
 START = {
     "centre": (-1.0, 2.0), "slope": (1.0, 1.0), "deviation": (math.log(0.6), 1.0),
-    "shift": (0.0, 0.3), "households": (0.0, 0.3), "size": (0.0, 0.1), "household_size": (0.0, 0.1),
+    "shift": (0.0, 0.3), "size": (0.0, 0.1), "sharing": (0.0, 0.1), "sharing_spread": (0.0, 0.3),
     "shift_deviation": (math.log(0.08), 1.0), "lag_k": (0.4, 0.7), "lag_d": (0.05, 0.1),
     "spread_k": (math.log(0.5), 0.7), "spread_d": (math.log(0.06), 0.7),
     "power": (math.log(0.7), 0.7),
@@ -257,7 +257,7 @@ class Study(NamedTuple):
     """Steps of the search without a survey, which starts from the parameters of all."""
 
 
-PERSONS = Study()
+PERSONS = Study(fixed=("sharing", "sharing_spread"))
 
 
 def experience(values: np.ndarray, study: Study) -> Any:
@@ -269,6 +269,7 @@ def experience(values: np.ndarray, study: Study) -> Any:
         **{n: math.exp(v) if n in POSITIVE else v for n, v in named.items()},
         keys=study.keys,
         records=study.records,
+        learned=study.records,
     )
 
 
@@ -304,9 +305,9 @@ def scored(case: dict[str, Any], weights: np.ndarray) -> list[float]:
         lower, upper = np.quantile(draws, (0.025, 0.975))
         spread = max(draws.std(), 0.5)
         row += [
-            draws.mean() / true - 1.0,
+            draws.mean() / max(true, 1.0) - 1.0,
             np.floor(lower) <= true <= np.ceil(upper),
-            (upper - lower) / true,
+            (upper - lower) / max(true, 1.0),
             -np.log(spread) - 0.5 * ((true - draws.mean()) / spread) ** 2,
         ]
     return row
@@ -338,12 +339,12 @@ def learned(cases: list[dict[str, Any]], study: Study) -> dict[str, np.ndarray]:
 
 
 def scored_without(
-    cases: list[dict[str, Any]], without: dict[str, np.ndarray], study: Study
+    cases: list[dict[str, Any]], without: dict[str, np.ndarray], study: Study, least: int = 20
 ) -> dict[str, Scored]:
-    """Score every case by what was learned without its survey, for each of `KINDS`."""
+    """Score every case of a true τ1 of `least` by what was learned without its survey, by kind."""
     found: dict[str, Scored] = {kind: [] for kind in KINDS}
     for name, values in without.items():
-        left_out = [c for c in cases if survey(c) == name and c["true1"] >= 20]
+        left_out = [c for c in cases if survey(c) == name and c["true1"] >= least]
         if not left_out:
             continue
         group = Cases(left_out, study)
@@ -408,6 +409,7 @@ def command(
     run: Callable[[int, Path], str],
     n_cases: int,
     show: Callable[[list[dict[str, Any]]], None],
+    read: Callable[[Path], dict[str, Any]] = read_case,
     **variants: Callable[[int, Path], str],
 ) -> None:
     """Run the cases of a study that are not there yet, each kept at once, and show all.
@@ -432,4 +434,4 @@ def command(
                 print(line, flush=True)
     print(machine(), end="\n\n")
     paths = sorted(options.folder.glob("case-*.npz"), key=lambda path: int(path.stem[5:]))
-    show([read_case(path) for path in paths])
+    show([read(path) for path in paths])

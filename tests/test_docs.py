@@ -44,7 +44,12 @@ from unikat.report.folders import (
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
 from unikat.spec.tables import ZerosSpec
-from unikat.studies.calibrate import COMPOSITION_EXPERIENCE, EXPERIENCE, HOUSEHOLD_EXPERIENCE
+from unikat.studies.calibrate import (
+    COMPOSITION_EXPERIENCE,
+    EXPERIENCE,
+    HOUSEHOLD_EXPERIENCE,
+    SAMPLED_HOUSEHOLDS,
+)
 from unikat.zeros.rules import parse
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -288,24 +293,28 @@ def test_what_is_known_of_a_models_error_is_what_was_measured():
     """The priors that are used, and those of the study, are the rows of the printed tables."""
     before, title, after = ACCURACY.partition("\n## Households\n")
     after, by_role, last = after.partition("\n### With the relation to the head\n")
+    last, shared, of_samples = last.partition("\n## Keys that households share\n")
     assert title
     assert by_role
-    rows, of_households, of_compositions = (
+    assert shared
+    rows, of_households, of_compositions, of_sampled = (
         {
             name: tuple(float(number) for number in numbers.split("|"))
             for name, numbers in re.findall(
                 r"^\| (all|without \w+) \| \d+ \| ([-\d. |]+) \|$", part, re.MULTILINE
             )
         }
-        for part in (before, after, last)
+        for part in (before, after, last, of_samples)
     )
     for table_of, known in (
         (rows, EXPERIENCE),
         (of_households, HOUSEHOLD_EXPERIENCE),
         (of_compositions, COMPOSITION_EXPERIENCE),
+        (of_sampled, SAMPLED_HOUSEHOLDS),
     ):
         assert table_of["all"] == dataclasses.astuple(known)[:-3]
     source = (DOCS.parent / "benchmarks" / "self_check.py").read_text(encoding="utf-8")
-    (table,) = re.findall(r"^WITHOUT = (\{.*?^\})", source, re.MULTILINE | re.DOTALL)
-    for survey, numbers in ast.literal_eval(table).items():
-        assert rows[f"without {survey}"] == numbers, survey
+    for name, known in (("WITHOUT", rows), ("WITHOUT_HOUSEHOLDS", of_sampled)):
+        (table,) = re.findall(rf"^{name} = (\{{.*?^\}})", source, re.MULTILINE | re.DOTALL)
+        for survey, numbers in ast.literal_eval(table).items():
+            assert known[f"without {survey}"] == numbers, survey

@@ -65,8 +65,10 @@ def test_no_key_takes_more_than_there_is(name, kind, monkeypatch):
     excess = []
     law = RiskMeasures._rest
 
-    def watched(self: Any, look: Any, margins: Any, of_cell: Any, cell: Any) -> Any:
-        rest = law(self, look, margins, of_cell, cell)
+    def watched(
+        self: Any, look: Any, margins: Any, companions: Any, of_cell: Any, cell: Any
+    ) -> Any:
+        rest = law(self, look, margins, companions, of_cell, cell)
         # Where the draw's sample is not unique in the cell it is not unique in the margin.
         alone = cell.r1 > 0.0
         excess.append((rest[alone] / cell.r1[alone]).max(initial=0.0))

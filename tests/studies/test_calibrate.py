@@ -9,6 +9,7 @@ from scipy import stats
 
 import naive
 from unikat.data import CellTable, Key
+from unikat.data.shared_keys import sharing
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.studies import calibrate
 from unikat.studies.calibrate import EXPERIENCE, outside, posterior, prior, quantiles
@@ -28,8 +29,9 @@ def moments(weights, values):
 def table(n_keys=8, n_records=1_800, households=False):
     """A table of which nothing but these numbers matters."""
     keys = [Key.of_size(f"K{j}", 2) for j in range(n_keys)]
-    found = CellTable.from_codes(np.zeros((n_records, n_keys), int), keys, 10 * n_records)
     homes = np.arange(n_records, dtype=np.int32) // 2
+    codes = np.tile((homes % 2 if households else 0 * homes)[:, None], n_keys)
+    found = CellTable.from_codes(codes, keys, 10 * n_records)
     return replace(found, households=homes if households else None)
 
 
@@ -63,9 +65,9 @@ NARROW = replace(
     slope=1.3,
     deviation=0.25,
     shift=0.07,
-    households=-0.1,
     size=0.05,
-    household_size=0.03,
+    sharing=-0.01,
+    sharing_spread=0.05,
     shift_deviation=0.05,
 )
 
@@ -75,23 +77,19 @@ NARROW = replace(
 @pytest.mark.parametrize("households", [False, True])
 def test_the_prior_has_the_middle_of_experience(n_keys, n_records, households):
     """Far from the ends of the grids: to 0.03 (log k) and 0.01 (d)."""
-    weights = prior(table(n_keys, n_records, households), NARROW)
+    sample = table(n_keys, n_records, households)
+    weights = prior(sample, NARROW)
     # Numbers beyond those that were learned from count as the nearest.
     centre = -2.0 + 1.3 * math.log(min(max(n_keys, 4), 10) / 8.0)
-    size = 0.05 + 0.03 * households
-    shift = 0.07 - 0.1 * households + size * math.log(min(max(n_records, 200), 20_000) / 1800.0)
+    alike = sharing(sample)
+    shift = 0.07 - 0.01 * alike + 0.05 * math.log(min(max(n_records, 200), 20_000) / 1800.0)
     mean, deviation = moments(weights.sum(axis=1), LOG_K)
     assert mean == pytest.approx(centre, abs=0.03)
     assert deviation == pytest.approx(0.25 * math.sqrt(TAILS / (TAILS - 2.0)), rel=0.1)
     mean, deviation = moments(weights.sum(axis=0), SHIFTS)
     assert mean == pytest.approx(shift, abs=0.01)
-    assert deviation == pytest.approx(0.05 * math.sqrt(TAILS / (TAILS - 2.0)), rel=0.15)
-
-
-@pytest.mark.parametrize("households", [False, True])
-def test_the_prior_of_the_other_kind_of_sample(households):
-    found = prior(table(households=not households), households=households)
-    np.testing.assert_array_equal(found, prior(table(households=households)))
+    scale = 0.05 * math.exp(0.05 * alike)
+    assert deviation == pytest.approx(scale * math.sqrt(TAILS / (TAILS - 2.0)), rel=0.15)
 
 
 def test_the_prior_has_the_tails_of_students_t():

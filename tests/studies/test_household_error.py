@@ -19,7 +19,6 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, SelectionFacts
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
-from unikat.report.facts.sensitivity import sensitivity
 from unikat.risk.households import HouseholdMeasures
 from unikat.risk.observe import observe
 from unikat.studies import compare as comparing
@@ -204,15 +203,6 @@ def test_where_the_file_itself_tells_the_risk_nothing_is_fitted():
     table = homes()
     everybody = replace(table, population_size=table.n_records)
     assert fit(NestedHouseholds(), everybody, plan=PLAN).draws is None
-
-
-def test_sensitivity_of_households_has_no_other_kind_of_sample():
-    """Whole households, or persons one by one: there is no such choice."""
-    plan = replace(PLAN, stop=StopRule(max_sweeps=800), thin=1)
-    found = fit(NestedHouseholds(), homes(), plan=plan, execution=Execution(workers=HERE))
-    kinds = {one.assumption for one in sensitivity(found.estimate())}
-    assert {"overdispersion", "level"} <= kinds
-    assert "households" not in kinds
 
 
 def test_the_facts_are_those_of_the_error_alone():

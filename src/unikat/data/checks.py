@@ -24,7 +24,7 @@ fewer), however small the sample."""
 
 
 BOTH = (
-    "Shared keys make τ1 and τ2 too low, and copies of households make them too high: which "
+    "With shared keys τ1 and τ2 may be too low, and copies of households make them too high: which "
     "prevails is not known, and so whether a limit is met is not known. Remove the copies, leave "
     "shared keys out, and assess again."
 )

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from unikat.data.companions import Members
+from unikat.data.table import CellTable
 from unikat.errors import SpecError, shown
-from unikat.models.base import Specified, Uncertainty
+from unikat.models.base import AnyModel, Specified, Uncertainty
 from unikat.models.catalogue import MODELS, build
 from unikat.models.options import check_bool, check_numbers
 from unikat.spec.tables import ModelSpec
@@ -22,6 +24,12 @@ similar estimates (docs/accuracy.md)."""
 CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
 """One model of each family that is fitted within a minute: latent classes, mixed membership, all
 pairs of keys, independence with random effects."""
+
+
+def choosable(model: AnyModel, table: CellTable) -> bool:
+    """Whether `auto` may select a model: its error is known, and that of samples like this one."""
+    companions = Members.of(table) is not None
+    return model.name in CHOOSABLE and (not companions or model.leaves_out_companions)
 
 
 @dataclass(frozen=True, kw_only=True)

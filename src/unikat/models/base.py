@@ -43,6 +43,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeV
 import numpy as np
 
 from unikat._typing import Float64, Int32
+from unikat.data.companions import Companions
 from unikat.data.table import CellTable
 from unikat.models.groups import Groups
 
@@ -394,6 +395,36 @@ class Model(Specified, Generic[State, Data]):
         Only models of households have it; the size and the keys of the household keep their law.
         """
         raise NotImplementedError(f"{self.name} knows no households.")
+
+    leaves_out_companions: ClassVar[bool] = False
+    """The model has `without_companions`."""
+
+    def without_companions(
+        self,
+        stream: Stream,
+        state: State,
+        data: Data,
+        cells: Int32,
+        p: Float64,
+        companions: Companions,
+        groups: Groups | None = None,
+    ) -> Float64:
+        """Probabilities of cells as if the companions of their records had not been sampled, (n,).
+
+        Default: the very array `p`.
+
+        Parameters
+        ----------
+        stream, state, data, cells
+            Of a sweep, as in `cell_probabilities`.
+        p
+            (n,): probabilities of the cells, with the companions in the sample.
+        companions
+            Of the cells, by the records of the fitted table.
+        groups
+            Where `cells` are codes of groups, as in `grouped_probabilities`.
+        """
+        return p
 
     @property
     def groups_levels(self) -> bool:

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.data.companions import Companions
 from unikat.data.table import CellTable
 from unikat.kernels import overdispersion as kernels
 from unikat.models.base import (
@@ -252,6 +253,21 @@ class Calibrated(Model[Any, CalibratedData]):
     ) -> Float64:
         """Probability of each cell of groups under the wrapped model, (n,)."""
         return self.wrapped.grouped_probabilities(stream, state, data.wrapped, groups, cells)
+
+    def without_companions(
+        self,
+        stream: Stream,
+        state: Any,
+        data: CalibratedData,
+        cells: Int32,
+        p: Float64,
+        companions: Companions,
+        groups: Groups | None = None,
+    ) -> Float64:
+        """Probabilities of cells without their companions under the wrapped model, (n,)."""
+        return self.wrapped.without_companions(
+            stream, state, data.wrapped, cells, p, companions, groups
+        )
 
     def risk_probabilities(
         self,

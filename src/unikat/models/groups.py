@@ -63,6 +63,14 @@ class Groups(NamedTuple):
         found[np.repeat(np.arange(len(sizes)), sizes), self.rows] = True
         return found[:, :n_rows]
 
+    def shares(self, n_rows: int) -> Float64:
+        """Return the share of each level in each group, (n_groups, n_rows): 0 or its weight."""
+        found = np.zeros((len(self.starts), n_rows + 1))
+        sizes = np.diff(np.append(self.starts, len(self.rows)))
+        group = np.repeat(np.arange(len(sizes)), sizes)
+        found[group, self.rows] = 1.0 if self.weights is None else self.weights
+        return found[:, :n_rows]
+
     def sums(self, theta: _Theta) -> _Theta:
         """Sums of the levels' probabilities (n_rows, n_components), (n_groups, n_components)."""
         padded = np.vstack((theta, np.zeros((1, theta.shape[1]), theta.dtype)))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.data.companions import Companions
 from unikat.data.households import HouseholdLayout
 from unikat.models.base import AnyModel, ErrorLaw, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.groups import Groups
@@ -73,6 +74,26 @@ class Recoded(Model[Any, Any]):
         """Probability of each recoded cell, (n,); -1 leaves a key out."""
         if not len(cells):
             return np.empty(0)
+        wanted = self._wanted(cells)
+        return self.wrapped.grouped_probabilities(stream, state, data, self.groups, wanted)
+
+    def without_companions(
+        self,
+        stream: Stream,
+        state: Any,
+        data: Any,
+        cells: Int32,
+        p: Float64,
+        companions: Companions,
+        groups: Groups | None = None,
+    ) -> Float64:
+        """Probability of each recoded cell without its companions, (n,)."""
+        return self.wrapped.without_companions(
+            stream, state, data, self._wanted(cells), p, companions, self.groups
+        )
+
+    def _wanted(self, cells: Int32) -> Int32:
+        """Groups of the model's keys that are asked for."""
         wanted = np.full((len(cells), len(self.groups.offsets) - 1), -1, np.int32)
         n_recoded = len(self.columns)
         wanted[:, list(self.columns)] = cells[:, :n_recoded]
@@ -83,7 +104,7 @@ class Recoded(Model[Any, Any]):
             beside, key = self.pairs_of
             group = cells[:, beside] if beside >= 0 else np.full(len(cells), -1)
             wanted[:, key] = self.pairs[group, cells[:, n_recoded]]
-        return self.wrapped.grouped_probabilities(stream, state, data, self.groups, wanted)
+        return wanted
 
     def impute(self, stream: Stream, state: Any, data: Any) -> Int32:
         """Recode what the model imputes."""

@@ -41,6 +41,8 @@ class MixtureData(NamedTuple):
     """(n_rows,): known tokens of each row."""
     zeros: Diagram | None = None
     """The possible cells; None if all are."""
+    place: Int64 | None = None
+    """(n_records,): place of each record of the input; None where none has companions."""
 
     @property
     def arrays(self) -> Records:
@@ -84,7 +86,15 @@ def lay_out(table: CellTable) -> MixtureData:
         ),
         frequencies=frequencies,
         zeros=table.zeros,
+        place=None if table.households is None else places(table.record_cell),
     )
+
+
+def places(record_cell: Int32) -> Int64:
+    """Place of each record where records are in the order of their pattern, (n_records,)."""
+    place = np.empty(len(record_cell), np.int64)
+    place[np.argsort(record_cell, kind="stable")] = np.arange(len(record_cell))
+    return place
 
 
 def rows_of(cells: Int32, offsets: Int64) -> Int32:

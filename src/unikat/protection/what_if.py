@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.companions import companions_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
@@ -322,9 +323,10 @@ class Posterior:
         """
         model = recoded_model(self, recoding, table)
         exposure = recoded_exposure(self.table, recoding, table)
+        companions = companions_of(table, patterns)
         for look in self._looks(model, n_states):
             stream, _, state, data = look
-            chances = exposure.chances(stream, model, state, data, patterns)
+            chances = exposure.chances(stream, model, state, data, patterns, companions)
             yield moments(look, exposure, chances, frequency)
 
     def _looks(self, model: AnyModel, n_states: int) -> Iterator[Look]:
@@ -353,8 +355,10 @@ class Posterior:
             total, ones = np.zeros(len(patterns)), np.ones(len(patterns))
             if not len(patterns):
                 return total
+            companions = companions_of(table, patterns)
             for look in self._looks(model, n_states):
-                p = exposure.chances(look.stream, model, look.state, look.data, patterns)
+                stream, _, state, data = look
+                p = exposure.chances(stream, model, state, data, patterns, companions)
                 # A drawn error would differ from set to set of keys, and lucky ones be taken.
                 total += others(look, exposure, p, ones).alone
             mean: Float64 = total / min(n_states, sum(map(len, self.states)))
@@ -458,9 +462,10 @@ class Posterior:
         # No cell with more records has fewer than k.
         few = np.flatnonzero(counts < thresholds[-1])
         cells, counts = np.ascontiguousarray(table.cells[few]), counts[few]
-        found = []
+        companions, found = companions_of(table, cells), []
         for look in self._looks(model, n_states):
-            p = exposure.chances(look.stream, model, look.state, look.data, cells)
+            stream, _, state, data = look
+            p = exposure.chances(stream, model, state, data, cells, companions)
             law = others(look, exposure, p, counts, by_mean=True)
             found.append(smallest_at_least(law, counts, thresholds))
         return np.array(found)

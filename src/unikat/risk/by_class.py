@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int64
+from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.companions import Companions
 from unikat.kernels import cells as kernels
-from unikat.models.base import Stream
+from unikat.models.base import AnyModel, Stream
 from unikat.rng import chain_key
 
 Error: TypeAlias = Callable[[Float64, Float64, Float64 | None], Float64]
@@ -32,6 +33,21 @@ class ClassChances(NamedTuple):
     """(n, width): probability that a unit of the class `of` falls in it."""
     of: Int64
     """(n, width)"""
+
+
+def probabilities(
+    stream: Stream,
+    model: AnyModel,
+    state: Any,
+    data: Any,
+    cells: Int32,
+    companions: Companions | None,
+) -> Float64:
+    """Return a model's probabilities of cells, (n,): without companions, if these are given."""
+    p = model.cell_probabilities(stream, state, data, cells)
+    if companions is None:
+        return p
+    return model.without_companions(stream, state, data, cells, p, companions)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.companions import Companions
 from unikat.data.design import CLASS, Sampling
 from unikat.data.keys import Key
 from unikat.data.sampling import telling_key
@@ -31,7 +32,7 @@ from unikat.errors import SpecError, option
 from unikat.kernels import cells as kernels
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
-from unikat.risk.by_class import ByClass, ClassChances, Error
+from unikat.risk.by_class import ByClass, ClassChances, Error, probabilities
 from unikat.risk.margins import ByMargins
 from unikat.rng import chain_key
 
@@ -75,8 +76,19 @@ class Exposure(Protocol):
         """Compile the kernels (or load them from the cache)."""
         ...
 
-    def chances(self, stream: Stream, model: AnyModel, state: Any, data: Any, cells: Int32) -> Any:
-        """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
+    def chances(
+        self,
+        stream: Stream,
+        model: AnyModel,
+        state: Any,
+        data: Any,
+        cells: Int32,
+        companions: Companions | None = None,
+    ) -> Any:
+        """Chances of cells, (n, n_keys) codes; -1 leaves a key out.
+
+        As if their companions had not been sampled, where these are given.
+        """
         ...
 
     def probabilities(self, chances: Any) -> Float64:
@@ -151,10 +163,16 @@ class EqualChances:
         kernels.draw_population(chain_key(0, 0), 0, 1.0, 0.5 * one, False)
 
     def chances(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, cells: Int32
+        self,
+        stream: Stream,
+        model: AnyModel,
+        state: Any,
+        data: Any,
+        cells: Int32,
+        companions: Companions | None = None,
     ) -> Float64:
         """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
-        return model.cell_probabilities(stream, state, data, cells)
+        return probabilities(stream, model, state, data, cells, companions)
 
     def probabilities(self, chances: Float64) -> Float64:
         """Probability that a record of the sample falls in each cell, (n,)."""
@@ -261,15 +279,29 @@ class BySampling(ByClass):
         return len(self.class_of) if self.appended else 1
 
     def chances(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, cells: Int32
+        self,
+        stream: Stream,
+        model: AnyModel,
+        state: Any,
+        data: Any,
+        cells: Int32,
+        companions: Companions | None = None,
     ) -> ClassChances:
         """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
         most = max(MOST_ROWS // self.width, 1)
         if self.appended and len(cells) > most:
             # In blocks, so that memory does not grow with cells times classes times keys.
+            blocks = [np.arange(i, min(i + most, len(cells))) for i in range(0, len(cells), most)]
             parts = [
-                self.chances(stream, model, state, data, cells[start : start + most])
-                for start in range(0, len(cells), most)
+                self.chances(
+                    stream,
+                    model,
+                    state,
+                    data,
+                    cells[block],
+                    None if companions is None else companions.taken(block),
+                )
+                for block in blocks
             ]
             return ClassChances(*map(np.concatenate, zip(*parts, strict=True)))
         n, known = len(cells), np.flatnonzero(self.class_of >= 0)
@@ -283,7 +315,8 @@ class BySampling(ByClass):
         else:
             column = rows[:, self.column]
             rows[:, self.column] = np.where(open_[owner], known[place].astype(np.int32), column)
-        q = model.cell_probabilities(stream, state, data, rows)
+        of_rows = None if companions is None else companions.taken(owner)
+        q = probabilities(stream, model, state, data, rows, of_rows)
         of = self.class_of[rows[:, self.column]]
         shares = self._shares(stream, model, state, data)[of]
         given = np.divide(q, shares, out=np.zeros(len(q)), where=(of >= 0) & (shares > 0.0))

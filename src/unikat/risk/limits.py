@@ -122,7 +122,7 @@ def judge(
     unknown
         Why the estimates cannot be relied upon; each reason must allow the verdict. `k` is counted,
         so its verdict is known all the same; and an interval says nothing of an estimate. `shared
-        keys`: the risk is too low, so a limit that is not met stays so. `copies` of households: it
+        keys`: the risk may be too low; a limit that is not met stays so. `copies` of households: it
         is too high, so a limit that is met stays so; with both nothing is known. `perturbed`: the
         values are those of the file before its values were perturbed, which makes no record more at
         risk (see `_BOUNDED`).

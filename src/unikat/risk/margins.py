@@ -26,10 +26,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from unikat._typing import AnyArray, Float64, Int32, Int64
+from unikat.data.companions import Companions
 from unikat.data.margins import margin_cell
 from unikat.data.table import CellTable, Margin
 from unikat.models.base import AnyModel, Stream
-from unikat.risk.by_class import ByClass, ClassChances
+from unikat.risk.by_class import ByClass, ClassChances, probabilities
 
 MOST_ROUNDS = 200
 """Rounds of raking, at most."""
@@ -190,7 +191,13 @@ class ByMargins(ByClass):
         return 1
 
     def chances(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, cells: Int32
+        self,
+        stream: Stream,
+        model: AnyModel,
+        state: Any,
+        data: Any,
+        cells: Int32,
+        companions: Companions | None = None,
     ) -> ClassChances:
         """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
         p_joint = model.cell_probabilities(stream, state, data, self.joint.cells)
@@ -204,9 +211,9 @@ class ByMargins(ByClass):
         for start in range(0, n, max(most, 1)):
             owner, joint = self.joint.within(cells[start : start + most])
             owner += start
-            q = model.cell_probabilities(
-                stream, state, data, self.joint.joined(cells[owner], joint)
-            )
+            rows = self.joint.joined(cells[owner], joint)
+            of_rows = None if companions is None else companions.taken(owner)
+            q = probabilities(stream, model, state, data, rows, of_rows)
             sample += np.bincount(owner, q * (self.sampled * inverse)[joint], minlength=n)
             # The units of a class are in one of its joint cells or in another: one multinomial.
             pairs, which = np.unique(owner * n_classes + self.class_of[joint], return_inverse=True)

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.companions import Companions, Members
 from unikat.data.households import HouseholdLayout
 from unikat.data.patterns import distinct, match_sums, meeting
 from unikat.data.table import CellTable, without
@@ -154,6 +155,12 @@ class RiskMeasures(Observer):
     """(n_margins,): the sample unique, counted among the uniques."""
     margin_key: Int64
     """(n_margins,): the key left out."""
+    members: Members | None
+    """Households of the sample; None if none has two members in it."""
+    companions: Companions | None
+    """Of `cells`, where no records are imputed."""
+    margin_companions: Companions | None
+    """Of `margins`."""
     shown: Shown
     """What the known keys of the imputed records show."""
     n_unobserved: float
@@ -191,6 +198,7 @@ class RiskMeasures(Observer):
             # In the order of the fitted table: its last key, the class, orders within a pattern.
             imputed, n_imputed = np.flatnonzero(table.incomplete), table.counts[table.incomplete]
         # Coarser where there are many patterns, so that the totals stay near 100 MB.
+        members = Members.of(table)
         n_bins = (64 if table.n_cells <= 100_000 else 16) if detailed else 0
         return cls(
             cells=table.cells,
@@ -205,6 +213,9 @@ class RiskMeasures(Observer):
             margins=margins[0],
             margin_unique=margins[1],
             margin_key=margins[2],
+            members=members,
+            companions=None if members is None else members.companions(table.cells),
+            margin_companions=None if members is None else members.companions(margins[0]),
             shown=Shown.of(table, imputed, exposure),
             n_unobserved=float(table.n_units - table.n_records),
             n_bins=n_bins,
@@ -283,7 +294,7 @@ class RiskMeasures(Observer):
         if len(self.incomplete):
             found, tau = self._observe_imputed(look, totals, laws)
         else:
-            p = self._chances(look, self.cells)
+            p = self._chances(look, self.cells, self.companions)
             q = self._with_error(look, p, self.counts)
             risk = self._risk(look, q, self.cells, self.counts)
             each = np.arange(len(self.cells))
@@ -306,8 +317,9 @@ class RiskMeasures(Observer):
         at_risk = self.exposure.taken(p, unique)
         return moments(look, self.exposure, at_risk, np.ones(int(unique.sum())))
 
-    def _chances(self, look: Look, cells: Int32) -> Any:
-        return self.exposure.chances(look.stream, look.model, look.state, look.data, cells)
+    def _chances(self, look: Look, cells: Int32, companions: Companions | None) -> Any:
+        stream, model, state, data = look
+        return self.exposure.chances(stream, model, state, data, cells, companions)
 
     def _with_error(self, look: Look, p: Any, counts: Float64) -> Any:
         """Put the model's own error on chances; the very same object if it has none."""
@@ -385,7 +397,9 @@ class RiskMeasures(Observer):
         first, where, _ = distinct(everybody, self.n_levels)
         records = np.concatenate((self.counts[complete], np.ones(len(imputed))))
         count = np.bincount(where, records).astype(np.float64)
-        p = self._chances(look, everybody[first])
+        members = self.members
+        companions = None if members is None else members.companions(everybody[first], imputed)
+        p = self._chances(look, everybody[first], companions)
         q = self._with_error(look, p, count)
         r1, r2 = self._risk(look, q, everybody[first], count)
         # A pattern that many records share is one item; each imputed record is its own.
@@ -450,12 +464,22 @@ class RiskMeasures(Observer):
         within = slice(*np.searchsorted(self.margin_unique, (first, last)))
         margins, of_cell = self.margins[within], self.margin_unique[within]
         cell = uniques.taken(self.exposure, of_cell)
-        rest = np.minimum(self._rest(look, margins, of_cell, cell), cell.r1)
+        companions = self.margin_companions
+        if companions is not None:
+            companions = companions.taken(np.arange(len(self.margins))[within])
+        rest = np.minimum(self._rest(look, margins, companions, of_cell, cell), cell.r1)
         rest[self._joined(margins, self.margin_key[within], cell.imputed)] = 0.0
         # Each (unique, key) occurs once, so fancy indexing does not lose anything.
         totals.key_rest[of_cell, self.margin_key[within]] += rest
 
-    def _rest(self, look: Look, margins: Int32, of_cell: Int64, cell: _Found) -> Float64:
+    def _rest(
+        self,
+        look: Look,
+        margins: Int32,
+        companions: Companions | None,
+        of_cell: Int64,
+        cell: _Found,
+    ) -> Float64:
         """r1 of margins that hold a cell each and no other record, (n_margins,).
 
         At most that of the cell, but for rounding, and for models that estimate probabilities.
@@ -464,7 +488,7 @@ class RiskMeasures(Observer):
             cells = self.cells[self.unique][of_cell]
             rest: Float64 = cell.r1 * look.model.empty_rest(look.state, look.data, margins, cells)
             return rest
-        margin = self._chances(look, margins)
+        margin = self._chances(look, margins, companions)
         if cell.q is cell.p:
             return self.exposure.alone(margin, look.poisson)
         return self.exposure.alone_joined(margin, cell.p, cell.q, look.erring, look.poisson)

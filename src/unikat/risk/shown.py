@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.data.companions import Companions, companions_of
 from unikat.data.patterns import agreeing_sums, by_known_keys
 from unikat.data.table import CellTable
 from unikat.kernels import cells as kernels
@@ -95,6 +96,8 @@ class Shown:
     """Sets of known keys that they have."""
     n_levels: tuple[int, ...]
     exposure: Exposure
+    companions: Companions | None
+    """Of the patterns, by the records that agree with what they show."""
 
     @classmethod
     def of(cls, table: CellTable, imputed: Int64, exposure: Exposure) -> Shown:
@@ -105,6 +108,7 @@ class Shown:
             n_sets=len(by_known_keys(patterns)[0]),
             n_levels=table.n_levels,
             exposure=exposure,
+            companions=companions_of(table, patterns),
         )
 
     def skipped(self, look: Look, n_cells: int, cost: float) -> int:
@@ -127,7 +131,7 @@ class Shown:
         Into `margins` goes what the state says of the margins that are alone.
         """
         margin = self.exposure.chances(
-            look.stream, look.model, look.state, look.data, self.patterns
+            look.stream, look.model, look.state, look.data, self.patterns, self.companions
         )
         values = [sample.counts[:, None]]
         if sample.q is not sample.p:

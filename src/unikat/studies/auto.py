@@ -25,7 +25,7 @@ from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.progress import SILENT, Watcher
-from unikat.models.auto import CHOOSABLE, Auto
+from unikat.models.auto import Auto, choosable
 from unikat.models.base import AnyModel
 from unikat.models.calibrated import (
     OVERDISPERSION,
@@ -145,7 +145,7 @@ def decided(
     if not isinstance(model, Auto):
         return model
     found, refused = _evidence(model, table, seed, n_chains, level, execution, run)
-    chosen = _choose(found, refused)
+    chosen = _choose(table, found, refused)
     weights = _weights(table, chosen.model, chosen.risk) if model.calibrate else None
     return Calibrated(
         wrapped=chosen.model,
@@ -236,36 +236,36 @@ def _evidence(
     refused: dict[str, str] = {}
     for number, (label, model) in enumerate(models.items(), start=1):
         candidate = Candidate(label=label, model=model)
-        choosable = model.name in CHOOSABLE
+        may_be = choosable(model, table)
         part_of_run = f"Candidate {number} of {len(models)}"
         fits: dict[str, Any] = {
             "workers": execution.workers,
             "store": store,
-            "watcher": run.part(label, like_last=choosable).within(part_of_run),
+            "watcher": run.part(label, like_last=may_be).within(part_of_run),
         }
         seconds = None
         try:
             limits = _limits(model, views(model, table)[0], budget, auto.held_out)
             settings = ComparisonSettings(
                 seed=seed,
-                plan=Plan(n_chains=CHAINS, stop=STOP if choosable else STOP_SHOWN),
+                plan=Plan(n_chains=CHAINS, stop=STOP if may_be else STOP_SHOWN),
                 held_out=auto.held_out,
                 evidence=True,
                 level=level,
                 limits={label: limits},
             )
             scores: dict[str, ScoreFit] = {}
-            first = next((one for one in found if one.model.name in CHOOSABLE), None)
-            if first is not None and choosable:
+            first = next((one for one in found if choosable(one.model, table)), None)
+            if first is not None and may_be:
                 scores[label] = held_out_fit(candidate, table, settings, **fits)
-            if choosable and (first is None or _better(scores[label].score, _score(first))):
+            if may_be and (first is None or _better(scores[label].score, _score(first))):
                 # A fit that the last one goes on from: no sweep of it is made twice.
                 settings = replace(settings, risk_chains=n_chains)
             elif limits:
                 shown = int(max(SHARE_SHOWN * limits[RISK], LEAST_SWEEPS))
                 settings = replace(settings, limits={label: {**limits, RISK: shown}})
             first_answer = None
-            if choosable and first is None and execution.preliminary is not None:
+            if may_be and first is None and execution.preliminary is not None:
                 first_answer = _FirstAnswer(
                     auto=auto,
                     candidate=candidate,
@@ -399,9 +399,11 @@ def refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
         )
 
 
-def _choose(found: tuple[ComparedModel, ...], refused: dict[str, str]) -> ComparedModel:
+def _choose(
+    table: CellTable, found: tuple[ComparedModel, ...], refused: dict[str, str]
+) -> ComparedModel:
     """Return the candidate that predicts best, of the choosable ones; the first if in doubt."""
-    eligible = [one for one in found if one.model.name in CHOOSABLE]
+    eligible = [one for one in found if choosable(one.model, table)]
     if not eligible:
         reasons = "".join(f" {name}: {why}" for name, why in refused.items())
         raise SpecError(
@@ -457,7 +459,7 @@ def _told(
                 behind=from_best.mean,
                 behind_error=from_best.standard_error,
                 uniques=uniques.mean / uniques.observed - 1.0 if uniques.observed else None,
-                choosable=one.model.name in CHOOSABLE,
+                choosable=choosable(one.model, table),
                 uncertainty=one.model.uncertainty,
                 tau1=one.risk.tau1.mean,
                 tau1_median=one.risk.tau1.median,

@@ -5,19 +5,22 @@ many populations whose truth is known (`benchmarks/calibration.py`). In each, th
 of the sample uniques tell the overdispersion k of the cells around the model and the error d of
 its level (`models.calibrated`). Over populations
 
-    log k ~ t5(a + b log(J / 8), s),    d ~ t5(m + h H + (z + y H) log(n / 1800), t),
+    log k ~ t5(a + b log(J / 8), v),    d ~ t5(m + h s + z log(n / 1800), t exp(y s)),
 
-J being the number of keys, n that of records, and H = 1 where whole households were sampled. With
-more keys, a model leaves out more of their dependence. A model fitted to whole households overfits
-them. Student's t with five degrees of freedom leaves room for surveys unlike those that were
-learned from. This is the prior of a
-new file. Its own rare cells add to it (`studies.rare_cells`): what they tell of log k and d is that
-of the population plus `lag_k` and `lag_d`, give or take `spread_k` and `spread_d`, and counts with
-a power, since cells are not independent of each other as the likelihood takes them to be. All
+J being the number of keys, n that of records, and s how much members of a household are alike
+(`data.shared_keys.sharing`), 0 where persons were sampled one by one. With more keys, a model
+leaves out more of their dependence. Student's t with five degrees of freedom leaves room for
+surveys unlike those that were learned from. This is the prior of a new file. Samples of whole
+households, whose companions are left out (`data.companions`), have an experience of their own
+(`benchmarks/sampled_households.py`).
+
+The rare cells of the file add to the prior (`studies.rare_cells`): what they tell of log k and d is
+that of the population plus `lag_k` and `lag_d`, give or take `spread_k` and `spread_d`, and counts
+with a power, since cells are not independent of each other as the likelihood takes them to be. All
 parameters were learned together, by the log-likelihood of the truth given what a sample tells.
 
 The model of households has an experience of its own (`benchmarks/household_calibration.py`): J is
-the number of its key variables, n that of households, and H = 0.
+the number of its key variables, n that of households, and s = 0.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from typing import Literal
 import numpy as np
 
 from unikat._typing import Float64
+from unikat.data.companions import Members
+from unikat.data.shared_keys import sharing
 from unikat.data.table import CellTable
 from unikat.models.base import AnyModel
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, OutsideFacts
@@ -48,17 +53,17 @@ class Experience:
     slope: float
     """b: of log k over the log of the number of keys."""
     deviation: float
-    """s: scale of log k between populations."""
+    """v: scale of log k between populations."""
     shift: float
     """m: middle of d in samples of 1,800 persons."""
-    households: float
-    """h: added to d where whole households were sampled."""
     size: float
     """z: change of d with the log of the number of records."""
-    household_size: float
-    """y: added to z where whole households were sampled."""
+    sharing: float
+    """h: change of d with s."""
+    sharing_spread: float
+    """y: change of the log of the scale of d with s."""
     shift_deviation: float
-    """t: scale of d between populations."""
+    """t: scale of d between populations whose households share nothing."""
     lag_k: float
     """Of the log k that rare cells tell over that of the population."""
     lag_d: float
@@ -80,9 +85,9 @@ EXPERIENCE = Experience(
     slope=1.617,
     deviation=0.515,
     shift=-0.024,
-    households=-0.095,
     size=0.019,
-    household_size=0.044,
+    sharing=0.0,
+    sharing_spread=0.0,
     shift_deviation=0.039,
     lag_k=0.826,
     lag_d=0.118,
@@ -94,14 +99,33 @@ EXPERIENCE = Experience(
     learned=(200, 15_000),
 )
 """Fitted by `benchmarks/calibration.py`."""
+SAMPLED_HOUSEHOLDS = Experience(
+    centre=-0.287,
+    slope=1.583,
+    deviation=0.711,
+    shift=0.019,
+    size=0.125,
+    sharing=-0.005,
+    sharing_spread=0.521,
+    shift_deviation=0.030,
+    lag_k=0.401,
+    lag_d=0.010,
+    spread_k=0.237,
+    spread_d=0.054,
+    power=0.795,
+    keys=(3, 12),
+    records=(200, 3_000),
+    learned=(200, 3_000),
+)
+"""Of samples of whole households: fitted by `benchmarks/sampled_households.py` to 166 samples."""
 HOUSEHOLD_EXPERIENCE = Experience(
     centre=2.766,
     slope=-0.551,
     deviation=0.196,
     shift=0.303,
-    households=0.0,
     size=-0.080,
-    household_size=0.0,
+    sharing=0.0,
+    sharing_spread=0.0,
     shift_deviation=0.081,
     lag_k=-0.028,
     lag_d=-0.031,
@@ -122,9 +146,9 @@ COMPOSITION_EXPERIENCE = Experience(
     slope=-0.721,
     deviation=0.660,
     shift=0.146,
-    households=0.0,
     size=0.028,
-    household_size=0.0,
+    sharing=0.0,
+    sharing_spread=0.0,
     shift_deviation=0.089,
     lag_k=0.368,
     lag_d=0.185,
@@ -142,44 +166,37 @@ COMPOSITION_EXPERIENCE = Experience(
 def experience_of(table: CellTable, model: AnyModel | None = None) -> Experience:
     """Return what is known of the error of a model of the units of a table; None: the default."""
     if table.layout is None:
-        return EXPERIENCE
+        return EXPERIENCE if Members.of(table) is None else SAMPLED_HOUSEHOLDS
     of = model if isinstance(model, NestedHouseholds) else NestedHouseholds()
     by_role = role_of(table, of.composition) >= 0
     return COMPOSITION_EXPERIENCE if by_role else HOUSEHOLD_EXPERIENCE
 
 
-def prior(
-    table: CellTable, experience: Experience | None = None, *, households: bool | None = None
-) -> Float64:
+def prior(table: CellTable, experience: Experience | None = None) -> Float64:
     """Probability of each overdispersion and shift before the counts of the file are seen.
 
     Parameters
     ----------
     table
-        The sample: its numbers of keys and records, and whether whole households were drawn.
+        The sample: its numbers of keys and records, and how alike members of a household are.
     experience
         From populations of known truth; None: of the default model of the units of the table.
-    households
-        Whether whole households were drawn; None: as the table says.
 
     Returns
     -------
     Float64
         (len(OVERDISPERSION), len(SHIFTS)), of sum 1.
     """
-    if households is None:
-        households = table.households is not None
     experience = experience_of(table) if experience is None else experience
     keys = min(max(len(table.variables), experience.keys[0]), experience.keys[1])
     records = min(max(table.n_records, experience.records[0]), experience.records[1])
     centre = experience.centre + experience.slope * math.log(keys / 8.0)
-    shift, size = experience.shift, experience.size
-    if households:
-        shift += experience.households
-        size += experience.household_size
-    shift += size * math.log(records / 1800.0)
+    alike = sharing(table)
+    shift = experience.shift + experience.sharing * alike
+    shift += experience.size * math.log(records / 1800.0)
+    scale = experience.shift_deviation * math.exp(experience.sharing_spread * alike)
     e = (np.log(OVERDISPERSION) - centre) / experience.deviation
-    f = (SHIFTS - shift) / experience.shift_deviation
+    f = (SHIFTS - shift) / scale
     density = (1.0 + (e[:, None] ** 2 + f**2) / TAILS) ** (-0.5 * (TAILS + 2.0))
     # The shifts are not equally far apart.
     joint = density * np.gradient(SHIFTS)

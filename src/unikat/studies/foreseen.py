@@ -20,7 +20,7 @@ from unikat.inference.chains import Plan
 from unikat.inference.draws import Observer
 from unikat.inference.processes import available_cores
 from unikat.inference.trial import GUESSED, Course, Pace, course, try_out
-from unikat.models.auto import CHOOSABLE, Auto
+from unikat.models.auto import Auto, choosable
 from unikat.models.base import AnyModel
 from unikat.models.device import computing_on
 from unikat.models.households.nested import NestedHouseholds
@@ -118,7 +118,7 @@ def _fits_of_one(
 ) -> list[ForeseenFit]:
     if isinstance(model, Auto):
         evidence = _candidates(model, table, plan.n_chains, seed, workers)
-        return [*evidence, _selected(evidence, model, plan, workers)]
+        return [*evidence, _selected(evidence, model, table, plan, workers)]
     if isinstance(model, NestedHouseholds) and model.calibrate:
         first = _first_of_two(model, table, plan, seed, workers)
         assert first.pace is not None
@@ -153,9 +153,9 @@ def _candidates(
     found: list[ForeseenFit] = []
     first = True
     for label, model in models.items():
-        choosable = model.name in CHOOSABLE
-        chains = n_chains if choosable and first else CHAINS
-        plan = Plan(n_chains=chains, stop=STOP if choosable else STOP_SHOWN)
+        may_be = choosable(model, table)
+        chains = n_chains if may_be and first else CHAINS
+        plan = Plan(n_chains=chains, stop=STOP if may_be else STOP_SHOWN)
         try:
             if model.uncertainty != "posterior":
                 refuse_large(model, views(model, table)[0], budget)
@@ -177,7 +177,7 @@ def _candidates(
             risk = _fit(model, label, risk.purpose, risk.pace, plan, workers)
             held_out = _limited(held_out, limits[HELD_OUT])
         found += [risk, _held_out(model, risk, held_out, auto.held_out, workers)]
-        first = first and not choosable
+        first = first and not may_be
     if first:
         reasons = "".join(f" {one.model}: {one.refused}" for one in found if one.refused)
         raise SpecError(
@@ -188,7 +188,7 @@ def _candidates(
 
 
 def _selected(
-    evidence: Sequence[ForeseenFit], auto: Auto, plan: Plan, workers: Workers
+    evidence: Sequence[ForeseenFit], auto: Auto, table: CellTable, plan: Plan, workers: Workers
 ) -> ForeseenFit:
     """Foresee the fit of the selected model, which may be any that can be selected."""
     models = auto.models()
@@ -205,7 +205,7 @@ def _selected(
         for one in evidence
         if one.pace is not None
         and one.purpose != HELD_OUT_WORDS
-        and models[one.model].name in CHOOSABLE
+        and choosable(models[one.model], table)
     ]
     lower, upper, limit = (
         pick(getattr(one, name) for one in ends)
@@ -240,7 +240,7 @@ def of_comparison(
             model = next(
                 models[one.model]
                 for one in evidence
-                if one.refused is None and models[one.model].name in CHOOSABLE
+                if one.refused is None and choosable(models[one.model], table)
             )
         fitted, observer, _ = risk_observed(model, table, evidence=False)
         words = "risk of all records"

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.data.companions import Companions, Members
 from unikat.data.table import CellTable
 from unikat.kernels import overdispersion as kernels
 from unikat.models.base import AnyModel, Stream
@@ -63,13 +64,14 @@ class RareCells:
     cells: Int32
     """(n_cells, n_keys)"""
     counts: Int64
-    """(n_cells,): 1, 2 or 3."""
+    """(n_cells,): 1, 2 or 3. Where whole households were drawn these are households."""
     weights: Float64
     """(n_cells,): cells of the sample that each stands for."""
     n_records: int
     """Records without a missing key."""
     population_size: int
     exposure: Exposure
+    companions: Companions | None = None
 
     @classmethod
     def of(cls, table: CellTable) -> RareCells:
@@ -79,16 +81,19 @@ class RareCells:
         their levels, so that this is no selection by risk.
         """
         complete = ~table.incomplete
+        members = Members.of(table)
+        seen = table.counts if members is None else members.n_households(table)
         taken, weights = [], []
         for times in (1, 2, 3):
-            found = np.flatnonzero(complete & (table.counts == times))
+            found = np.flatnonzero(complete & (seen == times))
             places = np.linspace(0, len(found) - 1, min(len(found), MOST_OBSERVED))
             taken.append(found[places.astype(np.int64)])
             weights.append(np.full(len(places), len(found) / max(len(places), 1)))
         which = np.concatenate(taken)
         return cls(
             cells=table.cells[which],
-            counts=table.counts[which],
+            counts=seen[which],
+            companions=None if members is None else members.companions(table.cells[which]),
             weights=np.concatenate(weights),
             n_records=int(table.counts[complete].sum()),
             population_size=table.n_units,
@@ -114,7 +119,7 @@ class RareCells:
         """Add one state to the totals."""
         if not len(self.cells):
             return
-        chances = self.exposure.chances(stream, model, state, data, self.cells)
+        chances = self.exposure.chances(stream, model, state, data, self.cells, self.companions)
         p = self.exposure.probabilities(chances)
         over = self.exposure.population(chances)
         units = (float(self.population_size) if over is None else over) * p

@@ -59,6 +59,7 @@ def test_result_json_has_the_promised_keys(folder: Path) -> None:
         "smallest": 1,
         "n_households": None,
         "n_shared_keys": None,
+        "copies": None,
     }
     for name in ("tau1", "tau2", "tau1_expected", "tau2_expected"):
         assert set(result[name]) == {

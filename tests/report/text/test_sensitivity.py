@@ -26,8 +26,7 @@ ROWS = (
     row("overdispersion", 0.49, 44.0),
     row("level", 0.9, 55.0),
     row("level", 1.05, 46.0),
-    row("rare_cells", 0.5),
-    row("households", 1.0, 57.0),
+    row("rare_cells", 0.5, 57.0),
     row("misreported_keys", 0.01, 45.0),
     row("misreported_keys", 0.05, 31.0),
 )
@@ -52,29 +51,27 @@ def test_every_assumption_has_a_row() -> None:
                 "Cells 5% more frequent",
             ],
         ),
-        ("Evidence on the model error", ["Rare cells, weight 0.5", "Whole households"]),
+        ("Evidence on the model error", ["Rare cells, weight 0.5"]),
         (
             "Candidate models, each without model error",
             ["latent-class", "hdp:alpha=per-record"],
         ),
         ("Misreported key values, correct matches", ["1% misreported", "5% misreported"]),
     ]
-    persons = sensitivity.groups(found(row("households", 0.0)))
-    assert persons[1].rows[0].label == "Persons one by one"
 
 
 def test_the_section_says_between_what_numbers_the_answer_moves() -> None:
     page = sensitivity.on_page(found())
     assert page is not None
-    assert "between 31 (“5% misreported”) and 57 (“Whole households”)" in page.opening
+    assert "between 31 (“5% misreported”) and 57 (“Rare cells, weight 0.5”)" in page.opening
     assert [note.split(":")[0] for note in page.notes] == [
-        "Model error", "Rare cells", "Households or persons", "Misreported key values"
+        "Model error", "Rare cells", "Misreported key values"
     ]  # fmt: skip
     text = Words(render(found(), traces())).text
     assert page.opening in text
     assert all(note in text for note in page.notes)
     # The figure speaks its numbers.
-    assert "Whole households: 57 (48 to 66)" in text
+    assert "Rare cells, weight 0.5: 57 (48 to 66)" in text
 
 
 def test_assumptions_that_make_no_difference() -> None:

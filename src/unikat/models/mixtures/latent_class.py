@@ -19,9 +19,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from unikat._typing import Float32, Float64, Int16, Int32, Int64
+from unikat.data.companions import Companions
 from unikat.data.table import CellTable
 from unikat.kernels import latent_class as kernels
-from unikat.kernels import mixture, split_merge
+from unikat.kernels import mixture, split_merge, thinning
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.kernels.truncation import RidgePrior, Seen
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
@@ -102,6 +103,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
     population: ClassVar[PopulationLaw] = "multinomial"
     uncertainty: ClassVar[Uncertainty] = "posterior"
     has_cuda: ClassVar[bool] = True
+    leaves_out_companions: ClassVar[bool] = True
     top_shape: float = 0.25
     top_rate: float = 0.25
     split_merge: bool = True
@@ -380,6 +382,72 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
         total = np.bincount(parts.owner, p, minlength=len(cells)) / max(mass, 1e-300)
         return np.minimum(total, 1.0)
+
+    def without_companions(
+        self,
+        stream: Stream,
+        state: LatentClassState,
+        data: LatentClassData,
+        cells: Int32,
+        p: Float64,
+        companions: Companions,
+        groups: Groups | None = None,
+    ) -> Float64:
+        """Probabilities of cells without their companions, (n,); see `kernels.thinning`.
+
+        Under structural zeros the probability of the possible cells is that with the companions.
+        """
+        records = filled = data.records
+        if records.place is None:
+            return p
+        key = chain_key(stream.seed, stream.chain)
+        order = np.empty(len(records.place), np.int64)
+        thinning.shuffled(key, stream.sweep, data.walk.starts, order)
+        offsets, theta = records.offsets, state.theta.astype(np.float64)
+        n_rows, n_components = theta.shape
+        owner, mass = np.arange(len(cells)), 1.0
+        if records.zeros is None:
+            members = np.eye(n_rows) if groups is None else groups.shares(n_rows)
+            asked = rows_of(cells, offsets if groups is None else groups.offsets)
+        else:
+            filled = truncation.augmented(records, state.imputed, state.imputed[:0])
+            parts = (
+                completions(records.zeros, offsets, cells)
+                if groups is None
+                else grouped_completions(records.zeros, offsets, groups, cells)
+            )
+            owner, asked = parts.owner, parts.rows
+            members = np.vstack((np.eye(n_rows), parts.sets))
+            mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
+        rows = filled.rows[filled.record_cell]
+        counts = np.zeros((n_rows, n_components), np.int64)
+        kernels.count(rows, state.z, counts)
+        z = state.z[:, 0].astype(np.int64)
+        sizes = np.bincount(z[z >= 0], minlength=n_components)
+        if state.impossible.size:
+            counts += state.impossible
+            sizes += state.impossible[: offsets[1]].sum(axis=0)
+        of = companions.taken(owner)
+        found = np.zeros(len(owner))
+        places = of._replace(records=order[records.place[of.records]])
+        thinning.thin(
+            key,
+            stream.sweep,
+            places,
+            rows,
+            z,
+            theta,
+            state.weights,
+            counts,
+            sizes,
+            state.profile,
+            asked.astype(np.int64),
+            members @ theta,
+            members,
+            found,
+        )
+        thinned = np.bincount(owner, found, minlength=len(cells)) / max(mass, 1e-300)
+        return np.where(companions.some, np.minimum(thinned, 1.0), p)
 
     def predictive_probabilities(
         self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32

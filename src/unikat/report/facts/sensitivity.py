@@ -7,7 +7,6 @@ another one, are draws of τ1 under another assumption.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -21,9 +20,7 @@ from unikat.risk.estimate import RiskEstimate
 from unikat.risk.misreporting import correct_shares
 from unikat.studies.calibrate import experience_of, prior
 
-Assumption: TypeAlias = Literal[
-    "overdispersion", "level", "rare_cells", "households", "misreported_keys"
-]
+Assumption: TypeAlias = Literal["overdispersion", "level", "rare_cells", "misreported_keys"]
 SHARE = 0.2
 """Part of the draws at an end of the distribution of k or d; its median is the quantile of 10% or
 90% of all."""
@@ -40,8 +37,8 @@ class SensitivityFacts:
 
     assumption: Assumption
     value: float
-    """What is assumed: k (median of the draws); exp(d); weight of the file's rare cells; 1 for
-    whole households and 0 for persons; share of the key values that are replaced."""
+    """What is assumed: k (median of the draws); exp(d); weight of the file's rare cells; share of
+    the key values that are replaced."""
     tau1_median: float
     tau1_lower: float
     tau1_upper: float
@@ -78,15 +75,13 @@ def _of_model_error(estimate: RiskEstimate, draws: Draws) -> list[SensitivityFac
             weights = _part(places, len(values), first)
             value = _quantiles(values[places], weights, (0.5,))[0]
             found.append(_weighted(assumption, value, tau1, weights, level))
-    for other, value, grid in _other_distributions(estimate.table, model):
-        found.append(_weighted(other, value, tau1, grid[pairs], level))
+    less = _less_evidence(estimate.table, model)[pairs]
+    found.append(_weighted("rare_cells", EVIDENCE, tau1, less, level))
     return [one for one in found if one is not None]
 
 
-def _other_distributions(
-    table: CellTable, model: Calibrated
-) -> Iterator[tuple[Assumption, float, Float64]]:
-    """Yield other distributions of k and d, each over the one that was drawn from, by pair.
+def _less_evidence(table: CellTable, model: Calibrated) -> Float64:
+    """Return the distribution of k and d by less evidence over the one drawn from, by pair.
 
     The latter is proportional to the prior times what the rare cells of the file tell.
     """
@@ -95,13 +90,8 @@ def _other_distributions(
     evidence = np.divide(drawn, before, out=np.zeros_like(drawn), where=before > 0.0)
     less = np.power(evidence, EVIDENCE - 1.0, out=np.zeros_like(drawn), where=evidence > 0.0)
     # Its size does not matter, and may be beyond all numbers.
-    yield "rare_cells", EVIDENCE, less / max(float(less[drawn > 0.0].max(initial=0.0)), 1e-300)
-    if table.layout is not None:
-        return
-    households = table.households is None
-    other = prior(table, households=households).ravel()
-    ratio = np.divide(other, before, out=np.zeros_like(other), where=before > 0.0)
-    yield "households", float(households), ratio
+    scaled: Float64 = less / max(float(less[drawn > 0.0].max(initial=0.0)), 1e-300)
+    return scaled
 
 
 def _of_misreporting(estimate: RiskEstimate, draws: Draws) -> list[SensitivityFacts]:

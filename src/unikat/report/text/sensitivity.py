@@ -42,7 +42,7 @@ def groups(result: Result) -> tuple[Group, ...]:
         return ()
     others = (
         ("Model error", _rows(result, "overdispersion", "level")),
-        ("Evidence on the model error", _rows(result, "rare_cells", "households")),
+        ("Evidence on the model error", _rows(result, "rare_cells")),
         ("Candidate models, each without model error", selection.candidates(result)),
         ("Misreported key values, correct matches", _rows(result, "misreported_keys")),
     )
@@ -104,8 +104,6 @@ def _label(one: SensitivityFacts, result: Result) -> str:
         return f"Cells {selection.rarer(one.value)}"
     if one.assumption == "rare_cells":
         return f"Rare cells, weight {one.value:g}"
-    if one.assumption == "households":
-        return "Whole households" if one.value else "Persons one by one"
     return f"{100 * one.value:g}% misreported"
 
 
@@ -123,11 +121,6 @@ def _notes(result: Result) -> list[str]:
         said.append(
             "Rare cells: the draws are reweighted as if the rare cells of the file told less of "
             "the model error."
-        )
-    if "households" in kinds:
-        said.append(
-            "Households or persons: the draws are reweighted to the model error of the other kind "
-            "of sample. The model is not refitted."
         )
     if "misreported_keys" in kinds:
         said.append(

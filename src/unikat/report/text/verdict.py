@@ -20,8 +20,8 @@ _REASONS = {
     "not converged": "The run has not converged. Give it more time.",
     "unreliable interval": "In trials, intervals of the model used here were not reliable. "
     "Take the default model.",
-    "shared keys": "With so many keys that members of a household share, the risk is too low. "
-    "Leave shared keys out, or assess whole households with the model households.",
+    "shared keys": "With so many keys that members of a household share, the intervals are too "
+    "narrow. Leave shared keys out, or assess whole households with the model households.",
     "copies": "With copies of households, the risk is too high. Find out how the file was made, "
     "remove the copies, and assess again.",
     "perturbed": "The number after perturbation is not known, and the one before it is no bound. "

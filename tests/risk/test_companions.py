@@ -1,0 +1,178 @@
+"""Samples of whole households: companions are left out wherever probabilities are asked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from unikat.data import CellTable, Key
+from unikat.data.companions import Members, companions_of
+from unikat.inference.chains import Plan, StopRule
+from unikat.models.base import Stream
+from unikat.models.mixtures.hdp import HDP
+from unikat.models.mixtures.latent_class import LatentClass
+from unikat.protection.what_if import Posterior
+from unikat.risk.exposure import EqualChances
+from unikat.risk.measures import RiskMeasures
+from unikat.studies.fit import fit
+from unikat.studies.rare_cells import RareCells
+from unikat.zeros.diagram import build, possible
+
+KEYS = tuple(
+    Key.of_size(name, size)
+    for name, size in (("REGION", 30), ("TENURE", 5), ("AGE", 9), ("SEX", 2))
+)
+
+
+def town(n_homes: int = 60, missing: float = 0.0, seed: int = 1) -> CellTable:
+    """Households of one to five who share region and tenure."""
+    rng = np.random.default_rng(seed)
+    home = np.repeat(np.arange(n_homes), rng.integers(1, 6, n_homes))
+    shared = [rng.integers(0, size, n_homes)[home] for size in (30, 5)]
+    own = [rng.integers(0, size, len(home)) for size in (9, 2)]
+    codes = np.column_stack((*shared, *own))
+    codes[rng.random(codes.shape) < missing] = -1
+    # Members do not stand beside each other.
+    order = rng.permutation(len(home))
+    table = CellTable.from_codes(codes[order], KEYS, 4 * len(home))
+    return replace(table, households=home[order].astype(np.int32))
+
+
+def state_of(model, table, sweeps=40):
+    data = model.prepare(table)
+    state = model.init(Stream(1, 0, 0), data)
+    for sweep in range(1, sweeps + 1):
+        state, _ = model.step(Stream(1, 0, sweep), state, data, 1)
+    return Stream(1, 0, sweeps), state, data
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_companions_are_the_other_members_of_the_records_of_a_cell(missing):
+    table = town(missing=missing)
+    codes = table.cells[table.record_cell]
+    patterns = np.vstack((table.cells, [[3, -1, -1, -1], [-1, -1, 4, 1]])).astype(np.int32)
+    found = companions_of(table, patterns)
+    assert found is not None
+    for row, pattern in enumerate(patterns):
+        asked = pattern >= 0
+        records = np.flatnonzero((codes[:, asked] == pattern[asked]).all(axis=1))
+        mine = found.records[found.starts[row] : found.starts[row + 1]]
+        if len(records) > 10:
+            assert not len(mine)
+            continue
+        homes, own = np.unique(table.households[records], return_index=True)
+        expected = np.setdiff1d(np.flatnonzero(np.isin(table.households, homes)), records[own])
+        assert mine.tolist() == expected.tolist()
+        assert found.unit[row] == records.min()
+
+
+def test_records_drawn_one_by_one_have_none():
+    table = town()
+    alone = replace(table, households=np.arange(table.n_records, dtype=np.int32))
+    assert Members.of(alone) is None
+    assert Members.of(replace(table, households=None)) is None
+    measures = RiskMeasures.of(alone)
+    assert measures.companions is measures.margin_companions is None
+
+
+def test_completed_records_are_where_they_were_completed():
+    table = town(missing=0.1)
+    members = Members.of(table)
+    imputed = np.zeros((len(members.incomplete), 4), np.int32)
+    complete = table.cells[table.record_cell].copy()
+    complete[members.incomplete] = imputed
+    whole = replace(CellTable.from_codes(complete, KEYS, 9000), households=table.households)
+    for mine, expected in zip(
+        members.companions(whole.cells, imputed), companions_of(whole, whole.cells), strict=True
+    ):
+        assert mine.tolist() == expected.tolist()
+
+
+def test_members_of_one_are_bit_identical_and_others_are_rarer():
+    table, model = town(), LatentClass()
+    stream, state, data = state_of(model, table)
+    cells = table.cells[table.unique]
+    companions = companions_of(table, cells)
+    p = model.cell_probabilities(stream, state, data, cells)
+    q = model.without_companions(stream, state, data, cells, p, companions)
+    some = companions.some
+    assert 0 < some.sum() < len(some)
+    np.testing.assert_array_equal(p[~some], q[~some])
+    # Others of the household make its region look frequent.
+    assert np.median(q[some] / p[some]) < 0.8
+    again = model.without_companions(stream, state, data, cells, p, companions)
+    np.testing.assert_array_equal(q, again)
+    margin = cells.copy()
+    margin[:, 2] = -1
+    whole = model.cell_probabilities(stream, state, data, margin)
+    assert (model.without_companions(stream, state, data, margin, whole, companions) >= q).all()
+
+
+def test_the_order_of_the_input_does_not_matter_to_who_is_left_out():
+    table = town()
+    model = LatentClass()
+    stream, state, data = state_of(model, table)
+    cells = table.cells[table.unique]
+    p = model.cell_probabilities(stream, state, data, cells)
+    turned = CellTable.from_codes(table.cells[table.record_cell][::-1], KEYS, table.n_units)
+    turned = replace(turned, households=table.households[::-1].copy())
+    companions = companions_of(turned, cells)
+    q = model.without_companions(stream, state, model.prepare(turned), cells, p, companions)
+    expected = model.without_companions(stream, state, data, cells, p, companions_of(table, cells))
+    # The same law, other random numbers: equal where nobody is left out.
+    np.testing.assert_array_equal(q == p, expected == p)
+
+
+def test_zeros_keep_probabilities_of_possible_cells():
+    impossible = np.zeros((1, 46), bool)
+    # The first regions have nobody of the last age.
+    impossible[0, [0, 1, 2, *range(30, 35), 43, 44, 45]] = True
+    diagram = build(impossible, [0, 30, 35, 44, 46])
+    everybody = town(missing=0.05)
+    codes = everybody.cells[everybody.record_cell]
+    stays = possible(diagram, np.maximum(codes, 0).astype(np.int32))
+    table = replace(
+        CellTable.from_codes(codes[stays], KEYS, 9000, zeros=diagram),
+        households=everybody.households[stays],
+    )
+    model = LatentClass()
+    stream, state, data = state_of(model, table)
+    cells = table.cells[~table.incomplete]
+    companions = companions_of(table, cells)
+    p = model.cell_probabilities(stream, state, data, cells)
+    q = model.without_companions(stream, state, data, cells, p, companions)
+    assert np.isfinite(q).all()
+    assert (q >= 0.0).all()
+    assert (q <= 1.0).all()
+    assert q[companions.some].sum() < p[companions.some].sum()
+
+
+def test_measures_evidence_and_what_if_leave_them_out():
+    table, model = town(90), LatentClass()
+    persons = replace(table, households=None)
+    plan = Plan(n_chains=2, stop=StopRule(max_sweeps=300, rhat=1.5, ess=20.0))
+    found = fit(model, table, plan=plan)
+    one_by_one = fit(model, persons, plan=plan)
+    mine, other = found.estimate().tau1.mean, one_by_one.estimate().tau1.mean
+    assert mine > 1.2 * other
+    posterior = Posterior.of(found, 40)
+    same = posterior.what_if({}).tau1.mean
+    assert same == pytest.approx(mine, rel=0.1)
+    joined = posterior.what_if({"AGE": None}).tau1.mean
+    assert joined < same
+    rare = RareCells.of(table)
+    homes = [len(set(table.households[table.record_cell == c].tolist()))
+             for c in range(table.n_cells)]  # fmt: skip
+    assert sorted(rare.counts.tolist()) == sorted(n for n in homes if n <= 3)
+    assert rare.companions is not None
+
+
+def test_models_that_cannot_leave_them_out_return_what_they_were_given():
+    table, model = town(), HDP()
+    stream, state, data = state_of(model, table, 5)
+    cells = table.cells[table.unique]
+    p = model.cell_probabilities(stream, state, data, cells)
+    chances = EqualChances(unobserved=100.0).chances(
+        stream, model, state, data, cells, companions_of(table, cells)
+    )
+    np.testing.assert_array_equal(chances, p)
