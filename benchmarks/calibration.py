@@ -41,6 +41,7 @@ from learning import (
     scored_without,
     shares,
     survey,
+    tabulated,
 )
 
 ACS = "AGEP AGE5 SEX RAC1P MAR SCHL ESR CIT DIS LANX MIL HISP COW JWTRNS IND OCC ST PUMA"
@@ -159,7 +160,7 @@ def drawn(case: int) -> dict[str, Any]:
 
 def run_case(case: int, folder: Path) -> str:
     """Fit a case, and keep what is learned from it."""
-    from unikat import CellTable, Key, LatentClass
+    from unikat import LatentClass
 
     begin = time.monotonic()
     found = drawn(case)
@@ -167,18 +168,9 @@ def run_case(case: int, folder: Path) -> str:
         return f"{case}: a sample of households"
     codes, units = found["codes"], found["sampled"]
     known = units if found["levels"] == "sample" else slice(None)
-    levels = [np.unique(codes[known, j]) for j in range(codes.shape[1])]
-    seen = [np.searchsorted(level, codes[units, j]) for j, level in enumerate(levels)]
-    keys = [
-        Key.of_size(name, max(len(level), 2))
-        for name, level in zip(found["chosen"], levels, strict=True)
-    ]
-    table = CellTable.from_codes(np.column_stack(seen), keys, len(codes))
+    table, population_counts = tabulated(codes, units, found["chosen"], known)
     if table.unique.sum() < 5:
         return f"{case}: too few sample uniques"
-    _, where, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    population_counts = np.zeros(table.n_cells, np.int64)
-    population_counts[table.record_cell] = counts[where.ravel()[units]]
     note = {name: found[name] for name in ("source", "by_hh", "studied", "levels")}
     fit_case(LatentClass(), table, population_counts, folder / f"case-{case}.npz", note)
     return f"{case} {found['source']}: n {table.n_records}, {time.monotonic() - begin:.0f} s"

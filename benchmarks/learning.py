@@ -30,6 +30,27 @@ TRUTH = 0.7
 """Power of the likelihood of the truth: records of one population are not independent."""
 
 
+def tabulated(
+    codes: np.ndarray, units: np.ndarray, names: list[str], known: Any
+) -> tuple[Any, np.ndarray]:
+    """Tabulate a sample of a population's codes (N, n_keys), with the levels of `known` rows.
+
+    Returns the table and the population counts of its cells.
+    """
+    from unikat import CellTable, Key
+
+    levels = [np.unique(codes[known, j]) for j in range(codes.shape[1])]
+    seen = [np.searchsorted(level, codes[units, j]) for j, level in enumerate(levels)]
+    keys = [
+        Key.of_size(name, max(len(level), 2)) for name, level in zip(names, levels, strict=True)
+    ]
+    table = CellTable.from_codes(np.column_stack(seen), keys, len(codes))
+    _, where, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    population_counts = np.zeros(table.n_cells, np.int64)
+    population_counts[table.record_cell] = counts[where.ravel()[units]]
+    return table, population_counts
+
+
 def fit_case(
     model: Any,
     table: Any,

@@ -21,7 +21,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import DATA, print_table
-from learning import SHARES, Study, by_chance, command, learned, scored_without, shares, survey
+from learning import (
+    SHARES,
+    Study,
+    by_chance,
+    command,
+    learned,
+    scored_without,
+    shares,
+    survey,
+    tabulated,
+)
 
 SOURCES: dict[str, tuple[str, str, str, str]] = {
     "acs-northeast": ("acs2024_persons_northeast", "HH",
@@ -49,12 +59,9 @@ SOURCES: dict[str, tuple[str, str, str, str]] = {
                 "PROV CANTON AREA V03 V05 V10 SIZE"),
 }  # fmt: skip
 """File, columns of the household, keys of persons, keys that members share; the first of the keys
-of persons is the age."""
-UNIT = {"SIZE": "members of the household"}
+of persons is the age. SIZE: members of the household."""
 WARM_UP, SWEEPS, CHAINS, KEPT = 500, 1300, 2, 100
-STUDY = Study(
-    keys=(3, 12), records=(200, 3000),
-)  # fmt: skip
+STUDY = Study(keys=(3, 12), records=(200, 3000))
 
 
 @cache
@@ -112,7 +119,7 @@ def run_case(case: int, folder: Path) -> str:
 
     from learning import LAST, answers, of_truth
 
-    from unikat import CellTable, Key, LatentClass
+    from unikat import LatentClass
     from unikat.data.companions import companions_of
     from unikat.data.shared_keys import sharing
     from unikat.kernels.overdispersion import FALL, MOST
@@ -124,19 +131,10 @@ def run_case(case: int, folder: Path) -> str:
     begin = time.monotonic()
     found = drawn(case)
     codes, units = found["codes"], found["sampled"]
-    levels = [np.unique(codes[units, j]) for j in range(codes.shape[1])]
-    seen = [np.searchsorted(level, codes[units, j]) for j, level in enumerate(levels)]
-    keys = [
-        Key.of_size(name, max(len(level), 2))
-        for name, level in zip(found["chosen"], levels, strict=True)
-    ]
-    table = CellTable.from_codes(np.column_stack(seen), keys, len(codes))
+    table, population_counts = tabulated(codes, units, found["chosen"], units)
     table = replace(table, households=found["household"].astype(np.int32))
     if table.unique.sum() < 5:
         return f"{case}: too few sample uniques"
-    _, where, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    population_counts = np.zeros(table.n_cells, np.int64)
-    population_counts[table.record_cell] = counts[where.ravel()[units]]
     truth_of = population_counts[table.unique]
     uniques = np.ascontiguousarray(table.cells[table.unique])
     model, exposure, rare = LatentClass(), exposure_of(table), RareCells.of(table)
@@ -167,7 +165,7 @@ def run_case(case: int, folder: Path) -> str:
     np.savez(
         folder / f"case-{case}.npz",
         source=found["source"], by_hh=True, studied=False, levels="sample", n=n, N=size,
-        n_keys=len(keys), n_shared=found["n_shared"], sharing=sharing(table),
+        n_keys=table.n_keys, n_shared=found["n_shared"], sharing=sharing(table),
         households=int(table.households.max()) + 1, uniques=len(truth_of),
         true1=int((truth_of == 1).sum()), true2=float((1.0 / truth_of).sum()),
         truth=step * truth, evidence=rare.log_likelihood(totals), answers=step * answered,

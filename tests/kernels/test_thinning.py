@@ -41,11 +41,13 @@ def state(rng, counts, sizes):
     return weights, theta
 
 
-def thinned(rows, z, weights, theta, companions, *, asked=None, members=None, sweep=0, wrong=0):
-    """Probabilities of cells with the same companions each, (n,)."""
+def thinned(rows, z, weights, theta, companions, *, asked=None, sets=(), sweep=0, wrong=0):
+    """Probabilities of cells with the same companions each, (n,); sets by shares of levels."""
     counts, sizes = tokens(rows, z)
     asked = CELLS + OFFSETS[:-1] if asked is None else asked
-    members = np.eye(len(theta)) if members is None else members
+    shares = np.array(sets, np.float64).reshape(-1, len(theta))
+    of_set, levels = np.nonzero(shares)
+    starts = np.searchsorted(of_set, np.arange(len(shares) + 1))
     n, records = len(asked), np.asarray(companions, np.int64)
     of = (np.arange(n + 1) * len(records), np.tile(records, n), np.zeros(n, np.int64))
     p = np.full(n, -1.0)
@@ -61,8 +63,8 @@ def thinned(rows, z, weights, theta, companions, *, asked=None, members=None, sw
         sizes,
         PHI,
         asked.astype(np.int64),
-        members @ theta,
-        members.astype(np.float64),
+        np.vstack((theta, shares @ theta)),
+        (starts, levels, shares[of_set, levels]),
         p,
     )
     return p
@@ -85,7 +87,7 @@ def mean_without(rows, z):
     return p.sum(axis=1)
 
 
-def means(wrong=0, n=20_000):
+def means(wrong=0, n=8_000):
     """Mean and its standard error over draws of the state, of every cell."""
     rows, z = sample()
     # All of one class are companions.
@@ -118,15 +120,14 @@ def test_probabilities_add_up_to_one_and_a_union_is_the_sum_of_its_cells():
     weights, theta = state(np.random.default_rng(2), *tokens(rows, z))
     p = thinned(rows, z, weights, theta, COMPANIONS)
     assert p.sum() == pytest.approx(1.0, abs=1e-12)
-    # Both levels of the first key, two of the second.
-    members = np.zeros((2, len(theta)))
-    members[0, [0, 1]] = members[1, [2, 4]] = 1.0
-    joined = thinned(
-        rows, z, weights, theta, COMPANIONS, asked=np.array([[0, 1, 6]]), members=np.vstack(
-            (members, np.eye(len(theta))[5:]))[[0, 1, 2, 3, 2, 2, 3]],
-    )  # fmt: skip
+    # Both levels of the first key, two of the second, half of the records of one of the third.
+    sets = np.zeros((3, len(theta)))
+    sets[0, [0, 1]] = sets[1, [2, 4]] = 1.0
+    sets[2, 6] = 0.5
+    asked = len(theta) + np.array([[0, 1, 2]])
+    joined = thinned(rows, z, weights, theta, COMPANIONS, asked=asked, sets=sets)
     wanted = (CELLS[:, 1] != 1) & (CELLS[:, 2] == 1)
-    assert joined[0] == pytest.approx(p[wanted].sum(), rel=1e-12)
+    assert joined[0] == pytest.approx(0.5 * p[wanted].sum(), rel=1e-12)
     any_level = thinned(rows, z, weights, theta, COMPANIONS, asked=np.array([[-1, 3, -1]]))
     assert any_level[0] == pytest.approx(p[CELLS[:, 1] == 1].sum(), rel=1e-12)
 

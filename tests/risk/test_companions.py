@@ -7,12 +7,15 @@ import pytest
 
 from unikat.data import CellTable, Key
 from unikat.data.companions import Members, companions_of
+from unikat.data.design import Sampling
+from unikat.data.table import Margin
 from unikat.inference.chains import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
-from unikat.protection.what_if import Posterior
-from unikat.risk.exposure import EqualChances
+from unikat.protection.recoding import parse_recoding
+from unikat.protection.what_if import Posterior, recoded_model
+from unikat.risk.exposure import EqualChances, exposure_of, views
 from unikat.risk.measures import RiskMeasures
 from unikat.studies.fit import fit
 from unikat.studies.rare_cells import RareCells
@@ -176,3 +179,83 @@ def test_models_that_cannot_leave_them_out_return_what_they_were_given():
         stream, model, state, data, cells, companions_of(table, cells)
     )
     np.testing.assert_array_equal(chances, p)
+
+
+def test_every_question_of_a_plan_leaves_them_out():
+    """Laws, r1 for suppression, and the smallest combination: all at the same probabilities."""
+    table, model = town(90), LatentClass()
+    plan = Plan(n_chains=2, stop=StopRule(max_sweeps=120, rhat=1.5, ess=20.0))
+    posterior = Posterior.of(fit(model, table, plan=plan), 20)
+    recoding = parse_recoding(table, {})
+    cells = np.ascontiguousarray(table.cells[table.unique])
+    companions = companions_of(table, cells)
+    exposure = exposure_of(table)
+    r1 = []
+    for look in posterior._looks(recoded_model(posterior, recoding, table), 20):
+        stream, _, state, data = look
+        p = model.cell_probabilities(stream, state, data, cells)
+        own = model.without_companions(stream, state, data, cells, p, companions)
+        assert (own < p).any()
+        r1.append(exposure.risk(own, np.ones(len(cells)), False)[0])
+    told = [one.r1 for one in posterior.moments(recoding, table, cells, np.ones(len(cells)), 20)]
+    np.testing.assert_allclose(told, r1, rtol=1e-9)
+    np.testing.assert_allclose(
+        posterior.margin_risk(recoding, 20)(cells), np.mean(r1, axis=0), rtol=1e-6
+    )
+    # Whoever is unique makes the smallest combination one of a single person.
+    large = replace(table, population_size=10_000 * table.n_records)
+    low, high = (
+        replace(posterior, table=one)._smallest(recoding, one, 20, np.array([9.0]))[:, 0]
+        for one in (large, replace(large, households=None))
+    )
+    assert (low <= high + 1e-12).all()
+    assert low.sum() < high.sum()
+
+
+@pytest.mark.parametrize("kind", ["strata", "margins"])
+def test_classes_leave_them_out(kind):
+    table, model = town(90), LatentClass()
+    stratum = (table.cells[table.record_cell, 0] + table.households) % 3
+    if kind == "strata":
+        sampling = Sampling(
+            weights=np.full(table.n_records, 4.0),
+            strata=stratum.astype(np.int32),
+            sizes=4.0 * np.bincount(stratum),
+            from_weights=False,
+        )
+        table = replace(table, sampling=sampling)
+    else:
+        n = np.bincount(table.cells[table.record_cell, 3], minlength=2)
+        table = replace(table, margins=(Margin(name="sex", keys=(3,), counts=4 * n),))
+    fitted, at_risk = views(model, table)
+    stream, state, data = state_of(model, fitted)
+    cells = np.ascontiguousarray(at_risk.cells[at_risk.unique])
+    exposure, companions = exposure_of(at_risk), companions_of(at_risk, cells)
+    all_members = exposure.means(exposure.chances(stream, model, state, data, cells))
+    without = exposure.means(exposure.chances(stream, model, state, data, cells, companions))
+    some = companions.some
+    np.testing.assert_allclose(without[~some], all_members[~some], rtol=1e-12)
+    assert np.median(without[some] / all_members[some]) < 0.95
+
+
+def test_records_are_imputed_in_the_order_of_the_fitted_table():
+    """With a design records of one pattern come class by class."""
+    table = town(missing=0.1)
+    strata = np.random.default_rng(3).integers(0, 3, table.n_records).astype(np.int32)
+    sampling = Sampling(
+        weights=np.full(table.n_records, 4.0),
+        strata=strata,
+        sizes=4.0 * np.bincount(strata),
+        from_weights=False,
+    )
+    table = replace(table, sampling=sampling)
+    fitted, _ = views(LatentClass(), table)
+    assert fitted.n_keys == table.n_keys + 1
+    assert table.imputed_records.tolist() == fitted.imputed_records.tolist()
+    # By the patterns, then by the input, where they are one class.
+    plain = replace(table, sampling=None).imputed_records
+    assert sorted(plain) == sorted(table.imputed_records)
+    data = LatentClass().prepare(fitted).records
+    incomplete = (data.rows < 0).any(axis=1)[data.record_cell]
+    places = data.place[table.imputed_records]
+    assert places.tolist() == np.flatnonzero(incomplete).tolist()

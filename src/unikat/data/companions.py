@@ -68,7 +68,7 @@ class Members:
     first: Int64
     """(n_households + 1,): where each household begins in `by_household`."""
     incomplete: Int64
-    """(n_incomplete,): records with a missing key, in the order of their pattern in the table."""
+    """(n_incomplete,): records with a missing key, as `CellTable.imputed_records`."""
 
     @classmethod
     def of(cls, table: CellTable) -> Members | None:
@@ -76,14 +76,13 @@ class Members:
         households = table.households
         if households is None or not len(households) or np.bincount(households).max() < 2:
             return None
-        incomplete = np.flatnonzero(table.incomplete[table.record_cell])
         return cls(
             codes=table.cells[table.record_cell],
             n_levels=table.n_levels,
             households=households,
             by_household=np.argsort(households, kind="stable"),
             first=np.concatenate(([0], np.cumsum(np.bincount(households)))),
-            incomplete=incomplete[np.argsort(table.record_cell[incomplete], kind="stable")],
+            incomplete=table.imputed_records,
         )
 
     def n_households(self, table: CellTable) -> Int64:

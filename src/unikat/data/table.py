@@ -240,6 +240,18 @@ class CellTable:
         return mask
 
     @cached_property
+    def imputed_records(self) -> Int64:
+        """Records with a missing key, in the order in which a model imputes them.
+
+        It is that of the patterns of the fitted table, where the class of a design is the last key,
+        and within a pattern that of the input.
+        """
+        classes = self.record_cell if self.sampling is None else self.sampling.strata
+        records = np.flatnonzero(self.incomplete[self.record_cell])
+        order: Int64 = np.lexsort((classes[records], self.record_cell[records]))
+        return records[order]
+
+    @cached_property
     def n_missing(self) -> tuple[int, ...]:
         """Number of records with each of `variables` missing, also where missing is a level.
 

@@ -57,22 +57,21 @@ def beta_of(generator, a, b):
     return math.exp(log)
 
 
+@device
+def share_of(sets, n_rows, r, y):
+    """Share of level y in row r of `joined`: a level, or from n_rows on a set of levels."""
+    starts, levels, shares = sets
+    if r < n_rows:
+        return 1.0 if r == y else 0.0
+    for i in range(starts[r - n_rows], starts[r - n_rows + 1]):
+        if levels[i] == y:
+            return shares[i]
+    return 0.0
+
+
 @kernel
 def thin(
-    key,
-    sweep,
-    companions,
-    rows,
-    z,
-    theta,
-    weights,
-    counts,
-    sizes,
-    profile,
-    asked,
-    joined,
-    members,
-    p,
+    key, sweep, companions, rows, z, theta, weights, counts, sizes, profile, asked, joined, sets, p
 ):
     """Replace p (n,) of cells that have companions by their probability without these.
 
@@ -80,57 +79,68 @@ def thin(
     (n_records, n_keys) of theta, -1 where missing, and z (n_records,) their classes, -1 for none;
     theta (n_rows, n_components); weights (n_components,); counts (n_rows, n_components) and sizes
     (n_components,) of the state; profile (n_rows,): phi. asked (n, n_keys): row of `joined` of each
-    key of each cell, -1 for any level; joined (n_joined, n_components): members (n_joined, n_rows)
-    times theta. What is drawn depends on the companions alone, so that a cell and a union of cells
-    that holds it have one draw.
+    key of each cell, -1 for any level; joined (n_rows + n_sets, n_components): theta, and its sums
+    over sets; sets: starts (n_sets + 1,) of their levels, and the share of each. What is drawn
+    depends on the companions alone, so that a cell and a union of cells that holds it have one
+    draw.
     """
     starts, records, unit = companions
     n_keys = rows.shape[1]
     n_components = weights.shape[0]
+    n_rows = theta.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     left = np.zeros(n_components, np.int64)
-    tokens = np.zeros(theta.shape[0], np.int64)
+    tokens = np.zeros(n_rows, np.int64)
+    product = np.empty(n_components)
     for a in range(p.shape[0]):
-        if starts[a] == starts[a + 1]:
+        first, last = starts[a], starts[a + 1]
+        if first == last:
             continue
         seek(generator, key, unit[a], sweep, PURPOSE_THIN)
-        for b in range(starts[a], starts[a + 1]):
+        product[:] = weights
+        for j in range(n_keys):
+            r = asked[a, j]
+            if r >= 0:
+                for k in range(n_components):
+                    product[k] *= joined[r, k]
+        for b in range(first, last):
             if z[records[b]] >= 0:
                 left[z[records[b]]] += 1
-        total, rest = 0.0, 1.0
+        rest = 1.0
         for k in range(n_components):
-            if left[k] > 0 and sizes[k] <= left[k]:
+            if left[k] == 0:
+                continue
+            product[k] = 0.0
+            if sizes[k] <= left[k]:
                 rest -= weights[k]
                 continue
-            product = weights[k]
-            if left[k] > 0:
-                product *= beta_of(generator, float(sizes[k] - left[k]), left[k])
-                rest -= weights[k] - product
+            mass = weights[k] * beta_of(generator, float(sizes[k] - left[k]), left[k])
+            rest -= weights[k] - mass
             for j in range(n_keys):
+                for b in range(first, last):
+                    y = rows[records[b], j]
+                    if z[records[b]] == k and y >= 0:
+                        tokens[y] += 1
                 r = asked[a, j]
-                share = joined[r, k] if r >= 0 else 1.0
-                if left[k] > 0:
-                    lost, lost_of_asked = 0.0, 0.0
-                    for b in range(starts[a], starts[a + 1]):
-                        y = rows[records[b], j]
-                        if z[records[b]] == k and y >= 0:
-                            tokens[y] += 1
-                    for b in range(starts[a], starts[a + 1]):
-                        y = rows[records[b], j]
-                        if z[records[b]] != k or y < 0 or tokens[y] == 0:
-                            continue
-                        alpha = profile[y] + float(counts[y, k] - tokens[y])
-                        gone = theta[y, k] * (1.0 - beta_of(generator, alpha, tokens[y]))
-                        tokens[y] = 0
-                        lost += gone
-                        if r >= 0:
-                            lost_of_asked += gone * members[r, y]
+                lost, lost_of_asked = 0.0, 0.0
+                for b in range(first, last):
+                    y = rows[records[b], j]
+                    if z[records[b]] != k or y < 0 or tokens[y] == 0:
+                        continue
+                    alpha = profile[y] + float(counts[y, k] - tokens[y])
+                    gone = theta[y, k] * (1.0 - beta_of(generator, alpha, tokens[y]))
+                    tokens[y] = 0
+                    lost += gone
                     if r >= 0:
-                        share = max(share - lost_of_asked, 0.0) / max(1.0 - lost, 1e-12)
+                        lost_of_asked += gone * share_of(sets, n_rows, r, y)
                 if r >= 0:
-                    product *= min(share, 1.0)
-            total += product
-        for b in range(starts[a], starts[a + 1]):
+                    share = max(joined[r, k] - lost_of_asked, 0.0) / max(1.0 - lost, 1e-12)
+                    mass *= min(share, 1.0)
+            product[k] = mass
+        for b in range(first, last):
             if z[records[b]] >= 0:
                 left[z[records[b]]] = 0
+        total = 0.0
+        for k in range(n_components):
+            total += product[k]
         p[a] = total / max(rest, 1e-12)

@@ -63,13 +63,11 @@ class Groups(NamedTuple):
         found[np.repeat(np.arange(len(sizes)), sizes), self.rows] = True
         return found[:, :n_rows]
 
-    def shares(self, n_rows: int) -> Float64:
-        """Return the share of each level in each group, (n_groups, n_rows): 0 or its weight."""
-        found = np.zeros((len(self.starts), n_rows + 1))
-        sizes = np.diff(np.append(self.starts, len(self.rows)))
-        group = np.repeat(np.arange(len(sizes)), sizes)
-        found[group, self.rows] = 1.0 if self.weights is None else self.weights
-        return found[:, :n_rows]
+    @property
+    def sets(self) -> tuple[Int64, Int64, Float64]:
+        """Where the levels of each group begin, (n_groups + 1,); these levels, and their shares."""
+        shares = np.ones(len(self.rows)) if self.weights is None else self.weights
+        return np.append(self.starts, len(self.rows)), self.rows, shares
 
     def sums(self, theta: _Theta) -> _Theta:
         """Sums of the levels' probabilities (n_rows, n_components), (n_groups, n_components)."""

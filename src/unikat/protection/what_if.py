@@ -32,6 +32,7 @@ from unikat.protection.decided import decided, told
 from unikat.protection.going_on import N_STATES, Ends, GoingOn
 from unikat.protection.recoding import Recoding, Rule, parse_recoding
 from unikat.protection.search import Value
+from unikat.risk.by_class import probabilities
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.exposure import (
     BySampling,
@@ -410,13 +411,15 @@ class Posterior:
         stays = np.ones(len(cells))
         for column, matrix in matrices.items():
             stays *= np.diag(matrix)[cells[:, column]]
-        size = float(table.n_units)
+        size, companions = float(table.n_units), companions_of(table, cells)
 
         def states() -> Iterator[tuple[Float64, Float64]]:
             for look in self._looks(model, n_states):
-                p = model.cell_probabilities(look.stream, look.state, look.data, cells)
-                q = drawn.cell_probabilities(look.stream, look.state, look.data, cells)
-                erring = look.erring(p, np.ones(len(cells)), None)
+                stream, _, state, data = look
+                p = model.cell_probabilities(stream, state, data, cells)
+                q = drawn.cell_probabilities(stream, state, data, cells)
+                own = probabilities(stream, model, state, data, cells, companions)
+                erring = look.erring(own, np.ones(len(cells)), None)
                 yield size * erring, size * np.maximum(q - p * stays, 0.0)
 
         return states()
@@ -565,14 +568,8 @@ def recoded_model(posterior: Posterior, recoding: Recoding, recoded: CellTable) 
 
 
 def _imputed_order(fitted: CellTable, recoded: CellTable) -> Int64:
-    """Places among the imputed records of those that are incomplete after recoding.
-
-    A model imputes in the order of the patterns of its table, records of one pattern being alike.
-    """
-    records = np.flatnonzero(fitted.incomplete[fitted.record_cell])
-    records = records[np.argsort(fitted.record_cell[records], kind="stable")]
+    """Places among the imputed records of those that are incomplete after recoding."""
+    records = fitted.imputed_records
     place = np.full(fitted.n_records, -1, np.int64)
     place[records] = np.arange(len(records))
-    still = np.flatnonzero(recoded.incomplete[recoded.record_cell])
-    still = still[np.argsort(recoded.record_cell[still], kind="stable")]
-    return place[still]
+    return place[recoded.imputed_records]

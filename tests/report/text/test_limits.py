@@ -52,6 +52,7 @@ def result(made: CellTable, model: Any, spec: DesignSpec | None = None) -> Any:
         unit=made.unit,
         households=None,
         model=model.name,
+        fitted_model=model.name,
     )
 
 
@@ -112,11 +113,12 @@ def test_whole_households_are_told(designed):
     title, text = limits.design_limit(found)
     assert said in text
     assert "are not used" not in text
+    assert "takes persons as drawn one by one" in text
     assert "may be too narrow and too low" in text
     assert title.startswith("Units outside the file" if designed else "The households are a simple")
-    found.model = "auto"
+    found.model, found.fitted_model = "auto", "latent-class"
     text = limits.design_limit(found)[1]
-    assert "households that they had not seen" in text
+    assert "uncertainty is that of samples of households" in text
     assert "too narrow" not in text
 
 

@@ -405,10 +405,12 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         thinning.shuffled(key, stream.sweep, data.walk.starts, order)
         offsets, theta = records.offsets, state.theta.astype(np.float64)
         n_rows, n_components = theta.shape
-        owner, mass = np.arange(len(cells)), 1.0
+        owner, mass, joined, sets = np.arange(len(cells)), 1.0, theta, _NO_SETS
         if records.zeros is None:
-            members = np.eye(n_rows) if groups is None else groups.shares(n_rows)
             asked = rows_of(cells, offsets if groups is None else groups.offsets)
+            if groups is not None:
+                asked[asked >= 0] += n_rows
+                joined, sets = np.vstack((theta, groups.sums(theta))), groups.sets
         else:
             filled = truncation.augmented(records, state.imputed, state.imputed[:0])
             parts = (
@@ -417,7 +419,10 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
                 else grouped_completions(records.zeros, offsets, groups, cells)
             )
             owner, asked = parts.owner, parts.rows
-            members = np.vstack((np.eye(n_rows), parts.sets))
+            of_set, levels = np.nonzero(parts.sets)
+            starts = np.searchsorted(of_set, np.arange(len(parts.sets) + 1))
+            joined = np.vstack((theta, parts.sets @ theta))
+            sets = starts, levels, parts.sets[of_set, levels]
             mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
         rows = filled.rows[filled.record_cell]
         counts = np.zeros((n_rows, n_components), np.int64)
@@ -442,8 +447,8 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
             sizes,
             state.profile,
             asked.astype(np.int64),
-            members @ theta,
-            members,
+            joined,
+            sets,
             found,
         )
         thinned = np.bincount(owner, found, minlength=len(cells)) / max(mass, 1e-300)
@@ -525,6 +530,10 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         n_rows = float(data.records.offsets[-1])
         sweep = 60.0 * n_rows * FIRST_COMPONENTS + len(data.walk.rows) * (80.0 + 20.0 * n_keys)
         return sweep, 20.0 + 10.0 * n_keys
+
+
+_NO_SETS = np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0)
+"""Of levels, where single ones are asked for."""
 
 
 def _gpu() -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from unikat.errors import listed
+from unikat.models.catalogue import MODELS
 from unikat.report.facts.design import DesignResult
 from unikat.report.text import track_record
 from unikat.report.text.numbers import counted, percent
@@ -138,16 +139,19 @@ def _clusters(result: Result) -> str:
             " Households and other clusters are not used: records are assumed to be drawn "
             "independently."
         )
-    said = f" {_whole_households(result)} The model takes persons as drawn one by one. "
-    if result.model == "auto":
+    said = f" {_whole_households(result)} "
+    if not MODELS[result.fitted_model].leaves_out_companions:
         return said + (
-            "Models were compared on households that they had not seen, and the model uncertainty "
-            "is that of samples of households."
+            "The model takes persons as drawn one by one, so its interval may be too narrow and "
+            "too low. The default model allows for households."
         )
-    return said + (
-        "Its interval does too, and may be too narrow and too low. The default model allows for "
-        "households."
+    said += (
+        "The probability of a record's combination is that of a sample without the other members "
+        "of its household; the model was fitted to all of them."
     )
+    if result.model == "auto":
+        said += " The model uncertainty is that of samples of households."
+    return said
 
 
 def _drawn(design: DesignResult, unit: Unit) -> str:
