@@ -202,6 +202,16 @@ def test_every_question_of_a_plan_leaves_them_out():
     np.testing.assert_allclose(
         posterior.margin_risk(recoding, 20)(cells), np.mean(r1, axis=0), rtol=1e-6
     )
+    # PRAM: the persons truly in a cell without them, those who are put there with all.
+    stay = {3: np.array([[0.9, 0.1], [0.2, 0.8]])}
+    persons = replace(posterior, table=replace(table, households=None))
+    arrivals = [
+        list(one.arrivals(recoding, one.table, stay, cells, 20)) for one in (posterior, persons)
+    ]
+    for (own, others), (all_own, all_others) in zip(*arrivals, strict=True):
+        assert (own[~companions.some] == all_own[~companions.some]).all()
+        assert np.median(own[companions.some] / all_own[companions.some]) < 0.95
+        np.testing.assert_array_equal(others, all_others)
     # Whoever is unique makes the smallest combination one of a single person.
     large = replace(table, population_size=10_000 * table.n_records)
     low, high = (
@@ -240,8 +250,11 @@ def test_classes_leave_them_out(kind):
 
 def test_records_are_imputed_in_the_order_of_the_fitted_table():
     """With a design records of one pattern come class by class."""
-    table = town(missing=0.1)
-    strata = np.random.default_rng(3).integers(0, 3, table.n_records).astype(np.int32)
+    rng = np.random.default_rng(3)
+    codes = np.column_stack((rng.integers(0, 2, 80), rng.integers(-1, 2, 80)))
+    table = CellTable.from_codes(codes, [Key.of_size(name, 2) for name in "AB"], 320)
+    table = replace(table, households=(np.arange(80) // 2).astype(np.int32))
+    strata = rng.integers(0, 3, table.n_records).astype(np.int32)
     sampling = Sampling(
         weights=np.full(table.n_records, 4.0),
         strata=strata,
@@ -255,6 +268,7 @@ def test_records_are_imputed_in_the_order_of_the_fitted_table():
     # By the patterns, then by the input, where they are one class.
     plain = replace(table, sampling=None).imputed_records
     assert sorted(plain) == sorted(table.imputed_records)
+    assert plain.tolist() != table.imputed_records.tolist()
     data = LatentClass().prepare(fitted).records
     incomplete = (data.rows < 0).any(axis=1)[data.record_cell]
     places = data.place[table.imputed_records]

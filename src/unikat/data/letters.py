@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 _FIRST = 1 << 60
 """Letters that are levels are numbers from here on, beyond all whole numbers of a double."""
 _STEP = 1 << 20
@@ -29,9 +31,10 @@ def letter_of(number: object) -> str | None:
 
     Examples
     --------
-    >>> letter_of(letter_number(".a")), letter_of(3)
-    ('.a', None)
+    >>> letter_of(letter_number(".a")), letter_of(3), letter_of(10**30)
+    ('.a', None, None)
     """
-    if isinstance(number, bool) or not isinstance(number, int) or number < _FIRST:
+    if isinstance(number, bool) or not isinstance(number, int):
         return None
-    return f".{chr((number - _FIRST) // _STEP)}"
+    letter, rest = divmod(number - _FIRST, _STEP)
+    return f".{chr(letter)}" if not rest and 0 <= letter <= sys.maxunicode else None

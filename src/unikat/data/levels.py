@@ -555,7 +555,7 @@ class _Column:
                 bins = rounded if len(set(rounded)) == len(rounded) else bins
             return list(bins), bins
         levels = [bool(v) for v in values] if self.kind == "boolean" else list(values)
-        levels = [letter_of(level) or level for level in levels]
+        levels = [(self.letters and letter_of(level)) or level for level in levels]
         said = {**self.declared.labels, **self.entry.labels}
         return list(levels), [said.get(str(level), str(level)) for level in levels]
 
