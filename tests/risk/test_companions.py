@@ -10,7 +10,9 @@ from unikat.data.companions import Members, companions_of
 from unikat.data.design import Sampling
 from unikat.data.table import Margin
 from unikat.inference.chains import Plan, StopRule
+from unikat.models.auto import choosable
 from unikat.models.base import Stream
+from unikat.models.mixtures import latent_class
 from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.protection.recoding import parse_recoding
@@ -89,6 +91,64 @@ def test_completed_records_are_where_they_were_completed():
         members.companions(whole.cells, imputed), companions_of(whole, whole.cells), strict=True
     ):
         assert mine.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_measures_are_those_of_the_completed_sample(missing):
+    """Who is left out of an imputed record's cell is known once it is imputed."""
+    table, model = town(90, missing), LatentClass()
+    stream, state, data = state_of(model, table)
+    measures = RiskMeasures.of(table)
+    totals = measures.start()
+    found = measures.observe(stream, model, state, data, totals)
+    complete = table.cells[table.record_cell].copy()
+    complete[table.imputed_records] = model.impute(stream, state, data)
+    whole = CellTable.from_codes(complete, KEYS, table.n_units)
+    whole = replace(whole, households=table.households)
+    cells = np.ascontiguousarray(whole.cells[whole.unique])
+    p = model.cell_probabilities(stream, state, data, cells)
+    own = model.without_companions(stream, state, data, cells, p, companions_of(whole, cells))
+    expected = exposure_of(table).risk(own, np.ones(len(cells)), False)[0].sum()
+    assert found["tau1_expected"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_key_left_out_leaves_them_out_too():
+    table, model = town(90), LatentClass()
+    _, state, data = state_of(model, table)
+    measures, rest = RiskMeasures.of(table), []
+    for one in (measures, replace(measures, margin_companions=None)):
+        totals = one.start()
+        for sweep in range(64):
+            one.observe(Stream(1, 0, sweep), model, state, data, totals)
+        assert totals.key_draws.all()
+        rest.append(totals.key_rest)
+    assert (rest[0] >= rest[1] - 1e-9).mean() > 0.9
+    # Without the age many members agree in all that is left.
+    assert rest[0][:, 2].sum() > 1.1 * rest[1][:, 2].sum()
+
+
+def test_any_record_of_a_cell_may_be_the_companion(monkeypatch):
+    """The classes of a cell's records are stored sorted, not by record."""
+    codes = [[0, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [2, 1, 1, 1]]
+    table = replace(CellTable.from_codes(codes, KEYS, 90), households=np.array([0, 0, 1, 2, 3]))
+    model, places = LatentClass(), set()
+    stream, state, data = state_of(model, table)
+    cells = table.cells[table.record_cell[:1]]
+    p = model.cell_probabilities(stream, state, data, cells)
+    monkeypatch.setattr(
+        latent_class.thinning, "thin", lambda key, sweep, of, *_: places.update(of[1].tolist())
+    )
+    for sweep in range(60):
+        at = Stream(1, 0, sweep)
+        model.without_companions(at, state, data, cells, p, companions_of(table, cells))
+    assert places == set(data.records.place[1:4].tolist())
+
+
+def test_auto_selects_no_model_that_keeps_them():
+    table = town()
+    alone = replace(table, households=None)
+    assert [choosable(model, table) for model in (LatentClass(), HDP())] == [True, False]
+    assert choosable(HDP(), alone)
 
 
 def test_members_of_one_are_bit_identical_and_others_are_rarer():
