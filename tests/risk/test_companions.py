@@ -127,6 +127,21 @@ def test_a_key_left_out_leaves_them_out_too():
     assert rest[0][:, 2].sum() > 1.1 * rest[1][:, 2].sum()
 
 
+def test_what_records_show_leaves_them_out_too():
+    """Probabilities of the known keys of incomplete records."""
+    table, model = town(90, 0.1), LatentClass()
+    stream, state, data = state_of(model, table)
+    measures = RiskMeasures.of(table)
+    r1 = []
+    for shown in (measures.shown, replace(measures.shown, companions=None)):
+        one = replace(measures, shown=shown)
+        totals = one.start()
+        one.observe(stream, model, state, data, totals)
+        r1.append(totals.shown_r1)
+    assert (r1[0] >= r1[1] - 1e-9).mean() > 0.9
+    assert r1[0].sum() > 1.1 * r1[1].sum()
+
+
 def test_any_record_of_a_cell_may_be_the_companion(monkeypatch):
     """The classes of a cell's records are stored sorted, not by record."""
     codes = [[0, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [2, 1, 1, 1]]
