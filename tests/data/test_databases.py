@@ -212,3 +212,38 @@ def test_queries(tmp_path: Path, database: Path) -> None:
         assert read(source, "A,B", DESIGN).n_records == 4
     (tmp_path / "a.csv").write_text("A,B\n1,2\n")
     assert "has no queries" in refused(tmp_path / "a.csv", query="SELECT 1")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+@pytest.mark.parametrize("listed", ["a, b", "repeated"])
+def test_views_stop_at_the_limit(tmp_path: Path, kind: str, listed: str) -> None:
+    """An endless view: what has come so far is counted, and not what is to come."""
+    path = tmp_path / f"x.{kind}"
+    text = "b" if kind == "duckdb" else "CAST(b AS TEXT)"
+    long = "repeat(b, 9)" if kind == "duckdb" else f"printf('%s%01000d', {text}, 0)"
+    rows = "a, b" if listed == "a, b" else f"a, {long} AS b"
+    if kind == "duckdb":
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(
+                f"CREATE VIEW v AS SELECT {rows} FROM (SELECT i % 3 AS a, 'x' || i AS b "
+                "FROM range(1000000000) t(i))"
+            )
+    else:
+        with sqlite3.connect(path) as other:
+            other.execute(
+                "CREATE VIEW v AS WITH RECURSIVE t(a, b) AS (VALUES (1, 'x') UNION ALL "
+                f"SELECT a % 3 + 1, 'x' || a FROM t LIMIT 2000000) SELECT {rows} FROM t"
+            )
+        other.close()
+    for options in ({"table": "v"}, {"query": "SELECT a, b FROM v"}):
+        said = refused(path, "a,b", memory_limit="20MB", **options)
+        assert "needs more memory than the 20MB allowed: its rows are" in said
+
+
+def test_a_value_that_is_longer_than_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE VIEW v AS SELECT printf('%0300000000d', 1) AS a, 2 AS b")
+    connection.close()
+    said = refused(path, "a,b", table="v", memory_limit="20MB")
+    assert "needs more memory than the 20MB allowed: a value is longer" in said

@@ -142,3 +142,54 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert "x.rds cannot be read as a file of R" in refused(path)
     monkeypatch.setitem(sys.modules, "pyreadr", None)
     assert "pip install 'unikat[r]'" in refused(path)
+
+
+def _nested(depth: int) -> bytes:
+    """Lists within lists, as R serializes them."""
+    start = b"X\n" + _int(2) + _int(0x30602) + _int(0x20300)
+    return start + (_int(19) + _int(1)) * depth + _int(254)
+
+
+def _long_frame(n: int) -> bytes:
+    """A data frame of one column of whole numbers."""
+    column = _int(13) + _int(n) + (_int(1) + _int(2)) * (n // 2)
+    named = {
+        "names": _texts(["TOWN", "SEX"]),
+        "row.names": _numbers([-(2**31), -n]),
+        "class": _texts(["data.frame"]),
+    }
+    start = b"X\n" + _int(2) + _int(0x30602) + _int(0x20300)
+    return start + _int(0x313) + _int(2) + column * 2 + _attributes(named)
+
+
+def test_a_file_that_ends_the_library_ends_no_process_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "x.rds"
+    path.write_bytes(gzip.compress(_nested(20_000)))
+    assert "the process that read it ended. The file may be damaged" in refused(path)
+
+
+def test_a_file_that_is_large_unpacked_is_refused_by_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "x.rds"
+    path.write_bytes(gzip.compress(_long_frame(4_000_000), 1))
+    for limit in ("10MB", "40MB"):
+        # 32 MB unpacked: by their number, and by the memory that the library asks for.
+        said = refused(path, memory_limit=limit)
+        assert f"x.rds needs more memory than the {limit} allowed: it is large once" in said
+    many = Design(population_size=10**8)
+    assert read(path, "TOWN,SEX", many, memory_limit="400MB").n_records == 4_000_000
+
+
+def test_no_module_beside_the_data_and_nothing_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, temporary = tmp_path / "data", tmp_path / "temporary"
+    data.mkdir()
+    temporary.mkdir()
+    for name in ("pandas", "pyreadr", "json", "gzip"):
+        (data / f"{name}.py").write_text("open('ran', 'w').close()")
+    (data / "x.rds").write_bytes(FRAME)
+    monkeypatch.chdir(data)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    assert read("x.rds", "TOWN,SEX", DESIGN, missing="level").n_records == 4
+    assert not (data / "ran").exists()
+    assert list(temporary.iterdir()) == []

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unikat.data.engine import quoted, session
+from unikat.data.engine import (
+    DEFAULT_MEMORY,
+    memory_bytes,
+    quoted,
+    session,
+    too_large,
+    within,
+)
 from unikat.data.numbers import as_text
 from unikat.data.parts import choose
 from unikat.data.queries import check_one, failing_column, refused, relation_of, without_values
@@ -29,7 +36,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH = 1 << 16
-"""Rows taken from SQLite at a time."""
+"""Rows taken from SQLite at a time, at most."""
+_BATCH_BYTES = 1 << 24
+"""Letters and bytes of their values after which a batch ends."""
+_ROWS = 2048
+"""Rows taken from DuckDB at a time; it makes as many at once."""
 _HINTS = (" NOT INDEXED", "")
 """What lets the rows of a table, and of a view, come in their order."""
 _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
@@ -43,8 +54,15 @@ class SqliteSource(LoadedSource):
     are numbers, and numbers and text together are text.
     """
 
-    def __init__(self, path: Path, table: str | None, query: str | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        table: str | None,
+        query: str | None,
+        memory_limit: str = DEFAULT_MEMORY,
+    ) -> None:
         FileSource.__init__(self, [path], path.name)
+        self._limit = memory_limit
         self._is_view = True
         self._query = query
         if query is not None:
@@ -77,7 +95,8 @@ class SqliteSource(LoadedSource):
             schema = pa.schema(
                 [(name, _arrow_type(found)) for name, found in zip(names, types, strict=True)]
             )
-            batches = [
+            texts = [j for j, found in enumerate(types) if found & {"text", "blob"}]
+            batches = (
                 pa.record_batch(
                     [
                         pa.array(_converted(column, found), field.type)
@@ -87,9 +106,9 @@ class SqliteSource(LoadedSource):
                     ],
                     schema=schema,
                 )
-                for rows in self._rows(connection, names, n_rows)
-            ]
-        return pa.Table.from_batches(batches, schema=schema)
+                for rows in self._rows(connection, names, texts, n_rows)
+            )
+            return pa.Table.from_batches(within(batches, self.name, self._limit), schema=schema)
 
     def _types(
         self, connection: sqlite3.Connection, name: str, n_rows: int | None = None
@@ -103,8 +122,13 @@ class SqliteSource(LoadedSource):
         return {row[0] for row in rows}
 
     def _rows(
-        self, connection: sqlite3.Connection, names: Sequence[str], n_rows: int | None = None
+        self,
+        connection: sqlite3.Connection,
+        names: Sequence[str],
+        texts: Sequence[int],
+        n_rows: int | None,
     ) -> Iterator[list[tuple[Any, ...]]]:
+        """Give the rows in batches; `texts` are the places of columns that may hold long values."""
         # An index that holds some columns could give its rows in another order, and so could a
         # view of which only some columns are asked for.
         if self._is_view:
@@ -116,8 +140,17 @@ class SqliteSource(LoadedSource):
         query = f"SELECT {listed} FROM {self._relation}{_HINTS[self._is_view]}"
         if n_rows is not None:
             query += f" LIMIT {n_rows}"
-        rows = (tuple(row[place] for place in places) for row in connection.execute(query))
-        while batch := list(islice(rows, _BATCH)):
+        batch: list[tuple[Any, ...]] = []
+        size = 0
+        for row in connection.execute(query):
+            batch.append(taken := tuple(row[place] for place in places))
+            for j in texts:
+                if isinstance(value := taken[j], (str, bytes)):
+                    size += len(value)
+            if len(batch) == _BATCH or size > _BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+        if batch:
             yield batch
 
     @contextmanager
@@ -132,6 +165,9 @@ class SqliteSource(LoadedSource):
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA query_only = ON")
             connection.set_authorizer(_only_reads)
+            longest = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+            longest = int(min(longest, memory_bytes(self._limit)))
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
             yield connection
         # Names of columns and messages of damaged files need not be text.
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -140,6 +176,9 @@ class SqliteSource(LoadedSource):
                     f"{self.name}: the table holds text that is not UTF-8; correct it, or export "
                     "the table as CSV and name its encoding."
                 ) from None
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_TOOBIG":
+                why, remedy = "a value is longer", "Make a table or view without it"
+                raise too_large(self.name, self._limit, why, remedy) from None
             if self._query is not None and _is_of_query(error):
                 raise refused("a value cannot be computed as it asks", self.name) from None
             raise DataError(
@@ -235,8 +274,10 @@ class DuckDbSource(FileSource):
             yield connection
 
 
-def open_duckdb(path: Path, table: str | None, query: str | None) -> Source:
-    """Open a table of a DuckDB file; views and queries are brought into memory.
+def open_duckdb(
+    path: Path, table: str | None, query: str | None, memory_limit: str = DEFAULT_MEMORY
+) -> Source:
+    """Open a table of a DuckDB file; views and queries are brought into memory, up to the limit.
 
     Their rows need not come in the same order twice.
     """
@@ -244,11 +285,13 @@ def open_duckdb(path: Path, table: str | None, query: str | None) -> Source:
     if query is not None:
         check_one(table)
         relation = relation_of(query)
-    with session([path, Path(f"{path}.wal")], name=path.name) as connection:
+    files = [path, Path(f"{path}.wal")]
+    with session(files, name=path.name, memory_limit=memory_limit) as connection:
         attach_read_only(connection, path)
         if query is not None:
             connection.execute("USE original")
-            return TableSource(path, _answer(connection, relation, query, path.name))
+            answer = _answer(connection, relation, query, path.name, memory_limit)
+            return TableSource(path, answer)
         rows = connection.execute(
             "SELECT schema_name, table_name, false FROM duckdb_tables() "
             "WHERE database_name = 'original' AND NOT internal UNION ALL "
@@ -264,12 +307,27 @@ def open_duckdb(path: Path, table: str | None, query: str | None) -> Source:
         chosen = choose(list(places), table, what="table", file=path.name)
         if not views[chosen]:
             return DuckDbSource(path, places[chosen])
-        found = connection.sql(f"SELECT * FROM original.{places[chosen]}").to_arrow_table()
-    return TableSource(path, found)
+        asked = connection.sql(f"SELECT * FROM original.{places[chosen]}")
+        return TableSource(path, _held(asked, path.name, memory_limit))
+
+
+def _held(asked: duckdb.DuckDBPyRelation, name: str, memory_limit: str) -> pa.Table:
+    """Bring rows into memory; what is too much is noticed as it comes (DataError)."""
+    import duckdb
+    import pyarrow as pa
+
+    try:
+        reader = asked.to_arrow_reader(_ROWS)
+        return pa.Table.from_batches(within(reader, name, memory_limit), schema=reader.schema)
+    except (OSError, pa.ArrowException) as error:
+        # Arrow passes DuckDB's errors on as its own: "Out of Range Error: ...".
+        kind = re.sub(r"\W", "", str(error).partition(" Error:")[0]).casefold()
+        kinds = {called.casefold(): one for called, one in vars(duckdb).items()}
+        raise kinds.get(f"{kind}exception", duckdb.Error)(str(error)) from None
 
 
 def _answer(
-    connection: duckdb.DuckDBPyConnection, relation: str, query: str, name: str
+    connection: duckdb.DuckDBPyConnection, relation: str, query: str, name: str, memory_limit: str
 ) -> pa.Table:
     """Run a query, which was checked."""
     import duckdb
@@ -286,7 +344,7 @@ def _answer(
     except duckdb.Error as error:
         raise refused(without_values(error, query), name) from None
     try:
-        return asked.to_arrow_table()
+        return _held(asked, name, memory_limit)
     except (
         duckdb.ConversionException,
         duckdb.InvalidInputException,

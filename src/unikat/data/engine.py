@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from unikat.interrupts import stopped_by
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 DEFAULT_MEMORY = "1GB"
 
@@ -121,6 +122,27 @@ def memory_bytes(memory_limit: str) -> float:
         said = connection.execute("SELECT current_setting('memory_limit')").fetchall()
     number, unit = str(said[0][0]).split()
     return float(number) * 1024.0 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)
+
+
+def too_large(name: str, memory_limit: str, why: str, remedy: str) -> DataError:
+    """Say that what is brought into memory needs more than the limit."""
+    return DataError(
+        f"{name} needs more memory than the {memory_limit} allowed: {why}. {remedy}, or raise the "
+        f"limit with {option('memory_limit', '4GB')}."
+    )
+
+
+def within(
+    batches: Iterable[pa.RecordBatch], name: str, memory_limit: str
+) -> Iterator[pa.RecordBatch]:
+    """Pass batches on as they come, until they need more memory than the limit (DataError)."""
+    held, most = 0, memory_bytes(memory_limit)
+    for batch in batches:
+        held += batch.nbytes
+        if held > most:
+            why = "its rows are brought into memory, and there are more"
+            raise too_large(name, memory_limit, why, "Make a table or view of fewer columns")
+        yield batch
 
 
 def _hide_progress(connection: duckdb.DuckDBPyConnection) -> None:

@@ -36,7 +36,7 @@ from unikat.data.names import column_hint
 from unikat.data.numbers import number_meant
 from unikat.data.paths import no_file, what_is
 from unikat.data.postgres import PostgresSource
-from unikat.data.r_files import RSource
+from unikat.data.r_files import open_r
 from unikat.data.sources import (
     CsvSource,
     FrameSource,
@@ -143,7 +143,8 @@ def read(
     query
         A query of a database in place of a table.
     memory_limit
-        Memory that DuckDB may use, such as ``"1GB"``. A workbook that needs more is refused.
+        Memory that DuckDB may use, such as ``"1GB"``. A workbook, file of R, table of SQLite or
+        view of DuckDB that needs more is refused.
     constant_keys
         Whether a key may have the same level in every row, as in a register of one sex; in a
         sample it carries no information and is refused.
@@ -308,11 +309,11 @@ def open_source(
     if kind in SHEETS:
         return SpreadsheetSource(path, kind, sheet, memory_limit)
     if kind == "sqlite":
-        return SqliteSource(path, table, query)
+        return SqliteSource(path, table, query, memory_limit)
     if kind == "duckdb":
-        return open_duckdb(path, table, query)
+        return open_duckdb(path, table, query, memory_limit)
     if kind in ("rds", "rdata"):
-        return RSource(path, table)
+        return open_r(path, table, memory_limit)
     return StatisticalSource(path, kind, encoding)
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NoReturn
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from unikat.data.engine import memory_bytes
+from unikat.data.engine import memory_bytes, too_large
 from unikat.data.numbers import as_text
 from unikat.data.parts import choose
 from unikat.data.sources import FileSource, LoadedSource, check_columns
-from unikat.errors import DataError, SpecError, option
+from unikat.errors import DataError, SpecError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -194,10 +194,12 @@ class _Room:
             self._refuse(f"its cells have {found.n_letters / 1e6:,.0f} MB of text")
 
     def _refuse(self, why: str) -> NoReturn:
-        raise DataError(
-            f"{self._name} needs more memory than the {self._limit} allowed: {why}. Delete what "
-            "stands far away from the data and sheets that are not needed, save the sheet as CSV, "
-            f"or raise the limit with {option('memory_limit', '4GB')}."
+        raise too_large(
+            self._name,
+            self._limit,
+            why,
+            "Delete what stands far away from the data and sheets that are not needed, save the "
+            "sheet as CSV",
         )
 
 
