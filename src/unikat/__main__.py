@@ -20,7 +20,7 @@ def _leave_folder() -> None:
 
 
 def main() -> int:
-    """Run the command line; Ctrl-C before it and after it ends without a word.
+    """Run the command line; Ctrl-C while it is loaded ends in one line.
 
     The command line has an answer of its own to Ctrl-C. When it has returned, all is written and
     said, and what ends the interpreter is not to be interrupted.
@@ -29,7 +29,7 @@ def main() -> int:
 
     # For what libraries write; modules of ours name the modes of their files.
     os.umask(0o077)
-    code = 130
+    code = None
     try:
         from unikat.cli.main import main as run
 
@@ -37,10 +37,16 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if code is None and sys.stderr is not None:
+            try:
+                sys.stderr.write("Interrupted.\n")
+                sys.stderr.flush()
+            except (OSError, ValueError):
+                pass
     # Python ends by the signal, whatever the exit code, if Ctrl-C has left text that was executed,
     # as libraries do while they are imported. It forgets that when other text is.
     exec("")
-    return code
+    return 130 if code is None else code
 
 
 if __name__ == "__main__":

@@ -84,7 +84,10 @@ _UNDERSTOOD = re.compile(
 _REST = re.compile(rf"[^\n]*{_AT}\S*|\S*")
 _USER = re.compile(rf"[^\s'\"@:/\\]{{1,200}}{_COLON}(?!{_SLASH})[^\s@]{{0,400}}{_AT}[^\s'\"]*")
 _GIVEN = re.compile(
-    r"(?<!\w)([\w-]{0,40}(?:passw(?:or)?d|passwort|passphrase|pwd|secret|token|api_?key)\s?=\s?)"
+    r"(?<!\w)((?:[\w-]{0,40}(?:passw(?:or)?d|passwort|passphrase|pwd|secret|token|api_?key)"
+    r"|(?:[\w-]{0,40}[_-])?pass)['\"]?\s?[=:]\s?"
+    # A line of a file .pgpass.
+    r"|[\w.*-]{1,200}:(?:\d{2,5}|\*):[\w.*-]{1,80}:[\w.*-]{1,80}:)"
     r"(?:'[^']*'|\"[^\"]*\"|\{[^}]*\}|[^\s;&,)]+)",
     re.IGNORECASE,
 )
@@ -126,7 +129,7 @@ def hidden(text: str, *, whole: bool = False) -> str:
 
     Of an address only what stands before its colon is left, unless it can be understood and has no
     password. The same is done to what nearly is an address. Of ``user:password@host`` nothing is
-    left, of ``password=...`` the first word.
+    left, of ``password=...``, ``pwd: ...`` and lines of ``.pgpass`` what stands before it.
 
     Parameters
     ----------
@@ -143,6 +146,8 @@ def hidden(text: str, *, whole: bool = False) -> str:
     'postgresql://officer@db.example:5433/survey'
     >>> hidden("host=db user=me password=geheim dbname=people")
     'host=db user=me password=… dbname=people'
+    >>> hidden("user: me, pwd: geheim")
+    'user: me, pwd: …'
     """
     parts, done = [], 0
     while found := _ADDRESS.search(text, done):

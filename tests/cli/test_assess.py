@@ -406,6 +406,41 @@ def test_a_full_disk(
     assert left <= {"sampling.checkpoint", ".unikat"}
 
 
+@pytest.mark.parametrize("command", ["assess", "synthesize"])
+def test_a_full_disk_keeps_the_run_that_is_replaced(
+    people: Path, here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    run = [command, "people.csv", *FEW, "--out", "out", "--quiet"]
+    run += ["--keys", "AGE,SEX,WORK", "--model", "latent-class", "--allow-unconverged"]
+    if command == "assess":
+        run += ["--population-size", "9000"]
+    assert main(run) == 0
+    before = {path.name: path.read_bytes() for path in (here / "out").iterdir()}
+    assert "sampling.checkpoint" in before
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert main([*run, "--overwrite", "--seed", "2"]) == 1
+    assert "The earlier checkpoint is still whole" in " ".join(capsys.readouterr().err.split())
+    assert {path.name: path.read_bytes() for path in (here / "out").iterdir()} == before
+    # It is replaced as soon as there is another.
+    assert main([*run, "--overwrite", "--seed", "2"]) == 0
+    after = (here / "out" / "sampling.checkpoint").read_bytes()
+    assert after != before["sampling.checkpoint"]
+
+
+def test_an_unconverged_run_without_its_checkpoint_is_not_called_finished(
+    people: Path, here: Path, capsys: Any
+) -> None:
+    run = ["assess", "people.csv", *COMMON, *FEW, "--population-size", "9000", "--out", "out"]
+    assert main([*run, "--allow-unconverged"]) == 0
+    (here / "out" / "sampling.checkpoint").unlink()
+    refused([*run, "--resume"], capsys, "has not converged, but its checkpoint", "--overwrite")
+
+
 def test_a_damaged_checkpoint(people: Path, here: Path, capsys: Any) -> None:
     run = ["assess", "people.csv", *COMMON, *FEW, "--population-size", "9000"]
     assert main(run) == 2

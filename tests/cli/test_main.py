@@ -29,6 +29,25 @@ COMMAND = [sys.executable, "-c", PROGRAM]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
+def test_ctrl_c_while_the_program_is_loaded() -> None:
+    """It comes at the first import of a library."""
+    program = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Finder:
+    def find_spec(name, *_):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+from unikat.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
 def test_version(capsys: Any) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"unikat, version {__version__}\n"

@@ -160,6 +160,23 @@ def test_what_holds_no_password_stays(text: str) -> None:
     assert hidden(text) == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pwd: Geh31mrat",
+        "user me pwd:Geh31mrat",
+        "pass=Geh31mrat",
+        "db_pass: Geh31mrat",
+        'no address: {"password": "Geh31mrat"}',
+        "db.example:5432:people:me:Geh31mrat",
+    ],
+)
+def test_passwords_that_stand_in_no_address(text: str) -> None:
+    assert SECRET not in str(SpecError(f"No file {brief(text)}."))
+    assert may_be_address(text)
+    assert hidden("compass: 3, 12:30:15, bypass=no") == "compass: 3, 12:30:15, bypass=no"
+
+
 def test_addresses_that_can_be_understood() -> None:
     for address in ("postgresql://db/d", "postgres://u@[::1]:5432/d", "postgresql:///d?host=/run"):
         assert checked_address(address) == address

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from unikat.data.engine import (
     DEFAULT_MEMORY,
-    memory_bytes,
     quoted,
     session,
-    too_large,
     within,
 )
 from unikat.data.numbers import as_text
@@ -165,9 +163,6 @@ class SqliteSource(LoadedSource):
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA query_only = ON")
             connection.set_authorizer(_only_reads)
-            longest = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
-            longest = int(min(longest, memory_bytes(self._limit)))
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
             yield connection
         # Names of columns and messages of damaged files need not be text.
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -176,9 +171,6 @@ class SqliteSource(LoadedSource):
                     f"{self.name}: the table holds text that is not UTF-8; correct it, or export "
                     "the table as CSV and name its encoding."
                 ) from None
-            if getattr(error, "sqlite_errorname", "") == "SQLITE_TOOBIG":
-                why, remedy = "a value is longer", "Make a table or view without it"
-                raise too_large(self.name, self._limit, why, remedy) from None
             if self._query is not None and _is_of_query(error):
                 raise refused("a value cannot be computed as it asks", self.name) from None
             raise DataError(

@@ -15,7 +15,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError, option
 from unikat.inference.chains import Plan
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
-from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.checkpoint import Checkpoint, Earlier
 from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.households import read_households
@@ -136,14 +136,12 @@ def run(
         """Show the preliminary answer, and write it unless the folder holds complete results."""
         supplements = Supplements(classics=classics, columns=columns, households=households)
         first.append(findings(estimate, supplements, "preliminary"))
+        kept.forget_earlier()
         watcher.note(sentences.preliminary(first[0].result))
         if folder is not None and not (folder / results.MANIFEST).exists():
             results.write_result(first[0], folder)
 
-    kept = _Kept(folder, resume=resume)
-    if overwrite:
-        # Else what is found now could not be continued beside the old chains.
-        kept.clear(None)
+    kept = _Kept(folder, resume=resume, overwrite=overwrite)
     try:
         fitted = fit(
             model,
@@ -188,6 +186,7 @@ def run(
         raise
     if folder is not None and found.result.converged:
         kept.clear(None)
+    kept.forget_earlier()
     return _assessment(found, inputs, folder)
 
 
@@ -259,28 +258,47 @@ def _assessment(found: Findings, inputs: Inputs, folder: Path | None) -> Assessm
 class _Kept:
     """What is kept in the folder of a run while it lasts."""
 
-    def __init__(self, folder: Path | None, *, resume: bool) -> None:
+    def __init__(self, folder: Path | None, *, resume: bool, overwrite: bool) -> None:
         self.checkpoint = None if folder is None else Checkpoint(folder=folder, resume=resume)
         self.evidence = (
             None if folder is None else FitStore(folder=folder / EVIDENCE, resume=resume)
         )
+        self._earlier = Earlier(self.checkpoint if overwrite else None)
+        if overwrite and self.evidence is not None:
+            # It is found again, should the earlier run be continued after all.
+            self.evidence.clear()
+
+    def forget_earlier(self) -> None:
+        """Delete the checkpoint of a run that is replaced: what is found now is kept.
+
+        What is found now could not be continued beside the old chains.
+        """
+        self._earlier.remove()
 
     def unfinished(self) -> None:
         """Say after Ctrl-C that something is kept, if it is (Unfinished)."""
         if self.checkpoint is None or self.evidence is None:
             return
-        if self.checkpoint.path.exists() or self.evidence.folder.exists():
+        if self.evidence.folder.exists():
+            self.forget_earlier()
+        chains = self.checkpoint.path.exists() and not self._earlier.is_there()
+        if chains or self.evidence.folder.exists():
             raise Unfinished(
                 f"Interrupted. What was done is kept in {self.checkpoint.path.parent}; continue "
                 f"with {option('resume', True)}."
             ) from None
 
     def clear(self, folder: Path | None) -> None:
-        """Delete it; with a folder also a preliminary result there."""
-        if self.checkpoint is not None:
-            self.checkpoint.remove()
+        """Delete it; with a folder also a preliminary result there.
+
+        Then a checkpoint that was to be replaced, and is not yet, stays with its results.
+        """
         if self.evidence is not None:
             self.evidence.clear()
+        if folder is not None and self._earlier.is_there():
+            return
+        if self.checkpoint is not None:
+            self.checkpoint.remove()
         if folder is not None and not (folder / results.MANIFEST).exists():
             (folder / RESULT).unlink(missing_ok=True)
 

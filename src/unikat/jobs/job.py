@@ -9,6 +9,7 @@ if work is kept in the folder, else KeyboardInterrupt.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from abc import ABC, abstractmethod
@@ -24,6 +25,7 @@ import pyarrow as pa
 from unikat.data.frames import FILE, FrameKind
 from unikat.errors import OutputError, SpecError, option
 from unikat.files.folder import check_free, owned
+from unikat.files.json import parse_json
 from unikat.files.writing import make_folder
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
@@ -231,6 +233,9 @@ def check_folder(
             f"The fits of the {kind.noun} in {folder} are gone (its folder {kind.work[0]}), so it "
             "cannot be resumed"
             if kind.extends
+            else f"The {kind.noun} in {folder} has not converged, but its checkpoint "
+            f"({kind.work[0]}) is gone, so it cannot be resumed"
+            if kind.work and _unconverged(kind, folder)
             else f"The {kind.noun} in {folder} is finished: there is nothing to resume"
         )
         raise OutputError(f"{why}. Repeat it with {replace}.")
@@ -250,6 +255,17 @@ def check_folder(
         f"The folder {folder} already holds {what}. {remedy}, or name another with "
         f"{option('out')}. Nothing was written."
     )
+
+
+def _unconverged(kind: Kind, folder: Path) -> bool:
+    """Whether the results in a folder say that they have not converged."""
+    for name in kind.results:
+        if name.endswith(".json"):
+            with contextlib.suppress(OSError, ValueError):
+                said = parse_json((folder / name).read_bytes(), constants=True)
+                if isinstance(said, dict) and said.get("converged") is False:
+                    return True
+    return False
 
 
 def plan_of(sampling: SamplingSpec) -> Plan:

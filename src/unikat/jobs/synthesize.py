@@ -23,7 +23,7 @@ from unikat.errors import SpecError, brief, option, suggest
 from unikat.files.folder import claim, keep_inputs
 from unikat.inference.chains import sample
 from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
-from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.checkpoint import Checkpoint, Earlier
 from unikat.inference.draws import Draws
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import Watcher
@@ -272,14 +272,13 @@ def run(
         keep_inputs([folder / name for name in files], spec.input_files())
         claim(folder, files)
         checkpoint = Checkpoint(folder=folder, resume=resume)
-    if overwrite and checkpoint is not None:
-        checkpoint.remove()
+    earlier = Earlier(checkpoint if overwrite else None)
     table = _fitted_to(original, spec)
     if spec.method == "flat":
         model = LatentClass()
     model.check_keys([key.name for key in table.keys])
     fitted = fitted_table(table)
-    with _keeping_chains(checkpoint):
+    with _keeping_chains(checkpoint, earlier):
         watcher.stage("Fitting")
         plan = plan_of(spec.sampling)
         draws = sample(
@@ -349,6 +348,7 @@ def run(
             results.write(summary, points, tables, original.microdata.source, completed, folder)
             if draws.converged and checkpoint is not None:
                 checkpoint.remove()
+            earlier.remove()
     return Synthesis(
         summary=summary,
         spec=completed,
@@ -361,7 +361,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _keeping_chains(checkpoint: Checkpoint | None) -> Iterator[None]:
+def _keeping_chains(checkpoint: Checkpoint | None, earlier: Earlier) -> Iterator[None]:
     """Say where the chains are if the run is interrupted.
 
     Raises
@@ -372,7 +372,7 @@ def _keeping_chains(checkpoint: Checkpoint | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if checkpoint is None or not checkpoint.path.exists():
+        if checkpoint is None or earlier.is_there() or not checkpoint.path.exists():
             raise
         raise Unfinished(
             f"Interrupted. The chains are kept in {checkpoint.folder}; continue with "

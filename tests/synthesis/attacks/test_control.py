@@ -8,7 +8,14 @@ import pytest
 
 import unikat
 from unikat.errors import DataError
-from unikat.synthesis.attacks.control import CHANCE, Pairs, pairs_of, same_records
+from unikat.synthesis.attacks.control import (
+    CHANCE,
+    Compared,
+    Pairs,
+    pairs_of,
+    same_but_for_names,
+    same_records,
+)
 
 KEYS = ["A", "B", "C", "D"]
 
@@ -66,6 +73,35 @@ def test_other_records_are_taken():
     parts = whole.sample(frac=1.0, random_state=5)
     assert attacked(parts[:2_000], parts[2_000:]).summary.control is not None
     assert attacked(people(2_000, 1), people(1_000, 2)).summary.control is not None
+
+
+def renamed(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Give the values of columns other names, in another order."""
+    return frame.assign(**{name: "v" + (7 * frame[name] % 11).astype(str) for name in names})
+
+
+@pytest.mark.parametrize("names", [("A",), ("D",), ("A", "C"), KEYS])
+def test_renamed_values_hide_no_copy(names):
+    original = people(2_000, 1)[KEYS]
+    copy = renamed(original.sample(frac=1.0, random_state=1), *names)
+    with pytest.raises(DataError, match=r"same records as The original, but for the names of"):
+        attacked(original, copy)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_renamed_values_of_one_key_hide_no_records(name):
+    original = people(2_000, 1)
+    with pytest.raises(DataError, match="has records of The original"):
+        attacked(original, renamed(original.sample(500, random_state=1), name))
+
+
+def test_few_combinations_are_the_same_up_to_names_by_chance():
+    """Files of 40 records of two answers each: the counts 20, 20 come often."""
+    codes = np.repeat(np.arange(2, dtype=np.int32), 20)[:, np.newaxis]
+    assert not same_but_for_names(Compared(("A",), codes, 1 - codes))
+    both = people(2_000, 1)[KEYS].to_numpy(np.int32)
+    assert same_but_for_names(Compared(tuple(KEYS), both, 9 - both))
+    assert not same_but_for_names(Compared(tuple(KEYS), both[:1_000], both[1_000:]))
 
 
 @pytest.mark.statistical
