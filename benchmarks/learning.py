@@ -201,6 +201,14 @@ def survey(case: dict[str, Any]) -> str:
     return str(case["source"]).split("-")[0]
 
 
+def of_case(case: dict[str, Any]) -> float:
+    """How rare the model alone says that the sample uniques are: g of `studies.calibrate`."""
+    from unikat.models.calibrated import SHIFTS
+    from unikat.studies.calibrate import rarity
+
+    return rarity(float(case["answers"][0, 0, int(np.argmin(np.abs(SHIFTS)))]), case["uniques"])
+
+
 class Cases:
     """Cases with what is learned from, as arrays, and the loss of an `Experience`."""
 
@@ -213,6 +221,7 @@ class Cases:
         records = [np.clip(case["n"], *study.records) / 1800.0 for case in cases]
         self.log_keys, self.log_records = np.log(keys), np.log(records)
         self.sharing = np.array([float(case.get("sharing", 0.0)) for case in cases])
+        self.rarity = np.array([of_case(case) for case in cases])
         self.truth = np.array([TRUTH * (case["truth"] - case["truth"].max()) for case in cases])
         self.evidence = np.array([case["evidence"] for case in cases])
 
@@ -227,7 +236,7 @@ class Cases:
             return alone
         log_k, width = np.log(OVERDISPERSION), np.gradient(SHIFTS)
         centre = of.centre + of.slope * self.log_keys
-        shift = of.shift + of.sharing * self.sharing + of.size * self.log_records
+        shift = of.shift + of.sharing * self.sharing * self.rarity + of.size * self.log_records
         wider = np.exp(of.sharing_spread * self.sharing)[:, None]
         e = (log_k - centre[:, None]) / of.deviation
         f = (SHIFTS - shift[:, None]) / (of.shift_deviation * wider)
@@ -253,7 +262,7 @@ class Cases:
 
 START = {
     "centre": (-1.0, 2.0), "slope": (1.0, 1.0), "deviation": (math.log(0.6), 1.0),
-    "shift": (0.0, 0.3), "size": (0.0, 0.1), "sharing": (0.0, 0.1), "sharing_spread": (0.0, 0.3),
+    "shift": (0.0, 0.3), "size": (0.0, 0.1), "sharing": (0.0, 0.05), "sharing_spread": (0.0, 0.3),
     "shift_deviation": (math.log(0.08), 1.0), "lag_k": (0.4, 0.7), "lag_d": (0.05, 0.1),
     "spread_k": (math.log(0.5), 0.7), "spread_d": (math.log(0.06), 0.7),
     "power": (math.log(0.7), 0.7),

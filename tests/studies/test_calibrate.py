@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,17 @@ import naive
 from unikat.data import CellTable, Key
 from unikat.data.shared_keys import sharing
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+from unikat.models.mixtures.latent_class import LatentClass
 from unikat.studies import calibrate
-from unikat.studies.calibrate import EXPERIENCE, outside, posterior, prior, quantiles
+from unikat.studies.auto import _weights
+from unikat.studies.calibrate import (
+    EXPERIENCE,
+    SAMPLED_HOUSEHOLDS,
+    outside,
+    posterior,
+    prior,
+    quantiles,
+)
 
 LOG_K = np.log(OVERDISPERSION)
 SHAPE = (len(OVERDISPERSION), len(SHIFTS))
@@ -27,10 +37,11 @@ def moments(weights, values):
 
 
 def table(n_keys=8, n_records=1_800, households=False):
-    """A table of which nothing but these numbers matters."""
-    keys = [Key.of_size(f"K{j}", 2) for j in range(n_keys)]
+    """A table of which nothing but these numbers matters; all records are unique."""
+    keys = [Key.of_size(f"K{j}", 2 if j else n_records) for j in range(n_keys)]
     homes = np.arange(n_records, dtype=np.int32) // 2
     codes = np.tile((homes % 2 if households else 0 * homes)[:, None], n_keys)
+    codes[:, 0] = np.arange(n_records)
     found = CellTable.from_codes(codes, keys, 10 * n_records)
     return replace(found, households=homes if households else None)
 
@@ -75,14 +86,17 @@ NARROW = replace(
 @pytest.mark.parametrize("n_keys", [3, 8, 12])
 @pytest.mark.parametrize("n_records", [50, 1_800, 60_000])
 @pytest.mark.parametrize("households", [False, True])
-def test_the_prior_has_the_middle_of_experience(n_keys, n_records, households):
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_the_prior_has_the_middle_of_experience(n_keys, n_records, households, share):
     """Far from the ends of the grids: to 0.03 (log k) and 0.01 (d)."""
     sample = table(n_keys, n_records, households)
-    weights = prior(sample, NARROW)
+    n_uniques = sample.unique.sum()
+    weights = prior(sample, NARROW, share * n_uniques)
+    rare = math.log(9.0) if share == 0.9 else 0.0
     # Numbers beyond those that were learned from count as the nearest.
     centre = -2.0 + 1.3 * math.log(min(max(n_keys, 4), 10) / 8.0)
     alike = sharing(sample)
-    shift = 0.07 - 0.01 * alike + 0.05 * math.log(min(max(n_records, 200), 20_000) / 1800.0)
+    shift = 0.07 - 0.01 * alike * rare + 0.05 * math.log(min(max(n_records, 200), 20_000) / 1800.0)
     mean, deviation = moments(weights.sum(axis=1), LOG_K)
     assert mean == pytest.approx(centre, abs=0.03)
     assert deviation == pytest.approx(0.25 * math.sqrt(TAILS / (TAILS - 2.0)), rel=0.1)
@@ -90,6 +104,21 @@ def test_the_prior_has_the_middle_of_experience(n_keys, n_records, households):
     assert mean == pytest.approx(shift, abs=0.01)
     scale = 0.05 * math.exp(0.05 * alike)
     assert deviation == pytest.approx(scale * math.sqrt(TAILS / (TAILS - 2.0)), rel=0.15)
+
+
+def test_the_weights_of_auto_know_what_the_model_says_alone():
+    """Where members of households are alike, the rarer the uniques the lower the level."""
+    sample = table(6, 400, households=True)
+    levels = []
+    for share in (0.4, 0.6, 0.95):
+        tau1 = SimpleNamespace(mean=share * sample.unique.sum())
+        risk = SimpleNamespace(evidence=(0.0,) * (SHAPE[0] * SHAPE[1]), tau1=tau1)
+        alike = prior(sample, SAMPLED_HOUSEHOLDS, tau1.mean)
+        found = _weights(sample, LatentClass(), risk)
+        np.testing.assert_allclose(found, alike, rtol=1e-9)
+        levels.append(moments(found.sum(axis=0), SHIFTS)[0])
+    assert sharing(sample) > 0.5
+    assert levels == sorted(levels, reverse=True)
 
 
 def test_the_prior_has_the_tails_of_students_t():

@@ -204,7 +204,7 @@ def _weights(table: CellTable, model: AnyModel, risk: RiskFit) -> Float64:
     """Distribution of the error: what is known beforehand, and what the rare cells tell."""
     evidence = np.reshape(risk.evidence, (len(OVERDISPERSION), len(SHIFTS)))
     experience = experience_of(table, model)
-    return posterior(prior(table, experience), evidence, experience)
+    return posterior(prior(table, experience, risk.tau1.mean), evidence, experience)
 
 
 def _store(execution: Execution) -> FitStore | None:
@@ -333,7 +333,7 @@ class _FirstAnswer:
             tell(estimate)
             return
         wrapped = self.candidate.model
-        weights = prior(self.table, experience_of(self.table, wrapped))
+        weights = prior(self.table, experience_of(self.table, wrapped), risk.tau1.mean)
         model = Calibrated(
             wrapped=wrapped,
             weights=tuple(weights.ravel().tolist()),

@@ -5,13 +5,15 @@ many populations whose truth is known (`benchmarks/calibration.py`). In each, th
 of the sample uniques tell the overdispersion k of the cells around the model and the error d of
 its level (`models.calibrated`). Over populations
 
-    log k ~ t5(a + b log(J / 8), v),    d ~ t5(m + h s + z log(n / 1800), t exp(y s)),
+    log k ~ t5(a + b log(J / 8), v),    d ~ t5(m + h s g + z log(n / 1800), t exp(y s)),
 
 J being the number of keys, n that of records, and s how much members of a household are alike
 (`data.shared_keys.sharing`), 0 where persons were sampled one by one. With more keys, a model
-leaves out more of their dependence. Student's t with five degrees of freedom leaves room for
-surveys unlike those that were learned from. This is the prior of a new file. Samples of whole
-households, whose companions are left out (`data.companions`), have an experience of their own
+leaves out more of their dependence. The members of other households make classes of their own,
+which matters where cells are rare: g is the log-odds of the share of the sample uniques that are
+unique in the population by the model alone, from 0. Student's t with five degrees of freedom leaves
+room for surveys unlike those that were learned from. This is the prior of a new file. Samples of
+whole households, whose companions are left out (`data.companions`), have an experience of their own
 (`benchmarks/sampled_households.py`).
 
 The rare cells of the file add to the prior (`studies.rare_cells`): what they tell of log k and d is
@@ -59,7 +61,7 @@ class Experience:
     size: float
     """z: change of d with the log of the number of records."""
     sharing: float
-    """h: change of d with s."""
+    """h: change of d with s g."""
     sharing_spread: float
     """y: change of the log of the scale of d with s."""
     shift_deviation: float
@@ -100,19 +102,19 @@ EXPERIENCE = Experience(
 )
 """Fitted by `benchmarks/calibration.py`."""
 SAMPLED_HOUSEHOLDS = Experience(
-    centre=-0.287,
-    slope=1.583,
-    deviation=0.711,
-    shift=0.019,
-    size=0.125,
-    sharing=-0.005,
-    sharing_spread=0.521,
-    shift_deviation=0.030,
-    lag_k=0.401,
-    lag_d=0.010,
-    spread_k=0.237,
-    spread_d=0.054,
-    power=0.795,
+    centre=-0.314,
+    slope=1.742,
+    deviation=0.682,
+    shift=0.018,
+    size=0.114,
+    sharing=-0.054,
+    sharing_spread=0.324,
+    shift_deviation=0.052,
+    lag_k=0.275,
+    lag_d=-0.001,
+    spread_k=0.253,
+    spread_d=0.052,
+    power=0.825,
     keys=(3, 12),
     records=(200, 3_000),
     learned=(200, 3_000),
@@ -172,8 +174,20 @@ def experience_of(table: CellTable, model: AnyModel | None = None) -> Experience
     return COMPOSITION_EXPERIENCE if by_role else HOUSEHOLD_EXPERIENCE
 
 
-def prior(table: CellTable, experience: Experience | None = None) -> Float64:
-    """Probability of each overdispersion and shift before the counts of the file are seen.
+def rarity(alone: float, n_uniques: float) -> float:
+    """Return g, from 0 to 5.3: log-odds of the share of sample uniques that the model says are τ1.
+
+    Examples
+    --------
+    >>> rarity(20.0, 100.0), round(rarity(90.0, 100.0), 3)
+    (0.0, 2.197)
+    """
+    share = min(max(alone / max(n_uniques, 1.0), 0.5), 0.995)
+    return math.log(share / (1.0 - share))
+
+
+def prior(table: CellTable, experience: Experience | None = None, alone: float = 0.0) -> Float64:
+    """Probability of each overdispersion and shift before the rare cells of the file are looked at.
 
     Parameters
     ----------
@@ -181,6 +195,8 @@ def prior(table: CellTable, experience: Experience | None = None) -> Float64:
         The sample: its numbers of keys and records, and how alike members of a household are.
     experience
         From populations of known truth; None: of the default model of the units of the table.
+    alone
+        τ1 by the model without its error; it matters where members of households are alike.
 
     Returns
     -------
@@ -192,7 +208,9 @@ def prior(table: CellTable, experience: Experience | None = None) -> Float64:
     records = min(max(table.n_records, experience.records[0]), experience.records[1])
     centre = experience.centre + experience.slope * math.log(keys / 8.0)
     alike = sharing(table)
-    shift = experience.shift + experience.sharing * alike
+    # Incomplete records count as uniques, which most of them are once they are imputed.
+    n_uniques = int(table.unique.sum()) + int(table.counts[table.incomplete].sum())
+    shift = experience.shift + experience.sharing * alike * rarity(alone, n_uniques)
     shift += experience.size * math.log(records / 1800.0)
     scale = experience.shift_deviation * math.exp(experience.sharing_spread * alike)
     e = (np.log(OVERDISPERSION) - centre) / experience.deviation

@@ -86,7 +86,9 @@ def _less_evidence(table: CellTable, model: Calibrated) -> Float64:
     The latter is proportional to the prior times what the rare cells of the file tell.
     """
     drawn = np.array(model.weights)
-    before = prior(table, experience_of(table, model.wrapped)).ravel()
+    told = None if model.told is None else model.told.before
+    alone = 0.0 if told is None else told.mean
+    before = prior(table, experience_of(table, model.wrapped), alone).ravel()
     evidence = np.divide(drawn, before, out=np.zeros_like(drawn), where=before > 0.0)
     less = np.power(evidence, EVIDENCE - 1.0, out=np.zeros_like(drawn), where=evidence > 0.0)
     # Its size does not matter, and may be beyond all numbers.
