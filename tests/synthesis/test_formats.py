@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -187,6 +188,15 @@ def test_stata_keeps_letters_that_are_levels_and_those_that_are_missing(tmp_path
     assert {one.code: (one.label, one.n_records) for one in again.keys[0].declared} == {
         f".{letter}": (labels["occ"][letter], (found["occ"] == letter).sum()) for letter in "az"
     }
+
+
+def test_views_of_duckdb_give_parquet(tmp_path):
+    """They were Arrow files that were called .duckdb."""
+    source = tmp_path / "persons.duckdb"
+    with duckdb.connect(str(source)) as connection:
+        connection.execute("CREATE VIEW v AS SELECT i % 3 AS a, i % 5 AS b FROM range(90) t(i)")
+    found = unikat.synthesize(source, table="v", keys="a,b", out=tmp_path / "out", **QUICK)
+    assert found.summary.files[0] == "synthetic_1.parquet"
 
 
 def test_ordered_factors_of_r_come_back_ordered(tmp_path):

@@ -19,6 +19,7 @@ from unikat.data.sources import (
     FileSource,
     ParquetSource,
     Source,
+    TableSource,
     check_columns,
     parquet_schema,
 )
@@ -246,6 +247,10 @@ class DatasetSource(StreamSource):
             columns=list(names), batch_readahead=2, fragment_readahead=1
         )
         yield from scanner.to_batches()
+
+
+class ArrowFile(TableSource):
+    """An Arrow file; other tables in memory come from files of formats that are not written."""
 
 
 class ArrowFolder(StreamSource, FileSource):

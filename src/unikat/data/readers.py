@@ -18,7 +18,13 @@ from unikat.data.codebook import codebook_warnings, load_codebook
 from unikat.data.databases import SqliteSource, open_duckdb
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, session
-from unikat.data.folder_sources import ArrowFolder, CsvFolder, DatasetSource, open_parquet
+from unikat.data.folder_sources import (
+    ArrowFile,
+    ArrowFolder,
+    CsvFolder,
+    DatasetSource,
+    open_parquet,
+)
 from unikat.data.folders import Parts, find_parts
 from unikat.data.formats import (
     DATABASES,
@@ -42,7 +48,6 @@ from unikat.data.sources import (
     FrameSource,
     ParquetSource,
     Source,
-    TableSource,
     check_columns,
 )
 from unikat.data.spreadsheets import SpreadsheetSource
@@ -415,7 +420,7 @@ def _open_ipc(path: Path) -> Source:
             f"{brief(path.name)} cannot be read as an Arrow file; it may be damaged. Write it "
             "again."
         ) from None
-    return TableSource(path, table)
+    return ArrowFile(path, table)
 
 
 def _open_csv(

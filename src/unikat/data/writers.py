@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unikat.data.codebook import clipped
-from unikat.data.folder_sources import ArrowFolder, CsvFolder
+from unikat.data.folder_sources import ArrowFile, ArrowFolder, CsvFolder
 from unikat.data.letters import is_letter
-from unikat.data.sources import CsvSource, ParquetSource, Source, TableSource
+from unikat.data.sources import CsvSource, ParquetSource, Source
 from unikat.data.statistical import StatisticalSource
 from unikat.errors import DataError, option
 from unikat.files.writing import create, finish, write_bytes
@@ -43,7 +43,7 @@ def ending(source: Source) -> str:
         suffixes = source.paths[0].suffixes
         packed = suffixes[-1:] == [".gz"]
         return "".join(suffixes[-2:] if packed else suffixes[-1:]) or ".csv"
-    if isinstance(source, (TableSource, ArrowFolder)):
+    if isinstance(source, (ArrowFile, ArrowFolder)):
         return source.paths[0].suffix or ".arrow"
     if isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
         return f".{source.format}"
@@ -78,7 +78,7 @@ def write_records(
     """
     if isinstance(source, (CsvSource, CsvFolder)):
         _write_csv(path, table, source)
-    elif isinstance(source, (TableSource, ArrowFolder)):
+    elif isinstance(source, (ArrowFile, ArrowFolder)):
         _write_arrow(path, table)
     elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
         _write_statistical(path, table, source, labels or {}, letters or {})
@@ -247,4 +247,4 @@ def has_own_format(source: Source) -> bool:
     """Whether files of the format of a source can be written."""
     if isinstance(source, StatisticalSource):
         return source.format in _STATISTICAL
-    return isinstance(source, (CsvSource, CsvFolder, ParquetSource, TableSource, ArrowFolder))
+    return isinstance(source, (CsvSource, CsvFolder, ParquetSource, ArrowFile, ArrowFolder))

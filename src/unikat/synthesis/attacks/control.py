@@ -10,6 +10,8 @@ same holds without any one column, whose values may have been renamed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,7 +76,8 @@ def same_records(one: Int64 | UInt64, other: Int64 | UInt64) -> bool:
     return len(one) == len(other) and bool((np.sort(one) == np.sort(other)).all())
 
 
-class Compared(NamedTuple):
+@dataclass(frozen=True)
+class Compared:
     """Records of two files by the same columns, coded alike."""
 
     names: tuple[str, ...]
@@ -85,13 +88,23 @@ class Compared(NamedTuple):
 
     def numbered(self, without: int | None = None) -> tuple[Int64, Int64]:
         """Number the combinations of values, of all columns or without one."""
-        both = np.concatenate([self.ours, self.theirs])
-        found = np.zeros(len(both), np.uint64)
-        for j, column in enumerate(both.T):
-            if j != without:
-                found += _mixed(column.astype(np.uint64), j)
+        found = self._sums
+        if without is not None:
+            found = found - self._scattered(without)
         ids = np.unique(found, return_inverse=True)[1].astype(np.int64)
         return ids[: len(self.ours)], ids[len(self.ours) :]
+
+    @cached_property
+    def _sums(self) -> UInt64:
+        """Numbers that records with the same values share."""
+        found = np.zeros(len(self.ours) + len(self.theirs), np.uint64)
+        for j in range(len(self.names)):
+            found += self._scattered(j)
+        return found
+
+    def _scattered(self, j: int) -> UInt64:
+        both = np.concatenate([self.ours[:, j], self.theirs[:, j]])
+        return _mixed(both.astype(np.uint64), j)
 
 
 def _mixed(numbers: UInt64, salt: int) -> UInt64:
