@@ -374,7 +374,15 @@ def test_columns_that_tell_what_was_recoded_are_named() -> None:
         chains=2, workers=1,
     )  # fmt: skip
     assert found.summary.telling == (("born", "age"), ("ageing", "age"))
-    assert "The column ageing tells more of age than" in " ".join(found.summary.warnings)
+    said = " ".join(found.summary.warnings)
+    assert "The column ageing tells more of age than" in said
+    # As `--verify` names them.
+    assert found.summary.identifying == ("id",)
+    assert "The column id is that of the original and has a value of its own" in said
+    assert "stopped early" not in text.sentences(found.summary)["search"]
+    early = replace(found.summary, least_lost=0.01)
+    assert "No plan that loses less than 1.0% reaches the target" in text.sentences(early)["search"]
+    assert "The search stopped early" in render(replace(early, sentences=text.sentences(early)))
 
 
 def test_files_of_keys_alone_nested_columns_and_plans_told_once(tmp_path: Path) -> None:

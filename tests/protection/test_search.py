@@ -121,6 +121,37 @@ def test_stricter_targets_go_on_from_what_is_known() -> None:
     assert len(calls) - before < len(again.seen)
 
 
+@pytest.mark.parametrize("limit", [1.0, 5.0, 15.0])
+def test_a_search_that_stops_early_says_what_a_better_plan_would_lose(limit: float) -> None:
+    table, goal = sample_of(3), Limit("tau1_estimate", limit)
+    parts = choices(table, given=GIVEN)
+    best = Search.of(parts, uniques(table)).best(goal)
+    assert best is not None
+    for looks in range(len(list(itertools.product(*(part.recodings for part in parts))))):
+        calls: list[Recoding] = []
+        early = Search.of(parts, uniques(table, calls))
+        early.most_looks, early.more_looks = looks, 0
+        found = early.best(goal)
+        assert found is not None
+        assert goal.met(found.value.measure)
+        if early.least is None:
+            assert found.lost == best.lost
+            break
+        assert early.least <= best.lost <= found.lost
+        # No key of it can be made finer.
+        place = early.place(found.recoding)
+        for j, part in enumerate(parts):
+            for i in np.flatnonzero(part.coarser[place[j]]):
+                finer = early.recoding((*place[:j], int(i), *place[j + 1 :]))
+                assert i == place[j] or finer.table(table).n_uniques > limit
+    assert looks > 0
+    assert early.least is None
+    # What no plan reaches is known without a look at most of them.
+    none = Search.of(parts, uniques(table))
+    none.most_looks, none.more_looks = 0, 0
+    assert none.best(Limit("tau1_estimate", -1.0)) is None
+
+
 def test_a_plan_that_a_closer_look_rejects_is_not_found_again() -> None:
     table = sample_of(4)
     search = Search.of(choices(table, given=GIVEN), uniques(table))

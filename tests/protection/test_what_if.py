@@ -273,6 +273,11 @@ def test_search_and_page_have_the_same_numbers(model: str) -> None:
     by_uniques = posterior.law(recoding, recoding.table(table), 60)
     assert by_uniques.tau1(0.95) == whole.tau1
     np.testing.assert_allclose(by_uniques.tau2(0.95).interval, whole.tau2.interval, rtol=1e-6)
+    # Without the law of τ2, which limits of τ1 and r1 do not ask for.
+    of_tau1 = posterior.law(recoding, recoding.table(table), 60, of_sums=False)
+    np.testing.assert_allclose(of_tau1.means, by_uniques.means, rtol=1e-12)
+    assert of_tau1.tau1(0.95).interval == whole.tau1.interval
+    assert np.isnan(of_tau1.cumulants).all()
     for text in ("tau1 <= ", "tau2 <= ", "tau1_estimate <= ", "r1 <= ", "records(r1 > 0.2) <= "):
         number = measured.value(Limit.of(f"{text}0.5"))
         assert number is not None

@@ -110,8 +110,6 @@ def show(result: Result, folder: Path) -> None:
     lines += _wrapped(" ".join((state + sentences.verdict(result), sentences.chain_means(result))))
     lines += _wrapped(selection.brief(result))
     lines += _wrapped(fitted.brief(result))
-    for line in _said(result, "declared").splitlines():
-        lines += _wrapped(line)
     if drawn := _said(result, "design", "sample.n_households"):
         lines += _wrapped(f"Design: {drawn}")
     if result.margins:

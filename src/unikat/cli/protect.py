@@ -198,6 +198,7 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
         "answer",
         "hidden",
         "plan",
+        *(["search"] if summary.least_lost is not None else []),
         "perturbation",
         "matches",
         "links",
@@ -214,8 +215,6 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
         lines += [*columns(table_rows(summary)), ""]
     for warning in summary.warnings:
         lines += wrap(f"Note: {warning}", width=88)
-    for line in said["declared"].splitlines():
-        lines += wrap(line, width=88)
     lines += wrap(said["columns"], width=88)
     lines += [f"Protected file: {folder / (summary.file or '')}", f"Page: {folder / PAGE}", ""]
     say("\n".join(lines))

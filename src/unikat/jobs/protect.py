@@ -41,12 +41,13 @@ from unikat.jobs.perturbing import (
     swapped,
 )
 from unikat.models.named import build_model
+from unikat.protection.compared import identifying
 from unikat.protection.going_on import N_STATES
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.lost import information_lost
 from unikat.protection.perturbed import check_perturbation, links, most_matches
 from unikat.protection.recoding import Recoding, Rule
-from unikat.protection.released import Released, released, telling_columns
+from unikat.protection.released import Released, copied_columns, released, telling_columns
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Plan, Search, frontier
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
@@ -247,7 +248,7 @@ def run(
         chosen = asked_for
         plans = [told(table, {}, weights), chosen] if chosen.recoding.changes else [chosen]
         shown = [(one, posterior.what_if(one.recoding, level)) for one in plans]
-        n_plans, n_looked_at = 1, 1
+        n_plans, n_looked_at, least = 1, 1, None
     else:
         watcher.stage("Searching")
         aim = aim_of(spec, scenarios)
@@ -259,6 +260,7 @@ def run(
             [*others, chosen], chosen, lambda recoding: posterior.what_if(recoding, level)
         )
         n_plans, n_looked_at = int(search.lost.size), found.n_looked_at
+        least = search.least
     promised = next(risk for one, risk in shown if one is chosen)
     rows = np.arange(len(codes)) if handled is None else np.flatnonzero(handled.kept)
     recoded = chosen.recoding.codes(codes)
@@ -342,6 +344,7 @@ def run(
         plans=facts,
         n_plans=n_plans,
         n_looked_at=n_looked_at,
+        least_lost=least,
         n_states=sum(map(len, posterior.states)) or N_STATES,
         columns=made.changes,
         refit=RiskFacts.of(refit),
@@ -356,6 +359,10 @@ def run(
         perturbation=perturbation,
         telling=telling_columns(
             microdata, codes, chosen.recoding, _hidden(chosen.recoding, recoded, visible)
+        ),
+        identifying=identifying(
+            (name, values, values)
+            for name, values in copied_columns(microdata, [key.name for key in table.keys])
         ),
         n_not_assessed=len(codes) - table.n_records,
         agrees=_agree(by_plan if perturbed is None else Measured.of(promised), Measured.of(refit)),

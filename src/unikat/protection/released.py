@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unikat._typing import AnyArray, Bool, Int32
+from unikat._typing import AnyArray, Bool, Int32, Int64
 from unikat.data.codebook import Changed, changed_codebook
 from unikat.data.keys import Key
 from unikat.data.letters import is_letter
@@ -432,20 +432,8 @@ def telling_columns(
     tuple
         Names of columns that are copied, each with that of the key.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    keys = {one.name for one in recoding.keys}
-    names = [name for name in microdata.source.columns if name not in keys]
-    if not names:
-        return ()
-    table = microdata.values(names)
     found = []
-    for name in names:
-        if pa.types.is_nested(table[name].type) or pa.types.is_null(table[name].type):
-            continue
-        column = pc.fill_null(pc.dictionary_encode(table[name].combine_chunks()).indices, -1)
-        values = column.to_numpy(zero_copy_only=False)
+    for name, values in copied_columns(microdata, [one.name for one in recoding.keys]):
         known = values >= 0
         sizes = np.bincount(values[known]) if known.any() else np.zeros(1, np.int64)
         repeated = known & (sizes[np.maximum(values, 0)] > 1)
@@ -465,6 +453,21 @@ def telling_columns(
             if tells:
                 found.append((name, one.name))
     return tuple(found)
+
+
+def copied_columns(microdata: Microdata, keys: Sequence[str]) -> Iterator[tuple[str, Int64]]:
+    """Columns that are no keys, of simple values, and numbers of their values, -1 if missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = [name for name in microdata.source.columns if name not in keys]
+    table = microdata.values(names) if names else None
+    for name in names:
+        assert table is not None
+        if pa.types.is_nested(table[name].type) or pa.types.is_null(table[name].type):
+            continue
+        values = pc.fill_null(pc.dictionary_encode(table[name].combine_chunks()).indices, -1)
+        yield name, values.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def told(values: AnyArray, levels: Int32) -> float:

@@ -4,8 +4,16 @@ Recodings of all keys form a product of partial orders: one plan is coarser than
 its keys is. Coarser plans have at most the risk and at least the loss of finer ones. A plan that
 misses the target therefore rules out all finer ones. The search looks at the plan that loses least
 among those not ruled out; if it misses the target, its keys are made coarser, one after another, as
-long as the target is still missed, and all plans finer than what comes out are ruled out. The first
-plan that reaches the target loses least of all.
+long as the target is still missed, and all plans finer than what comes out are ruled out. Which key
+is made coarser first is asked of the plans that are left: the step that rules out most of them for
+what it loses. A plan that reaches the target on the way is made finer as long as it does, and what
+loses more than it is not looked at any more. The first plan that reaches the target loses least of
+all.
+
+Many keys of many levels have thousands of plans at the border of what reaches the target, and a
+proof needs a look at most of them. After `MOST_LOOKS` the search takes the best plan so far, no key
+of which can be made finer, and says what share of the information any plan loses that could be
+better (`Search.least`).
 """
 
 from __future__ import annotations
@@ -13,11 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from unikat._typing import Bool, Float64
+from unikat._typing import Bool, Float64, Int64
 from unikat.errors import SpecError
 from unikat.protection.hierarchies import Choices
 from unikat.protection.recoding import Recoding
@@ -27,6 +37,13 @@ NONE = 0.05
 """A τ1 below it is none: plans that lose more to have even less are not shown."""
 MOST_PLANS = 20_000_000
 """Plans among which the search can choose."""
+MOST_LOOKS = 2_000
+"""Plans whose risk is computed before the best of them is taken."""
+_MORE_LOOKS = 100
+_WEIGHED = 40_000
+"""Plans by which the order of steps is chosen, at most."""
+_STEP = 0.005
+"""Share of the information that any step counts as losing, beside its own."""
 
 
 class Goal(Protocol):
@@ -60,6 +77,10 @@ class Plan:
     """By the states that the search looks at."""
 
 
+class _EnoughError(Exception):
+    """So many plans were looked at."""
+
+
 @dataclass(kw_only=True, eq=False)
 class Search:
     """A search among the recodings of some keys. Made by :meth:`of`; it remembers what it found."""
@@ -73,6 +94,18 @@ class Search:
     nothing: tuple[int, ...]
     """The plan without any key, which is none; of -1 where there is no such plan."""
     seen: dict[tuple[int, ...], Value] = field(default_factory=dict, repr=False)
+    most_looks: int = MOST_LOOKS
+    more_looks: int = _MORE_LOOKS
+    """For another limit after that, or if a closer look rejects the plan."""
+    least: float | None = None
+    """What a plan loses at least that was not ruled out when the last search stopped early; None if
+    it ended by itself."""
+    _reaches: Bool = field(default_factory=lambda: np.zeros(0, np.bool_), repr=False)
+    """Plans that reach the goal of this search."""
+    _found: tuple[int, ...] | None = None
+    """Of those looked at that reach it the one that loses least."""
+    _until: int = 0
+    """Looks after which it stops."""
 
     @classmethod
     def of(
@@ -115,27 +148,110 @@ class Search:
             misses[out] = True
         return cls(choices=choices, lost=lost, evaluate=evaluate, misses=misses, nothing=out)
 
+    @cached_property
+    def order(self) -> Int64:
+        """All plans, numbered as by `ravel`, in rising order of what they lose."""
+        return np.argsort(self.lost, axis=None, kind="stable")
+
     def best(self, goal: Goal) -> Plan | None:
         """Find the plan that loses least and reaches a goal; None if none does.
 
-        Later goals must be stricter: what misses this one misses them.
+        Later goals must be stricter: what misses this one misses them. After too many looks it is
+        the best that was found, and `least` says so.
         """
-        reaches = np.zeros(self.lost.shape, np.bool_)
+        self._reaches, self._found, self.least = np.zeros(self.lost.shape, np.bool_), None, None
+        self._until = max(self.most_looks, len(self.seen) + self.more_looks)
         for place, value in self.seen.items():
-            if goal.met(value.measure):
-                reaches[self._coarser(place)] = True
-            else:
-                self._rule_out(place)
-        while True:
-            costs = np.where(self.misses, np.inf, self.lost)
-            place = tuple(int(i) for i in np.unravel_index(int(np.argmin(costs)), costs.shape))
-            if self.misses[place]:
-                return None
-            value = self.value(place)
-            if goal.met(value.measure):
-                lost = float(self.lost[place])
-                return Plan(recoding=self.recoding(place), lost=lost, value=value)
-            self._rule_out(self._coarsest_that_misses(place, goal, reaches))
+            self._note(place, met=goal.met(value.measure))
+        least = self._least(0)
+        try:
+            while least is not None and not self._met(least[1], goal):
+                self._rule_out(self._coarsest_that_misses(least, goal))
+                least = self._least(least[0])
+            at = None if least is None else least[1]
+        except _EnoughError:
+            at = self._best_so_far(goal)
+            left = self._least(0)
+            if at is not None and left is not None and left[1] != at:
+                self.least = float(self.lost[left[1]])
+        if at is None:
+            return None
+        lost = float(self.lost[at])
+        return Plan(recoding=self.recoding(at), lost=lost, value=self.value(at))
+
+    def _least(self, start: int) -> tuple[int, tuple[int, ...]] | None:
+        """The plan that loses least of those that are left, from a number of `order` on."""
+        misses, order = self.misses.reshape(-1), self.order
+        for first in range(start, len(order), _WEIGHED):
+            left = np.flatnonzero(~misses[order[first : first + _WEIGHED]])
+            if len(left):
+                number = first + int(left[0])
+                place = np.unravel_index(order[number], self.lost.shape)
+                return number, tuple(int(i) for i in place)
+        return None
+
+    def _met(self, place: tuple[int, ...], goal: Goal) -> bool:
+        """Whether a plan reaches the goal; what that tells of others is kept."""
+        if self._reaches[place] and place in self.seen:
+            return True
+        if place not in self.seen and len(self.seen) >= self._until:
+            raise _EnoughError
+        met = goal.met(self.value(place).measure)
+        self._note(place, met=met)
+        return met
+
+    def _note(self, place: tuple[int, ...], *, met: bool) -> None:
+        if not met:
+            self._rule_out(place)
+            return
+        self._reaches[self._coarser(place)] = True
+        # A closer look may have rejected it.
+        if not self.misses[place] and (
+            self._found is None or self.lost[place] < self.lost[self._found]
+        ):
+            self._found = place
+
+    def _best_so_far(self, goal: Goal) -> tuple[int, ...] | None:
+        """The best plan that is known, made finer; or else one made of the coarsest of all."""
+        self._until = int(self.lost.size)
+        if self._found is None:
+            # If these miss the goal, all do.
+            ends = [np.flatnonzero(one.coarser.sum(axis=0) == 1) for one in self.choices]
+            coarsest = [tuple(map(int, at)) for at in product(*ends)]
+            if self.nothing in coarsest:
+                coarsest = [
+                    (*self.nothing[:j], int(i), *self.nothing[j + 1 :])
+                    for j, one in enumerate(self.choices)
+                    for i in np.flatnonzero(np.arange(len(one.recodings)) != self.nothing[j])
+                ]
+            for at in sorted(coarsest, key=lambda at: (-self.lost[at], at)):
+                if not self.misses[at] and self._met(at, goal):
+                    break
+        if self._found is not None:
+            self._make_finer(self._found, goal)
+        return self._found
+
+    def _make_finer(self, place: tuple[int, ...], goal: Goal) -> None:
+        """Make keys of a plan finer, those that lose most first, as long as it reaches the goal."""
+        at: tuple[int, ...] | None = place
+        while at is not None:
+            place = at
+            finer = [
+                (*place[:j], int(i), *place[j + 1 :])
+                for j, part in enumerate(self.choices)
+                for i in np.flatnonzero(part.coarser[place[j]])
+                if i != place[j]
+            ]
+            finer.sort(key=lambda at: (self.lost[at], at))
+            at = next(
+                (
+                    one
+                    for one in finer
+                    if not self.misses[one] and (self._reaches[one] or self._met(one, goal))
+                ),
+                None,
+            )
+        self._met(place, goal)
 
     def value(self, place: tuple[int, ...]) -> Value:
         """What a plan reaches; looked at once."""
@@ -161,31 +277,50 @@ class Search:
         )
 
     def _coarsest_that_misses(
-        self, place: tuple[int, ...], goal: Goal, reaches: Bool
+        self, start: tuple[int, tuple[int, ...]], goal: Goal
     ) -> tuple[int, ...]:
-        """Make keys coarser as long as the target is missed, those of least entropy first.
+        """Make keys coarser as long as the target is missed.
 
-        What a plan reaches is known of coarser and finer ones, too.
+        The step comes first that rules out most for what it loses, of the plans that lose less than
+        the best that is known. What a plan reaches is known of coarser and finer ones, too.
         """
-        found = place
-        for j in sorted(range(len(place)), key=lambda j: self.choices[j].entropy):
-            part = self.choices[j]
-            coarser = np.flatnonzero(part.coarser[:, found[j]])
-            for i in sorted(coarser.tolist(), key=lambda i: -part.lost[i]):
-                tried = (*found[:j], i, *found[j + 1 :])
-                if tried == self.nothing:
-                    continue
-                if i == found[j] or self.misses[tried]:
-                    found = tried
-                    break
-                if reaches[tried]:
-                    continue
-                if goal.met(self.value(tried).measure):
-                    reaches[self._coarser(tried)] = True
-                    continue
+        number, found = start
+        left = self.order[number:]
+        left = left[~self.misses.reshape(-1)[left]]
+        if self._found is not None:
+            left = left[self.lost.reshape(-1)[left] < self.lost[self._found]]
+        left = left[:: -(-len(left) // _WEIGHED) or 1]
+        levels = np.unravel_index(left, self.lost.shape)
+        while (tried := self._next_step(found, levels)) is not None:
+            if self.misses[tried] or not self._met(tried, goal):
                 found = tried
-                break
+            elif tried == self._found:
+                self._make_finer(tried, goal)
         return found
+
+    def _next_step(self, place: tuple[int, ...], levels: Sequence[Int64]) -> tuple[int, ...] | None:
+        """The coarser plan by one key that rules out most for what it loses, if it is not known.
+
+        `levels`: of the plans that are left, the recoding of each key.
+        """
+        above = [
+            ~part.coarser[i][at] for part, i, at in zip(self.choices, place, levels, strict=True)
+        ]
+        n_above = np.sum(above, axis=0)
+        best: tuple[float, tuple[int, ...]] | None = None
+        for j, part in enumerate(self.choices):
+            # These are not finer because of this key alone.
+            alone = levels[j][above[j] & (n_above == 1)]
+            counts = np.bincount(alone, minlength=len(part.recodings))
+            for i in np.flatnonzero(part.coarser[:, place[j]]).tolist():
+                tried = (*place[:j], i, *place[j + 1 :])
+                more = int(counts[part.coarser[i]].sum())
+                if not more or tried == self.nothing or self._reaches[tried]:
+                    continue
+                rate = more / (float(self.lost[tried] - self.lost[place]) + _STEP)
+                if best is None or rate > best[0]:
+                    best = rate, tried
+        return None if best is None else best[1]
 
     def _coarser(self, place: tuple[int, ...]) -> tuple[Any, ...]:
         """Index of all plans that are coarser than one, or the same."""
@@ -251,7 +386,8 @@ def frontier(
     reached = None if goal is None else search.best(goal)
     # τ1 is another measure: what misses its limits need not miss the goal.
     by_tau1 = Search.of(search.choices, by_tau1_alone)
-    by_tau1.lost = search.lost
+    by_tau1.lost, by_tau1.order = search.lost, search.order
+    by_tau1.most_looks = search.most_looks
     by_tau1.seen = {
         place: Value(value.tau1, value.tau1)
         for place, value in search.seen.items()

@@ -280,7 +280,7 @@ class Posterior:
             return Value(self.measured(recoding, limit, level, found), found.tau1.mean)
         n_all = sum(map(len, self.states))
         for n_states in _stages(n_all):
-            law = self.law(recoding, table, n_states)
+            law = self.law(recoding, table, n_states, of_sums=limit.plain.startswith("tau2"))
             known, value = told(law, limit, level, every=n_states == n_all)
             if known:
                 break
@@ -291,17 +291,40 @@ class Posterior:
         table = recoding.table(self.table)
         if known_exactly(table) or not self.states:
             return assess(None, table).tau1.mean
-        return float(self.law(recoding, table, FEW).means.mean())
+        return float(self.law(recoding, table, FEW, of_sums=False).means.mean())
 
-    def law(self, recoding: Recoding, table: CellTable, n_states: int) -> Law:
-        """Return the laws of τ1 and τ2 by some states; of incomplete records by what they show."""
+    def law(
+        self, recoding: Recoding, table: CellTable, n_states: int, *, of_sums: bool = True
+    ) -> Law:
+        """Return the laws of τ1 and τ2 by some states; of incomplete records by what they show.
+
+        Without `of_sums` that of τ2, which takes most of the time, is not known (NaN).
+        """
         if _imputes(table):
             laws: dict[str, Law] = {}
             self.look(recoding, n_states=n_states, laws=laws)
             return laws.get(SHOWN[0], laws[TAUS[0]])
         cells = np.ascontiguousarray(table.cells[table.unique])
-        found = self.moments(recoding, table, cells, np.ones(len(cells)), n_states)
+        ones = np.ones(len(cells))
+        if not of_sums:
+            risks = self._alone(recoding, table, cells, n_states)
+            return Law([State(r1, np.full(3, np.nan)) for r1 in risks])
+        found = self.moments(recoding, table, cells, ones, n_states)
         return Law([State.of(one) for one in found])
+
+    def _alone(
+        self, recoding: Recoding, table: CellTable, patterns: Int32, n_states: int
+    ) -> Iterator[Float64]:
+        """P(X = 0) of patterns of one record, state by state; arguments as of `moments`."""
+        model = recoded_model(self, recoding, table)
+        exposure = recoded_exposure(self.table, recoding, table)
+        companions = companions_of(table, patterns)
+        ones = np.ones(len(patterns))
+        for look in self._looks(model, n_states):
+            stream, _, state, data = look
+            chances = exposure.chances(stream, model, state, data, patterns, companions)
+            # A drawn error would differ from set to set of keys, and lucky ones be taken.
+            yield others(look, exposure, chances, ones).alone
 
     def moments(
         self,
@@ -349,19 +372,13 @@ class Posterior:
         if not self.states:
             # Nobody is unobserved: who is alone in the sample is alone.
             return lambda patterns: np.ones(len(patterns))
-        model = recoded_model(self, recoding, table)
-        exposure = recoded_exposure(self.table, recoding, table)
 
         def risk(patterns: Int32) -> Float64:
-            total, ones = np.zeros(len(patterns)), np.ones(len(patterns))
+            total = np.zeros(len(patterns))
             if not len(patterns):
                 return total
-            companions = companions_of(table, patterns)
-            for look in self._looks(model, n_states):
-                stream, _, state, data = look
-                p = exposure.chances(stream, model, state, data, patterns, companions)
-                # A drawn error would differ from set to set of keys, and lucky ones be taken.
-                total += others(look, exposure, p, ones).alone
+            for r1 in self._alone(recoding, table, patterns, n_states):
+                total += r1
             mean: Float64 = total / min(n_states, sum(map(len, self.states)))
             return mean
 

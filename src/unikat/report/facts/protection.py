@@ -208,6 +208,9 @@ class ProtectionSummary:
     """Combinations of recodings among which the search could choose."""
     n_looked_at: int
     """Those whose risk was computed."""
+    least_lost: float | None
+    """Where the search stopped early: what a plan that it did not rule out loses at least. None if
+    it ended by itself, so that no plan that reaches the target loses less."""
     n_states: int
     """States of the posterior by which the risk of the plans was computed."""
     columns: tuple[ColumnChange, ...]
@@ -220,6 +223,8 @@ class ProtectionSummary:
     """None if nothing was to be perturbed."""
     telling: tuple[tuple[str, str], ...]
     """Columns that tell more of a key than the plan shows, each with the key."""
+    identifying: tuple[str, ...]
+    """Copied columns with a value of its own for nearly every record: numbers of persons."""
     refit: RiskFacts
     """The risk of the protected file by a fit of its own; of the recoded one, if values were
     perturbed."""

@@ -1,4 +1,4 @@
-"""What was taken as missing of the codes that a file, a codebook or the user declares so."""
+"""What is said of single columns: codes that are declared missing, and numbers of persons."""
 
 from __future__ import annotations
 
@@ -81,6 +81,15 @@ def made_valid_words(columns: Sequence[_Column]) -> tuple[str, ...]:
         "own to keep them declared missing."
         for column in columns
         for label, old in column.made_valid
+    )
+
+
+def identifying_words(columns: Sequence[str]) -> tuple[str, ...]:
+    """Warn of copied columns that name persons."""
+    return tuple(
+        f"The column {column} is that of the original and has a value of its own for nearly every "
+        "record. Remove it before the release."
+        for column in columns
     )
 
 

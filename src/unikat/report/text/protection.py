@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from unikat.errors import listed
+from unikat.errors import listed, option
 from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
-from unikat.report.text.declared import made_valid_words
+from unikat.report.text.declared import identifying_words, made_valid_words
 from unikat.report.text.numbers import changed, counted, estimated, number, percent
 from unikat.report.text.sentences import first, two_counts
 from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
@@ -51,6 +51,15 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
         said["hidden"] = (
             f"Before protection: {both[:1].lower()}{both[1:]} The heading of an assessment has the "
             "second number, this page the first."
+        )
+    if found.least_lost is not None:
+        said["search"] = (
+            f"The search stopped early: of {counted(found.n_plans, 'combination')} of recodings it "
+            f"looked at {number(found.n_looked_at)}. Of the plans that reach the target it took "
+            f"the one that loses least, {percent(found.chosen.lost)} of the information. No plan "
+            f"that loses less than {percent(found.least_lost)} reaches the target; between the two "
+            "a better one may exist. Name fewer recodings of some keys "
+            f"({option('recodings')}), or keep some as they are ({option('keep')})."
         )
     if not found.searched:
         del said["search"]
@@ -170,6 +179,7 @@ def warnings(found: ProtectionSummary) -> tuple[str, ...]:
         "it as a key."
         for column, key in found.telling
     ]
+    said += identifying_words(found.identifying)
     said += made_valid_words(found.columns)
     if not found.converged:
         said.append("The chains have not converged: do not decide on these numbers.")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from unikat.protection.perturbed import CorrectMatches
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import VerifySummary
+from unikat.report.text.declared import identifying_words
 from unikat.report.text.numbers import counted, estimated, number, percent
 from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText, verdict_text
@@ -101,11 +102,7 @@ def warnings(found: VerifySummary) -> tuple[str, ...]:
         "or take it as a key."
         for column, key in found.telling
     ]
-    said += [
-        f"The column {column} is that of the original and has a value of its own for nearly every "
-        "record. Remove it before the release."
-        for column in found.identifying
-    ]
+    said += identifying_words(found.identifying)
     if not found.converged:
         said.append("The chains have not converged: do not decide on these numbers.")
     return tuple(said)
