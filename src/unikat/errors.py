@@ -64,6 +64,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud
 """What steers a terminal or turns the direction of its text; line ends and tabs stay."""
 _COLON, _AT = "[:\ufe13\ufe55\uff1a\u2236\ua789]", "[@\ufe6b\uff20]"
 _SLASH = r"[/\\\u2044\u2215\uff0f]"
+_URL_SLASH = r"[/\u2044\u2215\uff0f]"
+"""Not a backslash: what begins with one may be a password; a path of Windows with an @ is hidden."""
 _SERVER = (
     "jdbc|odbc|postgres|pgsql|psql|mysql|mariadb|mssql|sqlserver|oracle|redshift|snowflake|mongo"
     "|cockroach|clickhouse|db2|hana|teradata|vertica|redis"
@@ -82,7 +84,7 @@ _UNDERSTOOD = re.compile(
 )
 """Addresses that can be understood and have no password."""
 _REST = re.compile(rf"[^\n]*{_AT}\S*|\S*")
-_USER = re.compile(rf"[^\s'\"@:/\\]{{1,200}}{_COLON}(?!{_SLASH})[^\s@]{{0,400}}{_AT}[^\s'\"]*")
+_USER = re.compile(rf"[^\s'\"@:/\\]{{1,200}}{_COLON}(?!{_URL_SLASH})[^\s@]{{0,400}}{_AT}[^\s'\"]*")
 _GIVEN = re.compile(
     r"(?<!\w)((?:[\w-]{0,40}(?:passw(?:or)?d|passwort|passphrase|pwd|secret|token|api_?key)"
     r"|(?:[\w-]{0,40}[_-])?pass)['\"]?\s?[=:]\s?"

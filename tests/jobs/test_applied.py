@@ -22,6 +22,23 @@ ACS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("key", ["", " "])
+def test_a_key_without_a_column_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    """It was a defect (ValueError)."""
+    (tmp_path / "x.csv").write_text("A,B\n1,2\n3,4\n")
+    plan = tmp_path / "plan.toml"
+    parts = [f"[[keys]]\nname = '{name}'\nkey = '{of}'\n" for name, of in (("A", key), ("B", "B"))]
+    keys = "".join(parts)
+    plan.write_text(f"schema = 'unikat.plan/1'\n{keys}")
+    out = tmp_path / "y.csv"
+    asked = ["protect", str(tmp_path / "x.csv"), "--apply", str(plan), "--out", str(out)]
+    assert main(asked) == 1
+    assert "a key of a plan has a column" in capsys.readouterr().err
+    assert not out.exists()
+
+
 @pytest.mark.parametrize(
     ("name", "book", "rules", "new"),
     [

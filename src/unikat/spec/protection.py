@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from unikat.errors import SpecError, brief, shown
 from unikat.files.toml import read_toml
@@ -407,12 +407,21 @@ def check_of_persons(spec: AssessmentSpec) -> None:
             raise ValueError(f"{option} cannot be combined with protect; leave it out")
 
 
+def _one_key(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a key of a plan has a column, such as AGE")
+    return text
+
+
+OneKey = Annotated[str, AfterValidator(_one_key)]
+
+
 class PlanKey(Table):
     """What a plan does to one key."""
 
     name: str
     """Of the column."""
-    key: str
+    key: OneKey
     """As the keys name it, with its rule of binning if any."""
     rule: str | Mapping[str, str] | None = None
     """A rule of recoding that no record's value changes, a mapping of levels to groups, or
