@@ -65,7 +65,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud
 _COLON, _AT = "[:\ufe13\ufe55\uff1a\u2236\ua789]", "[@\ufe6b\uff20]"
 _SLASH = r"[/\\\u2044\u2215\uff0f]"
 _URL_SLASH = r"[/\u2044\u2215\uff0f]"
-"""Not a backslash: what begins with one may be a password; a path of Windows with an @ is hidden."""
+"""No backslash: a password may begin with one. A path of Windows with an @ is hidden, too."""
 _SERVER = (
     "jdbc|odbc|postgres|pgsql|psql|mysql|mariadb|mssql|sqlserver|oracle|redshift|snowflake|mongo"
     "|cockroach|clickhouse|db2|hana|teradata|vertica|redis"
