@@ -520,8 +520,8 @@ def _unlike(found: Sequence[OutsideFacts], table: CellTable) -> list[str]:
     elsewhere = ", or evaluate the model on a population like yours (unikat evaluate)"
     return [
         f"Model uncertainty was calibrated on samples with {seen}. This file has {here}: the "
-        "interval of τ1 is not tested there and may be too narrow. Decide on it only if it is far "
-        f"from your limit{elsewhere if table.layout is None else ''}."
+        "uncertainty is larger for this, but the interval of τ1 is not tested there. Decide on it "
+        f"only if it is far from your limit{elsewhere if table.layout is None else ''}."
     ]
 
 

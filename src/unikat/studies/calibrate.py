@@ -75,9 +75,9 @@ class Experience:
     power: float
     """Of the likelihood by rare cells."""
     keys: tuple[int, int]
-    """Key variables of the samples that were learned from; fewer or more count as so many."""
+    """Key variables of the samples that were learned from."""
     records: tuple[int, int]
-    """Records, likewise."""
+    """Records; fewer or more count as so many, as with keys."""
     learned: tuple[int, int]
     """Records of the samples that were learned from."""
 
@@ -189,6 +189,10 @@ def rarity(alone: float, n_uniques: float) -> float:
 def prior(table: CellTable, experience: Experience | None = None, alone: float = 0.0) -> Float64:
     """Probability of each overdispersion and shift before the rare cells of the file are looked at.
 
+    A number of keys or records beyond those that were learned from counts as the nearest of these,
+    and each doubling adds as much variance as there is between populations: nobody knows where the
+    error of the model goes from there.
+
     Parameters
     ----------
     table
@@ -213,8 +217,9 @@ def prior(table: CellTable, experience: Experience | None = None, alone: float =
     shift = experience.shift + experience.sharing * alike * rarity(alone, n_uniques)
     shift += experience.size * math.log(records / 1800.0)
     scale = experience.shift_deviation * math.exp(experience.sharing_spread * alike)
-    e = (np.log(OVERDISPERSION) - centre) / experience.deviation
-    f = (SHIFTS - shift) / scale
+    wider = math.sqrt(1.0 + sum(_doublings(one) for one in outside(table, experience)))
+    e = (np.log(OVERDISPERSION) - centre) / (wider * experience.deviation)
+    f = (SHIFTS - shift) / (wider * scale)
     density = (1.0 + (e[:, None] ** 2 + f**2) / TAILS) ** (-0.5 * (TAILS + 2.0))
     # The shifts are not equally far apart.
     joint = density * np.gradient(SHIFTS)
@@ -233,6 +238,11 @@ def outside(table: CellTable, experience: Experience) -> tuple[OutsideFacts, ...
         for what, value, ends in sizes
         if not ends[0] <= value <= ends[1]
     )
+
+
+def _doublings(one: OutsideFacts) -> float:
+    """How often a number doubles, or halves, from the nearest that was learned from."""
+    return math.log2(max(one.lowest / max(one.value, 1), one.value / one.highest))
 
 
 def posterior(
