@@ -19,7 +19,12 @@ from unikat.spec.attack import AttackSpec
 from unikat.spec.trust import SHOWN
 
 KEYS = ["A", "B", "C", "D", "E"]
-COMMAND = ["attack", "original.csv", "--keys", ",".join(KEYS)]
+
+
+def attacked(*arguments: str) -> list[str]:
+    """Call the command, with all keys unless others are named."""
+    keys = [] if "--keys" in arguments else ["--keys", ",".join(KEYS)]
+    return ["attack", "original.csv", *keys, *arguments]
 
 
 @pytest.fixture(autouse=True)
@@ -31,14 +36,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*options: str, folder: str = "out") -> dict[str, Any]:
-    assert main([*COMMAND, "--quiet", "--out", folder, *options]) == 0
+    assert main(attacked("--quiet", "--out", folder, *options)) == 0
     found: dict[str, Any] = json.loads(Path(folder, "attack.json").read_text())
     del found["provenance"]["started"]
     return found
 
 
 def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
-    assert main([*COMMAND, "--quiet", "--out", "out", *options]) == 1
+    assert main(attacked("--quiet", "--out", "out", *options)) == 1
     assert not Path("out").exists()
     said = capsys.readouterr()
     assert said.out == ""
@@ -65,7 +70,7 @@ def test_the_folder_repeats_the_attack_and_python_gives_the_same(capsys):
 
 
 def test_the_terminal_shows_the_answer_and_every_attack(capsys):
-    assert main([*COMMAND, "--synthetic", "made.csv", "--out", "out"]) == 0
+    assert main(attacked("--synthetic", "made.csv", "--out", "out")) == 0
     said = capsys.readouterr().out
     found = json.loads(Path("out/attack.json").read_text())
     assert " ".join(found["sentences"]["answer"].split()) in " ".join(said.split())
@@ -175,7 +180,7 @@ def test_claims_are_judged_by_a_population_and_by_an_assessment(capsys):
     assert fitted["claims"]["by_file"][0]["tau1"]["median"] > 0.0
     assert fitted["claims"]["model"] == "latent-class"
     assert not fitted["converged"]
-    assert main([*COMMAND, "--synthetic", "made.csv", "--out", "two", *few[:-3], *few[-2:]]) == 2
+    assert main(attacked("--synthetic", "made.csv", "--out", "two", *few[:-3], *few[-2:])) == 2
     capsys.readouterr()
     assert "has the keys" in refused(capsys, *made, "--risk", "risk", "--keys", "A,B")
     frames[0][:100].to_csv("original.csv", index=False)
@@ -219,7 +224,7 @@ def test_files_of_a_fit_that_has_not_converged_are_told(capsys):
     assert said in found["sentences"]["generator"]
     assert [one["fit"]["converged"] for one in found["synthetic"]] == [False, False]
     assert said in Path("out/attack.html").read_text()
-    assert main([*COMMAND, "--synthetic", "made/synthetic_1.csv", "--out", "one"]) == 0
+    assert main(attacked("--synthetic", "made/synthetic_1.csv", "--out", "one")) == 0
     assert "Warning: The synthetic file comes from a fit" in capsys.readouterr().out
     # A file of that name elsewhere is not of that fit.
     Path("moved").mkdir()

@@ -31,6 +31,18 @@ def test_help_shows_no_inner_names(command: str, capsys: Any) -> None:
     assert "Pydantic" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("option", ["--keys", "--target", "--threshold"])
+def test_a_question_asked_twice_is_refused(command: str, option: str, capsys: Any) -> None:
+    """The last one counted in silence: of two limits one was never judged."""
+    asked = [*command.split(), "data.csv", option, "A,B", option, "B,C"]
+    assert main(asked) == 1
+    said = capsys.readouterr().err
+    known = (("protect", "--target"), ("assess", "--threshold"))
+    if option == "--keys" or (command, option) in known:
+        assert f"{option} is given 2 times; give it once." in said
+
+
 def test_missing_codes_go_with_a_design_that_is_a_name(capsys: Any) -> None:
     asked = ["--keys", "A,B", "--n", "30", "--design", "simple", "--missing-values", "-1"]
     few = ["--repeats", "1", "--models", "skinner-holmes", "--out", "out", "--quiet"]

@@ -183,3 +183,11 @@ def test_addresses_that_can_be_understood() -> None:
     for address in ("postgresql://u%3Ax@h/d", "postgresql://u@h@h/d", "postgresql://u v@h"):
         with pytest.raises(SpecError, match=re.escape("postgresql://USER@HOST:PORT/DATABASE")):
             checked_address(address)
+
+
+@pytest.mark.parametrize("name", ["scram_client_key", "scram_server_key", "oauth_client_secret"])
+def test_parameters_that_let_others_log_in_are_no_part_of_an_address(name: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        checked_address(f"postgresql://u@h/d?{name}={SECRET}")
+    assert SECRET not in str(refused.value)
+    assert checked_address("postgresql://u@h/d?sslmode=require&connect_timeout=3")

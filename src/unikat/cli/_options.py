@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,24 @@ from unikat.spec.addresses import is_address
 from unikat.spec.option import Defined, default_of, options_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+_ONCE = ("keys", "target", "threshold")
+"""Options of which the first would go unasked, and unnoticed, if they were given twice."""
+
+
+class Once(click.Command):
+    """A command that refuses such an option given twice: click takes the last in silence."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse what was given."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter, times in Counter(order).items():
+            if times > 1 and parameter.name in _ONCE:
+                raise click.UsageError(
+                    f"{parameter.opts[0]} is given {times} times; give it once.", ctx
+                )
+        return super().parse_args(ctx, args)
 
 
 class _Flag(click.Option):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unikat.cli._options import DATA
+from unikat.cli._options import DATA, Once
 from unikat.cli._output import (
     DONE,
     UNCONVERGED,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from unikat.report.facts.comparison import ComparisonSummary
 
 
-@click.command()
+@click.command(cls=Once)
 @click.argument("source", metavar="FILE|assessment.toml", type=DATA)
 @run_options(
     AssessOptions,
@@ -67,7 +67,7 @@ def assess(source: str | Path, **values: Any) -> int:
     return ending(found.result, folder, allow_unconverged=values["allow_unconverged"])
 
 
-@click.command()
+@click.command(cls=Once)
 @click.argument("source", metavar="FILE|comparison.toml", type=DATA)
 @run_options(
     CompareOptions,
@@ -142,7 +142,7 @@ def _ending(
     return DONE if allow_unconverged else UNCONVERGED
 
 
-@click.command()
+@click.command(cls=Once)
 @click.argument("source", metavar="POPULATION|evaluation.toml", type=DATA)
 @run_options(
     EvaluateOptions,
@@ -174,7 +174,7 @@ def evaluate(source: str | Path, **values: Any) -> int:
     return evaluated(found.summary, folder, allow_unconverged=values["allow_unconverged"])
 
 
-@click.command()
+@click.command(cls=Once)
 @click.argument("source", metavar="ORIGINAL|attack.toml", type=DATA)
 @run_options(
     AttackOptions,
@@ -202,7 +202,7 @@ def attack(source: str | Path, **values: Any) -> int:
     return _ending(found.summary, folder, allow_unconverged=values["allow_unconverged"])
 
 
-@click.command()
+@click.command(cls=Once)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -239,7 +239,7 @@ def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
     return ending(result, out, remedy="start again with --overwrite")
 
 
-@click.command()
+@click.command(cls=Once)
 @click.argument("folder", type=click.Path(path_type=Path))
 def report(folder: Path) -> int:
     """Render the report of the run in FOLDER again.

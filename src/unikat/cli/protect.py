@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unikat.cli._options import DATA, given
+from unikat.cli._options import DATA, Once, given
 from unikat.cli._output import UNCONVERGED, judged, say, tell
 from unikat.cli._runs import perform, run_options
 from unikat.spec.addresses import is_address
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unikat.report.facts.protection import ProtectionSummary
 
 
-@click.command()
+@click.command(cls=Once)
 @click.argument("source", metavar="FILE|protect.toml", type=DATA)
 @click.option(
     "--apply",

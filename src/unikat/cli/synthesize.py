@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unikat.cli._options import DATA
+from unikat.cli._options import DATA, Once
 from unikat.cli._output import DONE, UNCONVERGED, say, tell
 from unikat.cli._runs import perform, run_options
 from unikat.spec.synthesis_options import SynthesizeOptions
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unikat.report.facts.synthesis import SynthesisSummary
 
 
-@click.command()
+@click.command(cls=Once)
 @click.argument("source", metavar="FILE|synthesis.toml", type=DATA)
 @run_options(
     SynthesizeOptions,

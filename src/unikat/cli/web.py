@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from unikat.cli._options import Once
 from unikat.cli._output import say
 
 
-@click.command()
+@click.command(cls=Once)
 @click.argument("folder", metavar="[FOLDER]", type=click.Path(path_type=Path), default=Path())
 @click.option(
     "--port",

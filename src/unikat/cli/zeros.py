@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from unikat.cli._options import DATA, given, options
+from unikat.cli._options import DATA, Once, given, options
 from unikat.cli._output import DONE, FAILED, say
 from unikat.errors import SpecError
 from unikat.spec.options import CheckedOptions, ZerosCheckOptions, ZerosCommandOptions
@@ -26,7 +26,7 @@ def zeros() -> None:
     """
 
 
-@zeros.command()
+@zeros.command(cls=Once)
 @click.argument("source", metavar="FILE|assessment.toml", type=DATA)
 @options(ZerosCheckOptions, _SPEC)
 @click.option(
@@ -60,7 +60,7 @@ def check(source: str | Path, rows: Path | None, **values: Any) -> int:
     return FAILED if checked.n_broken else DONE
 
 
-@zeros.command()
+@zeros.command(cls=Once)
 @click.argument("source", metavar="FILE|assessment.toml", type=DATA)
 @_options
 @click.option(
@@ -91,7 +91,7 @@ def disjoint(source: str | Path, out: Path, **values: Any) -> int:
     return DONE
 
 
-@zeros.command()
+@zeros.command(cls=Once)
 @click.argument("source", metavar="FILE|assessment.toml", type=DATA)
 @_options
 @click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TypeGuard
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -19,6 +20,10 @@ def is_address(value: object) -> TypeGuard[str]:
     (True, False)
     """
     return isinstance(value, str) and value.lower().startswith(_BEGINNINGS)
+
+
+_SECRET = re.compile("password|secret|token|scram_")
+"""Parameters that let whoever reads them log in."""
 
 
 def checked_address(address: str) -> str:
@@ -44,7 +49,7 @@ def checked_address(address: str) -> str:
         wrong, names = True, []
     if wrong:
         raise no_address()
-    if parts.password is not None or {"password", "sslpassword"} & set(names):
+    if parts.password is not None or any(_SECRET.search(name) for name in names):
         raise SpecError(
             "The address of the database holds a password, which others could read in the list of "
             "processes and in files of the run. Take it out, and put it into the environment "
