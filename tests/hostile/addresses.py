@@ -101,7 +101,7 @@ def _asked(folder: Path, requests: list[tuple[str, str, Mapping[str, str]]]) -> 
     client = Client(watched, access, bench)
     try:
         for method, path, fields in requests:
-            # The client takes no longer one.
+            # The client refuses longer addresses.
             path = path[:65_000]
             answer = client.ask(path, method, **({"data": fields} if method == "POST" else {}))
             if answer.status_code >= 500:

@@ -118,8 +118,8 @@ def persons(path: Path) -> tuple[Path, Path]:
     [
         ("k >= 3", 0, "Limit met: k ≥ 3."),
         ("k >= 100", 3, "Limit not met: k ≥ 100. The smallest combination of key values has"),
-        ("tau1 <= 5", 0, "Not known whether the limit is met: τ1 ≤ 5."),
-        ("population_k >= 3", 0, "This run does not compute the measure."),
+        ("tau1 <= 5", 3, "Not known whether the limit is met: τ1 ≤ 5."),
+        ("population_k >= 3", 3, "This run does not compute the measure."),
         ("tau1 < 5", 1, "is no limit"),
         (None, 0, "Nothing was estimated"),
     ],

@@ -200,7 +200,8 @@ def test_a_file_is_protected_by_the_risk_within_the_margins(here: Path) -> None:
     SAMPLE.to_csv("sample.csv", index=False)
     counts("age", "sex").to_csv("census.csv", index=False)
     flags = ["--margins", "census.csv", "--target", "tau1 <= 2", "--out", "out"]
-    assert main(["protect", "sample.csv", *FLAGS, *flags]) == 0
+    # Not converged, so that nothing is known of the limit.
+    assert main(["protect", "sample.csv", *FLAGS, *flags]) == 3
     found = json.loads(Path("out/protect.json").read_text())
     before = unikat.assess(SAMPLE, keys=KEYS, margins=counts("age", "sex"), **SHORT)
     assert found["population_size"] == len(PEOPLE)

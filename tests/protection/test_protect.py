@@ -65,7 +65,7 @@ def protected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         "age: width(5), width(10), width(20); education: rare(0.1)",
     )
     assert main(["protect", str(source), "--keys", KEYS, "--population-size", "8000",
-                 *options, "--keep", "sex,region", "--out", str(out), *QUICK]) == 0  # fmt: skip
+                 *options, "--keep", "sex,region", "--out", str(out), *QUICK]) == 3  # fmt: skip
     return source, out
 
 
@@ -295,7 +295,7 @@ def test_tables_of_the_terminal_fit_it_and_lose_no_number(
     monkeypatch.setenv("COLUMNS", "90")
     options = [one for one in QUICK if one != "--quiet"]
     call = ["protect", str(source), "--keys", KEYS, "--population-size", "8000"]
-    assert main([*call, "--target", "tau1 <= 30", "--out", str(out.parent / "wide"), *options]) == 0
+    assert main([*call, "--target", "tau1 <= 30", "--out", str(out.parent / "wide"), *options]) == 3
     printed = capsys.readouterr().out
     table = printed[printed.index("\nplan") :]
     assert max(map(len, table.split("Protected file")[0].splitlines())) <= 90
@@ -503,7 +503,8 @@ def test_a_plan_that_is_told_is_done(tmp_path: Path, capsys: pytest.CaptureFixtu
     people(200).to_csv(source, index=False)
     command = ["protect", str(source), "--keys", KEYS, "--population-size", "4000"]
     told = ["--recode", "age: width(20); region: left out", "--target", "tau1 <= 0.001"]
-    assert main([*command, *told, "--out", str(out), *QUICK]) == 0
+    # Not converged, so that nothing is known of the limit.
+    assert main([*command, *told, "--out", str(out), *QUICK]) == 3
     found = json.loads((out / "protect.json").read_text())
     assert (found["told"], found["n_plans"], found["verdict"]) == (True, 1, "not known")
     assert found["target"] == asdict(

@@ -159,8 +159,8 @@ def ending(
 
 
 def judged(verdict: str | None) -> int:
-    """Give the exit code of a run that is finished, by the verdict on its limit."""
-    return NOT_MET if verdict == "not met" else DONE
+    """Give the exit code of a finished run: 0 only if no limit is asked for, or it is met."""
+    return DONE if verdict in (None, "met") else NOT_MET
 
 
 def undecided(folder: Path, *, remedy: str = "give the same command with --resume") -> None:

@@ -202,7 +202,7 @@ def attack(source: str | Path, **values: Any) -> int:
     return _ending(found.summary, folder, allow_unconverged=values["allow_unconverged"])
 
 
-@click.command(cls=Once)
+@click.command()
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -239,7 +239,7 @@ def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
     return ending(result, out, remedy="start again with --overwrite")
 
 
-@click.command(cls=Once)
+@click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 def report(folder: Path) -> int:
     """Render the report of the run in FOLDER again.

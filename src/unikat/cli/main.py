@@ -33,8 +33,8 @@ _OF_SIGNALS = 128
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 error; 2 finished but not converged; 3 finished, "
-    "and a limit (--threshold, --target) is not met; 130 interrupted too early to keep anything; "
-    f"143 ended by SIGTERM, what was done is kept.\n\n{NETWORK}",
+    "and a limit (--threshold, --target) is not met or not known; 130 interrupted too early to "
+    f"keep anything; 143 ended by SIGTERM, what was done is kept.\n\n{NETWORK}",
 )
 @click.version_option(__version__, prog_name="unikat")
 @click.option(

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from unikat.cli._options import Once
 from unikat.cli._output import say
 
 
-@click.command(cls=Once)
+@click.command()
 @click.argument("folder", metavar="[FOLDER]", type=click.Path(path_type=Path), default=Path())
 @click.option(
     "--port",

@@ -23,7 +23,7 @@ def is_address(value: object) -> TypeGuard[str]:
 
 
 _SECRET = re.compile("password|secret|token|scram_")
-"""Parameters that let whoever reads them log in."""
+"""In names of parameters that hold a password, or a key to log in with."""
 
 
 def checked_address(address: str) -> str:

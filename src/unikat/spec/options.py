@@ -188,7 +188,7 @@ class AssessOptions(
             "TEXT",
             "Limit of the risk, as 'tau1 <= 5' or 'tau2 <= 10' (upper end of the interval), "
             "'tau1_estimate <= 5', 'r1 <= 0.2' or 'k >= 3'. The report says whether it is met; "
-            "exit code 3 if it is not.",
+            "exit code 3 if it is not, or not known.",
             "report.threshold",
         ),
     ]

@@ -25,7 +25,7 @@ class _TargetOptions(TypedDict, total=False):
             "What the protected file has to reach: 'tau1 <= 5' or 'tau2 <= 20' (upper end of the "
             "interval), 'tau1_estimate <= 5' (posterior mean), 'r1 <= 0.2' (largest of a record), "
             "'records(r1 > 0.2) <= 10', 'k >= 3' (k-anonymity in the file) or 'population_k >= 5'. "
-            "Exit code 3 if it is not met.",
+            "Exit code 3 if it is not met, or not known.",
             default="required, unless --scenarios, --recode, --pram or --swap is given",
         ),
     ]

@@ -203,8 +203,12 @@ def _with_error(
 def _weights(table: CellTable, model: AnyModel, risk: RiskFit) -> Float64:
     """Distribution of the error: what is known beforehand, and what the rare cells tell."""
     evidence = np.reshape(risk.evidence, (len(OVERDISPERSION), len(SHIFTS)))
-    experience = experience_of(table, model)
-    return posterior(prior(table, experience, risk.tau1.mean), evidence, experience)
+    return posterior(_known(table, model, risk), evidence, experience_of(table, model))
+
+
+def _known(table: CellTable, model: AnyModel, risk: RiskFit) -> Float64:
+    """Distribution of the error before the rare cells are looked at."""
+    return prior(table, experience_of(table, model), risk.tau1.mean)
 
 
 def _store(execution: Execution) -> FitStore | None:
@@ -333,7 +337,7 @@ class _FirstAnswer:
             tell(estimate)
             return
         wrapped = self.candidate.model
-        weights = prior(self.table, experience_of(self.table, wrapped), risk.tau1.mean)
+        weights = _known(self.table, wrapped, risk)
         model = Calibrated(
             wrapped=wrapped,
             weights=tuple(weights.ravel().tolist()),

@@ -8,13 +8,26 @@ import numpy as np
 import pytest
 
 from report.estimates import estimate, table
+from unikat.data import CellTable, Key
 from unikat.models.auto import Auto
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.models.calibrated import (
+    OVERDISPERSION,
+    SHIFTS,
+    Calibrated,
+    SelectionFacts,
+    TauFacts,
+)
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.report.facts import sensitivity as module
-from unikat.report.facts.sensitivity import LEAST_DRAWS, SHARE, SensitivityFacts, sensitivity
+from unikat.report.facts.sensitivity import (
+    LEAST_DRAWS,
+    SHARE,
+    SensitivityFacts,
+    _less_evidence,
+    sensitivity,
+)
 from unikat.risk.estimate import RiskEstimate
-from unikat.studies.calibrate import posterior, prior, quantiles
+from unikat.studies.calibrate import experience_of, posterior, prior, quantiles
 
 EVIDENCE = -0.5 * (
     ((np.log(OVERDISPERSION)[:, None] + 1.0) / 0.4) ** 2 + ((SHIFTS - 0.05) / 0.05) ** 2
@@ -116,3 +129,23 @@ def test_misreported_keys_scale_the_draws(monkeypatch: pytest.MonkeyPatch) -> No
     thinned = rng.binomial(np.tile(draws.astype(int), 50), 0.5)
     for end, level in ((half.tau1_lower, 0.025), (half.tau1_upper, 0.975)):
         assert end == pytest.approx(np.quantile(thinned, level), abs=2.0)
+
+
+def test_the_evidence_is_what_the_weights_have_beyond_the_prior() -> None:
+    """Of a sample of households, whose prior depends on the answer without the error."""
+    homes = np.arange(400, dtype=np.int32) // 2
+    codes = np.column_stack((np.arange(400), homes % 5, homes % 3, homes % 2))
+    keys = [Key.of_size(name, size) for name, size in zip("ABCD", (400, 5, 3, 2), strict=True)]
+    sample = replace(CellTable.from_codes(codes, keys, 4000), households=homes)
+    alone = 0.95 * sample.unique.sum()
+    experience = experience_of(sample)
+    weights = prior(sample, experience, alone)
+    assert not np.allclose(weights, prior(sample, experience), rtol=1e-3)
+    before = TauFacts(mean=alone, median=alone, lower=alone, upper=alone)
+    model = Calibrated(
+        wrapped=LatentClass(),
+        weights=tuple(np.ravel(weights).tolist()),
+        asked=Auto(),
+        told=SelectionFacts(before=before),
+    )
+    np.testing.assert_allclose(_less_evidence(sample, model), 1.0, rtol=1e-9)

@@ -1,4 +1,4 @@
-"""What is said of single columns: codes that are declared missing, and numbers of persons."""
+"""Sentences about single columns: codes declared missing, and columns to remove."""
 
 from __future__ import annotations
 
@@ -84,12 +84,19 @@ def made_valid_words(columns: Sequence[_Column]) -> tuple[str, ...]:
     )
 
 
-def identifying_words(columns: Sequence[str]) -> tuple[str, ...]:
-    """Warn of copied columns that name persons."""
-    return tuple(
-        f"The column {column} is that of the original and has a value of its own for nearly every "
-        "record. Remove it before the release."
-        for column in columns
+def copied_words(telling: Sequence[tuple[str, str]], identifying: Sequence[str]) -> tuple[str, ...]:
+    """Warn of copied columns: those that tell more of a key, each with the key, and identifiers."""
+    return (
+        *(
+            f"The column {column} tells more of {key} than the protected key shows. Remove the "
+            "column, or take it as a key."
+            for column, key in telling
+        ),
+        *(
+            f"The column {column} is that of the original and has a value of its own for nearly "
+            "every record. Remove it before the release."
+            for column in identifying
+        ),
     )
 
 

@@ -6,7 +6,7 @@ import re
 
 from unikat.errors import listed, option
 from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
-from unikat.report.text.declared import identifying_words, made_valid_words
+from unikat.report.text.declared import copied_words, made_valid_words
 from unikat.report.text.numbers import changed, counted, estimated, number, percent
 from unikat.report.text.sentences import first, two_counts
 from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
@@ -174,12 +174,7 @@ def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, s
 
 def warnings(found: ProtectionSummary) -> tuple[str, ...]:
     """Warn of what should be looked at before the file is released."""
-    said = [
-        f"The column {column} tells more of {key} than the plan shows. Remove the column, or take "
-        "it as a key."
-        for column, key in found.telling
-    ]
-    said += identifying_words(found.identifying)
+    said = [*copied_words(found.telling, found.identifying)]
     said += made_valid_words(found.columns)
     if not found.converged:
         said.append("The chains have not converged: do not decide on these numbers.")

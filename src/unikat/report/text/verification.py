@@ -7,7 +7,7 @@ from dataclasses import replace
 from unikat.protection.perturbed import CorrectMatches
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import VerifySummary
-from unikat.report.text.declared import identifying_words
+from unikat.report.text.declared import copied_words
 from unikat.report.text.numbers import counted, estimated, number, percent
 from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText, verdict_text
@@ -97,12 +97,7 @@ def warnings(found: VerifySummary) -> tuple[str, ...]:
         for one in found.keys
         if one.n_surviving
     ]
-    said += [
-        f"The column {column} tells more of {key} than the protected key shows. Remove the column, "
-        "or take it as a key."
-        for column, key in found.telling
-    ]
-    said += identifying_words(found.identifying)
+    said += copied_words(found.telling, found.identifying)
     if not found.converged:
         said.append("The chains have not converged: do not decide on these numbers.")
     return tuple(said)
