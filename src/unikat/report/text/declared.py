@@ -94,7 +94,7 @@ def copied_words(telling: Sequence[tuple[str, str]], identifying: Sequence[str])
         ),
         *(
             f"The column {column} is that of the original and has a value of its own for nearly "
-            "every record. Remove it before the release."
+            "every record. Remove it before the release, or give it new or rounded values."
             for column in identifying
         ),
     )
