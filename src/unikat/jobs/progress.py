@@ -16,7 +16,7 @@ from unikat.studies.evaluate import StudyProgress
 PLAIN_EVERY = 20.0
 """Seconds between two plain lines."""
 QUIET_SECONDS = 2.0
-"""A log has no lines of a run that is shorter."""
+"""A log has only the notes of a run that is shorter."""
 NOTEBOOK_EVERY = 0.5
 """Seconds between two updates of a notebook."""
 
@@ -39,8 +39,11 @@ def watching(show: bool | None = None) -> Iterator[Watcher]:
     elif sys.stderr is not None and sys.stderr.isatty():
         with _live() as watcher:
             yield watcher
+    elif show:
+        with _plain() as watcher:
+            yield watcher
     else:
-        yield _plain() if show else SILENT
+        yield SILENT
 
 
 def _in_notebook() -> bool:
@@ -77,27 +80,40 @@ def _live() -> Iterator[Watcher]:
         yield Watcher(progress=progress, stage=stage, note=note)
 
 
-def _plain() -> Watcher:
+@contextlib.contextmanager
+def _plain() -> Iterator[Watcher]:
     started = last = time.monotonic()
     waiting: list[str] = []
+    notes: list[str] = []
 
-    def flush() -> None:
-        if waiting and time.monotonic() - started >= QUIET_SECONDS:
-            print(*map(visible, waiting), sep="\n", file=sys.stderr, flush=True)  # noqa: T201  # as asked for
-            waiting.clear()
+    def write(lines: list[str]) -> None:
+        if lines:
+            print(*map(visible, lines), sep="\n", file=sys.stderr, flush=True)  # noqa: T201  # as asked for
+        waiting.clear()
+        notes.clear()
 
-    def write(words: str) -> None:
+    def stage(words: str) -> None:
         waiting.append(words)
-        flush()
+        if time.monotonic() - started >= QUIET_SECONDS:
+            write(waiting)
 
     def progress(event: ProgressEvent | StudyProgress) -> None:
         nonlocal last
         if time.monotonic() - last >= PLAIN_EVERY:
             last = time.monotonic()
-            waiting.append(describe(event))
-        flush()
+            stage(describe(event))
+        elif waiting and time.monotonic() - started >= QUIET_SECONDS:
+            write(waiting)
 
-    return Watcher(progress=progress, stage=write, note=write)
+    def note(words: str) -> None:
+        notes.append(words)
+        stage(words)
+
+    try:
+        yield Watcher(progress=progress, stage=stage, note=note)
+    finally:
+        # What was read, and what cannot be trusted about it, is said of short runs too.
+        write(notes)
 
 
 @contextlib.contextmanager
