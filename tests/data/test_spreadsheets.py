@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import struct
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from data.decoding import decoded
+from data.measured import needed
 from data.workbooks import Wrong, write_ods, write_xlsx
 from unikat.data import Design, Microdata, read
 from unikat.errors import UnikatError
@@ -155,32 +155,6 @@ def test_a_cell_far_away(tmp_path: Path) -> None:
         'table:number-columns-repeated="16000"/></table:table-row>'
     )
     assert read(write_ods(book, {"Data": ROWS}, extra=end), "SEX,AGE", DESIGN).n_records == 5
-
-
-MEASURE = """
-import sys
-import python_calamine, pyarrow, duckdb
-from unikat.data import Design, read
-from unikat.errors import UnikatError
-def peak():
-    # ru_maxrss may be that of the process that started this one.
-    with open("/proc/self/status") as status:
-        return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-before = peak()
-try:
-    read(sys.argv[1], "SEX,AGE", Design(population_size=10**8), memory_limit=sys.argv[2])
-except UnikatError as error:
-    print(error)
-print(peak() - before)
-"""
-
-
-def needed(path: Path, limit: str) -> tuple[str, int]:
-    """Read a file in a process of its own; return what it says and the memory that it took."""
-    command = [sys.executable, "-c", MEASURE, str(path), limit]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    message, _, size = said.strip().rpartition("\n")
-    return message, int(size)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is in other units")

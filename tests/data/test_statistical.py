@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 from data.decoding import decoded
+from data.measured import needed
 from unikat.data import Design, read
+from unikat.data.statistical import StatisticalSource
 from unikat.errors import DataError, UnikatError
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'stat' is not installed")
@@ -128,3 +131,93 @@ def test_a_reader_that_stumbles_over_a_damaged_file(
     with pytest.raises(UnikatError, match=r"cannot be read as Stata.* damaged") as told:
         read(path, "A,B", DESIGN)
     assert "a value" not in str(told.value)
+
+
+def several_parts(path: Path, n_rows: int = 40_000) -> pd.DataFrame:
+    """Write a file that is read in several parts where 10 MB are allowed."""
+    frame = pd.DataFrame(
+        {
+            # No value in the first part, whole numbers in the next, then others.
+            "late": [None] * 30_000 + [1.0] * 5_000 + [1.5] * (n_rows - 35_000),
+            "code": [float(row % 7) for row in range(n_rows)],
+            "text": [f"t{row % 5}" for row in range(n_rows)],
+        }
+    )
+    write = {".dta": pyreadstat.write_dta, ".xpt": pyreadstat.write_xport}
+    write.get(path.suffix, pyreadstat.write_sav)(frame, path)
+    return frame
+
+
+@pytest.mark.parametrize("suffix", ["sav", "dta", "xpt"])
+def test_parts_make_the_whole_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x.{suffix}"
+    frame = several_parts(path)
+    few = StatisticalSource(path, suffix, None, "8MB")
+    assert len(list(few._parts(few.columns))) > 3
+    table = few.load(few.columns)
+    assert table.equals(StatisticalSource(path, suffix, None).load(few.columns).combine_chunks())
+    assert table["late"].to_pylist() == [None if pd.isna(v) else v for v in frame["late"]]
+    assert table["text"].to_pylist() == frame["text"].tolist()
+    assert few.load(["code"], 7)["code"].to_pylist() == frame["code"][:7].tolist()
+
+
+def test_letters_of_several_parts(tmp_path: Path) -> None:
+    path = tmp_path / "x.dta"
+    codes: list[Any] = [float(row % 7) for row in range(40_000)]
+    codes[3], codes[-1] = "a", "b"
+    pyreadstat.write_dta(
+        pd.DataFrame({"code": codes, "sex": [1.0, 2.0] * 20_000}),
+        path,
+        missing_user_values={"code": ["a", "b"]},
+    )
+    source = StatisticalSource(path, "dta", None, "5MB")
+    assert len(list(source._parts(["code"]))) > 1
+    assert source.letters_counted("code") == {".a": 1, ".b": 1}
+    letters = source.letters(["code", "sex"])
+    assert letters["code"][3] == ".a"
+    assert len(letters["code"]) == 40_000
+    assert "sex" not in letters
+
+
+@pytest.mark.parametrize("suffix", ["sav", "dta", "xpt"])
+def test_a_file_needs_no_more_than_its_limit(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x.{suffix}"
+    several_parts(path, 400_000)
+    with pytest.raises(DataError, match=r"needs more memory than the 5MB allowed: its rows.*Leave"):
+        read(path, "code,text", Design(population_size=10**6), memory_limit="5MB")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is in other units")
+@pytest.mark.parametrize("suffix", ["sav", "dta"])
+def test_a_header_that_tells_of_too_many_rows_takes_no_memory(tmp_path: Path, suffix: str) -> None:
+    """The library takes room for all rows of the header before it reads the first."""
+    path = tmp_path / f"x.{suffix}"
+    frame = pd.DataFrame({"SEX": [1.0, 2.0] * 50, "AGE": [float(a % 50) for a in range(100)]})
+    content = bytearray()
+    if suffix == "sav":
+        pyreadstat.write_sav(frame, path)
+        content = bytearray(path.read_bytes())
+        # The number of cases is the sixth number behind the name of the program.
+        assert int.from_bytes(content[80:84], "little") == 100
+        content[80:84] = (2_000_000_000).to_bytes(4, "little")
+    else:
+        pyreadstat.write_dta(frame, path)
+        content = bytearray(path.read_bytes())
+        place = content.index(b"<N>") + len(b"<N>")
+        assert int.from_bytes(content[place : place + 8], "little") == 100
+        content[place : place + 8] = (2_000_000_000).to_bytes(8, "little")
+    path.write_bytes(content)
+    message, size = needed(path, "200MB")
+    # For SPSS, numbers beyond reason are not known to the library: it counts the rows.
+    assert ("x.dta cannot be read as Stata" in message) == (suffix == "dta")
+    assert size < 2e8
+
+
+@pytest.mark.parametrize("limit", ["10MB", "1GB"])
+def test_a_file_that_was_cut_short(tmp_path: Path, limit: str) -> None:
+    path = tmp_path / "x.sav"
+    several_parts(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3])
+    with pytest.raises(DataError, match=r"cannot be read as SPSS. The file may be damaged"):
+        read(path, "code,text", Design(population_size=10**6), memory_limit=limit)

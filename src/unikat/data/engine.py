@@ -133,7 +133,10 @@ def too_large(name: str, memory_limit: str, why: str, remedy: str) -> DataError:
 
 
 def within(
-    batches: Iterable[pa.RecordBatch], name: str, memory_limit: str
+    batches: Iterable[pa.RecordBatch],
+    name: str,
+    memory_limit: str,
+    remedy: str = "Make a table or view of fewer columns",
 ) -> Iterator[pa.RecordBatch]:
     """Pass batches on as they come, until they need more memory than the limit (DataError)."""
     held, most = 0, memory_bytes(memory_limit)
@@ -141,7 +144,7 @@ def within(
         held += batch.nbytes
         if held > most:
             why = "its rows are brought into memory, and there are more"
-            raise too_large(name, memory_limit, why, "Make a table or view of fewer columns")
+            raise too_large(name, memory_limit, why, remedy)
         yield batch
 
 

@@ -148,8 +148,8 @@ def read(
     query
         A query of a database in place of a table.
     memory_limit
-        Memory that DuckDB may use, such as ``"1GB"``. A workbook, file of R, table of SQLite or
-        view of DuckDB that needs more is refused.
+        Memory that DuckDB may use, such as ``"1GB"``. A workbook, file of R or of a statistical
+        package, table of SQLite or view of DuckDB that needs more is refused.
     constant_keys
         Whether a key may have the same level in every row, as in a register of one sex; in a
         sample it carries no information and is refused.
@@ -319,7 +319,7 @@ def open_source(
         return open_duckdb(path, table, query, memory_limit)
     if kind in ("rds", "rdata"):
         return open_r(path, table, memory_limit)
-    return StatisticalSource(path, kind, encoding)
+    return StatisticalSource(path, kind, encoding, memory_limit)
 
 
 def _open_frame(source: Any) -> Source:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unikat.data.engine import DEFAULT_MEMORY, memory_bytes, within
 from unikat.data.sources import Declared, FileSource, LoadedSource, check_columns
 from unikat.errors import DataError, SpecError, option
 
@@ -24,6 +26,10 @@ READERS = {
 }
 _WITH_LETTERS = ("dta", "sas7bdat")
 """Formats that have letters which say why a number is missing."""
+_PART = 4
+"""Rows are read in parts, whose values take at most one in so many of the bytes allowed."""
+_NUMBER, _TEXT = 48, 80
+"""Bytes of a value while it is read: in the library, as an object of Python, and in the table."""
 
 
 class StatisticalSource(LoadedSource):
@@ -34,7 +40,9 @@ class StatisticalSource(LoadedSource):
     pyreadstat turns them into empty values without a word.
     """
 
-    def __init__(self, path: Path, format: str, encoding: str | None) -> None:
+    def __init__(
+        self, path: Path, format: str, encoding: str | None, memory_limit: str = DEFAULT_MEMORY
+    ) -> None:
         FileSource.__init__(self, [path], path.name)
         try:
             import pyreadstat
@@ -46,6 +54,7 @@ class StatisticalSource(LoadedSource):
         self._reader = getattr(pyreadstat, READERS[format][1])
         self._errors = (pyreadstat.ReadstatError, pyreadstat.PyreadstatError)
         self.format = format
+        self._limit = memory_limit
         self.keeps_letters = format == "dta"
         self._letters: dict[str, list[str | None]] = {}
         self._options: dict[str, Any] = {"encoding": encoding} if encoding else {}
@@ -111,12 +120,18 @@ class StatisticalSource(LoadedSource):
         if self.format not in _WITH_LETTERS:
             return {}
         if new := [name for name in names if name not in self._letters]:
-            columns, meta = self._read(usecols=new, output_format="dict")
+            read: dict[str, list[str | None]] = {name: [] for name in new}
+            for columns, meta in self._parts(new):
+                for name in new:
+                    if name in meta.missing_user_values:
+                        read[name] += [
+                            sys.intern(f".{value}") if isinstance(value, str) else None
+                            for value in columns[name]
+                        ]
+                    else:
+                        read[name] += [None] * len(columns[name])
             self._letters |= {
-                name: [f".{value}" if isinstance(value, str) else None for value in columns[name]]
-                if name in meta.missing_user_values
-                else []
-                for name in new
+                name: letters if any(letters) else [] for name, letters in read.items()
             }
         return {name: found for name in names if (found := self._letters[name])}
 
@@ -140,22 +155,67 @@ class StatisticalSource(LoadedSource):
         """Read the named columns from the file; with `n_rows` these first rows alone."""
         import pyarrow as pa
 
-        limit = {} if n_rows is None else {"row_limit": n_rows}
-        columns, meta = self._read(usecols=list(names), output_format="dict", **limit)
+        def batches() -> Iterator[pa.RecordBatch]:
+            for columns, meta in self._parts(names, n_rows):
+                yield from self._table(columns, meta, names).to_batches()
+
+        held = within(batches(), self.name, self._limit, "Leave out columns that are not needed")
+        tables = [pa.Table.from_batches([one]) for one in held]
+        if not tables:
+            return self._table({name: [] for name in names}, None, names)
+        try:
+            # A part without any value of a column has no type for it.
+            return pa.concat_tables(tables, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise self._several_types(None) from None
+
+    def _table(self, columns: Mapping[str, list[Any]], meta: Any, names: Sequence[str]) -> pa.Table:
+        import pyarrow as pa
+
         arrays = {}
         for name in names:
             values = columns[name]
             # Stata's and SAS's extended missing values arrive as letters among the numbers.
-            if name in meta.missing_user_values:
+            if meta is not None and name in meta.missing_user_values:
                 values = [None if isinstance(value, str) else value for value in values]
             try:
                 arrays[name] = pa.array(values, from_pandas=True)
             except (pa.ArrowInvalid, pa.ArrowTypeError):
-                raise DataError(
-                    f"{self.name}, column {name!r}: its values are of several types; convert the "
-                    "column to one type in the program that wrote the file."
-                ) from None
+                raise self._several_types(name) from None
         return pa.table(arrays)
+
+    def _several_types(self, name: str | None) -> DataError:
+        where = "" if name is None else f", column {name!r}"
+        return DataError(
+            f"{self.name}{where}: its values are of several types; convert the column to one type "
+            "in the program that wrote the file."
+        )
+
+    def _parts(
+        self, names: Sequence[str], n_rows: int | None = None
+    ) -> Iterator[tuple[dict[str, list[Any]], Any]]:
+        """Read columns part by part: the library takes room for all rows that a header tells.
+
+        It refuses a file that has fewer.
+        """
+        widths = self.metadata.variable_storage_width
+        texts = self.metadata.readstat_variable_types
+        row = sum(
+            _TEXT + int(widths[name]) if texts[name] == "string" else _NUMBER for name in names
+        )
+        size = max(1, int(memory_bytes(self._limit) / _PART / max(row, 1)))
+        told, done = self.metadata.number_rows, 0
+        wanted = n_rows if told is None or n_rows is not None else told
+        while wanted is None or done < wanted:
+            limit = size if wanted is None else min(size, wanted - done)
+            columns, meta = self._read(
+                usecols=list(names), output_format="dict", row_offset=done, row_limit=limit
+            )
+            found = len(columns[names[0]])
+            yield columns, meta
+            done += found
+            if found < limit:
+                break
 
     def _read(self, **options: Any) -> tuple[Any, Any]:
         try:
