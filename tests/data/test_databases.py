@@ -159,6 +159,12 @@ def test_databases_called_db(database: Path, tmp_path: Path) -> None:
     assert "looks like DuckDB: --format duckdb" in refused(path.rename(tmp_path / "x.csv"))
 
 
+def test_a_value_beyond_what_sqlite_holds_is_the_fault_of_the_query(tmp_path: Path) -> None:
+    path = sqlite(tmp_path / "x.db", "CREATE TABLE t (A, B)", rows=[(1, 2), (2, 3)])
+    said = refused(path, query="SELECT A, zeroblob(2000000000) AS B FROM t")
+    assert "the query is refused: a value cannot be computed as it asks" in said
+
+
 def test_a_view_reads_no_other_file(tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("A,B\n1,2\n")
     with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:

@@ -14,7 +14,7 @@ from protection.test_protect import KEYS, QUICK, people
 from unikat.cli.main import main
 from unikat.data.keys import Key
 from unikat.protection.compared import compare_key
-from unikat.report.text.numbers import estimated
+from unikat.report.text.numbers import estimated, percent
 
 QUICKLY: dict[str, Any] = {
     "keys": KEYS,
@@ -231,6 +231,18 @@ def test_a_suppressed_file_is_judged_by_the_worse_of_new_fit_and_model_of_the_or
     method = found.sentences["method"]
     for one in (found.by_original.tau1, found.after.tau1):
         assert estimated(one.mean, one) in method
+
+
+def test_shares_of_a_key_add_up() -> None:
+    frame = people()
+    frame.loc[:9, "education"] = None
+    shown = frame.copy()
+    shown.loc[5:29, "education"] = None
+    found = unikat.verify(frame, protected=shown, **QUICKLY)
+    (row,) = (row for row in found._table().to_pylist() if row["key"] == "education")
+    n = len(frame)
+    assert (row["suppressed"], row["missing"]) == (percent(20 / n), percent(10 / n))
+    assert row["unchanged"] == percent((n - 30) / n)
 
 
 def test_models_without_the_risk_of_recoded_keys_and_files_known_exactly_have_the_new_fit() -> None:

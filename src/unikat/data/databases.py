@@ -185,7 +185,11 @@ class SqliteSource(LoadedSource):
 
 def _is_of_query(error: Exception) -> bool:
     """Whether the query is to blame, and not the file."""
-    return getattr(error, "sqlite_errorname", "") in ("SQLITE_ERROR", "SQLITE_AUTH")
+    return getattr(error, "sqlite_errorname", "") in (
+        "SQLITE_ERROR",
+        "SQLITE_AUTH",
+        "SQLITE_TOOBIG",
+    )
 
 
 def _only_reads(action: int, first: str | None, second: str | None, *_: str | None) -> int:

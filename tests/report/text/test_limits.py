@@ -15,7 +15,7 @@ from unikat.data.table import Margin
 from unikat.report.facts.design import design_result
 from unikat.report.facts.margins import margin_results
 from unikat.report.facts.result import sample_facts
-from unikat.report.text import limits
+from unikat.report.text import limits, overview
 from unikat.spec.tables import DesignSpec
 
 
@@ -51,6 +51,7 @@ def result(made: CellTable, model: Any, spec: DesignSpec | None = None) -> Any:
         margins=margin_results(made),
         unit=made.unit,
         households=None,
+        known_exactly=False,
         model=model.name,
         fitted_model=model.name,
     )
@@ -110,6 +111,8 @@ def test_whole_households_are_told(designed):
     assert found.sample.n_households == 3
     said = "Whole households were sampled: 3 households with 5 records."
     assert limits.design_sentences(found)["sample.n_households"] == said
+    # Page one says it, too.
+    assert said in overview.rests_on(found)
     title, text = limits.design_limit(found)
     assert said in text
     assert "are not used" not in text

@@ -102,7 +102,7 @@ def design_sentences(result: Result) -> Mapping[str, str]:
     if result.margins:
         said["margins"] = _known_counts(result)
     if result.sample.n_households is not None:
-        said["sample.n_households"] = _whole_households(result)
+        said["sample.n_households"] = whole_households(result)
     return said
 
 
@@ -122,7 +122,7 @@ def _known_counts(result: Result) -> str:
     )
 
 
-def _whole_households(result: Result) -> str:
+def whole_households(result: Result) -> str:
     """Say how many households were sampled."""
     sample = result.sample
     assert sample.n_households is not None
@@ -139,7 +139,7 @@ def _clusters(result: Result) -> str:
             " Households and other clusters are not used: records are assumed to be drawn "
             "independently."
         )
-    said = f" {_whole_households(result)} "
+    said = f" {whole_households(result)} "
     if not MODELS[result.fitted_model].leaves_out_companions:
         return said + (
             "The model takes persons as drawn one by one, so its interval may be too narrow and "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from unikat.report.facts.breakdown import LevelFacts
 from unikat.report.text import households, sentences
+from unikat.report.text.limits import whole_households
 from unikat.report.text.numbers import counted, number, percent
 from unikat.report.text.verdict import VerdictText, verdict_text
 
@@ -198,6 +199,8 @@ def rests_on(result: Result) -> tuple[str, ...]:
         found.append("The sampling design was not used.")
     else:
         found.append(f"The weights or strata describe how the {unit.many} were sampled.")
+    if sample.n_households is not None:
+        found.append(whole_households(result))
     found.append(
         f"The population size ({sample.population_size:,}) and the choice of the keys are right. "
         f"With more keys, more {unit.many} are unique."

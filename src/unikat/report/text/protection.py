@@ -82,7 +82,8 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
             f"So that every record reaches {named(what.rule)}, "
             f"{counted(what.n_values, 'value')} of {counted(what.n_records, 'record')} "
             f"{'was' if what.n_values == 1 else 'were'} set missing: the fewest, each counted with "
-            "the weight of its key."
+            "the weight of its key. A missing value agrees with every level, so records with "
+            "missing values count as alike wherever their other values agree."
         )
     return said
 

@@ -103,23 +103,27 @@ def warnings(found: VerifySummary) -> tuple[str, ...]:
     return tuple(said)
 
 
-HEAD = ("key", "action", "levels", "values", "unchanged", "recoded", "suppressed", "perturbed")
+HEAD = (
+    "key",
+    "action",
+    "levels",
+    "values",
+    "unchanged",
+    "recoded",
+    "suppressed",
+    "perturbed",
+    "missing",
+)
 """Of the table of keys."""
 
 
 def key_rows(found: VerifySummary) -> list[tuple[str, ...]]:
     """Rows of the table of keys: shares of the records."""
-    n = max(found.n_protected, 1)
-    return [
-        (
-            one.name,
-            one.action,
-            number(one.n_levels),
-            number(one.n_values),
-            *(
-                percent(part / n)
-                for part in (one.n_unchanged, one.n_recoded, one.n_suppressed, one.n_otherwise)
-            ),
-        )
-        for one in found.keys
-    ]
+    rows = []
+    for one in found.keys:
+        parts = [one.n_unchanged, one.n_recoded, one.n_suppressed, one.n_otherwise]
+        # The others are missing in both files.
+        parts.append(found.n_protected - sum(parts))
+        shares = (percent(part / max(found.n_protected, 1)) for part in parts)
+        rows.append((one.name, one.action, number(one.n_levels), number(one.n_values), *shares))
+    return rows
