@@ -207,7 +207,7 @@ def limited(example: Example, words: list[str]) -> list[str]:
     if example.note == "limits":
         return shlex.split(example.value)
     fits = {"assess", "compare", "evaluate", "protect", "synthesize"}
-    if words[1] not in fits or {"--apply", "--help", "--resume"} & set(words):
+    if words[1] not in fits or {"--help", "--resume"} & set(words):
         return []
     added = []
     for option, value in options(LIMITS):

@@ -497,7 +497,7 @@ def test_a_protected_folder_is_one_file(tmp_path: Path, kind: str) -> None:
     rows = READERS[kind](made)
     assert [str(value).zfill(2) for value in rows["y"]] == ["07"] * 60 + ["08"] * 60
     assert set(map(str, rows["A"])) == {"0-1", "2-3", "4-5"}
-    command = ["protect", str(tmp_path / "in"), "--apply", str(tmp_path / "out" / "plan.toml")]
+    command = ["apply", str(tmp_path / "out" / "plan.toml"), str(tmp_path / "in")]
     assert main([*command, "--out", str(tmp_path / f"again.{kind}"), "--quiet"]) == 0
     assert READERS[kind](tmp_path / f"again.{kind}").equals(rows)
     assert main([*command, "--out", str(tmp_path / "again.sav"), "--quiet"]) == 1

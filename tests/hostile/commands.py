@@ -169,7 +169,7 @@ def plan(rng: Random, folder: Path, bases: Path) -> Case:
     (folder / "people.csv").write_text(table, encoding="utf-8")
     return Case(
         "plan",
-        ["protect", "people.csv", "--apply", "plan.toml", "--out", "made.csv"],
+        ["apply", "plan.toml", "people.csv", "--out", "made.csv"],
         ["made.csv", ".unikat"],
     )
 
@@ -180,7 +180,7 @@ def verify(rng: Random, folder: Path, bases: Path) -> Case:
     if rng.random() < 0.8:
         content = spoiled(rng, content)
     (folder / "made.csv").write_bytes(content)
-    arguments = ["protect", "--verify", "people.csv", "made.csv", "--keys", KEYS, *SIZE, *MIXTURE]
+    arguments = ["verify", "people.csv", "made.csv", "--keys", KEYS, *SIZE, *MIXTURE]
     more = ("--id INCOME", "--missing-values *", "--target r1<=0.5", "--weights W", "--id AGE", "")
     return Case("verify", [*arguments, *SHORT, *rng.choice(more).split(), "--out", "out"], ["out"])
 

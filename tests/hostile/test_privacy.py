@@ -46,7 +46,7 @@ MAY_HOLD = {
 }
 """The outputs that may hold planted values, by path, and which; the page lists what they are."""
 DOCUMENTED = (
-    "protected.*", "protect --apply", "synthetic_*.*", "plan.toml", "protect.toml", "protect.json",
+    "protected.*", "apply", "synthetic_*.*", "plan.toml", "protect.toml", "protect.json",
     "plans.parquet", "zeros suggest --out", "zeros disjoint --out", "zeros check --rows",
     "--show-small-cells", "records-at-risk.csv", "states.checkpoint", "values-shown.log",
 )  # fmt: skip
@@ -163,9 +163,9 @@ def run_all(made: Place) -> None:
     for name, command in commands.items():
         made.said[name] = told([*command, "--out", name])
     last = {
-        "verify": told(["protect", "--verify", csv, "protect/protected.csv", *keyed,
+        "verify": told(["verify", csv, "protect/protected.csv", *keyed,
                         "--out", "verify"]),
-        "apply": told(["protect", csv, "--apply", "protect/plan.toml", "--out", "applied.csv"]),
+        "apply": told(["apply", "protect/plan.toml", csv, "--out", "applied.csv"]),
         "dry run": told(["assess", csv, *keyed, "--dry-run"]),
         "check": told(["zeros", "check", csv, *zeros, "--rows", "rows.csv"]),
         "disjoint": told(["zeros", "disjoint", csv, *zeros, "--out", "disjoint.csv"]),
@@ -261,8 +261,8 @@ FAILING = {
     "a matrix without the level": ["protect", "{csv}", "--pram", "WORK: {matrix}"],
     "a target out of reach": ["protect", "{csv}", "--target", "k >= 500", "--keep", "WORK,CODE"],
     "other levels": ["attack", "{csv}", "--synthetic", "{other}"],
-    "a file of other rows": ["protect", "--verify", "{csv}", "{control}"],
-    "a key twice": ["protect", "--verify", "{csv}", "{csv}", "--id", "WORK"],
+    "a file of other rows": ["verify", "{csv}", "{control}"],
+    "a key twice": ["verify", "{csv}", "{csv}", "--id", "WORK"],
     "a target that is none": ["attack", "{other}", "--synthetic", "{csv}", "--targets", "NOPE"],
 }  # fmt: skip
 """Commands that fail because of a planted value, or near one."""
@@ -336,7 +336,7 @@ def test_a_damaged_plan_is_refused_without_its_levels(place: Place, tmp_path: Pa
     block = f'[[keys]]\nname = "WORK"\nkey = "WORK"\n{field} = {{{PLANTED["level"]} = []}}\n'
     plan = tmp_path / "plan.toml"
     plan.write_text(text[:at] + block)
-    command = ["protect", str(place.data / "people.csv"), "--apply", str(plan), "--out", "no.csv"]
+    command = ["apply", str(plan), str(place.data / "people.csv"), "--out", "no.csv"]
     said = told(command)
     assert said.code == 1
     assert f"keys.0.{field}" in said.err

@@ -33,7 +33,7 @@ def test_a_key_without_a_column_is_refused(
     keys = "".join(parts)
     plan.write_text(f"schema = 'unikat.plan/1'\n{keys}")
     out = tmp_path / "y.csv"
-    asked = ["protect", str(tmp_path / "x.csv"), "--apply", str(plan), "--out", str(out)]
+    asked = ["apply", str(plan), str(tmp_path / "x.csv"), "--out", str(out)]
     assert main(asked) == 1
     assert "a key of a plan has a column" in capsys.readouterr().err
     assert not out.exists()
@@ -64,7 +64,7 @@ def test_a_plan_of_a_sample_serves_the_population(
     made, plan = recoded(source, rules, codebook=str(codebook), keys=list(rules))
     path, out = tmp_path / "plan.toml", tmp_path / "all.parquet"
     path.write_text(plan.to_toml(tmp_path))
-    command = ["protect", str(whole), "--apply", str(path), "--out", str(out), "--quiet"]
+    command = ["apply", str(path), str(whole), "--out", str(out), "--quiet"]
     command += ["--codebook", str(codebook)]
     assert main(command) == 1
     assert "--unseen group" in capsys.readouterr().err
@@ -133,7 +133,7 @@ def test_what_is_counted_is_judged(
 ) -> None:
     source, plan = persons(tmp_path)
     out = tmp_path / "out.csv"
-    command = ["protect", str(source), "--apply", str(plan), "--out", str(out)]
+    command = ["apply", str(plan), str(source), "--out", str(out)]
     assert main([*command, *(["--target", target] if target else [])]) == code
     said = capsys.readouterr()
     text = " ".join((said.out + said.err).split())

@@ -103,7 +103,7 @@ def test_a_group_of_declared_codes_stays_declared(tmp_path: Path) -> None:
     # Another file gets the same.
     path, again = tmp_path / "plan.toml", tmp_path / "again.sav"
     path.write_text(plan.to_toml(tmp_path))
-    assert not main(["protect", str(source), "--apply", str(path), "--out", str(again), "--quiet"])
+    assert not main(["apply", str(path), str(source), "--out", str(again), "--quiet"])
     other, meta_again = pyreadstat.read_sav(again, user_missing=True)
     assert other["occ"].equals(found["occ"])
     assert meta_again.variable_value_labels == meta.variable_value_labels
@@ -135,7 +135,7 @@ def test_a_mixed_group_is_valid_and_named(
     path.write_text(plan.to_toml(tmp_path))
     assert PlanSpec.read(path).keys[0].made_valid == {label: ("Under 16",)}
     again = tmp_path / "again.sav"
-    assert not main(["protect", str(source), "--apply", str(path), "--out", str(again)])
+    assert not main(["apply", str(path), str(source), "--out", str(again)])
     assert said in " ".join(capsys.readouterr().out.split())
 
 
@@ -228,7 +228,7 @@ def test_letters_are_written_with_their_labels(tmp_path: Path) -> None:
     # A plan does the same.
     path, again = tmp_path / "plan.toml", tmp_path / "again.dta"
     path.write_text(plan.to_toml(tmp_path))
-    assert not main(["protect", str(source), "--apply", str(path), "--out", str(again), "--quiet"])
+    assert not main(["apply", str(path), str(source), "--out", str(again), "--quiet"])
     assert pyreadstat.read_dta(again, user_missing=True)[0].equals(found)
     # A group of letters has the first; one with valid levels is a number.
     out.unlink()
@@ -374,7 +374,7 @@ def test_a_code_of_a_plan_that_another_file_has_is_not_taken_twice(tmp_path: Pat
     pyreadstat.write_sav(frame, other)
     path, out = tmp_path / "plan.toml", tmp_path / "out.sav"
     path.write_text(plan.to_toml(tmp_path))
-    assert not main(["protect", str(other), "--apply", str(path), "--out", str(out), "--quiet"])
+    assert not main(["apply", str(path), str(other), "--out", str(out), "--quiet"])
     found, meta = pyreadstat.read_sav(out)
     assert (found["age"] == code).sum() == 4
     assert code not in meta.variable_value_labels["age"]
@@ -404,7 +404,7 @@ def test_a_stata_file_through_assess_protect_and_verify(
     letters = before["occ"].map(lambda value: value if isinstance(value, str) else "")
     assert after["occ"].map(lambda v: v if isinstance(v, str) else "").equals(letters)
     capsys.readouterr()
-    command = ["protect", "--verify", str(source), str(protected), *quick]
+    command = ["verify", str(source), str(protected), *quick]
     assert main([*command, "--out", str(tmp_path / "checked")]) == 0
     found = json.loads((tmp_path / "checked" / "verify.json").read_text())
     occupation = next(key for key in found["keys"] if key["name"] == "occ")
@@ -424,7 +424,7 @@ def test_unseen_levels_do_not_change_sides(
     other = write(tmp_path / f"all.{ending}", frame)
     reader = pyreadstat.read_sav if ending == "sav" else pyreadstat.read_dta
     path, out = tmp_path / "plan.toml", tmp_path / f"out.{ending}"
-    command = ["protect", str(other), "--apply", str(path), "--out", str(out)]
+    command = ["apply", str(path), str(other), "--out", str(out)]
     command += ["--missing-values", "occ: none", "--unseen", "group", "--overwrite"]
     _, plan = recoded(source, {"occ": "rare(0.1)"}, keys=KEYS)
     path.write_text(plan.to_toml(tmp_path))

@@ -108,10 +108,10 @@ def test_the_plan_of_a_hierarchy_recodes_next_years_file(
     # An age that this year's file lacks.
     assert 98 not in set(frame["age"])
     frame.assign(age=98.0).to_csv("next.csv", index=False)
-    assert main(["protect", "next.csv", "--apply", "out/plan.toml", "--out", "n.csv"]) == 0
+    assert main(["apply", "out/plan.toml", "next.csv", "--out", "n.csv"]) == 0
     assert set(pd.read_csv("n.csv")["age"]) == {"old"}
     frame.assign(age=100).to_csv("next.csv", index=False)
-    assert main(["protect", "next.csv", "--apply", "out/plan.toml", "--out", "m.csv"]) == 1
+    assert main(["apply", "out/plan.toml", "next.csv", "--out", "m.csv"]) == 1
 
 
 def test_a_column_that_joins_all_levels_of_the_data(tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def test_a_codebook_is_written_beside_files_without_labels(tmp_path: Path, endin
     path = tmp_path / "plan.toml"
     path.write_text(plan.model_copy(update={"data": data}).to_toml(tmp_path))
     out = tmp_path / f"again.{ending}"
-    assert not main(["protect", str(source), "--apply", str(path), "--out", str(out), "--quiet"])
+    assert not main(["apply", str(path), str(source), "--out", str(out), "--quiet"])
     assert json.loads((tmp_path / "again.codebook.json").read_text()) == made.codebook
     again = pd.read_csv(out, dtype=str) if ending == "csv" else pq.read_table(out).to_pandas()
     assert again["religion"].astype(str).tolist() == expected.tolist()
@@ -302,7 +302,7 @@ def applied(
     population = people(900)
     population.loc[0:2, "religion"] = 7.0
     other, out = written(tmp_path / "population.sav", population), tmp_path / "all.sav"
-    code = main(["protect", str(other), "--apply", str(path), "--out", str(out), *more])
+    code = main(["apply", str(path), str(other), "--out", str(out), *more])
     said = capsys.readouterr()
     return code, " ".join((said.out + said.err).split()), out
 
@@ -352,7 +352,7 @@ def test_a_level_that_only_records_tell_is_named_by_its_rows(
     other = frame.copy()
     other.loc[[3, 7], "town"] = "secret"
     other.to_csv(tmp_path / "other.csv", index=False)
-    command = ["protect", str(tmp_path / "other.csv"), "--apply", str(path)]
+    command = ["apply", str(path), str(tmp_path / "other.csv")]
     command += ["--out", str(tmp_path / "out.csv")]
     assert main(command) == 1
     said = " ".join(capsys.readouterr().err.split())
@@ -364,8 +364,3 @@ def test_a_level_that_only_records_tell_is_named_by_its_rows(
         "c, d" if town in "cd" or len(town) > 1 else town for town in other["town"]
     ]
     assert "secret" not in capsys.readouterr().out
-
-
-def test_unseen_without_a_plan_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["protect", "x.csv", "--keys", "a,b", "--unseen", "group"]) == 1
-    assert "belongs to --apply" in capsys.readouterr().err

@@ -398,7 +398,7 @@ def test_a_plan_without_recodings_is_not_applied(tmp_path: Path, capsys: Any) ->
     frame = people(150)
     frame.to_csv(tmp_path / "file.csv", index=False)
     unikat.protect(frame, pram={"region": 0.8}, out=tmp_path / "out", **QUICKLY)
-    command = ["protect", str(tmp_path / "file.csv"), "--apply", str(tmp_path / "out/plan.toml")]
+    command = ["apply", str(tmp_path / "out/plan.toml"), str(tmp_path / "file.csv")]
     assert main([*command, "--out", str(tmp_path / "copy.csv")]) == 1
     assert "The plan recodes nothing" in capsys.readouterr().err
     assert not (tmp_path / "copy.csv").exists()

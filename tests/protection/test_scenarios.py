@@ -179,7 +179,7 @@ def test_a_scenario_and_a_single_run_have_the_same_numbers(tmp_path: Path) -> No
     assert rows["employer", "k >= 2"]["before"] == min(counts.values())
     # After by the plan, before values are suppressed: the records as the plan recodes them.
     plan, again = tmp_path / "out" / "plan.toml", tmp_path / "again.csv"
-    assert main(["protect", str(source), "--apply", str(plan), "--out", str(again)]) == 0
+    assert main(["apply", str(plan), str(source), "--out", str(again)]) == 0
     after = pd.read_csv(again, dtype=str)
     seen = [name for name in ("sex", "age") if name in after]
     n_alone = (after.groupby(seen).size() == 1).sum() if seen else 0

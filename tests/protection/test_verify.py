@@ -129,7 +129,7 @@ def test_a_file_of_sdcmicro_and_one_of_arx(tmp_path: Path, capsys: Any) -> None:
     safe = safe.drop(columns="education").sample(frac=0.9, random_state=1)
     safe.to_csv(tmp_path / "arx.csv", index=False, sep=";")
     command = [
-        "protect", "--verify", str(tmp_path / "original.csv"), str(tmp_path / "arx.csv"), "--keys",
+        "verify", str(tmp_path / "original.csv"), str(tmp_path / "arx.csv"), "--keys",
         KEYS, "--population-size", "8000", "--missing-values", "*", "--out", str(tmp_path / "out"),
     ]  # fmt: skip
     assert main([*command, *QUICK]) == 1
@@ -161,7 +161,7 @@ def test_a_file_of_sdcmicro_and_one_of_arx(tmp_path: Path, capsys: Any) -> None:
         assert text not in json.dumps(found)
         assert text not in out
     # The specification repeats the run.
-    again = ["protect", "--verify", str(tmp_path / "out" / "verify.toml"),
+    again = ["verify", str(tmp_path / "out" / "verify.toml"),
              str(tmp_path / "arx.csv"), "--out", str(tmp_path / "b"), "--trust-spec",
              *QUICK]  # fmt: skip
     assert main(again) == 3

@@ -282,7 +282,7 @@ def test_the_exit_code_is_3_if_a_limit_is_not_met(
             (["assess", str(source), "--threshold", text], "result.json"),
             (["protect", str(source), "--recode", "age: width(5)", "--target", text],
              "protect.json"),
-            (["protect", "--verify", str(source), str(safe), "--target", text], "verify.json"),
+            (["verify", str(source), str(safe), "--target", text], "verify.json"),
         )  # fmt: skip
         for command, file in runs:
             folder = out / file

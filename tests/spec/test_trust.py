@@ -239,7 +239,7 @@ def test_files_of_rules_plans_and_matrices(sent: Path, capsys: Any) -> None:
         '[data]\ncodebook = "../book.toml"\n'
     )
     Path("book.toml").write_text("[A]\n")
-    apply = ["protect", "survey.csv", "--apply", "sent/plan.toml", "--out", "p.csv"]
+    apply = ["apply", "sent/plan.toml", "survey.csv", "--out", "p.csv"]
     assert main(apply) == 1
     assert "data.codebook:" in capsys.readouterr().err
     assert not Path("p.csv").exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -75,11 +75,18 @@ DATA = _Data()
 """What a command reads."""
 
 
-def options(kind: Any, specification: str) -> Callable[[Command], Command]:
-    """Give a command the options of a `TypedDict`; a specification, named in full, has defaults."""
+def options(
+    kind: Any, specification: str, left_out: Sequence[str] = ()
+) -> Callable[[Command], Command]:
+    """Give a command the options of a `TypedDict`; a specification, named in full, has defaults.
+
+    Those of `left_out` are its arguments.
+    """
 
     def decorate(command: Command) -> Command:
         for defined in reversed(options_of(kind)):
+            if defined.name in left_out:
+                continue
             command = click.option(
                 f"--{defined.name.replace('_', '-')}",
                 defined.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ def run_options(
     replace: str,
     summary: str,
     dry_run: bool = False,
+    left_out: Sequence[str] = (),
 ) -> Callable[[Command], Command]:
     """Give a command the options of a kind of run.
 
@@ -37,6 +38,8 @@ def run_options(
         replaced; the file of numbers.
     dry_run
         Whether the run can be told before it is made.
+    left_out
+        Options that are arguments of the command.
     """
     place = f"Folder of the results.  [default: {folder}]"
     continued = [] if resume is None else [click.option("--resume", is_flag=True, help=resume)]
@@ -59,7 +62,7 @@ def run_options(
     def decorate(command: Command) -> Command:
         for option in reversed(final):
             command = option(command)
-        return options(kind, specification)(command)
+        return options(kind, specification, left_out)(command)
 
     return decorate
 

@@ -16,7 +16,7 @@ from unikat._version import __version__
 from unikat.cli._boundary import Stops, open_streams, quiet_libraries, stopping, tell_unforeseen
 from unikat.cli._output import quietly_closed, tell, write_any_character
 from unikat.cli.commands import assess, attack, compare, demo, evaluate, report
-from unikat.cli.protect import protect
+from unikat.cli.protect import apply, protect, verify
 from unikat.cli.synthesize import synthesize
 from unikat.cli.web import web
 from unikat.cli.zeros import zeros
@@ -61,7 +61,9 @@ def cli(state: dict[str, bool] | None, debug: bool) -> None:
         ) from None
 
 
-for _command in (assess, attack, compare, demo, evaluate, protect, report, synthesize, web, zeros):
+for _command in (
+    apply, assess, attack, compare, demo, evaluate, protect, report, synthesize, verify, web, zeros,
+):  # fmt: skip
     cli.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""The command `protect`."""
+"""The commands `protect`, `apply` and `verify`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unikat.cli._options import DATA, Once, given
+from unikat.cli._options import DATA, Once, given, options
 from unikat.cli._output import UNCONVERGED, judged, say, tell
 from unikat.cli._runs import perform, run_options
 from unikat.spec.addresses import is_address
-from unikat.spec.data_options import ReadingOptions
+from unikat.spec.data_options import FileOptions
 from unikat.spec.protection_options import ProtectOptions
+from unikat.spec.verification_options import VerifyOptions
 
 if TYPE_CHECKING:
     from unikat.report.facts.protection import ProtectionSummary
@@ -21,30 +22,6 @@ if TYPE_CHECKING:
 
 @click.command(cls=Once)
 @click.argument("source", metavar="FILE|protect.toml", type=DATA)
-@click.option(
-    "--apply",
-    "plan",
-    metavar="PLAN",
-    type=click.Path(path_type=Path),
-    help="Recode FILE as this plan.toml says, and write it to --out; nothing is estimated. Options "
-    "say how FILE is read, where it differs from the file of the plan. A --target of k is judged.",
-)
-@click.option(
-    "--unseen",
-    type=click.Choice(["refuse", "group"]),
-    help="With --apply: levels that the plan does not know are refused, the default, or go into "
-    "the group of rare levels, of an ordered key into the nearest band.",
-)
-@click.option(
-    "--verify",
-    "original",
-    metavar="ORIGINAL",
-    type=click.Path(path_type=Path),
-    help="Assess FILE, which was protected elsewhere, against its original; nothing is protected.",
-)
-@click.option(
-    "--id", metavar="COLUMN", help="With --verify: column that identifies records in both files."
-)
 @run_options(
     ProtectOptions,
     "unikat.spec.protection.ProtectionSpec",
@@ -53,31 +30,15 @@ if TYPE_CHECKING:
     replace="protection",
     summary="protect.json",
 )
-def protect(source: str | Path, plan: Path | None, original: Path | None, **values: Any) -> int:
+def protect(source: str | Path, **values: Any) -> int:
     """Recode FILE so that a target is reached and the least information is lost.
 
     Or perturb some keys, --pram and --swap, with or without a target.
 
     Writes protected, in the format of FILE, report.html, protect.json, plans.parquet, plan.toml and
     protect.toml into DIR, all readable by you alone. plan.toml does the same to another file with
-    the same columns: unikat protect --apply plan.toml FILE2 --out FILE3.
-
-    unikat protect --verify ORIGINAL FILE says what any other program did to FILE and what risk is
-    left: report.html, verify.json and verify.toml.
+    the same columns: unikat apply plan.toml FILE2 --out FILE3.
     """
-    if original is not None:
-        return _verify(original, source, plan, values)
-    if values.pop("id") is not None:
-        from unikat.errors import SpecError
-
-        raise SpecError("--id matches records of two files; it belongs to --verify ORIGINAL.")
-    unseen = values.pop("unseen")
-    if plan is not None:
-        return _apply(plan, source, values, unseen or "refuse")
-    if unseen is not None:
-        from unikat.errors import SpecError
-
-        raise SpecError("--unseen is about levels that a plan lacks; it belongs to --apply.")
     from unikat.jobs.protect import PROTECTION, run
     from unikat.report.folders.protection import SUMMARY
 
@@ -97,33 +58,29 @@ def _ended(found: Any, folder: Path, values: dict[str, Any], file: str) -> int:
     return UNCONVERGED
 
 
-def _verify(original: Path, source: str | Path, plan: Path | None, values: dict[str, Any]) -> int:
-    """Assess a file that was protected elsewhere."""
-    from unikat.errors import SpecError
+@click.command(cls=Once)
+@click.argument("original", metavar="ORIGINAL|verify.toml", type=DATA)
+@click.argument("protected", metavar="[PROTECTED]", type=DATA, required=False)
+@run_options(
+    VerifyOptions,
+    "unikat.spec.verification.VerifySpec",
+    folder="name of ORIGINAL with -verified",
+    resume=None,
+    replace="verification",
+    summary="verify.json",
+    left_out=("protected",),
+)
+def verify(original: str | Path, **values: Any) -> int:
+    """Say what any program did to ORIGINAL, and what risk is left in PROTECTED.
+
+    Writes report.html, verify.json and verify.toml into DIR, all readable by you alone.
+    """
     from unikat.jobs.verify import VERIFICATION, run
     from unikat.report.folders.verification import PAGE, SUMMARY
     from unikat.report.text.numbers import columns
     from unikat.report.text.verification import HEAD, key_rows
 
-    no_use = (
-        "unseen",
-        "suppress",
-        "keep",
-        "recodings",
-        "recode",
-        "weights_of_keys",
-        "pram",
-        "swap",
-        "swap_match",
-    )
-    others = [name.replace("_", "-") for name in no_use if values[name] is not None]
-    others += ["apply"] * (plan is not None)
-    others += [name for name in ("zeros", "zeros_conflict") if values[name] is not None]
-    if others:
-        raise SpecError(f"--verify protects nothing, so --{others[0]} has no use; leave it out.")
-    found, folder = perform(
-        VERIFICATION, run, original, values | {"protected": source}, ("data", "verified")
-    )
+    found, folder = perform(VERIFICATION, run, original, values, ("data", "verified"))
     if values["as_json"]:
         say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
     elif not values["quiet"]:
@@ -139,38 +96,47 @@ def _verify(original: Path, source: str | Path, plan: Path | None, values: dict[
     return _ended(found, folder, values, SUMMARY)
 
 
-def _apply(plan: Path, source: str | Path, values: dict[str, Any], unseen: Any) -> int:
-    """Recode a file as a plan says."""
+@click.command(cls=Once)
+@click.argument("plan", metavar="plan.toml", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE", type=DATA)
+@options(FileOptions, "unikat.spec.protection.PlanSpec")
+@click.option(
+    "--unseen",
+    type=click.Choice(["refuse", "group"]),
+    default="refuse",
+    help="Levels that the plan does not know are refused, the default, or go into the group of "
+    "rare levels, of an ordered key into the nearest band.",
+)
+@click.option(
+    "--target",
+    metavar="TEXT",
+    help="A limit of k, which is counted; exit code 3 if it is not met, or not known.",
+)
+@click.option("--out", metavar="FILE2", type=click.Path(path_type=Path), required=True)
+@click.option("--overwrite", is_flag=True, help="Replace FILE2.")
+@click.option("--quiet", is_flag=True, help="Print errors alone.")
+def apply(plan: Path, source: str | Path, **values: Any) -> int:
+    """Recode FILE as a plan.toml says, and write it to FILE2; nothing is estimated.
+
+    Options say how FILE is read, where it differs from the file of the plan.
+    """
     from unikat.errors import SpecError
-    from unikat.jobs.applied import apply
+    from unikat.jobs.applied import apply as carry_out
     from unikat.jobs.progress import watching
     from unikat.report.text.verdict import verdict_text
     from unikat.spec.from_options import specify
     from unikat.spec.protection import PlanSpec
 
-    if values["out"] is None:
-        raise SpecError("Name the recoded file: --out FILE2.")
-    reading = given(ReadingOptions, values)
-    # What a missing key is to an assessment is none of a plan.
-    no_use = [name for name in given(ProtectOptions, values) if name not in (*reading, "target")]
-    no_use += [name for name in ("missing",) if reading.pop(name, None)]
-    flags = {"json": "as_json", "allow_unconverged": "allow_unconverged"}
-    no_use += [name for name, value in flags.items() if values[value]]
-    if no_use:
-        raise SpecError(
-            f"--apply does what the plan says, so --{no_use[0].replace('_', '-')} has no use; "
-            "leave it out."
-        )
     if is_address(source):
-        raise SpecError("--apply writes a file in the format of FILE, which a database has not.")
-    recodings = specify(PlanSpec, ReadingOptions, plan, reading, shell=True)[0]
+        raise SpecError("A plan writes a file in the format of FILE, which a database has not.")
+    recodings = specify(PlanSpec, FileOptions, plan, given(FileOptions, values), shell=True)[0]
     with watching(not values["quiet"]) as watcher:
-        done = apply(
+        done = carry_out(
             recodings,
             Path(source),
             values["out"],
             overwrite=values["overwrite"],
-            unseen=unseen,
+            unseen=values["unseen"],
             target=values["target"],
             watcher=watcher,
         )

@@ -35,8 +35,8 @@ class PopulationOptions(TypedDict, total=False):
     ]
 
 
-class ReadingOptions(TypedDict, total=False):
-    """How the file is read."""
+class MissingOptions(TypedDict, total=False):
+    """What a missing key is."""
 
     missing: Annotated[
         Literal["integrate", "level", "wildcard"],
@@ -46,6 +46,11 @@ class ReadingOptions(TypedDict, total=False):
             "data.missing",
         ),
     ]
+
+
+class FileOptions(TypedDict, total=False):
+    """How the file is read."""
+
     missing_values: Annotated[
         str | Sequence[str | int | float] | Mapping[str, Any],
         Option(
@@ -110,6 +115,10 @@ class ReadingOptions(TypedDict, total=False):
             "options.",
         ),
     ]
+
+
+class ReadingOptions(MissingOptions, FileOptions, total=False):
+    """What is read of the file, and how."""
 
 
 class DesignOptions(TypedDict, total=False):

@@ -453,7 +453,7 @@ class PlanSpec(Spec):
     'width(10)'
     """
 
-    command: ClassVar[str] = "protect --apply plan.toml FILE"
+    command: ClassVar[str] = "apply plan.toml FILE"
     format_version: Literal["unikat.plan/1"] = Field(default="unikat.plan/1", alias="schema")
     keys: tuple[PlanKey, ...] = ()
     also: tuple[str, ...] = ()

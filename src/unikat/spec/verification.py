@@ -22,7 +22,7 @@ class VerifySpec(AssessmentSpec):
     'safe.csv'
     """
 
-    command: ClassVar[str] = "protect --verify verify.toml PROTECTED"
+    command: ClassVar[str] = "verify verify.toml PROTECTED"
     format_version: Literal["unikat.verification/1"] = Field(  # type: ignore[assignment]
         default="unikat.verification/1", alias="schema"
     )
@@ -44,19 +44,19 @@ class VerifySpec(AssessmentSpec):
     def _complete(self) -> Self:
         if self.protected is None:
             raise ValueError(
-                "no protected file is named; name it: unikat protect --verify ORIGINAL PROTECTED "
+                "no protected file is named; name it: unikat verify ORIGINAL PROTECTED "
                 "(in Python: protected='safe.csv')"
             )
         check_of_persons(self)
         if self.margins:
-            raise ValueError("--margins cannot be combined with --verify; leave it out")
+            raise ValueError("--margins cannot be combined with a verification; leave it out")
         if self.data.missing == "level":
             raise ValueError(
                 "a suppressed value says nothing, and --missing level takes it for a level; leave "
                 "--missing out"
             )
         if self.zeros is not None:
-            raise ValueError("--zeros cannot be combined with --verify; leave it out")
+            raise ValueError("--zeros cannot be combined with a verification; leave it out")
         for key in self.keys:
             if ":" in key:
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""The options of `unikat protect --verify` and `unikat.verify`; see :mod:`unikat.spec.options`."""
+"""The options of `unikat verify` and `unikat.verify`; see :mod:`unikat.spec.options`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _VerifiedOptions(TypedDict, total=False):
         str,
         Option(
             "COLUMN",
-            "Column by whose values records of the two files are matched, with --verify.",
+            "Column by whose values records of the two files are matched.",
             default="by their order",
         ),
     ]
@@ -47,6 +47,6 @@ class VerifyOptions(
     SamplingOptions,
     total=False,
 ):
-    """Options of `unikat.verify`, and of `unikat protect --verify`."""
+    """Options of `unikat.verify`, and of `unikat verify`."""
 
     level: Annotated[float | str, Option("P", "Probability of the intervals.", "report.level")]

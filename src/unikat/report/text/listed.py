@@ -43,7 +43,7 @@ def listed(kind: str, found: Numbers) -> Listed | None:
     Parameters
     ----------
     kind
-        The command that makes such a result: `assess`; `verify` of `protect --verify`.
+        The command that makes such a result: `assess`.
     found
         The file of numbers.
     """
