@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,25 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_help_shows_no_inner_names(command: str, capsys: Any) -> None:
     assert main([*command.split(), "--help"]) == 0
     assert "Pydantic" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "verify", "apply", "zeros suggest"])
+def test_help_explains_what_most_runs_need_and_names_the_rest(
+    command: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = command.split()
+    assert main([*words, "--help"]) == 0
+    short = capsys.readouterr().out
+    if command == "assess":
+        assert len(short.splitlines()) <= 60
+    assert main([*words, "--help", "all"]) == 0
+    whole = capsys.readouterr().out
+    flags = set(re.findall(r"^  (--[a-z-]+)", whole, re.MULTILINE))
+    # Names are broken at the end of a line.
+    joined = re.sub(r"-\n\s+", "-", short)
+    assert flags <= set(re.findall(r"--[a-z-]+", joined))
+    assert "--keys A,B,C" in short or command == "apply"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

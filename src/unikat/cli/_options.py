@@ -12,6 +12,9 @@ import click
 from unikat.spec.addresses import is_address
 from unikat.spec.option import Defined, default_of, options_of
 
+_ALL = "unikat.help"
+"""Under which a context knows that all options are asked for."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -19,8 +22,98 @@ _ONCE = ("keys", "target", "threshold")
 """Options of which the first would go unasked, and unnoticed, if they were given twice."""
 
 
+_FIRST = {
+    "keys",
+    "population_size",
+    "model",
+    "weights",
+    "household",
+    "missing_values",
+    "threshold",
+    "target",
+    "recode",
+    "suppress",
+    "pram",
+    "swap",
+    "id",
+    "synthetic",
+    "control",
+    "models",
+    "n",
+    "design",
+    "datasets",
+    "attacks",
+    "rules",
+    "seed",
+    "unseen",
+    "out",
+    "resume",
+    "dry_run",
+    "overwrite",
+    "quiet",
+}
+"""Options that `--help` explains; it lists the others, which `--help all` explains."""
+_SHORT = 21
+"""So many options are explained in any case."""
+_TITLES = {
+    "": "Results, others",
+    "data": "Reading the file",
+    "design": "Sample design",
+    "model": "Model",
+    "households": "Households, relatives",
+    "relatives": "Households, relatives",
+    "zeros": "Population",
+    "classics": "Further measures",
+    "registry": "Further measures",
+    "margins": "Population",
+    "sampling": "Chains, computing",
+    "report": "Results, others",
+}
+"""What the tables of a specification are called in the list of further options."""
+
+
 class Once(click.Command):
-    """A command that refuses such an option given twice: click takes the last in silence."""
+    """A command whose help has the most used options first, and others where they are asked for.
+
+    It refuses some options given twice, of which click takes the last in silence.
+    """
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """Make the option, of which `all` is the only value."""
+
+        def show(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+            if value is not None and not ctx.resilient_parsing:
+                ctx.meta[_ALL] = value == "all"
+                click.echo(ctx.get_help(), color=ctx.color)
+                ctx.exit()
+
+        return click.Option(
+            self.get_help_option_names(ctx),
+            metavar="[all]",
+            is_flag=False,
+            flag_value="short",
+            expose_value=False,
+            is_eager=True,
+            callback=show,
+            help="Show this message, or all options, and exit.",
+        )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Explain the options that most runs need, and list the others by subject."""
+        known = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        further = [one for one in known[:-1] if one.name not in _FIRST]
+        if ctx.meta.get(_ALL) or len(known) <= _SHORT:
+            super().format_options(ctx, formatter)
+            return
+        records = [one.get_help_record(ctx) for one in known if one not in further]
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records if record is not None])
+        subjects: dict[str, list[str]] = {}
+        for one in further:
+            table = one.table if isinstance(one, _Flag) else ""
+            subjects.setdefault(_TITLES[table], []).append(one.opts[0])
+        with formatter.section(f"Further options ({ctx.command_path} --help all)"):
+            formatter.write_dl([(title, ", ".join(names)) for title, names in subjects.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse what was given."""
@@ -43,6 +136,8 @@ class _Flag(click.Option):
     def __init__(self, *args: Any, defined: Defined, specification: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._defined, self._specification = defined, specification
+        path = defined.option.path(defined.name)
+        self.table = path[0] if path[0] in _TITLES else ""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Name and help, with the default."""

@@ -45,8 +45,7 @@ def assess(source: str | Path, **values: Any) -> int:
 
     Writes result.json, records.parquet, draws.nc, report.html and assessment.toml into DIR, all
     readable by you alone. Ctrl-C stops at once and keeps what is done; --resume continues. The
-    model auto takes longer than others: it first fits several and selects one. Its preliminary
-    answer is shown, and written to result.json, as soon as it is there.
+    model auto fits several models and selects one; its preliminary answer comes first.
     """
     from unikat.files.json import json_text
     from unikat.jobs.assess import ASSESSMENT, run
