@@ -32,17 +32,10 @@ from unikat.report.facts import protection as protection_summary
 from unikat.report.facts import result as summary
 from unikat.report.facts import synthesis as synthesis_summary
 from unikat.report.facts import verification as verification_summary
-from unikat.report.folders import assessment as results
-from unikat.report.folders import (
-    attack,
-    comparison,
-    evaluation,
-    protection,
-    synthesis,
-    verification,
-)
+from unikat.report.folders import comparison
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
+from unikat.spec.kinds import KINDS
 from unikat.spec.tables import ZerosSpec
 from unikat.studies.calibrate import (
     COMPOSITION_EXPERIENCE,
@@ -61,7 +54,7 @@ PAGES = sorted(
 )
 """Pages for users. The guide for a new model is tested with its skeleton; design notes and the
 changelog show fragments."""
-KINDS = ("tutorial", "how-to", "explanation", "reference")
+KINDS_OF_PAGES = ("tutorial", "how-to", "explanation", "reference")
 
 
 def page(name: str) -> str:
@@ -124,7 +117,7 @@ def test_every_page_is_in_the_navigation_by_its_kind():
     front = page("index.md")
     headings = re.findall(r"^## (.*)$", front, re.MULTILINE)
     assert headings == ["Tutorials", "How-to guides", "Explanation", "Reference", "Project"]
-    for kind in KINDS:
+    for kind in KINDS_OF_PAGES:
         assert f"\n{kind}/index\n" in front
         listed = set(re.findall(r"^[.\w/-]+$", page(f"{kind}/index.md"), re.MULTILINE))
         found = {path.stem for path in (DOCS / kind).glob("*.md")} - {"index"}
@@ -183,7 +176,7 @@ def test_every_key_of_the_result_is_documented():
 
 
 def test_everything_that_a_comparison_writes_is_documented():
-    names = fields(comparison_summary.ComparisonSummary) | set(comparison.FILES)
+    names = fields(comparison_summary.ComparisonSummary) | set(KINDS["compare"].files)
     columns = comparison.table(compared()).schema.names
     assert {"log_score_difference", "tau1_mean", "rhat"} <= set(columns)
     assert sorted(name for name in names if f"`{name}`" not in COMPARE) == []
@@ -194,7 +187,7 @@ def test_everything_that_a_comparison_writes_is_documented():
 
 
 def test_every_file_is_documented():
-    assert [name for name in results.FILES if f"`{name}`" not in RESULTS] == []
+    assert [name for name in KINDS["assess"].files if f"`{name}`" not in RESULTS] == []
 
 
 @pytest.mark.parametrize("name", sorted(set(unikat.__all__) - {"__version__"}))
@@ -210,33 +203,35 @@ def test_everything_an_evaluation_writes_is_documented():
     assert {"coverage_lower", "false_negative", "n_incomplete", "max_seconds"} <= names
     columns = set(_schema().names)
     assert {"tau1_expected_lower", "n_drawn", "error"} <= columns
-    words = names | columns | set(evaluation.FILES)
+    words = names | columns | set(KINDS["evaluate"].files)
     assert sorted(name for name in words if f"`{name}`" not in EVALUATE) == []
 
 
 def test_everything_a_synthesis_writes_is_documented():
     names = fields(synthesis_summary.SynthesisSummary) - fields(summary.Provenance)
     assert {"pmse_ratio", "n_looked_at", "lower"} <= names
-    words = names | set(synthesis.FILES)
+    words = names | set(KINDS["synthesize"].files)
     assert sorted(name for name in words if f"`{name}`" not in SYNTHESIZE) == []
 
 
 def test_everything_an_attack_writes_is_documented():
     names = fields(attack_summary.AttackSummary) - fields(summary.Provenance)
     assert {"by_file", "n_attacked", "upper"} <= names
-    assert [name for name in names | set(attack.FILES) if f"`{name}`" not in ATTACK] == []
+    assert [name for name in names | set(KINDS["attack"].files) if f"`{name}`" not in ATTACK] == []
 
 
 def test_everything_a_protection_writes_is_documented():
     names = fields(protection_summary.ProtectionSummary) - fields(summary.Provenance)
     assert {"n_uniques", "n_changed", "upper"} <= names
-    assert [name for name in names | set(protection.FILES) if f"`{name}`" not in PROTECT] == []
+    assert [
+        name for name in names | set(KINDS["protect"].files) if f"`{name}`" not in PROTECT
+    ] == []
 
 
 def test_everything_a_verification_writes_is_documented():
     names = fields(verification_summary.VerifySummary) - fields(summary.Provenance)
     assert {"n_uniques", "n_surviving", "upper"} <= names
-    assert [name for name in names | set(verification.FILES) if f"`{name}`" not in PROTECT] == []
+    assert [name for name in names | set(KINDS["verify"].files) if f"`{name}`" not in PROTECT] == []
 
 
 def test_the_file_of_rules_in_the_guide_is_one(tmp_path):

@@ -14,8 +14,8 @@ import pytest
 import unikat
 from synthesis.attacks.test_model_free import simulated
 from unikat.cli.main import main
-from unikat.report.folders.attack import FILES
 from unikat.spec.attack import AttackSpec
+from unikat.spec.kinds import ATTACK
 from unikat.spec.trust import SHOWN
 
 KEYS = ["A", "B", "C", "D", "E"]
@@ -54,9 +54,9 @@ def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
 
 def test_the_folder_repeats_the_attack_and_python_gives_the_same(capsys):
     found = run("--synthetic", "made.csv", "--control", "control.csv")
-    assert {path.name for path in Path("out").iterdir() if path.name[0] != "."} == set(FILES)
+    assert {path.name for path in Path("out").iterdir() if path.name[0] != "."} == set(ATTACK.files)
     if os.name == "posix":
-        assert all(stat.S_IMODE(Path("out", name).stat().st_mode) == 0o600 for name in FILES)
+        assert all(stat.S_IMODE(Path("out", name).stat().st_mode) == 0o600 for name in ATTACK.files)
     assert main(["attack", "out/attack.toml", "--trust-spec", "--out", "again", "--quiet"]) == 0
     again = json.loads(Path("again/attack.json").read_text())
     del again["provenance"]["started"]

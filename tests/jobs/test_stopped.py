@@ -10,6 +10,7 @@ import pytest
 
 from unikat.inference.progress import Watcher
 from unikat.spec.from_options import Inputs, specify
+from unikat.spec.kinds import KINDS
 from web_client import SURVEY
 
 ASKED: dict[str, dict[str, Any]] = {
@@ -26,11 +27,11 @@ def test_a_fit_that_was_stopped_is_not_taken_for_one_that_is_done(
     monkeypatch.chdir(tmp_path)
     Path("survey.csv").write_text(SURVEY)
     job = import_module(f"unikat.jobs.{name}")
-    kind = getattr(job, {"protect": "PROTECTION", "verify": "VERIFICATION"}.get(name, "ATTACK"))
+    kind = KINDS[name]
     small = {"keys": "age,sex,region", "population_size": 5000, "chains": 2, "workers": 1}
     model = {} if name == "attack" else {"model": "latent-class"}
     options = small | {"max_sweeps": 2000, "ess": 1e6} | model | ASKED[name]
-    spec, _ = specify(kind.spec, kind.options, "survey.csv", options, shell=True)
+    spec, _ = specify(kind.specification, kind.options, "survey.csv", options, shell=True)
     stopped: list[int] = []
 
     def stop(event: Any) -> None:

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from unikat.cli.main import cli
+from unikat.spec.kinds import KINDS
 from unikat.spec.option import options_of
 from unikat.spec.trust import Trust
 from unikat.web.drafts import BY_KEY, READING, RUN, Draft
-from unikat.web.kinds import KINDS
 from web_client import SURVEY, Client
 
 KEYS = {

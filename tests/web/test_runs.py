@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from unikat.spec.kinds import ASSESS
 from unikat.web.app import make_app
 from unikat.web.drafts import Draft
 from unikat.web.events import FILE as EVENTS
 from unikat.web.events import MOST_POINTS, Listener
 from unikat.web.folder import Folder
-from unikat.web.kinds import ASSESS, REQUEST
+from unikat.web.kinds import REQUEST
 from unikat.web.security import REPORT_POLICY, Access
 from unikat.web.workbench import Workbench
 from web_client import PORT, SURVEY, Client

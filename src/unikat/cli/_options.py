@@ -205,9 +205,9 @@ def given(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in names if values[name] not in (None, ())}
 
 
-def stem(path: Path | None, source: str | Path, fallback: str) -> str:
+def stem(path: Path | None, source: str | Path) -> str:
     """Beginning of a file's name, from which the name of a folder of results is made."""
     if is_address(source):
-        return fallback
+        return "data"
     name = Path(source).name if path is None else path.name
-    return name.split(".")[0].strip("*") or fallback
+    return name.split(".")[0].strip("*") or "data"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unikat.errors import OutputError, hidden, visible
+from unikat.spec.kinds import ASSESS, EVALUATE
 
 if TYPE_CHECKING:
     from unikat.report.facts.evaluation import EvaluationSummary
@@ -76,7 +77,6 @@ def say(text: str = "") -> None:
 
 def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
-    from unikat.report.folders.outputs import REPORT
     from unikat.report.pages import fitted
     from unikat.report.text import classics, overview, selection, sentences, track_record
     from unikat.report.text.numbers import columns
@@ -125,7 +125,7 @@ def show(result: Result, folder: Path) -> None:
     for warning in result.warnings:
         lines += _wrapped(f"Note: {warning}")
     if result.stage == "final":
-        lines.append(f"Report: {folder / REPORT}")
+        lines.append(f"Report: {folder / ASSESS.report}")
     lines.append("")
     say("\n".join(lines))
 
@@ -171,16 +171,12 @@ def undecided(folder: Path, *, remedy: str = "give the same command with --resum
     )
 
 
-def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool = False) -> None:
-    """Print how each model did, or `summary.json`."""
-    from unikat.report.folders.evaluation import PAGE, SUMMARY
+def show_evaluation(summary: EvaluationSummary, folder: Path) -> None:
+    """Print how each model did."""
     from unikat.report.text.evaluation import HEAD, rows
     from unikat.report.text.numbers import columns
     from unikat.report.text.zeros import terminal_sentence
 
-    if as_json:
-        say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
-        return
     lines = []
     titles = ("τ1  unique in sample and population", "τ2  correct matches by an intruder")
     for measure, title in zip(("tau1", "tau2"), titles, strict=True):
@@ -193,8 +189,10 @@ def show_evaluation(summary: EvaluationSummary, folder: Path, *, as_json: bool =
         where = f"{failure.model}, n {failure.n:,}, repeat {failure.repeat}"
         lines += _wrapped(f"Failed: {where}: {failure.message}")
     if len(summary.failures) > _MOST_FAILURES:
-        lines.append(f"... and {len(summary.failures) - _MOST_FAILURES:,} more in {SUMMARY}")
-    lines += [f"Page: {folder / PAGE}", ""]
+        lines.append(
+            f"... and {len(summary.failures) - _MOST_FAILURES:,} more in {EVALUATE.numbers}"
+        )
+    lines += [f"Page: {folder / EVALUATE.report}", ""]
     say("\n".join(lines))
 
 

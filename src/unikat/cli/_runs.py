@@ -10,18 +10,15 @@ import click
 
 from unikat.cli._options import given, options, stem
 from unikat.cli._output import DONE, say
+from unikat.spec.kinds import Kind
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def run_options(
-    kind: Any,
-    specification: str,
+    kind: Kind,
     *,
-    folder: str,
-    resume: str | None,
-    replace: str,
-    summary: str,
+    resume: str | None = None,
     dry_run: bool = False,
     left_out: Sequence[str] = (),
 ) -> Callable[[Command], Command]:
@@ -30,18 +27,15 @@ def run_options(
     Parameters
     ----------
     kind
-        The `TypedDict` that defines what is asked of the run.
-    specification
-        Full name of the specification's class, which has the defaults.
-    folder, resume, replace, summary
-        Words of the help: the default folder; what is continued (None: nothing can be), and
-        replaced; the file of numbers.
+        The kind.
+    resume
+        What the help says is continued; None: nothing can be.
     dry_run
         Whether the run can be told before it is made.
     left_out
         Options that are arguments of the command.
     """
-    place = f"Folder of the results.  [default: {folder}]"
+    place = f"Folder of the results.  [default: name of {kind.source} with -{kind.ending}]"
     continued = [] if resume is None else [click.option("--resume", is_flag=True, help=resume)]
     told = "Read and count, print what would run, its time, memory and files, and write nothing."
     foreseen = [click.option("--dry-run", is_flag=True, help=told)] if dry_run else []
@@ -49,12 +43,12 @@ def run_options(
         click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help=place),
         *continued,
         *foreseen,
-        click.option("--overwrite", is_flag=True, help=f"Replace the {replace} in DIR."),
+        click.option("--overwrite", is_flag=True, help=f"Replace the {kind.noun} in DIR."),
         click.option(
             "--allow-unconverged", is_flag=True, help="Exit code 0 also if not converged."
         ),
         click.option(
-            "--json", "as_json", is_flag=True, help=f"Print {summary} instead of a table."
+            "--json", "as_json", is_flag=True, help=f"Print {kind.numbers} instead of a table."
         ),
         click.option("--quiet", is_flag=True, help="Print errors alone."),
     )
@@ -62,29 +56,27 @@ def run_options(
     def decorate(command: Command) -> Command:
         for option in reversed(final):
             command = option(command)
-        return options(kind, specification, left_out)(command)
+        return options(kind.options, f"unikat.spec.{kind.asks}", left_out)(command)
 
     return decorate
 
 
-def perform(
-    kind: Any,
-    run: Callable[..., Any],
-    source: str | Path,
-    values: dict[str, Any],
-    name: tuple[str, str],
-) -> tuple[Any, Path]:
+def perform(kind: Kind, source: str | Path, values: dict[str, Any], run: Any = None) -> Any:
     """Make the run that a command line asks for: return its answer and its folder.
 
-    There is no answer (None) if Ctrl-C came before there was one.
-    `name` is the beginning of the folder's name where the data have no file, and its end.
+    There is no answer (None) if Ctrl-C came before there was one. `run` is made in place of the run
+    of the kind.
     """
+    from importlib import import_module
+
     from unikat.jobs.job import Unfinished
     from unikat.jobs.progress import watching
     from unikat.spec.from_options import specify
 
-    spec, inputs = specify(kind.spec, kind.options, source, given(kind.options, values), shell=True)
-    folder = values["out"] or Path(f"{stem(spec.data.path, source, name[0])}-{name[1]}")
+    run = run or import_module(f"unikat.jobs.{kind.name}").run
+    asked = given(kind.options, values)
+    spec, inputs = specify(kind.specification, kind.options, source, asked, shell=True)
+    folder = values["out"] or Path(f"{stem(spec.data.path, source)}-{kind.ending}")
     try:
         with watching(not values["quiet"]) as watcher:
             found = run(
@@ -100,22 +92,21 @@ def perform(
     return found, folder
 
 
-def foresee(
-    kind: Any,
-    foreseen: Callable[..., Any],
-    source: str | Path,
-    values: dict[str, Any],
-    name: tuple[str, str],
-) -> int:
-    """Print what a run would do (`--dry-run`); parameters as of `perform`."""
+def foresee(kind: Kind, source: str | Path, values: dict[str, Any], foreseen: Any) -> int:
+    """Print what a run would do (`--dry-run`)."""
     from dataclasses import asdict
 
     from unikat.files.json import json_text
     from unikat.report.text.dry_run import lines
 
-    found, _ = perform(kind, foreseen, source, values, name)
+    found, _ = perform(kind, source, values, foreseen)
     if values["as_json"]:
         say(json_text(asdict(found)).rstrip())
     elif not values["quiet"]:
         say("\n".join(["", *lines(found), ""]))
     return DONE
+
+
+def print_numbers(kind: Kind, folder: Path) -> None:
+    """Print the file with every number of a run (`--json`)."""
+    say((folder / kind.numbers).read_text(encoding="utf-8").rstrip())

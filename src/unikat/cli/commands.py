@@ -20,9 +20,8 @@ from unikat.cli._output import (
     tell,
     undecided,
 )
-from unikat.cli._runs import foresee, perform, run_options
-from unikat.spec.attack_options import AttackOptions
-from unikat.spec.options import AssessOptions, CompareOptions, EvaluateOptions
+from unikat.cli._runs import foresee, perform, print_numbers, run_options
+from unikat.spec.kinds import ASSESS, ATTACK, COMPARE, EVALUATE
 
 if TYPE_CHECKING:
     from unikat.report.facts.attack import AttackSummary
@@ -31,15 +30,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Once)
 @click.argument("source", metavar="FILE|assessment.toml", type=DATA)
-@run_options(
-    AssessOptions,
-    "unikat.spec.assessment.AssessmentSpec",
-    folder="name of FILE with -unikat",
-    resume="Continue the run in DIR that was not finished.",
-    replace="run",
-    summary="result.json",
-    dry_run=True,
-)
+@run_options(ASSESS, resume="Continue the run in DIR that was not finished.", dry_run=True)
 def assess(source: str | Path, **values: Any) -> int:
     """Assess FILE, or what an assessment.toml says; options on the command line go first.
 
@@ -48,14 +39,12 @@ def assess(source: str | Path, **values: Any) -> int:
     model auto fits several models and selects one; its preliminary answer comes first.
     """
     from unikat.files.json import json_text
-    from unikat.jobs.assess import ASSESSMENT, run
 
-    name = ("assessment", "unikat")
     if values["dry_run"]:
         from unikat.jobs.dry_run import of_assessment
 
-        return foresee(ASSESSMENT, of_assessment, source, values, name)
-    found, folder = perform(ASSESSMENT, run, source, values, name)
+        return foresee(ASSESS, source, values, of_assessment)
+    found, folder = perform(ASSESS, source, values)
     if found is None:
         undecided(folder)
         return UNCONVERGED
@@ -69,13 +58,9 @@ def assess(source: str | Path, **values: Any) -> int:
 @click.command(cls=Once)
 @click.argument("source", metavar="FILE|comparison.toml", type=DATA)
 @run_options(
-    CompareOptions,
-    "unikat.spec.comparison.ComparisonSpec",
-    folder="name of FILE with -comparison",
+    COMPARE,
     resume="Continue the comparison in DIR; finished fits are taken from there, and models can be "
     "added.",
-    replace="comparison",
-    summary="summary.json",
     dry_run=True,
 )
 def compare(source: str | Path, **values: Any) -> int:
@@ -86,15 +71,11 @@ def compare(source: str | Path, **values: Any) -> int:
     comparison.html and comparison.toml into DIR, all readable by you alone. Ctrl-C stops at once
     and keeps what is done; --resume continues.
     """
-    from unikat.jobs.compare import COMPARISON, run
-    from unikat.report.folders.comparison import SUMMARY
-
-    name = ("models", "comparison")
     if values["dry_run"]:
         from unikat.jobs.dry_run import of_comparison
 
-        return foresee(COMPARISON, of_comparison, source, values, name)
-    found, folder = perform(COMPARISON, run, source, values, name)
+        return foresee(COMPARE, source, values, of_comparison)
+    found, folder = perform(COMPARE, source, values)
     if found is None:
         tell(
             f"Interrupted. The fits that were done are kept in {folder}; to continue, give the "
@@ -102,7 +83,7 @@ def compare(source: str | Path, **values: Any) -> int:
         )
         return UNCONVERGED
     if values["as_json"]:
-        say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
+        print_numbers(COMPARE, folder)
     elif not values["quiet"]:
         _show(found.summary, folder)
     return _ending(found.summary, folder, allow_unconverged=values["allow_unconverged"])
@@ -112,7 +93,6 @@ def _show(summary: ComparisonSummary, folder: Path) -> None:
     """Print the answer, the table and where the page is."""
     from textwrap import wrap
 
-    from unikat.report.folders.comparison import PAGE
     from unikat.report.text.comparison import terminal_table
     from unikat.report.text.zeros import terminal_sentence
 
@@ -124,7 +104,7 @@ def _show(summary: ComparisonSummary, folder: Path) -> None:
         lines += wrap(said[f"paths.{position}"], width=88)
     lines += wrap(terminal_sentence(summary.zeros), width=88)
     state = "" if summary.converged else "NOT CONVERGED. "
-    lines += [*wrap(state + said["converged"], width=88), f"Page: {folder / PAGE}", ""]
+    lines += [*wrap(state + said["converged"], width=88), f"Page: {folder / COMPARE.report}", ""]
     say("\n".join(lines))
 
 
@@ -144,12 +124,8 @@ def _ending(
 @click.command(cls=Once)
 @click.argument("source", metavar="POPULATION|evaluation.toml", type=DATA)
 @run_options(
-    EvaluateOptions,
-    "unikat.spec.evaluation.EvaluationSpec",
-    folder="POPULATION-evaluation",
+    EVALUATE,
     resume="Continue the study in DIR; models, sizes, repeats may be added.",
-    replace="study",
-    summary="summary.json",
     dry_run=True,
 )
 def evaluate(source: str | Path, **values: Any) -> int:
@@ -160,44 +136,35 @@ def evaluate(source: str | Path, **values: Any) -> int:
     evaluation.toml into DIR, all readable by you alone. Ctrl-C stops at once and keeps the fits
     that are done; --resume continues.
     """
-    from unikat.jobs.evaluate import EVALUATION, run
-
-    name = ("study", "evaluation")
     if values["dry_run"]:
         from unikat.jobs.dry_run import of_evaluation
 
-        return foresee(EVALUATION, of_evaluation, source, values, name)
-    found, folder = perform(EVALUATION, run, source, values, name)
-    if not values["quiet"] or values["as_json"]:
-        show_evaluation(found.summary, folder, as_json=values["as_json"])
+        return foresee(EVALUATE, source, values, of_evaluation)
+    found, folder = perform(EVALUATE, source, values)
+    if values["as_json"]:
+        print_numbers(EVALUATE, folder)
+    elif not values["quiet"]:
+        show_evaluation(found.summary, folder)
     return evaluated(found.summary, folder, allow_unconverged=values["allow_unconverged"])
 
 
 @click.command(cls=Once)
 @click.argument("source", metavar="ORIGINAL|attack.toml", type=DATA)
-@run_options(
-    AttackOptions,
-    "unikat.spec.attack.AttackSpec",
-    folder="name of ORIGINAL with -attack",
-    resume=None,
-    replace="attack",
-    summary="attack.json",
-)
+@run_options(ATTACK)
 def attack(source: str | Path, **values: Any) -> int:
     """Attack synthetic files of ORIGINAL as an intruder would, or as an attack.toml says.
 
     Shows how often each attack succeeds, how often it does without the synthetic file, and the
     excess. Writes attack.json, attack.html and attack.toml into DIR, all readable by you alone.
     """
-    from unikat.jobs.attack import ATTACK, run
-    from unikat.report.folders.attack import PAGE, SUMMARY
     from unikat.report.text.attack import terminal_lines
 
-    found, folder = perform(ATTACK, run, source, values, ("original", "attack"))
+    found, folder = perform(ATTACK, source, values)
     if values["as_json"]:
-        say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
+        print_numbers(ATTACK, folder)
     elif not values["quiet"]:
-        say("\n".join(["", *terminal_lines(found.summary), f"Page: {folder / PAGE}", ""]))
+        page = folder / ATTACK.report
+        say("\n".join(["", *terminal_lines(found.summary), f"Page: {page}", ""]))
     return _ending(found.summary, folder, allow_unconverged=values["allow_unconverged"])
 
 

@@ -10,11 +10,10 @@ import click
 
 from unikat.cli._options import DATA, Once, given, options
 from unikat.cli._output import UNCONVERGED, judged, say, tell
-from unikat.cli._runs import perform, run_options
+from unikat.cli._runs import perform, print_numbers, run_options
 from unikat.spec.addresses import is_address
 from unikat.spec.data_options import FileOptions
-from unikat.spec.protection_options import ProtectOptions
-from unikat.spec.verification_options import VerifyOptions
+from unikat.spec.kinds import PROTECT, VERIFY
 
 if TYPE_CHECKING:
     from unikat.report.facts.protection import ProtectionSummary
@@ -22,14 +21,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Once)
 @click.argument("source", metavar="FILE|protect.toml", type=DATA)
-@run_options(
-    ProtectOptions,
-    "unikat.spec.protection.ProtectionSpec",
-    folder="name of FILE with -protected",
-    resume=None,
-    replace="protection",
-    summary="protect.json",
-)
+@run_options(PROTECT)
 def protect(source: str | Path, **values: Any) -> int:
     """Recode FILE so that a target is reached and the least information is lost.
 
@@ -39,15 +31,12 @@ def protect(source: str | Path, **values: Any) -> int:
     protect.toml into DIR, all readable by you alone. plan.toml does the same to another file with
     the same columns: unikat apply plan.toml FILE2 --out FILE3.
     """
-    from unikat.jobs.protect import PROTECTION, run
-    from unikat.report.folders.protection import SUMMARY
-
-    found, folder = perform(PROTECTION, run, source, values, ("data", "protected"))
+    found, folder = perform(PROTECT, source, values)
     if values["as_json"]:
-        say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
+        print_numbers(PROTECT, folder)
     elif not values["quiet"]:
         _show(found.summary, folder)
-    return _ended(found, folder, values, "protect.json")
+    return _ended(found, folder, values, PROTECT.numbers)
 
 
 def _ended(found: Any, folder: Path, values: dict[str, Any], file: str) -> int:
@@ -61,28 +50,18 @@ def _ended(found: Any, folder: Path, values: dict[str, Any], file: str) -> int:
 @click.command(cls=Once)
 @click.argument("original", metavar="ORIGINAL|verify.toml", type=DATA)
 @click.argument("protected", metavar="[PROTECTED]", type=DATA, required=False)
-@run_options(
-    VerifyOptions,
-    "unikat.spec.verification.VerifySpec",
-    folder="name of ORIGINAL with -verified",
-    resume=None,
-    replace="verification",
-    summary="verify.json",
-    left_out=("protected",),
-)
+@run_options(VERIFY, left_out=("protected",))
 def verify(original: str | Path, **values: Any) -> int:
     """Say what any program did to ORIGINAL, and what risk is left in PROTECTED.
 
     Writes report.html, verify.json and verify.toml into DIR, all readable by you alone.
     """
-    from unikat.jobs.verify import VERIFICATION, run
-    from unikat.report.folders.verification import PAGE, SUMMARY
     from unikat.report.text.numbers import columns
     from unikat.report.text.verification import HEAD, key_rows
 
-    found, folder = perform(VERIFICATION, run, original, values, ("data", "verified"))
+    found, folder = perform(VERIFY, original, values)
     if values["as_json"]:
-        say((folder / SUMMARY).read_text(encoding="utf-8").rstrip())
+        print_numbers(VERIFY, folder)
     elif not values["quiet"]:
         said = found.summary.sentences
         lines = [""]
@@ -92,8 +71,8 @@ def verify(original: str | Path, **values: Any) -> int:
         for warning in found.summary.warnings:
             lines += wrap(f"Note: {warning}", width=88)
         lines += wrap(said["copied"], width=88)
-        say("\n".join([*lines, f"Page: {folder / PAGE}", ""]))
-    return _ended(found, folder, values, SUMMARY)
+        say("\n".join([*lines, f"Page: {folder / VERIFY.report}", ""]))
+    return _ended(found, folder, values, VERIFY.numbers)
 
 
 @click.command(cls=Once)
@@ -153,7 +132,6 @@ def apply(plan: Path, source: str | Path, **values: Any) -> int:
 
 def _show(summary: ProtectionSummary, folder: Path) -> None:
     """Print what was done, what it reaches, and where it is."""
-    from unikat.report.folders.protection import PAGE
     from unikat.report.text.numbers import columns
     from unikat.report.text.protection import joined_rows, plan_rows, scenario_rows, table_rows
 
@@ -182,5 +160,9 @@ def _show(summary: ProtectionSummary, folder: Path) -> None:
     for warning in summary.warnings:
         lines += wrap(f"Note: {warning}", width=88)
     lines += wrap(said["columns"], width=88)
-    lines += [f"Protected file: {folder / (summary.file or '')}", f"Page: {folder / PAGE}", ""]
+    lines += [
+        f"Protected file: {folder / (summary.file or '')}",
+        f"Page: {folder / PROTECT.report}",
+        "",
+    ]
     say("\n".join(lines))

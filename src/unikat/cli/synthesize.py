@@ -10,8 +10,8 @@ import click
 
 from unikat.cli._options import DATA, Once
 from unikat.cli._output import DONE, UNCONVERGED, say, tell
-from unikat.cli._runs import perform, run_options
-from unikat.spec.synthesis_options import SynthesizeOptions
+from unikat.cli._runs import perform, print_numbers, run_options
+from unikat.spec.kinds import SYNTHESIZE
 
 if TYPE_CHECKING:
     from unikat.report.facts.synthesis import SynthesisSummary
@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Once)
 @click.argument("source", metavar="FILE|synthesis.toml", type=DATA)
-@run_options(
-    SynthesizeOptions,
-    "unikat.spec.synthesis.SynthesisSpec",
-    folder="name of FILE with -synthetic",
-    resume="Continue the run in DIR that was not finished.",
-    replace="synthesis",
-    summary="utility.json",
-)
+@run_options(SYNTHESIZE, resume="Continue the run in DIR that was not finished.")
 def synthesize(source: str | Path, **values: Any) -> int:
     """Draw synthetic files from a model fitted to FILE, or as a synthesis.toml says.
 
@@ -34,10 +27,7 @@ def synthesize(source: str | Path, **values: Any) -> int:
     order, types and labels, and utility.json, synthesis.html and synthesis.toml into DIR, all
     readable by you alone. Ctrl-C stops at once and keeps the chains; --resume continues.
     """
-    from unikat.jobs.synthesize import SYNTHESIS, run
-    from unikat.report.folders.synthesis import UTILITY
-
-    found, folder = perform(SYNTHESIS, run, source, values, ("data", "synthetic"))
+    found, folder = perform(SYNTHESIZE, source, values)
     if found is None:
         tell(
             f"Interrupted. The chains are kept in {folder}; to continue, give the same command "
@@ -45,7 +35,7 @@ def synthesize(source: str | Path, **values: Any) -> int:
         )
         return UNCONVERGED
     if values["as_json"]:
-        say((folder / UTILITY).read_text(encoding="utf-8").rstrip())
+        print_numbers(SYNTHESIZE, folder)
     elif not values["quiet"]:
         _show(found.summary, folder)
     if found.converged:
@@ -59,7 +49,6 @@ def synthesize(source: str | Path, **values: Any) -> int:
 
 def _show(summary: SynthesisSummary, folder: Path) -> None:
     """Print what was made, how good it is, and where it is."""
-    from unikat.report.folders.synthesis import PAGE
     from unikat.report.text.numbers import columns
     from unikat.report.text.synthesis import share_rows, terminal_rows
 
@@ -73,5 +62,5 @@ def _show(summary: SynthesisSummary, folder: Path) -> None:
     lines += wrap(said["repeated"], width=88)
     for warning in summary.warnings:
         lines += wrap(f"Note: {warning}", width=88)
-    lines += [f"Page: {folder / PAGE}", ""]
+    lines += [f"Page: {folder / SYNTHESIZE.report}", ""]
     say("\n".join(lines))

@@ -14,13 +14,12 @@ from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, option
 from unikat.inference.chains import Plan
-from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint, Earlier
 from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.households import read_households
 from unikat.jobs.inputs import design_of, note_table, read_registry, read_table
-from unikat.jobs.job import Kind, Unfinished, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.auto import Auto
 from unikat.models.device import check_kernels
 from unikat.models.named import build_model
@@ -36,6 +35,7 @@ from unikat.risk.estimate import RiskEstimate
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.kinds import ASSESS
 from unikat.spec.options import AssessOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies.auto import Execution
@@ -45,16 +45,6 @@ from unikat.zeros.conflicts import Handled
 
 EVIDENCE = "evidence"
 """Folder inside a run's in which `auto` keeps finished fits until the run has converged."""
-
-
-ASSESSMENT = Kind(
-    noun="assessment",
-    spec=AssessmentSpec,
-    options=AssessOptions,
-    results=results.FILES,
-    work=(CHECKPOINT, EVIDENCE),
-    extends=False,
-)
 
 
 @documented(AssessmentSpec, AssessOptions)
@@ -97,10 +87,10 @@ def assess(
     >>> result.tau1.mean
     3.0
     """
-    return start(ASSESSMENT, run, data, options, out, resume, overwrite, progress)
+    return start(ASSESS, run, data, options, out, resume, overwrite, progress)
 
 
-@in_folder(ASSESSMENT)
+@in_folder(ASSESS)
 def run(
     spec: AssessmentSpec,
     inputs: Inputs,

@@ -23,12 +23,13 @@ from unikat.inference.processes import available_cores
 from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.households import attacked_households
 from unikat.jobs.inputs import UNKNOWN, open_data, without_conflicts
-from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Outcome, in_folder, plan_of, start, workers_of
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
 from unikat.report.facts.attack import SCHEMA, AttackSummary, FileFacts
-from unikat.report.folders import attack as pages
 from unikat.report.folders.assessment import load
+from unikat.report.folders.attack import table as attack_table
+from unikat.report.folders.folder import write_run
 from unikat.report.folders.outputs import RECORDS
 from unikat.report.folders.synthesis import fit_beside
 from unikat.report.pages.attack import render
@@ -37,6 +38,7 @@ from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.attack import AttackSpec
 from unikat.spec.attack_options import AttackOptions
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.kinds import ATTACK, Kind
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import FileSpec, ModelSpec, ZerosSpec
 from unikat.studies.auto import Execution
@@ -47,15 +49,6 @@ from unikat.synthesis.attacks.control import Opened, check_control
 from unikat.synthesis.attacks.files import Files, Named, aligned
 from unikat.synthesis.attacks.households import one_household_unknown
 from unikat.synthesis.attacks.posterior import check_model, one_unknown
-
-ATTACK = Kind(
-    noun="attack",
-    spec=AttackSpec,
-    options=AttackOptions,
-    results=pages.FILES,
-    work=(),
-    extends=False,
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -74,10 +67,10 @@ class Attacks(Outcome):
         return render(self.summary)
 
     def _table(self) -> pa.Table:
-        return pages.table(self.summary)
+        return attack_table(self.summary)
 
     def _write(self, folder: Path) -> None:
-        pages.write(self.summary, folder, self.spec)
+        write_run(ATTACK, self.summary, self.to_html(), self.spec, folder)
 
     def __repr__(self) -> str:
         return "\n".join(terminal_lines(self.summary))
@@ -234,7 +227,7 @@ def run(
     )
     if folder is not None:
         watcher.stage("Writing")
-        pages.write(summary, folder, spec)
+        write_run(ATTACK, summary, render(summary), spec, folder)
     return Attacks(summary=summary, spec=spec, folder=folder, _frames=FrameKind.of(inputs.data))
 
 

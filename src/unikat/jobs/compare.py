@@ -18,7 +18,7 @@ from unikat.errors import option
 from unikat.inference.identity import digest
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import design_of, read_table
-from unikat.jobs.job import Kind, Outcome, Unfinished, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Outcome, Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.auto import Auto
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary
@@ -29,6 +29,7 @@ from unikat.report.text.summary import summarise_comparison
 from unikat.risk.estimate import known_exactly
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.kinds import COMPARE, Kind
 from unikat.spec.options import CompareOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies import compare as comparing
@@ -41,16 +42,6 @@ EVIDENCE = "evidence"
 """Beginning of the folders, inside that of the fits, of what each `auto` chooses by."""
 
 
-COMPARISON = Kind(
-    noun="comparison",
-    spec=ComparisonSpec,
-    options=CompareOptions,
-    results=pages.FILES,
-    work=(pages.FITS,),
-    extends=True,
-)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Comparison(Outcome):
     """Several models side by side; from :func:`unikat.compare`.
@@ -60,7 +51,7 @@ class Comparison(Outcome):
 
     summary: ComparisonSummary
     spec: ComparisonSpec
-    kind: ClassVar[Kind] = COMPARISON
+    kind: ClassVar[Kind] = COMPARE
 
     def to_html(self) -> str:
         """Return the page, a complete HTML document that needs no network."""
@@ -123,10 +114,10 @@ def compare(
     KeyboardInterrupt
         On Ctrl-C; finished fits are kept in `out`.
     """
-    return start(COMPARISON, run, data, options, out, resume, overwrite, progress)
+    return start(COMPARE, run, data, options, out, resume, overwrite, progress)
 
 
-@in_folder(COMPARISON)
+@in_folder(COMPARE)
 def run(
     spec: ComparisonSpec,
     inputs: Inputs,
@@ -143,7 +134,7 @@ def run(
     started = datetime.now(UTC)
     named, settings, microdata, table, handled = ready(spec, inputs, watcher)
     del microdata
-    store = None if folder is None else FitStore(folder=folder / pages.FITS, resume=resume)
+    store = None if folder is None else FitStore(folder=folder / COMPARE.work[0], resume=resume)
     if overwrite and store is not None:
         _clear(store)
     workers = workers_of(spec.sampling)

@@ -24,13 +24,14 @@ from unikat.errors import OutputError
 from unikat.files.folder import owned
 from unikat.files.writing import replace_file
 from unikat.inference.progress import SILENT, Watcher
-from unikat.jobs.assess import ASSESSMENT, run
+from unikat.jobs.assess import run
 from unikat.jobs.job import check_folder
 from unikat.report.facts.result import Result
 from unikat.report.text.numbers import interval, number
 from unikat.risk.estimate import Summary
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import specify
+from unikat.spec.kinds import ASSESS
 from unikat.spec.options import AssessOptions
 
 KEYS = (
@@ -176,8 +177,8 @@ def run_demo(
         On Ctrl-C before there is an answer.
     """
     watcher = watcher or SILENT
-    with owned(folder, (SAMPLE, TRUTH, *ASSESSMENT.results, *ASSESSMENT.work)):
-        check_folder(ASSESSMENT, folder, overwrite=overwrite)
+    with owned(folder, (SAMPLE, TRUTH, *ASSESS.files, *ASSESS.work)):
+        check_folder(ASSESS, folder, overwrite=overwrite)
         for name in (SAMPLE, TRUTH):
             if (folder / name).exists() and not overwrite:
                 raise OutputError(

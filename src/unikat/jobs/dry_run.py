@@ -31,6 +31,7 @@ from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import Inputs
+from unikat.spec.kinds import ASSESS, COMPARE, EVALUATE
 from unikat.studies import foreseen
 from unikat.studies.compare import Candidate, check_candidates
 from unikat.studies.foreseen import ForeseenFit, Workload
@@ -115,7 +116,7 @@ def _called(
     return found
 
 
-@beside_folder(assess.ASSESSMENT)
+@beside_folder(ASSESS)
 def of_assessment(
     spec: AssessmentSpec, inputs: Inputs, folder: Path | None, *, watcher: Watcher
 ) -> DryRun:
@@ -147,7 +148,7 @@ def of_assessment(
     return _dry_run("assess", spec, asked.table, asked.handled, load, folder, read, results)
 
 
-@beside_folder(compare.COMPARISON)
+@beside_folder(COMPARE)
 def of_comparison(
     spec: ComparisonSpec, inputs: Inputs, folder: Path | None, *, watcher: Watcher
 ) -> DryRun:
@@ -176,7 +177,7 @@ def of_comparison(
     return _dry_run("compare", spec, asked.table, asked.handled, load, folder, read, results)
 
 
-@beside_folder(evaluate.EVALUATION)
+@beside_folder(EVALUATE)
 def of_evaluation(
     spec: EvaluationSpec, inputs: Inputs, folder: Path | None, *, watcher: Watcher
 ) -> DryRun:
@@ -195,9 +196,9 @@ def of_evaluation(
 
 
 _DOORS: tuple[tuple[Any, Any, Any], ...] = (
-    (assess.assess, assess.ASSESSMENT, of_assessment),
-    (compare.compare, compare.COMPARISON, of_comparison),
-    (evaluate.evaluate, evaluate.EVALUATION, of_evaluation),
+    (assess.assess, ASSESS, of_assessment),
+    (compare.compare, COMPARE, of_comparison),
+    (evaluate.evaluate, EVALUATE, of_evaluation),
 )
 
 

@@ -17,7 +17,7 @@ from unikat.data.frames import FILE, FrameKind
 from unikat.errors import DataError
 from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
-from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Outcome, in_folder, plan_of, start, workers_of
 from unikat.models.base import AnyModel
 from unikat.models.named import models_by_label
 from unikat.report.facts.evaluation import EvaluationSummary
@@ -27,24 +27,15 @@ from unikat.report.text.numbers import counted
 from unikat.report.text.summary import summarise_evaluation
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.kinds import EVALUATE, Kind
 from unikat.spec.options import EvaluateOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies import evaluate as studies
 from unikat.studies.designs import Population
 from unikat.studies.evaluate import Study, check_study
 from unikat.studies.scores import FitScore
-from unikat.studies.store import FOLDER as TASKS
 from unikat.studies.store import StudyStore
 from unikat.zeros.conflicts import Handled
-
-EVALUATION = Kind(
-    noun="evaluation",
-    spec=EvaluationSpec,
-    options=EvaluateOptions,
-    results=pages.FILES,
-    work=(TASKS,),
-    extends=True,
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -57,7 +48,7 @@ class Evaluation(Outcome):
     summary: EvaluationSummary
     spec: EvaluationSpec
     _scores: tuple[FitScore, ...] = ()
-    kind: ClassVar[Kind] = EVALUATION
+    kind: ClassVar[Kind] = EVALUATE
 
     def to_html(self) -> str:
         """Return the page, a complete HTML document that needs no network."""
@@ -131,10 +122,10 @@ def evaluate(
     >>> found.table["n_drawn"].tolist()
     [4, 4]
     """
-    return start(EVALUATION, run, data, options, out, resume, overwrite, progress)
+    return start(EVALUATE, run, data, options, out, resume, overwrite, progress)
 
 
-@in_folder(EVALUATION)
+@in_folder(EVALUATE)
 def run(
     spec: EvaluationSpec,
     inputs: Inputs,

@@ -1,6 +1,6 @@
 """What all kinds of runs share: the call, the folder they work in, and what they leave there.
 
-A kind of run is a specification, a definition of its options, and a function
+A kind of run is a line in `unikat.spec.kinds`, a specification, and a function
 ``run(spec, inputs, folder, *, resume, overwrite, watcher)`` that :func:`in_folder` decorates. The
 function raises SpecError or DataError if anything asked for is wrong, before anything is written;
 OutputError if the results cannot be written; and, on Ctrl-C before there is an answer, Unfinished
@@ -33,8 +33,8 @@ from unikat.inference.executors import executor_for_run, executor_of_run
 from unikat.inference.progress import SILENT
 from unikat.jobs.progress import watching
 from unikat.models.device import check_device
-from unikat.spec.base import Spec
 from unikat.spec.from_options import specify
+from unikat.spec.kinds import Kind
 from unikat.spec.tables import SamplingSpec
 
 Run = TypeVar("Run", bound=Callable[..., Any])
@@ -43,23 +43,6 @@ Answer = TypeVar("Answer")
 
 class Unfinished(KeyboardInterrupt):
     """Ctrl-C before there was an answer; what was done is kept in the folder of the run."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """A kind of run."""
-
-    noun: str
-    """What messages call it: `assessment`."""
-    spec: type[Spec]
-    options: type[Any]
-    """The `TypedDict` that defines its options."""
-    results: tuple[str, ...]
-    """Files of complete results."""
-    work: tuple[str, ...]
-    """Files and folders of an unfinished run, from which `resume` continues."""
-    extends: bool
-    """The work stays when the run is complete, so that more can be added to it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -121,7 +104,7 @@ def start(
     progress: bool | None,
 ) -> Answer:
     """Run what Python asks for: options as keywords, progress where it can be shown."""
-    spec, inputs = specify(kind.spec, kind.options, data, options)
+    spec, inputs = specify(kind.specification, kind.options, data, options)
     folder = None if out is None else Path(out).expanduser()
     with watching(progress) as watcher:
         return run(spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher)
@@ -135,7 +118,16 @@ def in_folder(kind: Kind) -> Callable[[Run], Run]:
     results that are neither to be resumed nor replaced, if a file there is not one of unikat's or
     is an input of the run, or if the folder cannot be written to.
     """
-    names = (*kind.results, *kind.work)
+    return _placed(kind, dry=False)
+
+
+def beside_folder(kind: Kind) -> Callable[[Run], Run]:
+    """Let a dry run see its folder as `in_folder` does, with the same refusals, and leave it."""
+    return _placed(kind, dry=True)
+
+
+def _placed(kind: Kind, *, dry: bool) -> Callable[[Run], Run]:
+    names = (*kind.files, *kind.work)
 
     def decorate(run: Run) -> Run:
         @functools.wraps(run)
@@ -148,67 +140,33 @@ def in_folder(kind: Kind) -> Callable[[Run], Run]:
             overwrite: bool = False,
             watcher: Any = None,
         ) -> Any:
-            _refuse_without_folder(kind, folder, resume, overwrite)
-            sampling = spec.sampling
-            _refuse_without_gpu(sampling)
-            with ExitStack() as stack:
-                if folder is not None:
-                    stack.enter_context(owned(folder, names, spec.input_files()))
-                    check_folder(kind, folder, resume=resume, overwrite=overwrite)
-                    make_folder(folder)
-                stack.enter_context(executor_for_run(sampling.executor, sampling.workers))
-                return run(
-                    spec,
-                    inputs,
-                    folder,
-                    resume=resume,
-                    overwrite=overwrite,
-                    watcher=watcher or SILENT,
+            if folder is None and (resume or overwrite):
+                raise SpecError(
+                    f"resume and overwrite need the folder of the {kind.noun}; name it with out."
                 )
+            if spec.sampling.executor == "processes":
+                # A worker of a cluster looks for itself.
+                check_device(spec.sampling.device)
+            how = {"watcher": watcher or SILENT}
+            with ExitStack() as stack:
+                if folder is not None and dry:
+                    check_free(folder, names, spec.input_files())
+                elif folder is not None:
+                    stack.enter_context(owned(folder, names, spec.input_files()))
+                if folder is not None:
+                    check_folder(kind, folder, resume=resume, overwrite=overwrite)
+                if not dry:
+                    how |= {"resume": resume, "overwrite": overwrite}
+                    if folder is not None:
+                        make_folder(folder)
+                    stack.enter_context(
+                        executor_for_run(spec.sampling.executor, spec.sampling.workers)
+                    )
+                return run(spec, inputs, folder, **how)
 
         return alone  # type: ignore[return-value]  # with the same parameters
 
     return decorate
-
-
-def beside_folder(kind: Kind) -> Callable[[Run], Run]:
-    """Let a dry run see its folder as `in_folder` does, with the same refusals, and leave it."""
-    names = (*kind.results, *kind.work)
-
-    def decorate(foresee: Run) -> Run:
-        @functools.wraps(foresee)
-        def alone(
-            spec: Any,
-            inputs: Any,
-            folder: Path | None,
-            *,
-            resume: bool = False,
-            overwrite: bool = False,
-            watcher: Any = None,
-        ) -> Any:
-            _refuse_without_folder(kind, folder, resume, overwrite)
-            _refuse_without_gpu(spec.sampling)
-            if folder is not None:
-                check_free(folder, names, spec.input_files())
-                check_folder(kind, folder, resume=resume, overwrite=overwrite)
-            return foresee(spec, inputs, folder, watcher=watcher or SILENT)
-
-        return alone  # type: ignore[return-value]  # with more parameters
-
-    return decorate
-
-
-def _refuse_without_folder(kind: Kind, folder: Path | None, resume: bool, overwrite: bool) -> None:
-    if folder is None and (resume or overwrite):
-        raise SpecError(
-            f"resume and overwrite need the folder of the {kind.noun}; name it with out."
-        )
-
-
-def _refuse_without_gpu(sampling: SamplingSpec) -> None:
-    if sampling.executor == "processes":
-        # A worker of a cluster looks for itself.
-        check_device(sampling.device)
 
 
 def check_folder(
@@ -226,7 +184,7 @@ def check_folder(
         raise SpecError(f"{continue_} and {replace} exclude each other; give one of them.")
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder} is a file, not a folder; name another with {option('out')}.")
-    found = [name for name in kind.results if (folder / name).exists()]
+    found = [name for name in kind.files if (folder / name).exists()]
     unfinished = any((folder / name).exists() for name in kind.work)
     if resume and found and not unfinished:
         why = (
@@ -259,12 +217,9 @@ def check_folder(
 
 def _unconverged(kind: Kind, folder: Path) -> bool:
     """Whether the results in a folder say that they have not converged."""
-    for name in kind.results:
-        if name.endswith(".json"):
-            with contextlib.suppress(OSError, ValueError):
-                said = parse_json((folder / name).read_bytes(), constants=True)
-                if isinstance(said, dict) and said.get("converged") is False:
-                    return True
+    with contextlib.suppress(OSError, ValueError):
+        said = parse_json((folder / kind.numbers).read_bytes(), constants=True)
+        return isinstance(said, dict) and said.get("converged") is False
     return False
 
 

@@ -33,7 +33,7 @@ from unikat.jobs.goals import (
     verified,
 )
 from unikat.jobs.inputs import design_of, read_table
-from unikat.jobs.job import Kind, check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import check_folder, in_folder, plan_of, start, workers_of
 from unikat.jobs.perturbing import (
     perturbation_facts,
     perturbed_records,
@@ -67,6 +67,7 @@ from unikat.report.text.protection import sentences, warnings
 from unikat.report.text.track_record import unknown_of
 from unikat.risk.limits import Measured, Verdict, together
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.kinds import PROTECT
 from unikat.spec.limits import Limit
 from unikat.spec.paths import hierarchy_file
 from unikat.spec.protection import PlanSpec, ProtectionSpec
@@ -74,15 +75,6 @@ from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
-
-PROTECTION = Kind(
-    noun="protection",
-    spec=ProtectionSpec,
-    options=ProtectOptions,
-    results=results.FILES,
-    work=(),
-    extends=False,
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -140,7 +132,7 @@ class Protection:
             If the folder holds a protection and `overwrite` is not set, or it cannot be written.
         """
         folder = Path(folder)
-        check_folder(PROTECTION, folder, overwrite=overwrite)
+        check_folder(PROTECT, folder, overwrite=overwrite)
         assert self._made is not None
         results.write(self.summary, self._made, self.plan, self._source, self.spec, folder)
         return folder
@@ -200,10 +192,10 @@ def protect(
     >>> found.plan.keys[1].rule, found.frame["age"].nunique()
     ('width(5)', 4)
     """
-    return start(PROTECTION, run, data, options, out, False, overwrite, progress)
+    return start(PROTECT, run, data, options, out, False, overwrite, progress)
 
 
-@in_folder(PROTECTION)
+@in_folder(PROTECT)
 def run(
     spec: ProtectionSpec,
     inputs: Inputs,

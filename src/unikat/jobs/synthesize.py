@@ -22,14 +22,13 @@ from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.errors import SpecError, brief, option, suggest
 from unikat.files.folder import claim, keep_inputs
 from unikat.inference.chains import sample
-from unikat.inference.checkpoint import FILE_NAME as CHECKPOINT
 from unikat.inference.checkpoint import Checkpoint, Earlier
 from unikat.inference.draws import Draws
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import Watcher
 from unikat.jobs.households import HEAD, read_households
 from unikat.jobs.inputs import make_household_zeros, make_zeros, open_data, without_conflicts
-from unikat.jobs.job import Kind, Unfinished, check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Unfinished, check_folder, in_folder, plan_of, start, workers_of
 from unikat.models.base import AnyModel
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.models.named import build_model
@@ -49,6 +48,7 @@ from unikat.report.text.synthesis import sentences, warnings
 from unikat.risk.exposure import fitted_table
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.kinds import SYNTHESIZE
 from unikat.spec.provenance import Provenance
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.synthesis_options import SynthesizeOptions
@@ -75,15 +75,6 @@ from unikat.synthesis.shares import (
 from unikat.synthesis.utility import Points, margin_utility, repeated_uniques
 from unikat.zeros.rules import names_in, parse
 from unikat.zeros.zeros import holds
-
-SYNTHESIS = Kind(
-    noun="synthesis",
-    spec=SynthesisSpec,
-    options=SynthesizeOptions,
-    results=results.FILES,
-    work=(CHECKPOINT,),
-    extends=False,
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -151,7 +142,7 @@ class Synthesis:
             If the folder holds a synthesis and `overwrite` is not set, or it cannot be written.
         """
         folder = Path(folder)
-        check_folder(SYNTHESIS, folder, overwrite=overwrite)
+        check_folder(SYNTHESIZE, folder, overwrite=overwrite)
         assert self._microdata is not None
         keep_inputs([folder / name for name in self.summary.files], self.spec.input_files())
         results.write(
@@ -211,7 +202,7 @@ def synthesize(
     >>> [frame.shape for frame in found.frames]
     [(27, 2), (27, 2)]
     """
-    return start(SYNTHESIS, run, data, options, out, resume, overwrite, progress)
+    return start(SYNTHESIZE, run, data, options, out, resume, overwrite, progress)
 
 
 class _Original(NamedTuple):
@@ -226,7 +217,7 @@ class _Original(NamedTuple):
     """The rule of the head."""
 
 
-@in_folder(SYNTHESIS)
+@in_folder(SYNTHESIZE)
 def run(
     spec: SynthesisSpec,
     inputs: Inputs,

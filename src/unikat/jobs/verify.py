@@ -23,7 +23,7 @@ from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, option
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
-from unikat.jobs.job import Kind, Outcome, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Outcome, in_folder, plan_of, start, workers_of
 from unikat.models.named import build_model
 from unikat.protection.compared import (
     Compared,
@@ -38,27 +38,19 @@ from unikat.protection.released import telling_columns, told
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import SCHEMA, VerifySummary
-from unikat.report.folders import verification as results
+from unikat.report.folders.folder import write_run
 from unikat.report.pages.verification import render
 from unikat.report.text.track_record import unknown_of
 from unikat.report.text.verification import HEAD, key_rows, sentences, warnings
 from unikat.risk.limits import Measured, Verdict, judge
 from unikat.spec.from_options import Inputs, documented
+from unikat.spec.kinds import VERIFY, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.provenance import Provenance
 from unikat.spec.verification import VerifySpec
 from unikat.spec.verification_options import VerifyOptions
 from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
-
-VERIFICATION = Kind(
-    noun="verification",
-    spec=VerifySpec,
-    options=VerifyOptions,
-    results=results.FILES,
-    work=(),
-    extends=False,
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -70,7 +62,7 @@ class Verification(Outcome):
 
     summary: VerifySummary
     spec: VerifySpec
-    kind: ClassVar[Kind] = VERIFICATION
+    kind: ClassVar[Kind] = VERIFY
 
     @property
     def verdict(self) -> Verdict | None:
@@ -87,7 +79,7 @@ class Verification(Outcome):
         )
 
     def _write(self, folder: Path) -> None:
-        results.write(self.summary, self.spec, folder)
+        write_run(VERIFY, self.summary, self.to_html(), self.spec, folder)
 
     def __repr__(self) -> str:
         said = self.summary.sentences
@@ -132,10 +124,10 @@ def verify(
     >>> found.verdict, [key.action for key in found.summary.keys]
     ('met', ['as it is', 'recoded'])
     """
-    return start(VERIFICATION, run, data, options, out, False, overwrite, progress)
+    return start(VERIFY, run, data, options, out, False, overwrite, progress)
 
 
-@in_folder(VERIFICATION)
+@in_folder(VERIFY)
 def run(
     spec: VerifySpec,
     inputs: Inputs,
@@ -232,7 +224,7 @@ def run(
     summary = replace(summary, sentences=sentences(summary))
     if folder is not None:
         watcher.stage("Writing")
-        results.write(summary, spec, folder)
+        write_run(VERIFY, summary, render(summary), spec, folder)
     return Verification(summary=summary, spec=spec, folder=folder)
 
 

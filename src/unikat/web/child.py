@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from unikat.interrupts import interrupt_main_thread, left_behind, never_lost
+from unikat.spec.kinds import ASSESS
 from unikat.web.events import Teller
-from unikat.web.kinds import ASSESS, REQUEST, kind_at, run
+from unikat.web.kinds import REQUEST, kind_at, run
 
 
 def main(folder: Path, inside: Path, *, resume: bool) -> None:

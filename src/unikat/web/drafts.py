@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from unikat.spec.kinds import ASSESS, Kind
 from unikat.web.folder import Folder
-from unikat.web.kinds import ASSESS, Kind
 
 if TYPE_CHECKING:
     from unikat.spec.assessment import AssessmentSpec

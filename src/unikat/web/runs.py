@@ -21,10 +21,11 @@ from unikat.errors import OutputError, UnikatError, why
 from unikat.files.folder import MARK, refuse_links
 from unikat.files.json import parse_json
 from unikat.files.locks import held
+from unikat.spec.kinds import ASSESS, Kind
 from unikat.web.events import FILE as EVENTS
 from unikat.web.events import Listener, Teller
 from unikat.web.folder import Folder, NotInFolderError
-from unikat.web.kinds import ASSESS, REQUEST, Kind, check_models, kind_at
+from unikat.web.kinds import REQUEST, check_models, kind_at
 
 if TYPE_CHECKING:
     from unikat.report.text.listed import Listed
@@ -320,7 +321,7 @@ def _ended(id: str, place: Path) -> Run:
         message = listener.message or (
             f"The numbers of the result cannot be read: {kind.numbers} was changed, or is of "
             "another version of unikat."
-            if (place / kind.complete).exists()
+            if (place / kind.last).exists()
             else "It ended before it had kept anything."
         )
     elif state == "unfinished" and answer is None:
@@ -334,7 +335,7 @@ def _state(place: Path, kind: Kind, answer: Listed | None, listener: Listener) -
         return "elsewhere"
     if listener.state == "failed":
         return "failed"
-    if (place / kind.complete).exists():
+    if (place / kind.last).exists():
         if answer is None:
             return "failed"
         if listener.state == "interrupted" or not answer.complete:

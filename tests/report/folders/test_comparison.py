@@ -17,13 +17,12 @@ from report.browser import assert_sound, layout
 from report.estimates import provenance, summary, table
 from report.pages.test_assessment import Page
 from unikat.errors import SpecError
-from unikat.jobs.compare import COMPARISON
 from unikat.jobs.job import check_folder
 from unikat.models.base import Model
 from unikat.models.named import Named
 from unikat.report.facts.comparison import ComparisonSummary
-from unikat.report.folders.comparison import FILES, write
 from unikat.report.folders.comparison import table as comparison_table
+from unikat.report.folders.comparison import write
 from unikat.report.pages import comparison_figures as figures
 from unikat.report.pages.canvas import NARROW, WIDE
 from unikat.report.pages.comparison import render
@@ -32,6 +31,7 @@ from unikat.report.text import comparison
 from unikat.report.text.numbers import interval, number
 from unikat.report.text.summary import summarise_comparison
 from unikat.spec.comparison import ComparisonSpec
+from unikat.spec.kinds import COMPARE
 from unikat.spec.trust import SHOWN
 from unikat.studies.compare import ComparedModel, Comparison, RiskFit, SamplingRecord, ScoreFit
 from unikat.studies.held_out import HeldOutScore, best_score, differences
@@ -318,14 +318,14 @@ def test_the_table_has_a_row_per_model(found: ComparisonSummary) -> None:
 def test_what_is_written_is_private_and_complete(found: ComparisonSummary, tmp_path: Any) -> None:
     spec = ComparisonSpec.parse({"models": "gom", "path": "components=2,5,20"})
     write(found, tmp_path / "out", spec)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {*FILES, ".unikat"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {*COMPARE.files, ".unikat"}
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in (tmp_path / "out").iterdir())
     content = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert content["schema"] == "unikat.comparison/1"
     assert content["paths"][0]["chosen"] == 5
     assert ComparisonSpec.read(tmp_path / "out" / "comparison.toml", SHOWN) == spec
     with pytest.raises(SpecError, match="exclude each other"):
-        check_folder(COMPARISON, tmp_path, resume=True, overwrite=True)
+        check_folder(COMPARE, tmp_path, resume=True, overwrite=True)
 
 
 def test_long_names_are_shortened_in_the_middle(found: ComparisonSummary) -> None:

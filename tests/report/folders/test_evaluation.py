@@ -26,7 +26,6 @@ from unikat.jobs.evaluate import read_population
 from unikat.models.base import Stream
 from unikat.models.loglinear.conditional import LogLinear
 from unikat.report.facts.evaluation import SCHEMA
-from unikat.report.folders.evaluation import FILES, PAGE, SPEC, SUMMARY, TABLE
 from unikat.report.pages.evaluation import render
 from unikat.report.pages.template import CONTENT_POLICY
 from unikat.report.text.evaluation import rows
@@ -34,11 +33,13 @@ from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import Inputs
+from unikat.spec.kinds import EVALUATE
 from unikat.spec.trust import SHOWN
 from unikat.studies.designs import draw_sample
 from unikat.studies.scores import Fit
 from unikat.studies.store import StudyStore
 
+PAGE, TABLE, SUMMARY, SPEC = EVALUATE.files
 SAMPLING = {"chains": 2, "workers": 1, "max_sweeps": 60, "rhat": 5.0, "ess": 1.0}
 MODELS = ["hdp", "hdp:alpha=per-record"]
 
@@ -89,7 +90,7 @@ def table(folder: Path) -> pd.DataFrame:
 
 def test_the_folder_of_a_study(study: tuple[Path, Any]) -> None:
     folder, summary = study
-    assert {path.name for path in folder.iterdir()} == {*FILES, "tasks", ".unikat"}
+    assert {path.name for path in folder.iterdir()} == {*EVALUATE.files, "tasks", ".unikat"}
     for path in folder.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
     found = table(folder)

@@ -48,6 +48,7 @@ from unikat.report.pages.assessment import render
 from unikat.risk.limits import Reason, judge
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.kinds import KINDS
 from unikat.spec.limits import Limit
 from unikat.spec.trust import SHOWN
 
@@ -241,24 +242,22 @@ def _digest(path: Path) -> str:
 
 def _other_results(folder: Path) -> str:
     """Say what another command has left in a folder, and how to go on; nothing if none has."""
-    from unikat.report.folders import comparison, evaluation
-    from unikat.studies import store as evaluation_store
-
-    for command, what, files, kept in (
-        ("compare", "a comparison", comparison, comparison.FITS),
-        ("evaluate", "an evaluation", evaluation, evaluation_store.FOLDER),
-    ):
-        unfinished = (folder / kept).is_dir()
-        spec = shlex.quote(str(folder / files.SPEC))
+    for kind in KINDS.values():
+        command, article = kind.name, "an" if kind.noun[0] in "aeiou" else "a"
+        what = f"{article} {kind.noun}"
+        unfinished = any((folder / name).is_dir() for name in kind.work)
+        spec = shlex.quote(str(folder / kind.spec))
         again = f"unikat {command} {spec} --trust-spec --out"
-        if (folder / files.PAGE).exists():
+        if (folder / kind.spec).exists() and (folder / kind.report).exists():
             remedy = (
                 "To write it again from the fits that are kept there: "
                 f"{again} {shlex.quote(str(folder))} --resume"
                 if unfinished
                 else f"Its fits are gone, so only repeating it makes a page: {again} NEW_FOLDER"
+                if kind.work
+                else f"Only repeating it makes a page: {again} NEW_FOLDER"
             )
-            return f"{what}, whose page is {files.PAGE}. {remedy}"
+            return f"{what}, whose page is {kind.report}. {remedy}"
         if unfinished:
             return (
                 f"{what} that is not finished and has no page yet. To go on with it, give the same "

@@ -14,24 +14,19 @@ hold no value of a record.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from unikat.files.json import json_text
-from unikat.files.writing import all_or_nothing, write_text
 from unikat.report.facts.comparison import ComparisonSummary, ModelFacts
+from unikat.report.folders.folder import write_run
 from unikat.report.folders.parquet import labelled, write_table
 from unikat.report.pages.comparison import render
 from unikat.spec.comparison import ComparisonSpec
+from unikat.spec.kinds import COMPARE
 
-COMPARISON, SUMMARY = "comparison.parquet", "summary.json"
-PAGE, SPEC, FITS = "comparison.html", "comparison.toml", "fits"
-FILES = (COMPARISON, SPEC, PAGE, SUMMARY)
-"""In the order in which they are moved into place."""
 _TABLE_SCHEMA = "unikat.comparison-table/1"
 _SCORE = {
     "mean": "mean",
@@ -58,18 +53,11 @@ _OPTIONAL = {
 
 
 def write(summary: ComparisonSummary, folder: Path, spec: ComparisonSpec) -> None:
-    """Write the results of a comparison into a folder, replacing those that are there.
-
-    Raises
-    ------
-    OutputError
-        If anything cannot be written; what was in the folder is then still there.
-    """
-    with all_or_nothing(folder, FILES, SUMMARY) as scratch:
-        write_table(scratch / COMPARISON, table(summary))
-        write_text(scratch / SPEC, spec.to_toml(folder, _note(spec)))
-        write_text(scratch / PAGE, render(summary))
-        write_text(scratch / SUMMARY, json_text(asdict(summary)))
+    """Write the results of a comparison into a folder; see `write_run`."""
+    (file,) = COMPARE.others
+    others = {file: lambda path: write_table(path, table(summary))}
+    note = _note(spec)
+    write_run(COMPARE, summary, render(summary), spec, folder, note=note, others=others)
 
 
 def rows(summary: ComparisonSummary) -> list[dict[str, Any]]:

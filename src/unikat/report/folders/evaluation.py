@@ -12,22 +12,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
 
-from unikat.files.json import json_text
-from unikat.files.writing import all_or_nothing, write_text
 from unikat.report.facts.evaluation import EvaluationSummary
+from unikat.report.folders.folder import write_run
 from unikat.report.folders.parquet import labelled, write_table
 from unikat.report.pages.evaluation import render
 from unikat.spec.evaluation import EvaluationSpec
+from unikat.spec.kinds import EVALUATE
 from unikat.studies.scores import FitScore
 
-TABLE, SUMMARY = "evaluation.parquet", "summary.json"
-PAGE, SPEC = "evaluation.html", "evaluation.toml"
-FILES = (TABLE, SPEC, PAGE, SUMMARY)
 _MEASURES = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 _PARTS = ("mean", "median", "lower", "upper")
 
@@ -35,23 +31,16 @@ _PARTS = ("mean", "median", "lower", "upper")
 def write(
     summary: EvaluationSummary, scores: Sequence[FitScore], spec: EvaluationSpec, folder: Path
 ) -> None:
-    """Write an evaluation into a folder, all files or none.
-
-    Raises
-    ------
-    OutputError
-        If anything cannot be written; what was in the folder is then still there.
-    """
+    """Write an evaluation into a folder; see `write_run`."""
     note = (
         ""
         if spec.sampling.max_seconds is None
         else "Fits had a time limit, so a repetition does not give exactly the same numbers."
     )
-    with all_or_nothing(folder, FILES, SUMMARY) as scratch:
-        write_table(scratch / TABLE, table(scores, summary))
-        write_text(scratch / SPEC, spec.to_toml(folder, note))
-        write_text(scratch / PAGE, render(summary, scores))
-        write_text(scratch / SUMMARY, json_text(asdict(summary)))
+    (file,) = EVALUATE.others
+    others = {file: lambda path: write_table(path, table(scores, summary))}
+    page = render(summary, scores)
+    write_run(EVALUATE, summary, page, spec, folder, note=note, others=others)
 
 
 def table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:

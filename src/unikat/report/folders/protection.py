@@ -13,32 +13,22 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from unikat.data.sources import Source
 from unikat.data.writers import write_records
-from unikat.files.folder import claimed
 from unikat.files.json import json_text
-from unikat.files.writing import all_or_nothing, create, finish, write_text
+from unikat.files.writing import write_text
 from unikat.protection.released import Released
 from unikat.report.facts.protection import ProtectionSummary
+from unikat.report.folders.folder import write_run
+from unikat.report.folders.parquet import write_table
 from unikat.report.pages.protection import render
+from unikat.spec.kinds import PROTECT
 from unikat.spec.protection import PlanSpec, ProtectionSpec
-
-SUMMARY, PAGE, PLAN, PLANS, SPEC = (
-    "protect.json",
-    "report.html",
-    "plan.toml",
-    "plans.parquet",
-    "protect.toml",
-)
-FILES = (SPEC, PAGE, PLAN, PLANS, SUMMARY)
-_PROTECTED = re.compile(r"protected\.[a-z0-9.]+", re.IGNORECASE)
 
 
 def codebook_beside(file: str) -> str:
@@ -90,26 +80,17 @@ def write(
     spec: ProtectionSpec,
     folder: Path,
 ) -> None:
-    """Write a protection into a folder, all files or none.
-
-    Raises
-    ------
-    OutputError
-        If anything cannot be written; what was in the folder is then still there.
-    """
+    """Write a protection into a folder; see `write_run`."""
     assert summary.file is not None
-    earlier = [name for name in sorted(claimed(folder)) if _PROTECTED.fullmatch(name)]
-    beside = codebook_beside(summary.file)
-    written = [summary.file, *([] if made.codebook is None else [beside])]
-    files = tuple(dict.fromkeys([*written, *earlier, *FILES]))
-    with all_or_nothing(folder, files, SUMMARY) as scratch:
-        write_records(scratch / summary.file, made.table, source, made.labels, letters=made.letters)
-        if made.codebook is not None:
-            write_text(scratch / beside, json_text(made.codebook))
-        write_text(scratch / PLAN, plan.to_toml(folder))
-        with create(scratch / PLANS) as file:
-            pq.write_table(plans_table(summary), file, compression="zstd")
-            finish(file)
-        write_text(scratch / SPEC, spec.to_toml(folder))
-        write_text(scratch / PAGE, render(summary))
-        write_text(scratch / SUMMARY, json_text(asdict(summary)))
+
+    def write_protected(path: Path) -> None:
+        write_records(path, made.table, source, made.labels, letters=made.letters)
+
+    plan_file, plans_file = PROTECT.others
+    others: dict[str, Callable[[Path], None]] = {summary.file: write_protected}
+    if (codebook := made.codebook) is not None:
+        beside = codebook_beside(summary.file)
+        others[beside] = lambda path: write_text(path, json_text(codebook))
+    others[plan_file] = lambda path: write_text(path, plan.to_toml(folder))
+    others[plans_file] = lambda path: write_table(path, plans_table(summary))
+    write_run(PROTECT, summary, render(summary), spec, folder, others=others)

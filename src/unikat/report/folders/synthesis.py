@@ -10,9 +10,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,18 +19,14 @@ import pyarrow as pa
 
 from unikat.data.sources import Source
 from unikat.data.writers import write_records
-from unikat.files.folder import claimed
-from unikat.files.json import json_text, parse_json
-from unikat.files.writing import all_or_nothing, write_text
+from unikat.files.json import parse_json
 from unikat.report.facts.attack import GeneratorFit
 from unikat.report.facts.synthesis import SCHEMA, SynthesisSummary
+from unikat.report.folders.folder import write_run
 from unikat.report.pages.synthesis import render
+from unikat.spec.kinds import SYNTHESIZE
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.utility import Points
-
-UTILITY, PAGE, SPEC = "utility.json", "synthesis.html", "synthesis.toml"
-FILES = (SPEC, PAGE, UTILITY)
-_SYNTHETIC = re.compile(r"synthetic_[0-9]+\.[a-z0-9.]+", re.IGNORECASE)
 
 
 def file_names(n: int, ending: str) -> tuple[str, ...]:
@@ -44,10 +39,10 @@ def fit_beside(path: Path | None) -> GeneratorFit | None:
 
     What else such a folder holds does not matter, so nothing is refused.
     """
-    if path is None or not _SYNTHETIC.fullmatch(path.name):
+    if path is None or not SYNTHESIZE.records_among([path.name]):
         return None
     try:
-        found = parse_json((path.parent / UTILITY).read_bytes())
+        found = parse_json((path.parent / SYNTHESIZE.numbers).read_bytes())
         if found["schema"] != SCHEMA or path.name not in found["files"]:
             return None
         fit = found["fit"]
@@ -76,24 +71,19 @@ def write(
     spec: SynthesisSpec,
     folder: Path,
 ) -> None:
-    """Write a synthesis into a folder, all files or none.
-
-    Raises
-    ------
-    OutputError
-        If anything cannot be written; what was in the folder is then still there.
-    """
+    """Write a synthesis into a folder; see `write_run`."""
     note = (
         ""
         if spec.sampling.max_seconds is None
         else "The fit had a time limit, so a repetition does not give exactly the same files."
     )
-    # Files of an earlier run that had more of them go.
-    earlier = [name for name in sorted(claimed(folder)) if _SYNTHETIC.fullmatch(name)]
-    files = tuple(dict.fromkeys([*summary.files, *earlier, *FILES]))
-    with all_or_nothing(folder, files, UTILITY) as scratch:
-        for name, one in zip(summary.files, tables, strict=True):
-            write_records(scratch / name, one.table, source, letters=one.letters)
-        write_text(scratch / SPEC, spec.to_toml(folder, note))
-        write_text(scratch / PAGE, render(summary, points))
-        write_text(scratch / UTILITY, json_text(asdict(summary)))
+    others = {
+        name: partial(_write, one=one, source=source)
+        for name, one in zip(summary.files, tables, strict=True)
+    }
+    page = render(summary, points)
+    write_run(SYNTHESIZE, summary, page, spec, folder, note=note, others=others)
+
+
+def _write(path: Path, *, one: Records, source: Source) -> None:
+    write_records(path, one.table, source, letters=one.letters)

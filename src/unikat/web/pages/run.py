@@ -123,7 +123,7 @@ def _page(bench: Workbench, id: str, problem: str = "", status: int = 200) -> Re
             nav=nav,
             run=run,
             files=files,
-            records=[(name, f"{id}/{name}".lstrip("/")) for name in run.kind.records(place)],
+            records=[(name, f"{id}/{name}".lstrip("/")) for name in run.kind.records_in(place)],
             has_report=(place / run.kind.report).is_file(),
             has_records=records_of(place) is not None,
             what_if=(place / STATES).is_file(),

@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.spec.kinds import KINDS, Kind
 from unikat.web.drafts import RULES, RUN, Draft
 from unikat.web.folder import NotInFolderError
-from unikat.web.kinds import KINDS, Kind, check_models
+from unikat.web.kinds import check_models
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
 MODELS = (

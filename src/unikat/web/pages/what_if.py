@@ -19,9 +19,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import SpecError, UnikatError
+from unikat.spec.kinds import ASSESS, PROTECT
 from unikat.web.explorers import STATES, Explorer, Question
 from unikat.web.folder import NotInFolderError
-from unikat.web.kinds import ASSESS, KINDS
 from unikat.web.runs import Run
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
@@ -340,7 +340,7 @@ def _numbers(state: _State, question: Question, *, part: bool) -> Numbers:
     if not question.done:
         refine = state.at("what-if-numbers", state.steps, all="1")
     rules = state.rules()
-    out = state.bench.runs.free_name(state.id.rpartition("/")[2] or "data", KINDS["protect"])
+    out = state.bench.runs.free_name(state.id.rpartition("/")[2] or "data", PROTECT)
     words = ["unikat", "protect", f"{state.id}/{ASSESS.spec}" if state.id else ASSESS.spec]
     words += ["--recode", "; ".join(f"{name}: {rule}" for name, rule in rules.items())]
     words += ["--target", state.target] if state.target else []
