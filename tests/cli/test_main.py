@@ -16,7 +16,8 @@ from report.estimates import estimate, provenance, spec, write
 from unikat import __version__
 from unikat.cli.main import main
 from unikat.inference.progress import AnswerSoFar, ProgressEvent, TimeLeft
-from unikat.jobs.progress import describe, watching
+from unikat.jobs.progress import describe, share_done, watching
+from unikat.protection.search import SearchProgress
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -197,6 +198,19 @@ def test_progress_in_one_line() -> None:
     assert "Compiling" in describe(event(sweeps=0))
     fitting = event(sweeps=0, preparing="selecting terms, margins within 3 records")
     assert describe(fitting) == "Selecting terms, margins within 3 records  1:15"
+
+
+def test_progress_of_a_search_in_one_line() -> None:
+    def search(**changes: Any) -> SearchProgress:
+        values: dict[str, Any] = {"looks": 120, "most_looks": 2000, "lost": 0.065, "seconds": 75.0}
+        return SearchProgress(**{"name": "Search", **values, **changes})
+
+    assert describe(search()) == (
+        "Search: look 120 of at most 2,000, least information lost so far 6.5%  1:15"
+    )
+    assert describe(search(lost=None)) == "Search: look 120 of at most 2,000  1:15"
+    assert "look 2,003, making the best plan finer" in describe(search(looks=2003))
+    assert share_done(search()) is None
 
 
 def test_progress_is_plain_and_rare_when_piped(

@@ -22,7 +22,7 @@ from unikat.models.base import Stream
 from unikat.models.households import grouped
 from unikat.models.households.nested import NestedHouseholds
 from unikat.protection.recoding import Recoding, level_counts, parse_recoding, recodable
-from unikat.protection.what_if import Posterior, recoded_model
+from unikat.protection.what_if import Posterior
 from unikat.risk.exposure import exposure_of, fitted_table
 from unikat.studies.auto import Execution
 from unikat.studies.fit import fit
@@ -102,7 +102,7 @@ def test_a_recoded_household_has_the_probability_of_its_households(
     cells, coarse = census(prior, recoding)
     # Under rules 1 - p0 is estimated by the same simulated households.
     p = posterior.model.cell_probabilities(WHERE, state, posterior.data, cells)
-    model = recoded_model(posterior, recoding, coarse)
+    model = posterior.recoded(recoding, coarse)
     found = model.cell_probabilities(WHERE, state, posterior.data, coarse.cells)
     expected = np.bincount(coarse.record_cell, p, minlength=coarse.n_cells)
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-12)
@@ -133,7 +133,7 @@ def test_households_that_are_drawn_have_the_share_that_is_possible(
     asked = np.concatenate((asked, joined))
     monkeypatch.setattr(grouped, "MOST_BLOCKS", 0)
     monkeypatch.setattr(grouped, "COMPLETIONS", 16)
-    model = recoded_model(posterior, recoding, coarse)
+    model = posterior.recoded(recoding, coarse)
     found = np.array(
         [
             model.cell_probabilities(WHERE._replace(sweep=sweep), state, posterior.data, asked)
@@ -154,7 +154,7 @@ def test_missing_keys_of_households_are_imputed_as_before_and_recoded(name: str)
     table = posterior.table
     recoding = parse_recoding(table, {"P1": None, "P0": [[0, 1]]})
     coarse = recoding.table(table)
-    model = recoded_model(posterior, recoding, coarse)
+    model = posterior.recoded(recoding, coarse)
     found = model.impute(WHERE, state, posterior.data)
     assert len(found) == int(coarse.counts[coarse.incomplete].sum()) > 5
     assert coarse.layout is not None
@@ -201,7 +201,7 @@ def test_classes_of_a_design_of_households_keep_their_chances(told: bool) -> Non
     recoding = parse_recoding(table, {"H1": None, "P0": [[0, 2]]})
     coarse = recoding.table(table)
     after = Posterior(table=table, fitted=fitted_to, model=model, data=data, states=())
-    seen = recoded_model(after, recoding, coarse)
+    seen = after.recoded(recoding, coarse)
     cells, every = census(prior, recoding)
     exposure, fine = exposure_of(coarse), exposure_of(table)
     found = exposure.chances(WHERE, seen, state, data, every.cells)

@@ -121,6 +121,23 @@ def test_stricter_targets_go_on_from_what_is_known() -> None:
     assert len(calls) - before < len(again.seen)
 
 
+def test_a_search_tells_where_it_stands() -> None:
+    table, told = sample_of(3), []
+    search = Search.of(choices(table, given=GIVEN), uniques(table), tell=told.append)
+    found = search.best(Limit("tau1_estimate", 5.0))
+    frontier(search, None)
+    assert found is not None
+    of_search = [one for one in told if one.name == "Search"]
+    assert [one.looks for one in of_search] == list(range(1, len(search.seen) + 1))
+    assert {one.name for one in told} == {"Search", "Frontier"}
+    lost = [one.lost for one in of_search]
+    known = [one for one in lost if one is not None]
+    assert lost[0] is None
+    assert known == sorted(known, reverse=True)
+    assert known[-1] >= found.lost
+    assert all(one.most_looks >= one.looks for one in told)
+
+
 @pytest.mark.parametrize("limit", [1.0, 5.0, 15.0])
 def test_a_search_that_stops_early_says_what_a_better_plan_would_lose(limit: float) -> None:
     table, goal = sample_of(3), Limit("tau1_estimate", limit)

@@ -29,8 +29,9 @@ from unikat.models.groups import Groups
 from unikat.models.named import build_model
 from unikat.protection import what_if
 from unikat.protection.decided import told
+from unikat.protection.recoded_law import recoded_exposure
 from unikat.protection.recoding import Recoding, parse_recoding
-from unikat.protection.what_if import Posterior, recoded_exposure, recoded_model
+from unikat.protection.what_if import Posterior
 from unikat.risk.exposure import BySampling, Look, exposure_of, fitted_table
 from unikat.risk.law import Others, others
 from unikat.risk.limits import Measured
@@ -141,7 +142,7 @@ def test_classes_of_a_design_keep_their_chances(told: bool, rules: dict[str, Any
     recoding = parse_recoding(table, rules)
     coarse = recoding.table(table)
     posterior = Posterior(table=table, fitted=fitted, model=model, data=data, states=())
-    seen = recoded_model(posterior, recoding, coarse)
+    seen = posterior.recoded(recoding, coarse)
     exposure, fine = exposure_of(coarse), exposure_of(table)
     assert isinstance(exposure, BySampling)
     found = exposure.chances(stream, seen, state, data, coarse.cells)
@@ -163,7 +164,7 @@ def test_missing_keys_are_imputed_as_before_and_recoded(zeros: bool) -> None:
     recoding = parse_recoding(table, {"A": [[0, 1], [2, 3]], "B": None})
     coarse = recoding.table(table)
     posterior = Posterior(table=table, fitted=table, model=model, data=data, states=())
-    seen = recoded_model(posterior, recoding, coarse)
+    seen = posterior.recoded(recoding, coarse)
     stream = Stream(3, 1, 15)
     found = seen.impute(stream, state, data)
     patterns = np.flatnonzero(coarse.incomplete)
@@ -460,7 +461,7 @@ def test_known_margins_are_those_of_the_keys_as_they_were(
     recoding = parse_recoding(table, rules)
     posterior = Posterior(table=table, fitted=table, model=model, data=data, states=())
     coarse = recoding.table(table)
-    seen = recoded_model(posterior, recoding, coarse)
+    seen = posterior.recoded(recoding, coarse)
     fine, exposure = exposure_of(table), recoded_exposure(table, recoding, coarse)
     assert isinstance(fine, ByMargins)
     of_cells = fine.chances(stream, model, state, data, CELLS)

@@ -16,7 +16,7 @@ from unikat.models.mixtures import latent_class
 from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.protection.recoding import parse_recoding
-from unikat.protection.what_if import Posterior, recoded_model
+from unikat.protection.what_if import Posterior
 from unikat.risk.exposure import EqualChances, exposure_of, views
 from unikat.risk.measures import RiskMeasures
 from unikat.studies.fit import fit
@@ -266,7 +266,7 @@ def test_every_question_of_a_plan_leaves_them_out():
     companions = companions_of(table, cells)
     exposure = exposure_of(table)
     r1 = []
-    for look in posterior._looks(recoded_model(posterior, recoding, table), 20):
+    for look in posterior._looks(posterior.recoded(recoding, table), 20):
         stream, _, state, data = look
         p = model.cell_probabilities(stream, state, data, cells)
         own = model.without_companions(stream, state, data, cells, p, companions)

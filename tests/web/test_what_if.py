@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import unikat
+from unikat.jobs.explore import Found
 from unikat.models.named import ALL
+from unikat.protection.search import SearchProgress
 from unikat.web.drafts import KEEPING
 from unikat.web.explorer import Answering, Inbox
 from unikat.web.explorers import GONE, STATES, Explorer, Explorers
@@ -77,14 +79,15 @@ def test_a_newer_question_of_the_page_ends_the_older(capsys: pytest.CaptureFixtu
         between()
         raise AssertionError
 
-    def find(target: str, between: Any) -> list[int]:
+    def find(target: str, between: Any, tell: Any) -> Found:
         between()
+        tell(SearchProgress(name="Search", looks=120, most_looks=2000, lost=0.065, seconds=7.0))
         # A look is answered in the middle of a search.
         inbox.put(asked(5, "b"))
         between()
         inbox.put({"id": 6, "ask": "find", "target": "tau1 <= 2"})
         between()
-        return []
+        return Found(steps=(), early="")
 
     exploration: Any = SimpleNamespace(n_states=10, look=look, find=find)
     answering = Answering(exploration, inbox)
@@ -97,9 +100,23 @@ def test_a_newer_question_of_the_page_ends_the_older(capsys: pytest.CaptureFixtu
     assert inbox.take()["id"] == 3
     inbox.put({"id": 4, "ask": "find", "target": "tau1 <= 1"})
     answering.answer(inbox.take())
-    kinds = [(one["id"], one["kind"]) for one in said(capsys)]
+    told = said(capsys)
+    kinds = [(one["id"], one["kind"]) for one in told]
     assert kinds == [(4, "searching"), (5, "problem"), (4, "obsolete")]
+    assert told[0]["text"].startswith("Search: look 120 of at most 2,000, least information lost")
     assert inbox.take()["target"] == "tau1 <= 2"
+
+
+def test_a_search_that_stopped_early_is_said_where_its_plan_stands() -> None:
+    answer = {"id": 1, "kind": "found", "steps": [1, 0], "early": "The search stopped early."}
+    program = f"{READY}print({json.dumps(json.dumps(answer))}, flush=True)\nsys.stdin.readline()"
+    explorer = Explorer(Path(), Path(), [sys.executable, "-c", program])
+    question = explorer.find("tau1 <= 1")
+    explorer.wait(lambda: question.done, 30)
+    assert explorer.early([1, 0], "tau1 <= 1") == "The search stopped early."
+    assert not explorer.early([0, 0], "tau1 <= 1")
+    assert not explorer.early([1, 0], "tau1 <= 2")
+    explorer.close()
 
 
 def test_a_process_that_dies_is_said_and_started_anew(run: Path) -> None:

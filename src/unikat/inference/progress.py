@@ -171,7 +171,8 @@ class Watcher:
     """The callbacks of a run, all called on the thread that runs it."""
 
     progress: Callable[[Any], None] | None = None
-    """Where the current fit (ProgressEvent) or study (StudyProgress) stands."""
+    """Where the current fit (ProgressEvent), study (StudyProgress) or search (SearchProgress)
+    stands."""
     stage: Callable[[str], None] = _ignore
     """What is done now, in words."""
     note: Callable[[str], None] = _ignore

@@ -23,7 +23,7 @@ from unikat.jobs.job import Unfinished, in_folder, plan_of, start, workers_of
 from unikat.models.auto import Auto
 from unikat.models.device import check_kernels
 from unikat.models.named import build_model
-from unikat.protection.what_if import check
+from unikat.protection.recoded_law import check
 from unikat.report.facts.breakdown import Column
 from unikat.report.facts.result import Stage
 from unikat.report.facts.supplements import Supplements, find_classics, find_column

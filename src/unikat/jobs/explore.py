@@ -17,11 +17,11 @@ from unikat.jobs.kept import posterior_of
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.recoding import KeyRecoding, Recoding
 from unikat.protection.scenarios import Scenarios
-from unikat.protection.search import Search, Value, frontier
+from unikat.protection.search import Search, Tell, Value, frontier
 from unikat.protection.what_if import Posterior
 from unikat.report.folders import assessment as results
 from unikat.report.folders.outputs import SPEC
-from unikat.report.text.protection import key_words
+from unikat.report.text.protection import key_words, stopped_early
 from unikat.report.text.track_record import unknown_of_result
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Reason, judge, smallest
@@ -96,6 +96,16 @@ class Look:
     """States of the model that were looked at."""
     judged: Judged | None = None
     """The target and the verdict; None without a target, or until all states were looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The plan of a search."""
+
+    steps: tuple[int, ...]
+    """Of each key."""
+    early: str
+    """That the search stopped early, and what a better plan would lose at least; else empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,8 +249,22 @@ class Exploration:
             judged=judged,
         )
 
-    def find(self, target: str, between: Callable[[], None] | None = None) -> tuple[int, ...]:
-        """Find the recoding that loses least and reaches a target; return its steps.
+    def find(
+        self,
+        target: str,
+        between: Callable[[], None] | None = None,
+        tell: Tell | None = None,
+    ) -> Found:
+        """Find the recoding that loses least and reaches a target.
+
+        Parameters
+        ----------
+        target
+            As `tau1 <= 5`.
+        between
+            Called before each look; what it raises ends the search.
+        tell
+            Told where the search stands.
 
         Raises
         ------
@@ -249,18 +273,25 @@ class Exploration:
         """
         spec = _asked(self.folder, str(_target(target)), self.inside)
         aim = aim_of(spec, Scenarios(posterior=self.posterior, scenarios=(), level=self.level))
-        search = Search.of(self.parts, _interrupted(aim.quick, between))
+        search = Search.of(self.parts, _interrupted(aim.quick, between), tell=tell)
         aim = aim._replace(closely=_interrupted(aim.closely, between))
-        return search.place(verified(search, search.best(aim.goal), aim, ()).recoding)
+        plan = verified(search, search.best(aim.goal), aim, ())
+        early = ""
+        if search.least is not None:
+            n_plans = int(search.lost.size)
+            early = stopped_early(n_plans, len(search.seen), plan.lost, search.least)
+        return Found(steps=search.place(plan.recoding), early=early)
 
-    def frontier(self, between: Callable[[], None] | None = None) -> tuple[Point, ...]:
+    def frontier(
+        self, between: Callable[[], None] | None = None, tell: Tell | None = None
+    ) -> tuple[Point, ...]:
         """Find plans of falling τ1, each of which loses least for its τ1; by all states."""
 
         def quick(recoding: Recoding) -> Value:
             found = self.posterior.tau1(recoding)
             return Value(found, found)
 
-        search = Search.of(self.parts, _interrupted(quick, between))
+        search = Search.of(self.parts, _interrupted(quick, between), tell=tell)
         plans = frontier(search, None).plans
         look = _interrupted(lambda one: self.posterior.what_if(one, self.level), between)
         return tuple(

@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from html import escape
+from typing import TypeAlias
 
 from unikat.errors import visible
 from unikat.inference.progress import SILENT, ProgressEvent, Watcher
-from unikat.report.text.numbers import interval, number
+from unikat.protection.search import SearchProgress
+from unikat.report.text.numbers import interval, number, percent
 from unikat.studies.evaluate import StudyProgress
 
 PLAIN_EVERY = 20.0
@@ -19,6 +21,7 @@ QUIET_SECONDS = 2.0
 """A log has only the notes of a run that is shorter."""
 NOTEBOOK_EVERY = 0.5
 """Seconds between two updates of a notebook."""
+Event: TypeAlias = ProgressEvent | StudyProgress | SearchProgress
 
 
 @contextlib.contextmanager
@@ -65,7 +68,7 @@ def _live() -> Iterator[Watcher]:
     with Live(spinner, console=console, refresh_per_second=8, transient=True):
         current = "Starting"
 
-        def progress(event: ProgressEvent | StudyProgress) -> None:
+        def progress(event: Event) -> None:
             spinner.update(text=Text(f"{visible(current)}\n  {visible(describe(event))}"))
 
         def stage(words: str) -> None:
@@ -97,7 +100,7 @@ def _plain() -> Iterator[Watcher]:
         if time.monotonic() - started >= QUIET_SECONDS:
             write(waiting)
 
-    def progress(event: ProgressEvent | StudyProgress) -> None:
+    def progress(event: Event) -> None:
         nonlocal last
         if time.monotonic() - last >= PLAIN_EVERY:
             last = time.monotonic()
@@ -125,10 +128,10 @@ def _notebook() -> Iterator[Watcher]:
     notes: list[str] = []
     handle = display(HTML(_bar(current, notes, None)), display_id=True)
 
-    def show(event: ProgressEvent | StudyProgress | None = None) -> None:
+    def show(event: Event | None = None) -> None:
         handle.update(HTML(_bar(current, notes, event)))
 
-    def progress(event: ProgressEvent | StudyProgress) -> None:
+    def progress(event: Event) -> None:
         nonlocal last
         if time.monotonic() - last >= NOTEBOOK_EVERY:
             last = time.monotonic()
@@ -150,7 +153,7 @@ def _notebook() -> Iterator[Watcher]:
         handle.update(HTML("".join(f"<div>{escape(words)}</div>" for words in notes)))
 
 
-def _bar(stage: str, notes: list[str], event: ProgressEvent | StudyProgress | None) -> str:
+def _bar(stage: str, notes: list[str], event: Event | None) -> str:
     """Write notes, stage and a bar as HTML."""
     done = None if event is None else share_done(event)
     value = "" if done is None else f' value="{done:.3f}"'
@@ -162,19 +165,24 @@ def _bar(stage: str, notes: list[str], event: ProgressEvent | StudyProgress | No
     )
 
 
-def share_done(event: ProgressEvent | StudyProgress) -> float | None:
+def share_done(event: Event) -> float | None:
     """Part of the work, or of the time, that is done, if it can be estimated."""
     if isinstance(event, StudyProgress):
         return event.done / max(event.total, 1)
+    if isinstance(event, SearchProgress):
+        # It mostly ends long before the most that it may look at.
+        return None
     if event.seconds_left is None or not event.sweeps:
         return None
     return event.seconds / max(event.seconds + event.seconds_left, 1e-9)
 
 
-def describe(event: ProgressEvent | StudyProgress) -> str:
+def describe(event: Event) -> str:
     """Put an event in one line."""
     if isinstance(event, StudyProgress):
         return _describe_study(event)
+    if isinstance(event, SearchProgress):
+        return _describe_search(event)
     if event.preparing:
         words = f"{event.preparing[:1].upper()}{event.preparing[1:]}"
         return f"{words}  {_clock(event.seconds)}"
@@ -201,6 +209,15 @@ def _describe_study(event: StudyProgress) -> str:
     if event.failed:
         parts.append(f"{event.failed:,} failed")
     return "  ".join(parts)
+
+
+def _describe_search(event: SearchProgress) -> str:
+    words = f"{event.name}: look {event.looks:,} of at most {event.most_looks:,}"
+    if event.looks > event.most_looks:
+        words = f"{event.name}: look {event.looks:,}, making the best plan finer"
+    if event.lost is not None:
+        words += f", least information lost so far {percent(event.lost)}"
+    return f"{words}  {_clock(event.seconds)}"
 
 
 def _clock(seconds: float) -> str:

@@ -244,7 +244,7 @@ def run(
     else:
         watcher.stage("Searching")
         aim = aim_of(spec, scenarios)
-        search = Search.of(parts, aim.quick, weights)
+        search = Search.of(parts, aim.quick, weights, tell=watcher.progress)
         found = frontier(search, aim.goal, aim.tau1)
         chosen = verified(search, found.reached, aim, spec.keep)
         others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]

@@ -22,7 +22,8 @@ from unikat.inference.restored import check_states
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.models.named import build_model
 from unikat.protection.going_on import Ends, GoingOn
-from unikat.protection.what_if import Posterior, check
+from unikat.protection.recoded_law import check
+from unikat.protection.what_if import Posterior
 from unikat.risk.exposure import fitted_table
 from unikat.studies.fit import Fit
 

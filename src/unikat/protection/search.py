@@ -19,6 +19,7 @@ better (`Search.least`).
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -66,6 +67,25 @@ class Value(NamedTuple):
 Evaluate = Callable[[Recoding], Value]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchProgress:
+    """Where a search stands; told before every look."""
+
+    name: str
+    """Of the search."""
+    looks: int
+    """Plans whose risk was computed, with the one that is looked at now."""
+    most_looks: int
+    """After which the best plan so far is made finer, which takes a few more."""
+    lost: float | None
+    """Share of the information that this plan loses; None before one that reaches the target."""
+    seconds: float
+    """Since the search began."""
+
+
+Tell = Callable[[SearchProgress], None]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
     """A recoding of all keys, what it loses and what it reaches."""
@@ -89,11 +109,15 @@ class Search:
     lost: Float64 = field(repr=False)
     """Of every plan, an axis for each key."""
     evaluate: Evaluate
+    tell: Tell | None = None
+    name: str = "Search"
+    """What is searched, in words for who watches."""
     misses: Bool = field(repr=False)
     """Plans that are ruled out by the targets so far."""
     nothing: tuple[int, ...]
     """The plan without any key, which is none; of -1 where there is no such plan."""
     seen: dict[tuple[int, ...], Value] = field(default_factory=dict, repr=False)
+    begun: float = field(default_factory=time.monotonic)
     most_looks: int = MOST_LOOKS
     more_looks: int = _MORE_LOOKS
     """For another limit after that, or if a closer look rejects the plan."""
@@ -106,6 +130,8 @@ class Search:
     """Of those looked at that reach it the one that loses least."""
     _until: int = 0
     """Looks after which it stops."""
+    _most: int = 0
+    """The same, but for those that make the best plan finer."""
 
     @classmethod
     def of(
@@ -113,6 +139,8 @@ class Search:
         choices: Sequence[Choices],
         evaluate: Evaluate,
         weights: Sequence[float] | None = None,
+        *,
+        tell: Tell | None = None,
     ) -> Search:
         """Prepare a search.
 
@@ -124,6 +152,8 @@ class Search:
             Tells what a recoding reaches.
         weights
             How much the information of each key counts, not negative; None: all alike.
+        tell
+            Told where the search stands, before each look.
 
         Raises
         ------
@@ -146,7 +176,9 @@ class Search:
         )
         if min(out) >= 0:
             misses[out] = True
-        return cls(choices=choices, lost=lost, evaluate=evaluate, misses=misses, nothing=out)
+        return cls(
+            choices=choices, lost=lost, evaluate=evaluate, tell=tell, misses=misses, nothing=out
+        )
 
     @cached_property
     def order(self) -> Int64:
@@ -160,7 +192,7 @@ class Search:
         the best that was found, and `least` says so.
         """
         self._reaches, self._found, self.least = np.zeros(self.lost.shape, np.bool_), None, None
-        self._until = max(self.most_looks, len(self.seen) + self.more_looks)
+        self._until = self._most = max(self.most_looks, len(self.seen) + self.more_looks)
         for place, value in self.seen.items():
             self._note(place, met=goal.met(value.measure))
         least = self._least(0)
@@ -256,8 +288,19 @@ class Search:
     def value(self, place: tuple[int, ...]) -> Value:
         """What a plan reaches; looked at once."""
         if place not in self.seen:
+            if self.tell is not None:
+                self.tell(self._stands())
             self.seen[place] = self.evaluate(self.recoding(place))
         return self.seen[place]
+
+    def _stands(self) -> SearchProgress:
+        return SearchProgress(
+            name=self.name,
+            looks=len(self.seen) + 1,
+            most_looks=self._most,
+            lost=None if self._found is None else float(self.lost[self._found]),
+            seconds=time.monotonic() - self.begun,
+        )
 
     def recoding(self, place: tuple[int, ...]) -> Recoding:
         """The recoding of a plan, given by the place of each key's."""
@@ -385,8 +428,8 @@ def frontier(
 
     reached = None if goal is None else search.best(goal)
     # τ1 is another measure: what misses its limits need not miss the goal.
-    by_tau1 = Search.of(search.choices, by_tau1_alone)
-    by_tau1.lost, by_tau1.order = search.lost, search.order
+    by_tau1 = Search.of(search.choices, by_tau1_alone, tell=search.tell)
+    by_tau1.lost, by_tau1.order, by_tau1.name = search.lost, search.order, "Frontier"
     by_tau1.most_looks = search.most_looks
     by_tau1.seen = {
         place: Value(value.tau1, value.tau1)

@@ -9,15 +9,16 @@ states, so that differences between them are more precise than their values.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, lru_cache, partial, reduce
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int32, Int64
+from unikat._typing import Float64, Int32
 from unikat.data.companions import companions_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
@@ -30,21 +31,19 @@ from unikat.models.groups import Groups
 from unikat.models.recoded import Recoded
 from unikat.protection.decided import decided, told
 from unikat.protection.going_on import N_STATES, Ends, GoingOn
+from unikat.protection.recoded_law import check, recoded_exposure, recoded_model
 from unikat.protection.recoding import Recoding, Rule, parse_recoding
 from unikat.protection.search import Value
 from unikat.risk.by_class import probabilities
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.exposure import (
-    BySampling,
     EqualChances,
-    Exposure,
     Look,
     exposure_of,
     fitted_table,
 )
 from unikat.risk.law import Moments, State, moments, others, smallest_at_least
 from unikat.risk.limits import Measured, smallest
-from unikat.risk.margins import ByMargins
 from unikat.risk.measures import TAUS, RiskMeasures
 from unikat.risk.predictive import Law, by_law
 from unikat.risk.shown import SHOWN
@@ -141,7 +140,7 @@ class Posterior:
         table = recoding.table(self.table)
         if known_exactly(table) or not self.states:
             return None
-        model = recoded_model(self, recoding, table)
+        model = self.recoded(recoding, table)
         # Which key raises the risk is asked by recoding it.
         exposure = recoded_exposure(self.table, recoding, table)
         measures = RiskMeasures.of(table, each_key=False, exposure=exposure)
@@ -279,9 +278,8 @@ class Posterior:
             found = self.estimate(recoding, level)
             return Value(self.measured(recoding, limit, level, found), found.tau1.mean)
         n_all = sum(map(len, self.states))
-        for n_states in _stages(n_all):
-            law = self.law(recoding, table, n_states, of_sums=limit.plain.startswith("tau2"))
-            known, value = told(law, limit, level, every=n_states == n_all)
+        for law in self._laws(recoding, table, of_sums=limit.plain.startswith("tau2")):
+            known, value = told(law, limit, level, every=len(law.states) >= n_all)
             if known:
                 break
         return value
@@ -300,23 +298,45 @@ class Posterior:
 
         Without `of_sums` that of τ2, which takes most of the time, is not known (NaN).
         """
+        return next(self._laws(recoding, table, (n_states,), of_sums=of_sums))
+
+    def _laws(
+        self,
+        recoding: Recoding,
+        table: CellTable,
+        stages: Sequence[int] | None = None,
+        *,
+        of_sums: bool,
+    ) -> Iterator[Law]:
+        """Laws by more and more states, at last by all; what was looked at is kept."""
+        stages = _stages(sum(map(len, self.states))) if stages is None else stages
         if _imputes(table):
-            laws: dict[str, Law] = {}
-            self.look(recoding, n_states=n_states, laws=laws)
-            return laws.get(SHOWN[0], laws[TAUS[0]])
+            for n_states in stages:
+                laws: dict[str, Law] = {}
+                self.look(recoding, n_states=n_states, laws=laws)
+                yield laws.get(SHOWN[0], laws[TAUS[0]])
+            return
         cells = np.ascontiguousarray(table.cells[table.unique])
-        ones = np.ones(len(cells))
-        if not of_sums:
-            risks = self._alone(recoding, table, cells, n_states)
-            return Law([State(r1, np.full(3, np.nan)) for r1 in risks])
-        found = self.moments(recoding, table, cells, ones, n_states)
-        return Law([State.of(one) for one in found])
+        states: Iterator[State]
+        if of_sums:
+            found = self.moments(recoding, table, cells, np.ones(len(cells)), None)
+            states = map(State.of, found)
+        else:
+            nothing = np.full(3, np.nan)
+            states = (State(r1, nothing) for r1 in self._alone(recoding, table, cells, None))
+        seen: list[State] = []
+        places = _spread(sum(map(len, self.states)))
+        for n_states in stages:
+            seen += islice(states, n_states - len(seen))
+            # In the order of the states, so that all of them give the numbers of the page.
+            order = np.argsort(places[: len(seen)])
+            yield Law([seen[place] for place in order])
 
     def _alone(
-        self, recoding: Recoding, table: CellTable, patterns: Int32, n_states: int
+        self, recoding: Recoding, table: CellTable, patterns: Int32, n_states: int | None
     ) -> Iterator[Float64]:
         """P(X = 0) of patterns of one record, state by state; arguments as of `moments`."""
-        model = recoded_model(self, recoding, table)
+        model = self.recoded(recoding, table)
         exposure = recoded_exposure(self.table, recoding, table)
         companions = companions_of(table, patterns)
         ones = np.ones(len(patterns))
@@ -332,7 +352,7 @@ class Posterior:
         table: CellTable,
         patterns: Int32,
         frequency: Float64,
-        n_states: int,
+        n_states: int | None,
     ) -> Iterator[Moments]:
         """Tell the risks of patterns, state by state.
 
@@ -343,9 +363,9 @@ class Posterior:
         patterns, frequency
             (n, n_recoded_keys), -1 for a key that is not shown; and (n,) records that agree.
         n_states
-            States that are looked at, spread over the chains.
+            States that are looked at, spread over the chains; None: all, the first of which are so.
         """
-        model = recoded_model(self, recoding, table)
+        model = self.recoded(recoding, table)
         exposure = recoded_exposure(self.table, recoding, table)
         companions = companions_of(table, patterns)
         for look in self._looks(model, n_states):
@@ -353,10 +373,19 @@ class Posterior:
             chances = exposure.chances(stream, model, state, data, patterns, companions)
             yield moments(look, exposure, chances, frequency)
 
-    def _looks(self, model: AnyModel, n_states: int) -> Iterator[Look]:
-        """Some of the states, spread over the chains."""
+    def recoded(self, recoding: Recoding, recoded: CellTable) -> Recoded:
+        """Return the law of the recoded keys, the table that they give being `recoded`."""
+        return recoded_model(self.model, self.fitted, self.table, recoding, recoded)
+
+    def _looks(self, model: AnyModel, n_states: int | None) -> Iterator[Look]:
+        """Some of the states, spread over the chains; None: all, so that the first are spread."""
         every = [at for chain in self.states for at in chain]
-        for at in np.linspace(0, len(every) - 1, min(n_states, len(every))).round().astype(int):
+        if n_states is None:
+            taken = _spread(len(every))
+        else:
+            n_taken = min(n_states, len(every))
+            taken = tuple(np.linspace(0, len(every) - 1, n_taken).round().astype(int).tolist())
+        for at in taken:
             yield Look(every[at][0], model, every[at][1], self.data)
 
     def margin_risk(
@@ -418,7 +447,7 @@ class Posterior:
             return None
         if not isinstance(exposure, EqualChances):
             return None
-        model = recoded_model(self, recoding, table)
+        model = self.recoded(recoding, table)
         shares = []
         for j, (key, n) in enumerate(zip(recoding.keys, self.fitted.n_levels, strict=True)):
             column = recoding.kept.index(j) if key.key is not None else -1
@@ -476,7 +505,7 @@ class Posterior:
         self, recoding: Recoding, table: CellTable, n_states: int, thresholds: Float64
     ) -> Float64:
         """P(smallest F >= k) of each state for some k, (n_states, n_thresholds)."""
-        model = recoded_model(self, recoding, table)
+        model = self.recoded(recoding, table)
         exposure = recoded_exposure(self.table, recoding, table)
         counts = table.matches.astype(np.float64)
         # No cell with more records has fewer than k.
@@ -493,6 +522,13 @@ class Posterior:
 
 def _imputes(table: CellTable) -> bool:
     return table.missing == "integrate" and bool(table.incomplete.any())
+
+
+@lru_cache(maxsize=8)
+def _spread(n: int) -> tuple[int, ...]:
+    """Numbers below n in an order whose beginnings are spread over all of them, as fits in one."""
+    golden = (math.sqrt(5.0) - 1.0) / 2.0
+    return tuple(np.argsort(np.argsort(np.arange(1, n + 1) * golden % 1.0)).tolist())
 
 
 def _stages(n_all: int) -> tuple[int, ...]:
@@ -514,79 +550,3 @@ def _lower_end(law: Callable[[Float64], Float64], low: float, high: float, level
         ends = np.array([low, *some, high])
         low, high = float(ends[n_reached]), float(ends[n_reached + 1])
     return low
-
-
-def check(model: AnyModel) -> None:
-    """Refuse a model that does not tell the risk of recoded keys (SpecError)."""
-    if not model.groups_levels:
-        raise SpecError(
-            f"The model {model.as_specified.name} does not tell what recoded keys would change; "
-            "take auto, hdp, gom or latent-class; households for households as units."
-        )
-
-
-def recoded_exposure(table: CellTable, recoding: Recoding, recoded: CellTable) -> Exposure:
-    """How unobserved units relate to the recoded records; known margins are of the finer keys."""
-    exposure = exposure_of(table) if table.margins else None
-    if isinstance(exposure, ByMargins):
-        return exposure.recoded(*recoding.columns(table))
-    return exposure_of(recoded)
-
-
-def recoded_model(posterior: Posterior, recoding: Recoding, recoded: CellTable) -> Recoded:
-    """Return the law of the recoded table's keys under the model."""
-    table, fitted = posterior.table, posterior.fitted
-    of_columns = recoding.columns(table)
-    kept = list(of_columns.kept)
-    n_levels = fitted.n_levels
-    members: list[Bool] = []
-    recode = np.zeros((fitted.n_keys, max(n_levels)), np.int32)
-    for j, n in enumerate(n_levels):
-        groups = of_columns.groups[j] if j < table.n_keys else np.arange(n, dtype=np.int32)
-        recode[j, :n] = groups
-        members.append(groups == np.arange(groups.max() + 1)[:, None])
-    finer = tuple(sorted({j for margin in table.margins for j in margin.keys}))
-    for j in finer:
-        members[j] = np.vstack((members[j], np.eye(n_levels[j], dtype=bool)))
-    columns, pairs, pairs_of = list(kept), np.empty((0, 0), np.int32), (-1, -1)
-    exposure = exposure_of(recoded)
-    if isinstance(exposure, BySampling) and exposure.appended:
-        if fitted.n_keys > table.n_keys:
-            columns.append(table.n_keys)
-        else:
-            telling = exposure_of(table)
-            assert isinstance(telling, BySampling)
-            j = telling.column
-            if table.layout is not None and j >= len(table.layout.household_keys):
-                raise SpecError(
-                    "The classes of the sampling design are told by a key of a member, which is "
-                    "recoded; leave that key as it is."
-                )
-            of_class = telling.class_of == np.arange(exposure.width)[:, None]
-            own = members[j]
-            own = np.vstack((own, np.ones((1, own.shape[1]), bool)))
-            joined = (own[:, None, :] & of_class[None]).reshape(-1, own.shape[1])
-            pairs = np.full((len(own), exposure.width + 1), -1, np.int32)
-            pairs[:, :-1] = len(members[j]) + np.arange(len(joined)).reshape(len(own), -1)
-            pairs[:-1, -1] = np.arange(len(own) - 1)
-            members[j] = np.vstack((members[j], joined))
-            pairs_of = (kept.index(j) if j in kept else -1, j)
-    return Recoded(
-        wrapped=posterior.model,
-        groups=Groups.of(members),
-        columns=tuple(columns),
-        pairs=pairs,
-        pairs_of=pairs_of,
-        order=_imputed_order(fitted, recoded),
-        recode=recode,
-        layout=recoded.layout,
-        finer=finer,
-    )
-
-
-def _imputed_order(fitted: CellTable, recoded: CellTable) -> Int64:
-    """Places among the imputed records of those that are incomplete after recoding."""
-    records = fitted.imputed_records
-    place = np.full(fitted.n_records, -1, np.int64)
-    place[records] = np.arange(len(records))
-    return place[recoded.imputed_records]

@@ -315,10 +315,12 @@ class BySampling(ByClass):
         else:
             column = rows[:, self.column]
             rows[:, self.column] = np.where(open_[owner], known[place].astype(np.int32), column)
-        of_rows = None if companions is None else companions.taken(owner)
-        q = probabilities(stream, model, state, data, rows, of_rows)
+        q, by_class = self._with_shares(stream, model, state, data, rows)
+        if companions is not None:
+            of_rows = companions.taken(owner)
+            q = model.without_companions(stream, state, data, rows, q, of_rows)
         of = self.class_of[rows[:, self.column]]
-        shares = self._shares(stream, model, state, data)[of]
+        shares = by_class[of]
         given = np.divide(q, shares, out=np.zeros(len(q)), where=(of >= 0) & (shares > 0.0))
         shape = (n, int(width.max(initial=1)))
         p, classes = np.zeros(shape), np.zeros(shape, np.int64)
@@ -327,16 +329,21 @@ class BySampling(ByClass):
             np.bincount(owner, q, minlength=n).astype(np.float64, copy=False), p, classes
         )
 
-    def _shares(self, stream: Stream, model: AnyModel, state: Any, data: Any) -> Float64:
-        """Probability that a record of the sample is of each class, (n_classes,)."""
+    def _with_shares(
+        self, stream: Stream, model: AnyModel, state: Any, data: Any, rows: Int32
+    ) -> tuple[Float64, Float64]:
+        """Probability of each row, (n,); and that a record is of each class, (n_classes,).
+
+        The model is asked for both at once: a state costs as much to look at as some hundred cells.
+        """
         if model.population == "poisson":
-            return self.share
+            return model.cell_probabilities(stream, state, data, rows), self.share
         levels = np.flatnonzero(self.class_of >= 0)
-        rows = np.full((len(levels), self.n_columns), -1, np.int32)
-        rows[:, self.column] = levels
-        q = model.cell_probabilities(stream, state, data, rows)
-        found = np.bincount(self.class_of[levels], q, minlength=len(self.share))
-        return found.astype(np.float64, copy=False)
+        alone = np.full((len(levels), self.n_columns), -1, np.int32)
+        alone[:, self.column] = levels
+        q = model.cell_probabilities(stream, state, data, np.concatenate((rows, alone)))
+        shares = np.bincount(self.class_of[levels], q[len(rows) :], minlength=len(self.share))
+        return q[: len(rows)], shares.astype(np.float64, copy=False)
 
 
 def exposure_of(table: CellTable) -> Exposure:

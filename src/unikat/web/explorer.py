@@ -121,23 +121,26 @@ class Answering:
                 return
 
     def _search(self, question: dict[str, Any], check: Any) -> None:
-        n_looked_at, told = 0, 0.0
+        from unikat.jobs.progress import describe
+
+        last = 0.0
 
         def between() -> None:
-            nonlocal n_looked_at, told
             check()
             while (look := self._inbox.look()) is not None:
                 self.answer(look)
-            n_looked_at += 1
-            if time.monotonic() - told >= TELL:
-                told = time.monotonic()
-                _say(question, "searching", n=n_looked_at)
+
+        def tell(event: Any) -> None:
+            nonlocal last
+            if time.monotonic() - last >= TELL:
+                last = time.monotonic()
+                _say(question, "searching", text=describe(event))
 
         if question["ask"] == "find":
-            steps = self._exploration.find(question["target"], between)
-            _say(question, "found", steps=steps)
+            found = self._exploration.find(question["target"], between, tell)
+            _say(question, "found", steps=found.steps, early=found.early)
         else:
-            points = [asdict(point) for point in self._exploration.frontier(between)]
+            points = [asdict(point) for point in self._exploration.frontier(between, tell)]
             _say(question, "frontier", points=points)
 
 

@@ -94,6 +94,13 @@ class Explorer:
         """Ask for the cheapest recoding that reaches a target; another search for one ends."""
         return self._ask("find", ask="find", target=target)
 
+    def early(self, steps: Sequence[int], target: str) -> str:
+        """Say that the search that found these steps for a target stopped early; else empty."""
+        last = self._last.get("find")
+        answer = None if last is None or last.asked["target"] != target else last.answer
+        here = answer is not None and answer["kind"] == "found" and answer["steps"] == list(steps)
+        return str(answer["early"]) if answer is not None and here else ""
+
     def frontier(self) -> Question:
         """Ask for the frontier; it is searched once."""
         return self._ask("frontier", ask="frontier")

@@ -45,6 +45,7 @@ from unikat.models.mixtures.new_record import (
     EXACT_KEYS,
     NewRecord,
     gamma_nodes,
+    group_probabilities,
     possible_probabilities,
     row_probabilities,
 )
@@ -409,19 +410,10 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         cells: Int32,
     ) -> Float64:
         """Probability of each cell of groups, (n,), as exact as `cell_probabilities`."""
-        there = (cells >= 0).any(axis=0)
-        if not there.any():
-            return np.ones(len(cells))
         key = chain_key(stream.seed, stream.chain)
         record = NewRecord(state.theta, state.weights, *self._new_record_alpha(state), _used(state))
         if data.zeros is None:
-            # Keys that are left out everywhere would double the work, each of them.
-            sets = groups.sums(state.theta)
-            rows = rows_of(cells, groups.offsets)
-            sizes = np.concatenate(([0], np.cumsum(np.diff(groups.offsets)[there])))
-            return row_probabilities(
-                key, stream.sweep, record._replace(theta=sets), sizes, rows[:, there]
-            )
+            return group_probabilities(key, stream.sweep, record, groups, cells)
         parts = grouped_completions(data.zeros, data.offsets, groups, cells)
         return possible_probabilities(key, stream.sweep, record, data, parts, len(cells))
 

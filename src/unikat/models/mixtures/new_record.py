@@ -11,9 +11,10 @@ from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.kernels import cells as cell_kernels
 from unikat.kernels import zeros as zero_kernels
 from unikat.models.device import on_gpu
+from unikat.models.groups import Groups
 from unikat.models.mixtures import truncation
 from unikat.models.mixtures.completions import Completions
-from unikat.models.records import MixtureData, in_blocks, sorted_places
+from unikat.models.records import MixtureData, in_blocks, rows_of, sorted_places
 
 EXACT_KEYS = 11
 """Up to so many keys, probabilities of cells are exact."""
@@ -23,6 +24,10 @@ _REPEATS = (4, 32)
 _SMALL_ALPHA = 0.05
 _MIXED = 4096
 """Records drawn for the probability of a possible one."""
+
+
+_LAID_OUT = b"laid out"
+"""Where the cells of groups that were asked for last are kept: they are those of every state."""
 
 
 class NewRecord(NamedTuple):
@@ -40,6 +45,43 @@ class NewRecord(NamedTuple):
     """(n_components,): components that hold tokens."""
 
 
+class Arranged(NamedTuple):
+    """Combinations of rows, arranged so that neighbours share work; the same for all states."""
+
+    keys: Int64
+    """(n_keys,): order of the keys."""
+    places: Int64
+    """(n,): where each combination came from."""
+    rows: Int32
+    """(n, n_keys)"""
+
+
+def arranged(rows: Int32, offsets: Int64) -> Arranged:
+    """Arrange combinations of rows (n, n_keys), -1 leaving a key out.
+
+    Cells that differ in their last key only share all but a dot product. So the last key is the one
+    with most levels, or the last column where that gives fewer cells that differ in another:
+    the class of a sampling design, with which every cell is asked for in every class.
+    """
+    order = np.argsort(np.diff(offsets), kind="stable")
+    found = _sorted(rows, order)
+    last = rows.shape[1] - 1
+    if order[-1] != last and _beginnings(rows) < _beginnings(found.rows):
+        return _sorted(rows, np.append(order[order != last], last))
+    return found
+
+
+def _sorted(rows: Int32, order: Int64) -> Arranged:
+    rows = rows[:, order]
+    places = sorted_places(rows)
+    return Arranged(order, places, np.ascontiguousarray(rows[places]))
+
+
+def _beginnings(rows: Int32) -> int:
+    """How many rows differ from the one before in another key than the last."""
+    return int(np.any(rows[1:, :-1] != rows[:-1, :-1], axis=1).sum())
+
+
 def row_probabilities(
     key: Any, sweep: int, record: NewRecord, offsets: Int64, rows: Int32
 ) -> Float64:
@@ -47,49 +89,66 @@ def row_probabilities(
 
     Exact for up to 11 keys, beyond that an unbiased estimate. Without truncation.
     """
-    # The last key costs one dot product a cell, so it is the one with most levels.
-    order = np.argsort(np.diff(offsets), kind="stable")
+
+    def probabilities(rows: Int32) -> Float64:
+        return arranged_probabilities(key, sweep, record, arranged(rows, offsets))
+
+    # Estimates have random numbers by their place.
+    return in_blocks(probabilities, rows) if rows.shape[1] <= EXACT_KEYS else probabilities(rows)
+
+
+def arranged_probabilities(key: Any, sweep: int, record: NewRecord, cells: Arranged) -> Float64:
+    """Do the same of rows that are arranged, (n,) as they stood before."""
     components = _components_that_matter(record)
     theta = np.ascontiguousarray(record.theta[:, components], np.float32)
     alpha, alpha_weight = record.alpha, record.alpha_weight
     weights = record.weights[components]
+    rows = cells.rows
+    out, result = np.empty(len(rows)), np.empty(len(rows))
+    if rows.shape[1] <= EXACT_KEYS:
+        partitions = cell_kernels.partition_probabilities
+        if on_gpu():
+            from unikat.kernels.cuda import cells as cuda_kernels
 
-    exact = rows.shape[1] <= EXACT_KEYS
-    partitions = cell_kernels.partition_probabilities
-    if on_gpu():
-        from unikat.kernels.cuda import cells as cuda_kernels
+            if cuda_kernels.can_sum(rows.shape[1], len(weights)):
+                partitions = cuda_kernels.partition_probabilities
+        partitions(rows, theta, weights, alpha, alpha_weight, out)
+    else:
+        wide = theta.astype(np.float64)
+        # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
+        spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
+        cell_kernels.sequential_probabilities(
+            key,
+            sweep,
+            rows,
+            wide,
+            weights,
+            wide @ weights,
+            alpha,
+            alpha_weight,
+            _REPEATS[spread],
+            out,
+        )
+    result[cells.places] = out
+    return result
 
-        if cuda_kernels.can_sum(rows.shape[1], len(weights)):
-            partitions = cuda_kernels.partition_probabilities
 
-    def probabilities(rows: Int32) -> Float64:
-        rows = rows[:, order]
-        sorting = sorted_places(rows)
-        rows = np.ascontiguousarray(rows[sorting])
-        out, result = np.empty(len(rows)), np.empty(len(rows))
-        if exact:
-            partitions(rows, theta, weights, alpha, alpha_weight, out)
-        else:
-            wide = theta.astype(np.float64)
-            # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
-            spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
-            cell_kernels.sequential_probabilities(
-                key,
-                sweep,
-                rows,
-                wide,
-                weights,
-                wide @ weights,
-                alpha,
-                alpha_weight,
-                _REPEATS[spread],
-                out,
-            )
-        result[sorting] = out
-        return result
-
-    # Estimates have random numbers by their place.
-    return in_blocks(probabilities, rows) if exact else probabilities(rows)
+def group_probabilities(
+    key: Any, sweep: int, record: NewRecord, groups: Groups, cells: Int32
+) -> Float64:
+    """Do the same of cells of groups of levels (n, n_keys), -1 leaving a key out, (n,)."""
+    asked = cells.tobytes()
+    kept, laid_out = groups.found.get(_LAID_OUT, (b"", None))
+    if kept != asked:
+        there = (cells >= 0).any(axis=0)
+        # Keys that are left out everywhere would double the work, each of them.
+        sizes = np.concatenate(([0], np.cumsum(np.diff(groups.offsets)[there])))
+        laid_out = arranged(rows_of(cells, groups.offsets)[:, there], sizes)
+        groups.found[_LAID_OUT] = (asked, laid_out)
+    if not laid_out.rows.shape[1]:
+        return np.ones(len(cells))
+    sets = groups.sums(record.theta)
+    return arranged_probabilities(key, sweep, record._replace(theta=sets), laid_out)
 
 
 def possible_probabilities(

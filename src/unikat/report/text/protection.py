@@ -53,13 +53,8 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
             "second number, this page the first."
         )
     if found.least_lost is not None:
-        said["search"] = (
-            f"The search stopped early: of {counted(found.n_plans, 'combination')} of recodings it "
-            f"looked at {number(found.n_looked_at)}. Of the plans that reach the target it took "
-            f"the one that loses least, {percent(found.chosen.lost)} of the information. No plan "
-            f"that loses less than {percent(found.least_lost)} reaches the target; between the two "
-            "a better one may exist. Name fewer recodings of some keys "
-            f"({option('recodings')}), or keep some as they are ({option('keep')})."
+        said["search"] = stopped_early(
+            found.n_plans, found.n_looked_at, found.chosen.lost, found.least_lost
         )
     if not found.searched:
         del said["search"]
@@ -86,6 +81,18 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
             "missing values count as alike wherever their other values agree."
         )
     return said
+
+
+def stopped_early(n_plans: int, n_looked_at: int, lost: float, least_lost: float) -> str:
+    """Say that a search took the best plan so far, and what a better one would lose at least."""
+    return (
+        f"The search stopped early: of {counted(n_plans, 'combination')} of recodings it looked at "
+        f"{number(n_looked_at)}. Of the plans that reach the target it took the one that loses "
+        f"least, {percent(lost)} of the information. No plan that loses less than "
+        f"{percent(least_lost)} reaches the target; between the two a better one may exist. Name "
+        f"fewer recodings of some keys ({option('recodings')}), or keep some as they are "
+        f"({option('keep')})."
+    )
 
 
 def verdict_of(found: ProtectionSummary) -> VerdictText | None:

@@ -95,6 +95,8 @@ class Numbers:
     rows: Sequence[tuple[str, str, str]]
     """Measure, before and now."""
     verdict: VerdictText | None
+    early: str
+    """That the search that found the recoding stopped early; else empty."""
     n_states: int
     n_all: int
     refine: str
@@ -349,6 +351,7 @@ def _numbers(state: _State, question: Question, *, part: bool) -> Numbers:
         problem=problem,
         rows=rows,
         verdict=verdict,
+        early=explorer.early(state.steps, state.target),
         n_states=0 if look is None else look["n_states"],
         n_all=explorer.n_states,
         refine=refine,
@@ -397,8 +400,8 @@ def _waiting(state: _State, *, finding: bool) -> Markup:
 
 
 def _searched(question: Question) -> str:
-    n = question.answer["n"] if question.answer and question.answer["kind"] == "searching" else 0
-    return f"Searching: {n:,} recodings looked at" if n else "Searching"
+    told = question.answer is not None and question.answer["kind"] == "searching"
+    return str(question.answer["text"]) if told and question.answer else "Searching"
 
 
 def frontier(request: Request) -> Response:
