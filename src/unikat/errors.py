@@ -322,6 +322,7 @@ def check_column_name(name: str, value: object) -> None:
 
 _OF_LEVELS = ("rule", "labels", "codes")
 """Fields of a plan that may be mappings whose names are levels of a key, which records hold."""
+_HOLD_LEVELS = (*_OF_LEVELS, "levels", "answers", "made_valid")
 
 
 def all_problems(
@@ -436,8 +437,11 @@ def _field(
     """Field in which a problem lies, and the rest of the way to it."""
     table, field = specification, None
     for position, part in enumerate(location):
+        if position and isinstance(part, int):
+            # One of several tables.
+            continue
         field = _fields(table).get(str(part))
-        if field is None:
+        if field is None or part in _HOLD_LEVELS:
             return None, location
         kinds = (field.annotation, *get_args(field.annotation))
         inner = next((kind for kind in kinds if hasattr(kind, "model_fields")), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from unikat.report.facts.protection import ScenarioFacts
 from unikat.report.text.protection import scenario_rows, verdict_of
 from unikat.risk.limits import judge, together
 from unikat.spec.limits import Limit
-from unikat.spec.protection import ProtectionSpec
+from unikat.spec.protection import ProtectionSpec, ScenarioSpec
 from unikat.spec.trust import SHOWN
 from unikat.studies.fit import fit
 
@@ -241,3 +242,26 @@ def test_a_target_that_the_new_fit_misses_is_a_missed_one() -> None:
     said = verdict_of(summary)
     assert said is not None
     assert (said.verdict, said.title) == ("not met", "Limits not met: 1 of 2.")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('name = "\\u001b[31mred"\ntarget = "k >= 2"', "holds control characters"),
+        (f'name = "{"x" * 201}"\ntarget = "k >= 2"', "more than 200"),
+        ("name = 'all'\ntarget = [" + "'k >= 2'," * 201 + "]", "201 targets"),
+        ('name = "all"\ntarget = 5', "scenario.0.target is 5; it must be"),
+        ('name = 5\ntarget = "k >= 2"', "scenario.0.name is 5; it must be text"),
+    ],
+)
+def test_scenarios_of_others_are_refused_in_words(tmp_path: Path, text: str, said: str) -> None:
+    """A name was written into the page as it was, and messages were those of a library."""
+    path = tmp_path / "scenarios.toml"
+    path.write_text(f"[[scenario]]\n{text}\n")
+    frame = pd.DataFrame({"a": [1, 2, 2, 1], "b": [1, 1, 2, 2]})
+    with pytest.raises(SpecError, match=re.escape(said)):
+        unikat.protect(frame, keys=["a", "b"], population_size=40, scenarios=path)
+
+
+def test_a_name_of_a_scenario_is_one_line() -> None:
+    assert ScenarioSpec(name=" two\nlines ", target="k >= 2").name == "two lines"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -71,7 +72,7 @@ def parse_keys(
             "AGE,SEX,REGION."
         )
     names = [spec.name for spec in specs]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, n in Counter(names).items() if n > 1)
     if twice:
         raise SpecError(
             f"Key {brief(twice[0])!r} is listed more than once; list each key variable once, with "

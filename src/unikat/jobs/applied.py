@@ -23,7 +23,7 @@ from unikat.protection.groups import codes_called, joined_name, labels_of, level
 from unikat.protection.recoding import Recoding, Rule, recode_key, unchanged
 from unikat.protection.released import Released, released
 from unikat.report.folders.protection import codebook_beside
-from unikat.report.text.declared import made_valid_words
+from unikat.report.text.declared import declared_words, made_valid_words
 from unikat.report.text.numbers import counted
 from unikat.risk.limits import Judged, judge, smallest
 from unikat.spec.limits import Limit
@@ -169,6 +169,14 @@ def apply(
         # The files of a folder become one.
         _check_ending(out, Path(f"x{ending(microdata.source)}").suffix, microdata.name)
     table = microdata.tabulate()
+    for said in declared_words(table.variables):
+        watcher.note(said)
+    for one, key in zip(plan.keys, table.keys, strict=True):
+        if one.name != key.name:
+            raise SpecError(
+                f"The plan is not valid: it calls a key {brief(one.name)!r}, and the column of "
+                f"that key is {brief(key.name)!r}. Write the column under name."
+            )
     codes = table.cells[table.record_cell]
     found = [
         _Found.of(microdata, one, key, codes[:, j], unseen)
@@ -184,6 +192,7 @@ def apply(
             for one, rule, key in zip(plan.keys, found, table.keys, strict=True)
         )
     )
+    recoding.check_kept()
     known = {one.name: rule.codes for one, rule in zip(plan.keys, found, strict=True)}
     made = released(microdata, codes, recoding, known=known, codebook=spec.codebook)
     watcher.stage("Writing")
@@ -204,6 +213,8 @@ def apply(
         if made.codebook is not None:
             write_text(scratch / beside.name, json_text(made.codebook))
     notes = tuple(note for one in found for note in one.notes)
+    notes += _other_codes(known, made.codes)
+    notes += _misleading(table.keys, recoding)
     notes += made_valid_words(made.changes)
     coarse = recoding.table(table)
     least = int(smallest(coarse))
@@ -373,6 +384,46 @@ def _groups_for(
         name = joined_name([key.labels[c] for c in together], taken={*groups, *found.values()})
         found[code] = found[nearest] = name
     return found
+
+
+def _other_codes(
+    known: Mapping[str, Mapping[str, Any]], made: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """Say which groups have another code here than in the plan."""
+    notes = []
+    for name, codes in made.items():
+        other = [
+            f"the plan's code {brief(str(told))} of {brief(group)!r} is {codes[group]} here"
+            for group, told in known[name].items()
+            if group in codes and str(codes[group]) != str(told)
+        ]
+        if other:
+            notes.append(
+                f"{name}: {listed(other, 3)}, since such a code is taken, means missing or does "
+                "not fit."
+            )
+    return tuple(notes)
+
+
+def _misleading(keys: Sequence[Key], recoding: Recoding) -> tuple[str, ...]:
+    """Say which groups are called as a level that another group has."""
+    notes = []
+    for key, one in zip(keys, recoding.keys, strict=True):
+        if one.key is None or not isinstance(one.rule, Mapping):
+            continue
+        meant = codes_called(key)
+        found = [
+            repr(brief(one.key.labels[group]))
+            for group in np.unique(one.groups[~one.stays]).tolist()
+            if any(one.groups[code] != group for code in meant(one.key.labels[group]))
+        ]
+        if found:
+            notes.append(
+                f"{key.name}: {listed(found, 3)} is the name of a group, and of a level that is "
+                "not in it: readers take its records for others. Give the group another name in "
+                "the plan."
+            )
+    return tuple(notes)
 
 
 def _other_labels(one: PlanKey, key: Key, known: set[int]) -> tuple[str, ...]:

@@ -20,13 +20,15 @@ from unikat.data.keys import Key
 from unikat.data.letters import is_letter
 from unikat.data.numbers import number_meant
 from unikat.data.sources import Declared
-from unikat.protection.groups import is_labelled, joined_name, valid_part
+from unikat.protection.groups import LONGEST, is_labelled, joined_name, steers, valid_part
 from unikat.protection.recoding import KeyRecoding
 from unikat.zeros.levels import Interval, Levels
 
 _LARGEST_BASE = 10**6
-_OPEN = re.compile(r"(<=|>=|<)\s*(.+)")
+_OPEN = re.compile(r"(<=|>=|<)\s*(-?\d.*)")
 _IN_WORDS = {">=": "{} and over", "<=": "{} and under", "<": "under {}"}
+_WHOLE = re.compile(r"-?[0-9]{1,7}")
+"""Codes that every column of numbers has room for."""
 _SHORT = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
@@ -133,30 +135,38 @@ def number_codes(
     declared
         What the source says means missing.
     known
-        Codes of groups by name, of a plan; others are found, also where a level that stays has it.
+        Codes of groups by name, of a plan. Others are found where such a code is none of this
+        file: a level that stays or another group has it, or it makes valid records missing.
     """
     missing = {n for code in declared.missing if (n := number_meant(code)) is not None}
     taken = set(used) | missing
 
+    def is_declared(code: float) -> bool:
+        return code in missing or any(a <= code <= b for a, b in declared.missing_ranges)
+
     def free(code: float) -> bool:
-        return code not in taken and not any(a <= code <= b for a, b in declared.missing_ranges)
+        return code not in taken and not is_declared(code)
 
     lows = _lowest(recoded, groups)
     places = [float(place) for place in range(1, len(groups.names) + 1)]
     levels = [number_meant(level) for level in key.levels]
     known_levels = [abs(level) for level in levels if level is not None]
     largest = max(known_levels or [abs(value) for value in used if value not in missing] or [0.0])
-    staying = {
-        number_meant(level)
+    others: set[object] = {
+        str(level) if is_letter(level) else number_meant(level)
         for group, level in enumerate(recoded.levels)
         if group not in groups.numbers
     }
-    found = [
-        _told(known[name])
-        if name in known and number_meant(known[name]) not in staying - {None}
-        else code
-        for name, code in zip(groups.names, groups.declared, strict=True)
-    ]
+    found: list[Any] = []
+    for name, own in zip(groups.names, groups.declared, strict=True):
+        code = _told(known.get(name))
+        # Whether the code means missing; a group does if it joins nothing else.
+        is_missing = is_letter(code) if isinstance(code, str) else is_declared(code or 0)
+        has_letters = not isinstance(code, str) or is_letter(own)
+        if code in others or is_missing != (own is not None) or not has_letters:
+            code = own
+        others.add(code)
+        found.append(code)
     taken |= {code for code in found if isinstance(code, int)}
     for base in (10**power for power in range(1, 7)):
         for offsets in (lows, places):
@@ -173,8 +183,11 @@ def number_codes(
     return [next(left) if code is None else code for code in found]
 
 
-def _told(code: object) -> int | str:
-    return str(code) if is_letter(code) else int(str(code))
+def _told(code: object) -> int | str | None:
+    """The code of a plan, a whole number or a letter; None if it is neither."""
+    if is_letter(code):
+        return str(code)
+    return int(str(code)) if _WHOLE.fullmatch(str(code)) else None
 
 
 def _lowest(recoded: Key, groups: Groups) -> list[float] | None:
@@ -216,12 +229,16 @@ def text_codes(
     most
         Characters that the column has room for; None: any number.
     known
-        Codes of groups by name, of a plan.
+        Codes of groups by name, of a plan; others are found where a value has one, or it is too
+        long.
     """
-    found = [
-        str(known[name]) if name in known else None if code is None else str(code)
-        for name, code in zip(groups.names, groups.declared, strict=True)
-    ]
+    found: list[str | None] = []
+    for name, declared in zip(groups.names, groups.declared, strict=True):
+        code = str(known.get(name, ""))
+        fits = 0 < len(code.encode()) <= (most or LONGEST) and not steers(code)
+        if not fits or code in found or code in used:
+            code = "" if declared is None else str(declared)
+        found.append(code or None)
     taken = {*used, *(code for code in found if code is not None)}
     left = (code for code in _texts(most) if code not in taken)
     return [next(left) if code is None else code for code in found]

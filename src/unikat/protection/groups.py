@@ -6,6 +6,7 @@ holds. Of ordered keys the groups are bands of adjacent levels.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence, Set
 from itertools import count
 
@@ -16,10 +17,17 @@ from unikat.data.binning import whole_span
 from unikat.data.codebook import clipped
 from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
+from unikat.errors import SpecError, brief
 from unikat.zeros.levels import Interval, Levels
 
 LONGEST = 100
 """Bytes of the name of a group; labels in SPSS may have 120."""
+_LONGEST_GIVEN = 1_000
+"""Characters of a name that somebody gave: each record has it."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""What steers a terminal or begins a line."""
+_FORMULA = re.compile(r"\s*(?:=|[+\-@].*(?:[|!]|[A-Za-z]\())")
+"""What a spreadsheet runs; names such as `-5 to -1` and `- none (of these)` it shows."""
 
 
 def level_names(key: Key) -> list[str]:
@@ -73,6 +81,27 @@ def labels_of(key: Key) -> dict[str, str]:
     return dict(zip(level_names(key), key.labels, strict=False))
 
 
+def steers(name: str) -> bool:
+    r"""Whether a terminal obeys a text, or a spreadsheet runs it as a formula.
+
+    Examples
+    --------
+    >>> steers("=1+1"), steers("\x1b[31m"), steers("-5 to -1"), steers("- none (of these)")
+    (True, True, False, False)
+    """
+    return bool(_CONTROL.search(name) or _FORMULA.match(name))
+
+
+def check_group_name(key: Key, name: str) -> None:
+    """Refuse a name that somebody gave to a group and that no file should hold (SpecError)."""
+    if steers(name) or len(name) > _LONGEST_GIVEN:
+        raise SpecError(
+            f"Key {key.name!r}, recoding: {brief(name)!r} cannot be the name of a group: it has "
+            f"more than {_LONGEST_GIVEN:,} characters, or control characters, or a spreadsheet "
+            "would run it as a formula. Give the group another name."
+        )
+
+
 def joined_name(
     labels: Sequence[str], *, is_band: bool = False, taken: Set[str] = frozenset()
 ) -> str:
@@ -96,7 +125,10 @@ def joined_name(
     >>> joined_name([f"{n} to {n + 4} years" for n in range(0, 90, 5)], is_band=True)
     '0 to 4 years to 85 to 89 years'
     """
-    names = _names(list(dict.fromkeys(labels)), is_band)
+    plain = (
+        _CONTROL.sub(" ", label).strip() if _CONTROL.search(label) else label for label in labels
+    )
+    names = _names(list(dict.fromkeys(plain)), is_band)
     numbered = (name if n == 1 else f"{name} ({n})" for n in count(1) for name in (names,))
     return next(name for name in numbered if name not in taken)
 

@@ -24,6 +24,7 @@ from unikat.protection.edges import edges_below, numbers_of, quantile_edges
 from unikat.protection.groups import (
     bands,
     called,
+    check_group_name,
     codes_called,
     joined_name,
     level_names,
@@ -121,6 +122,13 @@ class Recoding:
     def changes(self) -> bool:
         """Whether any key is recoded."""
         return any(one.changes for one in self.keys)
+
+    def check_kept(self) -> None:
+        """Refuse to leave all keys out (SpecError)."""
+        if not self.kept:
+            raise SpecError(
+                "All keys are left out, so nothing is left to publish; keep at least one."
+            )
 
     def codes(self, codes: Int32) -> Int32:
         """Recode records (n, n_keys), -1 where missing; the columns are the keys that are kept."""
@@ -266,8 +274,7 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
             for j, key in enumerate(keys)
         )
     )
-    if not found.kept:
-        raise SpecError("All keys are left out, so nothing is left to publish; keep at least one.")
+    found.check_kept()
     return found
 
 
@@ -330,6 +337,8 @@ def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None
     levels = Levels(key=key)
     if isinstance(rule, Mapping):
         named = [(level, str(group)) for level, group in rule.items()]
+        for group in {group for _, group in named}:
+            check_group_name(key, group)
         text = "groups " + listed(list(dict.fromkeys(group for _, group in named)))
     elif not isinstance(rule, (list, tuple)):
         raise SpecError(
@@ -492,6 +501,8 @@ def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
     texts = [by_row.get(row, text) for row, text in enumerate(hierarchy.levels)]
     found = []
     for column, groups in enumerate(hierarchy.groups, start=2):
+        for group in set(groups):
+            check_group_name(key, group)
         if len(set(groups)) == 1:
             found.append(unchanged(key).left_out())
             continue

@@ -101,6 +101,12 @@ class Spec(Table):
                 f"{where} is of another kind: its schema is {brief(other)!r}, and {own!r} is "
                 f"needed here. Name a file for unikat {cls.command}."
             )
+        if isinstance(other, str) and other != own:
+            raise SpecError(
+                f"{where} was written by another version of unikat: its schema is "
+                f"{brief(other)!r}, and this version reads {own!r}. Read it with that version, or "
+                "make it anew with this one."
+            )
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:

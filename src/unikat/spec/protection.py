@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from unikat.errors import SpecError, brief, shown
+from unikat.errors import SpecError, brief, shown, visible
 from unikat.files.toml import read_toml
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.base import Spec
@@ -22,6 +23,11 @@ LEFT_OUT = "left out"
 """The rule of a key that is left out."""
 MOST_SUPPRESSED = 20
 """Keys of a file in which values can be suppressed: all sets of them are looked at."""
+
+
+MOST_TARGETS = 200
+"""Targets of all scenarios together."""
+_LONGEST_NAME = 200
 
 
 def recodings_of(value: object) -> object:
@@ -97,7 +103,13 @@ class ScenarioSpec(Table):
     def _not_empty(cls, name: str) -> str:
         if not name.strip():
             raise ValueError("a scenario has no name; give it one, such as 'neighbour'")
-        return name.strip()
+        name = " ".join(name.split())
+        if visible(name) != name or len(name) > _LONGEST_NAME:
+            raise ValueError(
+                f"the name of a scenario holds control characters or more than {_LONGEST_NAME}; "
+                "give it another name, such as 'neighbour'"
+            )
+        return name
 
     @field_validator("target")
     @classmethod
@@ -236,6 +248,11 @@ class ProtectionSpec(AssessmentSpec):
     def _of_different_names(cls, scenarios: tuple[ScenarioSpec, ...]) -> tuple[ScenarioSpec, ...]:
         if len({one.name for one in scenarios}) < len(scenarios):
             raise ValueError("two scenarios have the same name; give each its own")
+        if (n := sum(len(one.target) for one in scenarios)) > MOST_TARGETS:
+            raise ValueError(
+                f"scenarios have {n:,} targets, each of which is judged for every plan, and at "
+                f"most {MOST_TARGETS} can be had; leave some out"
+            )
         return scenarios
 
     @field_validator("tables")
@@ -413,6 +430,7 @@ def _one_key(text: str) -> str:
     return text
 
 
+_OF_ANY_RECORDS = re.compile(r"\s*(?:width|cut|top|bottom)\s*\([^()]*\)\s*", re.IGNORECASE)
 OneKey = Annotated[str, AfterValidator(_one_key)]
 
 
@@ -442,6 +460,27 @@ class PlanKey(Table):
     """Where the rule groups numbers: whether they are whole, and groups are called `20-29` and not
     `[20, 30)`; None: as the file has them."""
 
+    @field_validator("rule")
+    @classmethod
+    def _of_any_records(cls, rule: str | Mapping[str, str] | None) -> Any:
+        if isinstance(rule, str) and rule != LEFT_OUT and not _OF_ANY_RECORDS.fullmatch(rule):
+            raise ValueError(
+                f"{shown(rule)} is no rule of a plan, which does the same to any records; write "
+                f"width(10), cut(18,65), top(80), bottom(20), '{LEFT_OUT}', or groups by level"
+            )
+        return rule
+
+    @model_validator(mode="after")
+    def _of_its_groups(self) -> Self:
+        if len(set(map(str, self.codes.values()))) < len(self.codes):
+            raise ValueError("two groups have the same code; give each its own under codes")
+        groups = self.rule.values() if isinstance(self.rule, Mapping) else ()
+        if self.rest is not None and self.rest not in groups:
+            raise ValueError(
+                "rest is no group of the rule; name one of its groups, or leave rest out"
+            )
+        return self
+
 
 class PlanSpec(Spec):
     """A plan: recodings that can be done to other files with the same columns.
@@ -458,6 +497,12 @@ class PlanSpec(Spec):
     keys: tuple[PlanKey, ...] = ()
     also: tuple[str, ...] = ()
     """What was done besides, which is not repeated: `perturbed`, `suppressed`."""
+
+    @model_validator(mode="after")
+    def _estimates_nothing(self) -> Self:
+        if self.zeros is not None:
+            raise ValueError("a plan has no use for zeros, since it estimates nothing; remove them")
+        return self
 
     def to_toml(self, folder: Path, note: str = "") -> str:
         """Write as TOML, with what repeats the recodings."""
