@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from unikat.data import CellTable, Design, Key, Microdata, read
     from unikat.errors import DataError, OutputError, SpecError, UnikatError
     from unikat.jobs.assess import assess
-    from unikat.jobs.assessment import Assessment, load
+    from unikat.jobs.assessment import Assessment
     from unikat.jobs.attack import Attacks, attack
     from unikat.jobs.compare import Comparison, compare
     from unikat.jobs.evaluate import Evaluation, evaluate
+    from unikat.jobs.load import load
     from unikat.jobs.protect import Protection, protect
     from unikat.jobs.synthesize import Synthesis, synthesize
     from unikat.jobs.verify import Verification, verify
@@ -95,7 +96,7 @@ _MODULES = {
     "dry_run": "unikat.jobs.dry_run",
     "evaluate": "unikat.jobs.evaluate",
     "fit": "unikat.studies.fit",
-    "load": "unikat.jobs.assessment",
+    "load": "unikat.jobs.load",
     "read": "unikat.data",
     "protect": "unikat.jobs.protect",
     "synthesize": "unikat.jobs.synthesize",

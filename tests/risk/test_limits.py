@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +23,6 @@ from unikat.protection.hierarchies import choices
 from unikat.protection.recoding import Recoding, unchanged
 from unikat.protection.scenarios import Scenario, Scenarios
 from unikat.protection.what_if import Posterior
-from unikat.report.folders.assessment import RESULT_SCHEMA, _read_result
 from unikat.report.text.numbers import changed
 from unikat.report.text.summary import summarise
 from unikat.report.text.verdict import apart, named, verdict_text
@@ -319,23 +318,6 @@ def test_a_run_that_has_not_converged_ends_with_2_and_no_verdict(tmp_path: Path)
         "--trust-spec",
     ]
     assert main([*again, "--out", str(tmp_path / "c")]) == 3
-
-
-def test_results_of_before_are_judged_again(tmp_path: Path) -> None:
-    made = summarise(estimate(), spec(threshold="tau1 <= 5"), provenance())
-    for upper, verdict in ((9.0, "not met"), (5.0, "met")):
-        old = {
-            **asdict(made), "verdict": None, "tau1": asdict(made.tau1) | {"upper": upper},
-            "threshold": {"threshold": "tau1 <= 5", "measure": "tau1", "limit": 5.0,
-                          "verdict": "undecided", "reason": "interval"},
-        }  # fmt: skip
-        old.pop("verdict")
-        path = tmp_path / "result.json"
-        path.write_text(json.dumps(old, default=float).replace("NaN", "null"))
-        found = _read_result(path)
-        assert found.schema == RESULT_SCHEMA
-        assert found.threshold == judge("tau1 <= 5", [upper])
-        assert found.verdict == verdict
 
 
 # --- the words ------------------------------------------------------------------------------------

@@ -208,12 +208,12 @@ def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 def report(folder: Path) -> int:
-    """Render the report of the run in FOLDER again.
+    """Render the page of the run in FOLDER again, whatever made it.
 
-    The files of the run are checked first: if one was changed since it was written, nothing is
-    rendered.
+    The files of an assessment are checked first: if one was changed since it was written, nothing
+    is rendered.
     """
-    from unikat.report.folders.assessment import load, write_report
+    from unikat.jobs.load import write_page
 
-    say(str(write_report(load(folder))))
+    say(str(write_page(folder)))
     return 0

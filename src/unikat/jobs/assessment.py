@@ -379,28 +379,7 @@ class Assessment:
 
 
 def load(folder: str | os.PathLike[str], *, trust_spec: bool = False) -> Assessment:
-    """Read an assessment from the folder of a run.
-
-    Parameters
-    ----------
-    folder
-        The folder that `out` or `save` named.
-    trust_spec
-        Whether `what_if` may read the file or database that the specification in the folder names,
-        also outside of the folder. Only if you know who wrote it.
-
-    Raises
-    ------
-    OutputError
-        If there is no complete run, or a file was changed since it was written.
-
-    Examples
-    --------
-    >>> import unikat
-    >>> unikat.load("no such folder")
-    Traceback (most recent call last):
-    unikat.errors.OutputError: no such folder is not a folder; name the folder of a run (its --out).
-    """
+    """Read an assessment from the folder of a run; see `unikat.load`."""
     found = results.load(folder)
     return Assessment(
         result=found.result,

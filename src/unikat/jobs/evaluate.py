@@ -22,6 +22,7 @@ from unikat.models.base import AnyModel
 from unikat.models.named import models_by_label
 from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.folders import evaluation as pages
+from unikat.report.folders.evaluation import read_samples
 from unikat.report.pages.evaluation import render
 from unikat.report.text.numbers import counted
 from unikat.report.text.summary import summarise_evaluation
@@ -33,7 +34,6 @@ from unikat.spec.provenance import Provenance
 from unikat.studies import evaluate as studies
 from unikat.studies.designs import Population
 from unikat.studies.evaluate import Study, check_study
-from unikat.studies.scores import FitScore
 from unikat.studies.store import StudyStore
 from unikat.zeros.conflicts import Handled
 
@@ -47,18 +47,21 @@ class Evaluation(Outcome):
 
     summary: EvaluationSummary
     spec: EvaluationSpec
-    _scores: tuple[FitScore, ...] = ()
+    _made: pa.Table | None = None
     kind: ClassVar[Kind] = EVALUATE
 
     def to_html(self) -> str:
         """Return the page, a complete HTML document that needs no network."""
-        return render(self.summary, self._scores)
+        return render(self.summary, self._table().to_pylist())
 
     def _table(self) -> pa.Table:
-        return pages.table(self._scores, self.summary)
+        if self._made is not None:
+            return self._made
+        assert self.folder is not None
+        return read_samples(self.folder)
 
     def _write(self, folder: Path) -> None:
-        pages.write(self.summary, self._scores, self.spec, folder)
+        pages.write(self.summary, self._table(), self.spec, folder)
 
     def __repr__(self) -> str:
         lines = [
@@ -75,7 +78,7 @@ class Evaluation(Outcome):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        html: str = FILE.frame(pages.table(self._scores, self.summary))._repr_html_()
+        html: str = FILE.frame(self._table())._repr_html_()
         return html
 
 
@@ -164,14 +167,15 @@ def run(
         )
         completed = _completed(spec, study)
         summary = summarise_evaluation(found, population, completed, record, handled)
+        samples = pages.table(found.scores, summary)
         if folder is not None:
             watcher.stage("Writing")
-            pages.write(summary, found.scores, completed, folder)
+            pages.write(summary, samples, completed, folder)
         return Evaluation(
             summary=summary,
             spec=completed,
             folder=folder,
-            _scores=found.scores,
+            _made=samples,
             _frames=FrameKind.of(inputs.data),
         )
     finally:

@@ -21,6 +21,7 @@ from unikat.data.table import CellTable
 from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.errors import SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
+from unikat.files.json import parse_json
 from unikat.inference.progress import Watcher
 from unikat.jobs.applied import plan_keys
 from unikat.jobs.goals import (
@@ -61,6 +62,7 @@ from unikat.report.facts.protection import (
     SuppressionFacts,
 )
 from unikat.report.folders import protection as results
+from unikat.report.folders.folder import copy_run, read_records
 from unikat.report.pages.protection import render
 from unikat.report.text.declared import declared_words
 from unikat.report.text.protection import sentences, warnings
@@ -105,13 +107,18 @@ class Protection:
     @property
     def frame(self) -> Any:
         """The protected records, a frame of the kind of the data; of a file, a pandas frame."""
-        assert self._made is not None
+        if self._made is None:
+            assert self.folder is not None
+            return FILE.frame(read_records(PROTECT, self.folder, str(self.summary.file)))
         return self._kind.frame(self._made.table)
 
     @property
     def codebook(self) -> dict[str, Any] | None:
         """What the codes of the frame mean; None where they have no labels."""
-        assert self._made is not None
+        if self._made is None:
+            assert self.folder is not None
+            path = self.folder / results.codebook_beside(str(self.summary.file))
+            return parse_json(path.read_bytes()) if path.exists() else None
         return self._made.codebook
 
     @property
@@ -133,7 +140,11 @@ class Protection:
         """
         folder = Path(folder)
         check_folder(PROTECT, folder, overwrite=overwrite)
-        assert self._made is not None
+        if self._made is None:
+            assert self.folder is not None
+            page = self.to_html()
+            copy_run(PROTECT, self.summary, page, self.spec, self.folder, folder)
+            return folder
         results.write(self.summary, self._made, self.plan, self._source, self.spec, folder)
         return folder
 

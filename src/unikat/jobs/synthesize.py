@@ -15,7 +15,7 @@ import numpy as np
 
 from unikat._typing import Float64, Int32
 from unikat.data import CellTable, Design, Key
-from unikat.data.frames import FrameKind
+from unikat.data.frames import FILE, FrameKind
 from unikat.data.microdata import Microdata
 from unikat.data.sampling import telling_key
 from unikat.data.writers import WRITTEN, ending, has_own_format
@@ -42,6 +42,7 @@ from unikat.report.facts.synthesis import (
     SynthesisSummary,
 )
 from unikat.report.folders import synthesis as results
+from unikat.report.folders.folder import copy_run, read_records
 from unikat.report.pages.synthesis import render
 from unikat.report.text.sentences import understood_households
 from unikat.report.text.synthesis import sentences, warnings
@@ -72,7 +73,7 @@ from unikat.synthesis.shares import (
     parse_formula,
     share_of,
 )
-from unikat.synthesis.utility import Points, margin_utility, repeated_uniques
+from unikat.synthesis.utility import margin_utility, repeated_uniques
 from unikat.zeros.rules import names_in, parse
 from unikat.zeros.zeros import holds
 
@@ -88,7 +89,6 @@ class Synthesis:
     folder: Path | None = None
     """Where the files lie; None if they were not written."""
     _tables: tuple[results.Records, ...] = field(default=())
-    _points: tuple[Points, ...] = field(default=())
     _microdata: Microdata | None = None
     _data: Any = None
 
@@ -105,6 +105,10 @@ class Synthesis:
     @cached_property
     def frames(self) -> tuple[Any, ...]:
         """The synthetic files as frames of the kind of the data; of a file, pandas frames."""
+        if not self._tables:
+            assert self.folder is not None
+            tables = [read_records(SYNTHESIZE, self.folder, name) for name in self.summary.files]
+            return tuple(FILE.frame(one, same_rows=False) for one in tables)
         kind = FrameKind.of(self._data)
         found = tuple(kind.frame(one.table, same_rows=False) for one in self._tables)
         if kind.name != "pandas" or self._data is None:
@@ -131,7 +135,7 @@ class Synthesis:
 
     def to_html(self) -> str:
         """Return the page, a complete HTML document that needs no network."""
-        return render(self.summary, self._points)
+        return render(self.summary)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the synthetic files, the page, the numbers and the specification into a folder.
@@ -143,11 +147,12 @@ class Synthesis:
         """
         folder = Path(folder)
         check_folder(SYNTHESIZE, folder, overwrite=overwrite)
-        assert self._microdata is not None
+        if self._microdata is None:
+            assert self.folder is not None
+            copy_run(SYNTHESIZE, self.summary, self.to_html(), self.spec, self.folder, folder)
+            return folder
         keep_inputs([folder / name for name in self.summary.files], self.spec.input_files())
-        results.write(
-            self.summary, self._points, self._tables, self._microdata.source, self.spec, folder
-        )
+        results.write(self.summary, self._tables, self._microdata.source, self.spec, folder)
         return folder
 
     def __repr__(self) -> str:
@@ -298,7 +303,7 @@ def run(
         )
         watcher.stage("Comparing with the original")
         n_levels = [key.n_levels for key in keys]
-        margins, points = margin_utility(
+        margins = margin_utility(
             original.persons.codes,
             drawn,
             n_levels,
@@ -336,7 +341,7 @@ def run(
         completed = spec.model_copy(update={"sampling": sampling})
         if folder is not None:
             watcher.stage("Writing")
-            results.write(summary, points, tables, original.microdata.source, completed, folder)
+            results.write(summary, tables, original.microdata.source, completed, folder)
             if draws.converged and checkpoint is not None:
                 checkpoint.remove()
             earlier.remove()
@@ -345,7 +350,6 @@ def run(
         spec=completed,
         folder=folder,
         _tables=tables,
-        _points=points,
         _microdata=original.microdata,
         _data=inputs.data,
     )

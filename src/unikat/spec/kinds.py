@@ -29,6 +29,8 @@ class Kind:
     """Name of the class of its specification, with its module in `unikat.spec`."""
     takes: str
     """Name of the definition of its options, likewise."""
+    answers: str
+    """Name of the class of its numbers, with its module in `unikat.report.facts`."""
     spec: str
     """The file of the specification."""
     numbers: str
@@ -120,6 +122,7 @@ ASSESS = Kind(
     noun="assessment",
     asks="assessment.AssessmentSpec",
     takes="options.AssessOptions",
+    answers="result.Result",
     spec="assessment.toml",
     numbers="result.json",
     report="report.html",
@@ -142,6 +145,7 @@ COMPARE = Kind(
     noun="comparison",
     asks="comparison.ComparisonSpec",
     takes="options.CompareOptions",
+    answers="comparison.ComparisonSummary",
     spec="comparison.toml",
     numbers="summary.json",
     report="comparison.html",
@@ -157,6 +161,7 @@ EVALUATE = Kind(
     noun="evaluation",
     asks="evaluation.EvaluationSpec",
     takes="options.EvaluateOptions",
+    answers="evaluation.EvaluationSummary",
     spec="evaluation.toml",
     numbers="summary.json",
     report="evaluation.html",
@@ -173,6 +178,7 @@ PROTECT = Kind(
     noun="protection",
     asks="protection.ProtectionSpec",
     takes="protection_options.ProtectOptions",
+    answers="protection.ProtectionSummary",
     spec="protect.toml",
     numbers="protect.json",
     report="report.html",
@@ -186,6 +192,7 @@ SYNTHESIZE = Kind(
     noun="synthesis",
     asks="synthesis.SynthesisSpec",
     takes="synthesis_options.SynthesizeOptions",
+    answers="synthesis.SynthesisSummary",
     spec="synthesis.toml",
     numbers="utility.json",
     report="synthesis.html",
@@ -199,6 +206,7 @@ ATTACK = Kind(
     noun="attack",
     asks="attack.AttackSpec",
     takes="attack_options.AttackOptions",
+    answers="attack.AttackSummary",
     spec="attack.toml",
     numbers="attack.json",
     report="attack.html",
@@ -210,6 +218,7 @@ VERIFY = Kind(
     noun="verification",
     asks="verification.VerifySpec",
     takes="verification_options.VerifyOptions",
+    answers="verification.VerifySummary",
     spec="verify.toml",
     numbers="verify.json",
     report="report.html",
@@ -220,3 +229,11 @@ KINDS = {
     kind.name: kind for kind in (ASSESS, COMPARE, EVALUATE, PROTECT, SYNTHESIZE, ATTACK, VERIFY)
 }
 """By name, in the order in which the workbench offers them."""
+
+
+def kind_in(place: Path) -> Kind | None:
+    """Return the kind of the complete run in a folder; None if there is none."""
+    for kind in KINDS.values():
+        if (place / kind.numbers).is_file() and (place / kind.spec).is_file():
+            return kind
+    return None

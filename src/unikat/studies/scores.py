@@ -323,10 +323,10 @@ def summarise_fits(scores: Sequence[FitScore]) -> tuple[ModelScore, ...]:
     return tuple(pooled)
 
 
-def holds(summary: Summary, truth: float) -> bool:
+def holds(lower: float, upper: float, truth: float) -> bool:
     """Return whether an interval contained the true value; sums of fractions may be rounded."""
     slack = 1e-9 * max(1.0, abs(truth))
-    return summary.lower - slack <= truth <= summary.upper + slack
+    return lower - slack <= truth <= upper + slack
 
 
 def _pool(model: str, n: int, fits: Sequence[FitScore]) -> ModelScore:
@@ -356,7 +356,7 @@ def _measure(pairs: Sequence[tuple[Summary, float]]) -> MeasureScore:
     truth = np.array([true for _, true in pairs])
     estimate = np.array([summary.mean for summary, _ in pairs])
     error = estimate - truth
-    covered = sum(holds(summary, true) for summary, true in pairs)
+    covered = sum(holds(one.lower, one.upper, true) for one, true in pairs)
     # Loaded here: it takes as long as all else that an evaluation loads.
     from scipy.stats import binomtest
 
@@ -372,8 +372,8 @@ def _measure(pairs: Sequence[tuple[Summary, float]]) -> MeasureScore:
         rmse=rmse,
         relative_rmse=rmse / level if level > 0 else None,
         n_covered=covered,
-        n_above=sum(true > summary.upper and not holds(summary, true) for summary, true in pairs),
-        n_below=sum(true < summary.lower and not holds(summary, true) for summary, true in pairs),
+        n_above=sum(not holds(-math.inf, one.upper, true) for one, true in pairs),
+        n_below=sum(not holds(one.lower, math.inf, true) for one, true in pairs),
         coverage=covered / len(pairs),
         coverage_lower=lower,
         coverage_upper=upper,

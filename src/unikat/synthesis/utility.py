@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +28,8 @@ from unikat.data.patterns import distinct, is_in
 
 MOST_MARGINS = 500
 """Margins of one order that are looked at, spread over all in their order."""
+MOST_SHOWN = 1500
+"""Cells of the margins of one order that a figure shows."""
 MOST_CELLS = 20_000_000
 """Cells of a margin that is looked at."""
 LEAST_EXPECTED = 10
@@ -65,14 +66,11 @@ class OrderUtility:
     distance_expected: float
     distance_weighted: float | None
     pmse_ratio: float
-
-
-class Points(NamedTuple):
-    """Cells of margins of one order, for a plot; those of at least 10 records."""
-
-    original: Float64
-    synthetic: Float64
-    """Mean over the files."""
+    n_cells: int
+    """Cells of these margins with at least 10 records of the original."""
+    cells: tuple[tuple[float, float], ...]
+    """Share of such a cell in the original, and in the synthetic files, mean over them; of many,
+    some that are spread over all."""
 
 
 def margin_utility(
@@ -83,7 +81,7 @@ def margin_utility(
     *,
     kept: Sequence[str] = (),
     weights: Float64 | None = None,
-) -> tuple[tuple[OrderUtility, ...], tuple[Points, ...]]:
+) -> tuple[OrderUtility, ...]:
     """Compare the one-, two- and three-way margins.
 
     Parameters
@@ -102,7 +100,7 @@ def margin_utility(
     # Missing is a level here, left out of the counts.
     sizes = np.array(n_levels, np.int64)
     files = [np.ascontiguousarray(codes.T, np.int64) for codes in (original, *synthetic)]
-    orders, points = [], []
+    orders = []
     for order in (1, 2, 3):
         every = [
             one
@@ -127,6 +125,9 @@ def margin_utility(
             shown = counts[0] >= LEAST_EXPECTED
             first.append(shares[0][shown])
             second.append(np.mean([share[shown] for share in shares[1:]], axis=0))
+        x, y = np.concatenate(first), np.concatenate(second)
+        spread = np.linspace(0, len(x) - 1, min(len(x), MOST_SHOWN)).astype(int)
+        shown_cells = np.argsort(x, kind="stable")[spread]
         orders.append(
             OrderUtility(
                 order=order,
@@ -141,10 +142,11 @@ def margin_utility(
                     else float(np.mean([one.distance_weighted for one in found]))
                 ),
                 pmse_ratio=float(np.mean([one.pmse_ratio for one in found])),
+                n_cells=len(x),
+                cells=tuple(zip(x[shown_cells].tolist(), y[shown_cells].tolist(), strict=True)),
             )
         )
-        points.append(Points(np.concatenate(first), np.concatenate(second)))
-    return tuple(orders), tuple(points)
+    return tuple(orders)
 
 
 def margin_counts(

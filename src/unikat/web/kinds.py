@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unikat.files.folder import MARK, claimed
 from unikat.files.locks import held
-from unikat.spec.kinds import ASSESS, KINDS, Kind
+from unikat.spec.kinds import ASSESS, KINDS, Kind, kind_in
 
 if TYPE_CHECKING:
     from unikat.spec.base import Spec
@@ -38,9 +38,8 @@ def kind_at(place: Path) -> Kind | None:
         except UnikatError:
             schema = ""
         return next((kind for kind in KINDS.values() if kind.schema == schema), ASSESS)
-    for kind in KINDS.values():
-        if (place / kind.numbers).is_file() and (place / kind.spec).is_file():
-            return kind
+    if (found := kind_in(place)) is not None:
+        return found
     names = claimed(place)
     for kind in KINDS.values():
         # A folder whose results were deleted is none of a run.

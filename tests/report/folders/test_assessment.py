@@ -15,7 +15,7 @@ from report.estimates import NAMES, estimate, provenance, spec, table, write
 from unikat.errors import OutputError
 from unikat.files import writing as files
 from unikat.report.facts.breakdown import FEWEST_RECORDS
-from unikat.report.facts.result import RESULT_SCHEMA
+from unikat.report.facts.result import SCHEMA
 from unikat.report.folders.assessment import FILES, load, write_report
 from unikat.report.folders.outputs import HOUSEHOLDS, REGISTRY, STATES
 
@@ -41,7 +41,7 @@ def test_all_files_are_written_for_the_owner_alone(folder: Path) -> None:
 
 def test_result_json_has_the_promised_keys(folder: Path) -> None:
     result = json.loads((folder / "result.json").read_text())
-    assert result["schema"] == RESULT_SCHEMA
+    assert result["schema"] == SCHEMA
     assert result["model"] == "hdp"
     assert result["seed"] == 1
     assert result["converged"] is True

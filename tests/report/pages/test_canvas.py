@@ -18,6 +18,7 @@ from report.estimates import provenance, spec, summary, table
 from report.folders.test_comparison import compared
 from unikat.report.facts.result import KeyFacts
 from unikat.report.facts.synthesis import IntervalFacts, ShareFacts
+from unikat.report.folders.evaluation import _row
 from unikat.report.pages import comparison_figures, evaluation_figures, figures, synthesis
 from unikat.report.pages.canvas import (
     NARROW,
@@ -36,7 +37,7 @@ from unikat.report.text.selection import Answer, Range
 from unikat.report.text.sensitivity import Group
 from unikat.report.text.summary import summarise
 from unikat.studies.scores import FitScore, RecordScores, summarise_fits
-from unikat.synthesis.utility import Points
+from unikat.synthesis.utility import OrderUtility
 
 LABELS = (
     "hdp",
@@ -141,11 +142,20 @@ def of_an_evaluation(scale: float) -> list[Drawing]:
     ]  # fmt: skip
     results = summarise_fits(fits)
     return [
-        evaluation_figures.errors(fits, "tau1", "τ1"),
+        evaluation_figures.errors([_row(one) for one in fits], "tau1", "τ1"),
         evaluation_figures.cutoffs(results),
         evaluation_figures.trade_off(results),
         evaluation_figures.calibration(results, "r1"),
     ]
+
+
+def utility(x: Any, y: Any) -> OrderUtility:
+    """Margins with these cells."""
+    cells = tuple(zip(x.tolist(), y.tolist(), strict=True))
+    return OrderUtility(
+        order=1, n_margins=1, n_looked_at=1, margins=(), distance=0.0, distance_expected=0.0,
+        distance_weighted=None, pmse_ratio=1.0, n_cells=len(cells), cells=cells,
+    )  # fmt: skip
 
 
 def of_a_synthesis() -> list[Drawing]:
@@ -158,8 +168,8 @@ def of_a_synthesis() -> list[Drawing]:
         ShareFacts(text=f"share({label})", original=sure, synthetic=share) for label in LABELS
     ] + [ShareFacts(text="share(a | size = 9)", original=None, synthetic=None)]
     return [
-        synthesis.margins("one-way", Points(np.empty(0), np.empty(0))),
-        synthesis.margins("three-way", Points(p, rng.permutation(p))),
+        synthesis.margins("one-way", utility(np.empty(0), np.empty(0))),
+        synthesis.margins("three-way", utility(p, rng.permutation(p))),
         synthesis.share_intervals(shares),
     ]
 

@@ -20,7 +20,7 @@ from unikat.studies.path import SIZES, PathPoint, stabilised
 from unikat.studies.predictive import PredictiveCheck
 from unikat.zeros.conflicts import Handled
 
-SUMMARY_SCHEMA = "unikat.comparison/1"
+SCHEMA = "unikat.comparison/1"
 _INSIDE = ("tau1_deviation", "evidence", "states")
 """Parts of a fit that no summary has."""
 _SCORE = ("n_records", "n_zero", "mean", "standard_error")
@@ -143,7 +143,7 @@ def comparison_facts(
     fits = [model.sampling for model in models]
     fits += [model.held_out.sampling for model in models if model.held_out is not None]
     return ComparisonSummary(
-        schema=SUMMARY_SCHEMA,
+        schema=SCHEMA,
         data=spec.data.name,
         seed=spec.sampling.seed,
         level=spec.level,

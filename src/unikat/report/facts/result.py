@@ -38,7 +38,7 @@ from unikat.spec.provenance import Provenance
 from unikat.spec.tables import ModelSpec
 from unikat.zeros.conflicts import Handled
 
-RESULT_SCHEMA = "unikat.result/1"
+SCHEMA = "unikat.result/1"
 Stage: TypeAlias = Literal["preliminary", "final"]
 PRELIMINARY = (
     "This is a preliminary answer of one candidate model: the others are still being compared, "
@@ -304,7 +304,7 @@ def assessment_facts(
             least_ess=_known(convergence.worst_ess(draws.diagnostics)),
         )
     return Result(
-        schema=RESULT_SCHEMA,
+        schema=SCHEMA,
         model=spec.model.name,
         model_options=spec.model.options,
         seed=provenance.seed,

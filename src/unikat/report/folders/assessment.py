@@ -22,18 +22,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import TemplateError
-from pydantic import TypeAdapter
 
 from unikat._typing import Float64
-from unikat.errors import OutputError, shown, why
-from unikat.files.folder import locked
+from unikat.errors import OutputError, why
 from unikat.files.json import json_text, parse_json
 from unikat.files.writing import (
     all_or_nothing,
@@ -41,16 +37,14 @@ from unikat.files.writing import (
     write_bytes,
     write_text,
 )
-from unikat.report.facts.result import RESULT_SCHEMA, Result
+from unikat.report.facts.result import Result
 from unikat.report.folders.findings import SCALARS, Findings
+from unikat.report.folders.folder import not_understood, read_run, replace_page
 from unikat.report.folders.outputs import DRAWS, OUTPUTS, RECORDS, REPORT, RESULT, SPEC, note
 from unikat.report.pages.assessment import render
-from unikat.risk.limits import Reason, judge
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.kinds import KINDS
-from unikat.spec.limits import Limit
-from unikat.spec.trust import SHOWN
+from unikat.spec.kinds import ASSESS, KINDS
 
 MANIFEST = "manifest.json"
 FILES = (*(output.name for output in OUTPUTS), MANIFEST)
@@ -198,10 +192,12 @@ def load(folder: str | os.PathLike[str]) -> Results:
                 "it, so a report would not show what was computed. Restore the file, or run the "
                 "assessment again."
             )
+    result, spec = read_run(ASSESS, folder)
+    assert isinstance(spec, AssessmentSpec)
     return Results(
         folder=folder,
-        result=_read_result(folder / RESULT),
-        spec=AssessmentSpec.read(folder / SPEC, SHOWN),
+        result=result,
+        spec=spec,
         traces=_read_traces(folder / DRAWS),
         digests=digests,
         root=folder.resolve(),
@@ -209,30 +205,8 @@ def load(folder: str | os.PathLike[str]) -> Results:
 
 
 def write_report(results: Results) -> Path:
-    """Render the report of a run again, in place of the old one.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written, or the results are inconsistent; the old report is then still
-        there.
-    """
-    target = results.folder / REPORT
-    try:
-        page = render(results.result, results.traces).encode()
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        TemplateError,
-    ) as error:
-        # What was read has the right types; it may still be what no run writes.
-        raise _not_understood(results.folder / RESULT, error) from error
-    with locked(results.folder):
-        replace_file(target, page)
-    return target
+    """Render the report of a run again, in place of the old one; see `replace_page`."""
+    return replace_page(results.folder, ASSESS, lambda: render(results.result, results.traces))
 
 
 def _digest(path: Path) -> str:
@@ -243,25 +217,15 @@ def _digest(path: Path) -> str:
 def _other_results(folder: Path) -> str:
     """Say what another command has left in a folder, and how to go on; nothing if none has."""
     for kind in KINDS.values():
-        command, article = kind.name, "an" if kind.noun[0] in "aeiou" else "a"
+        article = "an" if kind.noun[0] in "aeiou" else "a"
         what = f"{article} {kind.noun}"
         unfinished = any((folder / name).is_dir() for name in kind.work)
-        spec = shlex.quote(str(folder / kind.spec))
-        again = f"unikat {command} {spec} --trust-spec --out"
         if (folder / kind.spec).exists() and (folder / kind.report).exists():
-            remedy = (
-                "To write it again from the fits that are kept there: "
-                f"{again} {shlex.quote(str(folder))} --resume"
-                if unfinished
-                else f"Its fits are gone, so only repeating it makes a page: {again} NEW_FOLDER"
-                if kind.work
-                else f"Only repeating it makes a page: {again} NEW_FOLDER"
-            )
-            return f"{what}, whose page is {kind.report}. {remedy}"
+            return f"{what}."
         if unfinished:
             return (
                 f"{what} that is not finished and has no page yet. To go on with it, give the same "
-                f"unikat {command} command with --resume."
+                f"unikat {kind.name} command with --resume."
             )
     return ""
 
@@ -282,34 +246,6 @@ def _manifest(folder: Path) -> dict[str, str]:
             f"{path} is damaged or of another version of unikat; run the assessment again."
         ) from None
     return dict(digests)
-
-
-def _read_result(path: Path) -> Result:
-    try:
-        content = parse_json(path.read_bytes())
-        schema = content.get("schema")
-        if schema == RESULT_SCHEMA:
-            return TypeAdapter(Result).validate_python(_judged_again(content))
-    except (OSError, ValueError, AttributeError) as error:
-        raise _not_understood(path, error) from None
-    raise OutputError(
-        f"{path} has schema {shown(schema)}; this version of unikat reads {RESULT_SCHEMA!r}. "
-        "Use the version that wrote it."
-    )
-
-
-def _judged_again(content: dict[str, Any]) -> dict[str, Any]:
-    """Judge the limit of a result from before `unikat.risk.limits` by its numbers."""
-    old = content.get("threshold")
-    if not isinstance(old, dict) or "threshold" not in old:
-        return content
-    limit = Limit.of(str(old["threshold"]))
-    shown = content.get(f"{limit.plain}_shown") or content[limit.plain]
-    reasons: dict[object, Reason] = {
-        "not final": "not converged", "unreliable interval": "unreliable interval"
-    }  # fmt: skip
-    found = judge(limit, [float(shown["upper"])], reasons.get(old.get("reason")))
-    return content | {"threshold": asdict(found), "verdict": found.verdict}
 
 
 def _read_traces(path: Path) -> dict[str, Float64]:
@@ -341,7 +277,7 @@ def _read_traces(path: Path) -> dict[str, Float64]:
         RuntimeError,
         MemoryError,
     ) as error:
-        raise _not_understood(path, error) from None
+        raise not_understood(path, error) from None
     return traces
 
 
@@ -358,10 +294,3 @@ def _check_datasets(group: Any, size: int) -> None:
         elif inner.external or inner.is_virtual or inner.nbytes > size:
             # What is declared need not be there, and would be filled with zeros.
             raise ValueError
-
-
-def _not_understood(path: Path, error: Exception) -> OutputError:
-    return OutputError(
-        f"{path} cannot be understood ({type(error).__name__}): it is damaged, or of another "
-        "version of unikat. Run the assessment again."
-    )

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from unikat.report.facts.evaluation import EvaluationSummary
-from unikat.report.folders.folder import write_run
+from unikat.report.folders.folder import not_understood, write_run
 from unikat.report.folders.parquet import labelled, write_table
 from unikat.report.pages.evaluation import render
 from unikat.spec.evaluation import EvaluationSpec
@@ -28,9 +29,7 @@ _MEASURES = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 _PARTS = ("mean", "median", "lower", "upper")
 
 
-def write(
-    summary: EvaluationSummary, scores: Sequence[FitScore], spec: EvaluationSpec, folder: Path
-) -> None:
+def write(summary: EvaluationSummary, found: pa.Table, spec: EvaluationSpec, folder: Path) -> None:
     """Write an evaluation into a folder; see `write_run`."""
     note = (
         ""
@@ -38,8 +37,8 @@ def write(
         else "Fits had a time limit, so a repetition does not give exactly the same numbers."
     )
     (file,) = EVALUATE.others
-    others = {file: lambda path: write_table(path, table(scores, summary))}
-    page = render(summary, scores)
+    others = {file: lambda path: write_table(path, found)}
+    page = render(summary, found.to_pylist())
     write_run(EVALUATE, summary, page, spec, folder, note=note, others=others)
 
 
@@ -49,6 +48,24 @@ def table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:
         _schema(), summary.schema, summary.provenance, state="complete", value=summary.complete
     )
     return pa.Table.from_pylist([_row(score) for score in scores], schema=schema)
+
+
+def read_samples(folder: Path) -> pa.Table:
+    """Read `evaluation.parquet` of a run.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be read, or is not what a run writes.
+    """
+    path = folder / EVALUATE.others[0]
+    try:
+        found = pq.read_table(path)
+        if found.schema.equals(_schema()):
+            return found
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise not_understood(path, error) from None
+    raise not_understood(path, ValueError())
 
 
 def _row(score: FitScore) -> dict[str, object]:

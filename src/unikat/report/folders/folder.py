@@ -1,17 +1,33 @@
-"""The folder of a run: page, numbers and specification, with what else the run has, or nothing."""
+"""The folder of a run: written as a whole or not at all, and read back.
+
+That of an assessment has a manifest besides; see `assessment`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from unikat.files.folder import claimed
-from unikat.files.json import json_text
-from unikat.files.writing import all_or_nothing, write_text
+import pyarrow as pa
+from jinja2 import TemplateError
+from pydantic import TypeAdapter
+
+from unikat.data.readers import open_source
+from unikat.errors import OutputError, brief, shown
+from unikat.files.folder import claimed, locked, refuse_links
+from unikat.files.json import json_text, parse_json
+from unikat.files.writing import all_or_nothing, replace_file, write_bytes, write_text
 from unikat.spec.base import Spec
 from unikat.spec.kinds import Kind
+from unikat.spec.trust import SHOWN
+
+_INCONSISTENT = (
+    ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TemplateError,
+)  # fmt: skip
+"""Errors of a page whose numbers have the right types, and are not what a run writes."""
 
 
 def write_run(
@@ -57,3 +73,83 @@ def write_run(
         write_text(scratch / kind.spec, spec.to_toml(folder, note))
         write_text(scratch / kind.report, page)
         write_text(scratch / kind.numbers, json_text(asdict(summary)))
+
+
+def copy_run(kind: Kind, summary: Any, page: str, spec: Spec, source: Path, folder: Path) -> None:
+    """Write a run that was read from `source` into another folder; see `write_run`."""
+    names = [name for name in (*kind.records_in(source), *kind.others) if (source / name).exists()]
+    others = {
+        name: lambda path, name=name: write_bytes(path, (source / name).read_bytes())
+        for name in names
+    }
+    write_run(kind, summary, page, spec, folder, others=others)
+
+
+def read_run(kind: Kind, folder: Path) -> tuple[Any, Spec]:
+    """Read the numbers of a run, and what was asked.
+
+    Raises
+    ------
+    OutputError
+        If they cannot be read, or are not what this version writes.
+    """
+    refuse_links(folder, [*kind.files, *kind.records_in(folder)])
+    path = folder / kind.numbers
+    module, _, name = kind.answers.rpartition(".")
+    facts: Any = import_module(f"unikat.report.facts.{module}")
+    try:
+        content = parse_json(path.read_bytes())
+        schema = content.get("schema")
+        if schema == facts.SCHEMA:
+            found = TypeAdapter(getattr(facts, name)).validate_python(content)
+            return found, kind.specification.read(folder / kind.spec, SHOWN)
+    except (OSError, ValueError, AttributeError) as error:
+        raise not_understood(path, error) from None
+    raise OutputError(
+        f"{path} has schema {shown(schema)}; this version of unikat reads {facts.SCHEMA!r}. Use "
+        "the version that wrote it."
+    )
+
+
+def read_records(kind: Kind, folder: Path, name: str) -> pa.Table:
+    """Read a file of records of a run: all columns.
+
+    Raises
+    ------
+    OutputError
+        If the run has no such file.
+    DataError
+        If it cannot be read.
+    """
+    # A name may lead anywhere in a folder of somebody else.
+    if name not in kind.records_in(folder):
+        raise OutputError(f"The {kind.noun} in {folder} has no file {brief(name)!r} any more.")
+    found: pa.Table = open_source(folder / name).native()
+    return found
+
+
+def replace_page(folder: Path, kind: Kind, render: Callable[[], str]) -> Path:
+    """Render the page of a run again, in place of the old one.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written, or the numbers contradict each other; the old page is then still
+        there.
+    """
+    try:
+        page = render().encode()
+    except _INCONSISTENT as error:
+        # What was read has the right types; it may still be what no run writes.
+        raise not_understood(folder / kind.numbers, error) from error
+    with locked(folder):
+        replace_file(folder / kind.report, page)
+    return folder / kind.report
+
+
+def not_understood(path: Path, error: Exception) -> OutputError:
+    """Say that the numbers of a run are not what a run writes."""
+    return OutputError(
+        f"{path} cannot be understood ({type(error).__name__}): it is damaged, or of another "
+        "version of unikat. Make the run again."
+    )

@@ -26,7 +26,6 @@ from unikat.report.folders.folder import write_run
 from unikat.report.pages.synthesis import render
 from unikat.spec.kinds import SYNTHESIZE
 from unikat.spec.synthesis import SynthesisSpec
-from unikat.synthesis.utility import Points
 
 
 def file_names(n: int, ending: str) -> tuple[str, ...]:
@@ -65,7 +64,6 @@ class Records(NamedTuple):
 
 def write(
     summary: SynthesisSummary,
-    points: Sequence[Points],
     tables: Sequence[Records],
     source: Source,
     spec: SynthesisSpec,
@@ -81,8 +79,7 @@ def write(
         name: partial(_write, one=one, source=source)
         for name, one in zip(summary.files, tables, strict=True)
     }
-    page = render(summary, points)
-    write_run(SYNTHESIZE, summary, page, spec, folder, note=note, others=others)
+    write_run(SYNTHESIZE, summary, render(summary), spec, folder, note=note, others=others)
 
 
 def _write(path: Path, *, one: Records, source: Source) -> None:

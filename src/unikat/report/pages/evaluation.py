@@ -18,7 +18,6 @@ from unikat.studies.scores import (
     SUMMARIES,
     UNSAFE_CUTOFFS,
     CutoffScore,
-    FitScore,
     ModelScore,
     UnsafeScore,
 )
@@ -76,12 +75,12 @@ class EvaluationPage:
     """What repeats the evaluation."""
 
 
-def render(summary: EvaluationSummary, scores: Sequence[FitScore]) -> str:
-    """Render the page; its figures of single samples are of `scores`."""
-    return fill("evaluation.html.j2", context(summary, scores))
+def render(summary: EvaluationSummary, rows: Sequence[figures.Row]) -> str:
+    """Render the page; `rows` are those of the samples and models."""
+    return fill("evaluation.html.j2", context(summary, rows))
 
 
-def context(summary: EvaluationSummary, scores: Sequence[FitScore]) -> EvaluationPage:
+def context(summary: EvaluationSummary, rows: Sequence[figures.Row]) -> EvaluationPage:
     """Gather what the page shows; parameters as for `render`."""
     data = summary.population.data
     return EvaluationPage(
@@ -90,7 +89,7 @@ def context(summary: EvaluationSummary, scores: Sequence[FitScore]) -> Evaluatio
         answer=_answer(summary),
         state=_state(summary),
         finished=summary.converged and summary.complete and not summary.n_failed,
-        parts=[_part(n, summary, scores) for n in _sizes(summary)],
+        parts=[_part(n, summary, rows) for n in _sizes(summary)],
         cutoffs=_CUTOFFS,
         unsafe_cutoffs=UNSAFE_CUTOFFS,
         failures=summary.failures[:_MOST_FAILURES],
@@ -162,9 +161,9 @@ def _sizes(summary: EvaluationSummary) -> list[int]:
     return sorted({one.n for one in summary.results if one.n_samples})
 
 
-def _part(n: int, summary: EvaluationSummary, scores: Sequence[FitScore]) -> SizePart:
+def _part(n: int, summary: EvaluationSummary, rows: Sequence[figures.Row]) -> SizePart:
     results = tuple(one for one in summary.results if one.n == n and one.n_samples)
-    fits = [score for score in scores if score.n == n]
+    fits = [row for row in rows if row["n"] == n]
     places = [round(cutoff * N_CUTOFFS) for cutoff in _CUTOFFS]
     return SizePart(
         n=n,

@@ -7,13 +7,15 @@ samples enter a figure; all results of a figure are of samples of one size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from unikat.report.pages.canvas import Canvas, drawing, line_height, span
 from unikat.report.text.numbers import counted, number, percent
-from unikat.risk.estimate import Summary
-from unikat.studies.scores import N_CUTOFFS, CutoffScore, FitScore, GroupScore, ModelScore, holds
+from unikat.studies.scores import N_CUTOFFS, CutoffScore, GroupScore, ModelScore, holds
 
+Row: TypeAlias = Mapping[str, Any]
+"""A row of `evaluation.parquet`."""
 N_COLOURS = 8
 _MOST_LINES = 40
 """Samples of a model that are drawn; of more, some are left out."""
@@ -22,15 +24,15 @@ _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @drawing
-def errors(canvas: Canvas, scores: Sequence[FitScore], measure: str, name: str) -> None:
+def errors(canvas: Canvas, rows: Sequence[Row], measure: str, name: str) -> None:
     """Draw estimate minus true value with its interval, a line per sample, a block per model."""
     blocks: dict[str, list[tuple[float, float, float, bool]]] = {}
-    for score in scores:
-        summary: Summary | None = getattr(score, measure)
-        if summary is not None:
-            true = getattr(score, f"{measure}_true")
-            ends = (summary.lower - true, summary.mean - true, summary.upper - true)
-            blocks.setdefault(score.model, []).append((*ends, holds(summary, true)))
+    for row in rows:
+        if row[f"{measure}_mean"] is not None:
+            true = row[f"{measure}_true"]
+            lower, centre, upper = (row[f"{measure}_{part}"] for part in ("lower", "mean", "upper"))
+            ends = (lower - true, centre - true, upper - true)
+            blocks.setdefault(row["model"], []).append((*ends, holds(lower, upper, true)))
     shown = {model: _some(lines) for model, lines in blocks.items()}
     values = [end for lines in shown.values() for line in lines for end in line[:3]]
     canvas.inset()

@@ -15,10 +15,8 @@ from unikat.report.text.numbers import counted
 from unikat.report.text.synthesis import ORDERS, interval
 from unikat.spec.provenance import Provenance
 from unikat.spec.synthesis import SynthesisSpec
-from unikat.synthesis.utility import MarginUtility, Points
+from unikat.synthesis.utility import MarginUtility, OrderUtility
 
-_MOST_POINTS = 1500
-"""Cells of a figure; of more some are left out, spread over all by their share."""
 _MOST_MARGINS = 10
 """Margins in a table, those that differ most."""
 
@@ -54,8 +52,8 @@ class SynthesisPage:
     command: str
 
 
-def render(summary: SynthesisSummary, points: Sequence[Points]) -> str:
-    """Render the page; `points` are the cells of the margins, by order."""
+def render(summary: SynthesisSummary) -> str:
+    """Render the page."""
     data = summary.original.data
     context = SynthesisPage(
         title=f"Synthetic files{f' of {data}' if data else ''}",
@@ -71,10 +69,10 @@ def render(summary: SynthesisSummary, points: Sequence[Points]) -> str:
                     None if found.distance_weighted is None else f"{found.distance_weighted:.4f}"
                 ),
                 ratio=f"{found.pmse_ratio:.2f}",
-                figure=margins(ORDERS[found.order], cells),
+                figure=margins(ORDERS[found.order], found),
                 worst=tuple(sorted(found.margins, key=lambda one: -one.pmse_ratio)[:_MOST_MARGINS]),
             )
-            for found, cells in zip(summary.margins, points, strict=True)
+            for found in summary.margins
         ],
         shares=[
             (share.text, interval(share.original), interval(share.synthetic))
@@ -88,11 +86,9 @@ def render(summary: SynthesisSummary, points: Sequence[Points]) -> str:
 
 
 @drawing
-def margins(canvas: Canvas, name: str, cells: Points) -> None:
+def margins(canvas: Canvas, name: str, found: OrderUtility) -> None:
     """Draw the share of each cell in the synthetic files against that in the original."""
-    order = np.argsort(cells.original)
-    order = order[np.linspace(0, len(order) - 1, min(len(order), _MOST_POINTS)).astype(int)]
-    x, y = cells.original[order], cells.synthetic[order]
+    x, y = np.array(found.cells, np.float64).reshape(-1, 2).T
     most = float(max(x.max(initial=0.0), y.max(initial=0.0), 0.001))
     marks = ticks(0.0, most, 5)
     canvas.y_margin(marks)
@@ -108,7 +104,7 @@ def margins(canvas: Canvas, name: str, cells: Points) -> None:
     canvas.describe(
         f"Shares of cells of the {name} margins: synthetic against original",
         [
-            f"{counted(len(cells.original), 'cell')} of at least 10 original records.",
+            f"{counted(found.n_cells, 'cell')} of at least 10 original records.",
             f"The largest difference is {far:.4f}.",
         ],
     )
