@@ -346,6 +346,10 @@ def test_options() -> None:
         microdata.tabulate(memory_limit="lots")
     with pytest.raises(SpecError, match="is not a size"):
         microdata.tabulate(memory_limit="\udcff")
+    # DuckDB takes these for no limit at all.
+    for limit in ("-1GB", "-5", "none", "--"):
+        with pytest.raises(SpecError, match="is not a size"):
+            microdata.tabulate(memory_limit=limit)
     with pytest.raises(SpecError, match="threads must be at least 1"):
         microdata.tabulate(threads=0)
     with pytest.raises(DataError, match="already has a column 'B'"):

@@ -315,3 +315,37 @@ def test_hostile_names_of_runs_are_escaped(client: Client, folder: Path) -> None
     for run in ("../outside", "none"):
         assert client.ask("/beside", params={"one": "compare", "other": run}).status_code == 404
     assert f"unikat protect '{name}" not in client.ask(f"/runs/{quote(name)}").text
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("plans",), []),
+        (("lost",), 10**400),
+        (("level",), 10**400),
+        (("model",), "\ud800"),
+        (("data",), "\ud800 \x1b[31m<script>"),
+        (("sentences", "answer"), "\u202e\x1b[31m"),
+        (("provenance", "seed"), "\ud800"),
+        (("provenance", "started"), "\ud800"),
+        (("target", "limit"), {"\ud800": ["\x1b"]}),
+    ],
+)
+def test_a_folder_of_somebody_else_does_not_take_the_list_away(
+    folder: Path, place: tuple[str, ...], value: Any
+) -> None:
+    """One number too large, or one text that is no UTF-8, ended the list of all runs in 500."""
+    path = folder / "protect" / "protect.json"
+    numbers = json.loads(path.read_text())
+    part = numbers
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    path.write_text(json.dumps(numbers))
+    client = opened(folder)
+    for page in ("/runs", "/runs/protect", "/beside?one=protect&other=compare"):
+        answer = client.ask(page)
+        assert answer.status_code < 500, page
+        assert not set("\x1b\u202e") & set(answer.text)
+        assert "<script>" not in answer.text.replace("<script>\n", "")
+    assert "compare" in client.ask("/runs").text

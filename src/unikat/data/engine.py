@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEFAULT_MEMORY = "1GB"
+_SIZE = re.compile(r"\s*[0-9.]")
+"""How a size begins: without a limit is what DuckDB takes `-1GB` and `none` for."""
 
 
 def quoted(text: str) -> str:
@@ -98,8 +100,10 @@ def _limit_memory(connection: duckdb.DuckDBPyConnection, memory_limit: str) -> N
     import duckdb
 
     try:
+        if not _SIZE.match(str(memory_limit)):
+            raise ValueError
         connection.execute(f"SET memory_limit = {quoted(str(memory_limit))}")
-    except (duckdb.Error, RuntimeError):
+    except (duckdb.Error, RuntimeError, ValueError):
         # RuntimeError: a text that is not UTF-8.
         raise SpecError(
             f"The memory limit {memory_limit!r} is not a size; write a number and a unit, "

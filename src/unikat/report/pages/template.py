@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from unikat.errors import visible
 from unikat.report.pages import colours
 from unikat.report.text import breakdown, comparison, evaluation, numbers, sentences, zeros
 
@@ -28,12 +29,24 @@ def template(name: str) -> Template:
     return environment().get_template(name)
 
 
+def on_page(value: Any) -> Any:
+    """Return a value as a page can hold it: control characters of a text as escapes.
+
+    A file of somebody else may have any, and half a character that is no UTF-8 ended the page.
+    """
+    if not isinstance(value, str):
+        return value
+    text = visible(value.replace("\r\n", "\n"))
+    return Markup(text) if isinstance(value, Markup) else text
+
+
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """Make what all templates share: values are escaped, and an unknown name is an error."""
     made = Environment(
         loader=PackageLoader("unikat.report.pages"),
         autoescape=True,
+        finalize=on_page,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -14,6 +14,7 @@ from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.report.text import numbers
 from unikat.risk.limits import Verdict
 
+_LONGEST = 2_000
 Numbers: TypeAlias = Mapping[str, Any]
 Figures: TypeAlias = Iterator[tuple[str, str]]
 
@@ -58,17 +59,23 @@ def listed(kind: str, found: Numbers) -> Listed | None:
             said["Seconds of sampling"] = _number(fit["seconds"])
         said["Seed"] = str(found["provenance"]["seed"])
         return Listed(
-            data=str(reader.data(found) or "a data frame"),
-            models=tuple(map(str, reader.models(found))),
-            headline=str(reader.headline(found)),
+            data=_text(reader.data(found) or "a data frame"),
+            models=tuple(map(_text, reader.models(found))),
+            headline=_text(reader.headline(found)),
             verdict=next((one for one in get_args(Verdict) if one == found.get("verdict")), ""),
-            created=str(found["provenance"]["started"])[:16].replace("T", " "),
+            created=_text(found["provenance"]["started"])[:16].replace("T", " "),
             converged=fit["converged"] is True,
             complete=found.get("complete", True) is True and found.get("stage") != "preliminary",
-            figures=said,
+            figures={_text(name): _text(value) for name, value in said.items()},
         )
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+    # Generators end in RuntimeError where a part is not found.
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError):
         return None
+
+
+def _text(value: object) -> str:
+    """Write a text of the file, whatever it is."""
+    return str(value)[:_LONGEST]
 
 
 def _number(value: float | None) -> str:

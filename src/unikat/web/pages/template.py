@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from unikat._version import __version__
 from unikat.report.pages import colours
+from unikat.report.pages.template import on_page
 from unikat.report.text.numbers import counted, number, percent
 from unikat.spec.network import NETWORK
 from unikat.web.pages.pictures import bars, few, frontier_plot, group_bars, reach, settling
@@ -46,6 +47,7 @@ def environment() -> Environment:
             [PackageLoader("unikat.web.pages"), PackageLoader("unikat.report.pages")]
         ),
         autoescape=True,
+        finalize=on_page,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
