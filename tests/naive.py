@@ -888,3 +888,39 @@ def singled_out(
     real = [tuple(one[j] for j in keys) for one in file]
     predicates = [one for one in set(made) if made.count(one) == 1]
     return len(predicates), sum(real.count(one) == 1 for one in predicates)
+
+
+def correct_match(
+    published: Any, cells: Any, population: Any, matrices: Any, fraction: float, others: Any = None
+) -> Any:
+    r"""Probability that a match with a published sample unique is correct, where keys were changed.
+
+    Each unit is in the sample with probability pi, and one that is truly in cell k is then
+    published in cell j with probability M_kj. With F_k units in cell k, a match is correct with
+
+    .. math::
+        \frac{M_{jj} / (1 - \pi M_{jj})}{\sum_k F_k M_{kj} / (1 - \pi M_{kj})},
+
+    the odds of this unit over those of all units (Shlomo and Skinner 2010). `published` (m, n_keys)
+    are cells, `population` (n_cells,) units of `cells`, or (n_draws, n_cells) draws, `others` the
+    sum over cells that are not listed. The intruder's own unit is in the cell in any case.
+    """
+    published, cells = np.asarray(published, np.int64), np.asarray(cells, np.int64)
+    draws = np.atleast_2d(np.asarray(population, np.float64))
+    matrices = [None if one is None else np.asarray(one, np.float64) for one in matrices]
+    unlisted = np.zeros(len(published)) if others is None else np.asarray(others, np.float64)
+    found = np.empty(len(published))
+    for place, target in enumerate(published):
+        moved, stays, same = np.ones(len(cells)), 1.0, np.ones(len(cells), np.bool_)
+        for j, matrix in enumerate(matrices):
+            alike = cells[:, j] == target[j]
+            same &= alike
+            moved *= alike if matrix is None else matrix[cells[:, j], target[j]]
+            stays *= 1.0 if matrix is None else float(matrix[target[j], target[j]])
+        odds = moved / (1.0 - fraction * moved)
+        own = stays / (1.0 - fraction * stays)
+        lacking = np.maximum(1.0 - draws[:, same].sum(axis=1), 0.0) * own
+        total = draws @ odds + lacking + unlisted[place]
+        # Where a level never stays as it is nobody is found.
+        found[place] = np.mean(own / total) if own > 0.0 else 0.0
+    return found

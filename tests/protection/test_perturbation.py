@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from naive import correct_match
 from unikat.errors import SpecError
 from unikat.protection.perturbation import (
     check_matrix,
-    correct_match,
     invariant_matrix,
     post_randomised,
 )
@@ -130,8 +130,6 @@ def test_a_level_that_never_stays_is_never_found():
 def test_a_wrong_matrix_is_refused(matrix, message):
     with pytest.raises(SpecError, match=message):
         post_randomised([[0], [1]], {0: matrix}, seed=1)
-    with pytest.raises(SpecError, match=message):
-        correct_match([[0]], [[1]], [1], [matrix], 0.1)
 
 
 def test_wrong_arguments_are_refused():
@@ -141,10 +139,3 @@ def test_wrong_arguments_are_refused():
         invariant_matrix(np.array([-1]), 2, 0.5)
     with pytest.raises(SpecError, match="seed"):
         post_randomised([[0]], {}, seed=-1)
-    for fraction in (0.0, 1.0, np.nan):
-        with pytest.raises(SpecError, match="above 0 and below 1"):
-            correct_match([[0]], [[0]], [1], [None], fraction)
-    with pytest.raises(SpecError, match="no key may be missing"):
-        correct_match([[-1]], [[0]], [1], [None], 0.1)
-    with pytest.raises(SpecError, match="a column for each matrix"):
-        correct_match([[0]], [[0]], [1, 2], [None], 0.1)

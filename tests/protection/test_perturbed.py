@@ -15,12 +15,12 @@ import pytest
 from scipy import stats
 
 import unikat
+from naive import correct_match
 from protection.test_protect import KEYS, QUICK, people
 from unikat.cli.main import main
 from unikat.data import CellTable, Key
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
-from unikat.protection.perturbation import correct_match
 from unikat.protection.perturbed import correct_matches, links, perturb
 from unikat.protection.recoding import Recoding, parse_recoding
 from unikat.protection.what_if import Posterior

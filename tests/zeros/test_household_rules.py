@@ -409,12 +409,6 @@ def test_stages_draw_few_keys_first_and_others_never():
     assert sorted(ordered.order.tolist()) == list(range(5))
 
 
-def test_rules_that_leave_nothing_possible_are_found():
-    zeros = family(['count(REL == "h") != 1', "head.AGE < 3", "max(AGE) >= 2 and size > 1"])
-    assert zeros.impossible_sizes([1, 2, 3]) == (2, 3)
-    assert zeros.impossible_sizes([2, 3], most=10) == ()
-
-
 def test_roles_that_nobody_has_are_told():
     zeros = family(["spouse.AGE < 2", "child.AGE > head.AGE"])
     members = np.array([[[5, H], [2, C]], [[5, H], [1, S]]])

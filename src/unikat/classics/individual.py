@@ -6,7 +6,7 @@ weights for F; then F given f is negative binomial, and a record's risk is E[1/F
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,15 +19,6 @@ from unikat.errors import DataError, SpecError, suggest
 from unikat.kernels import individual as kernels
 
 Method: TypeAlias = Literal["exact", "approx"]
-
-
-class GlobalRisk(NamedTuple):
-    """Risk of a file."""
-
-    expected: float
-    """Expected number of re-identified records: the sum of their risks."""
-    share: float
-    """The same as a share of the records."""
 
 
 def individual_risk(
@@ -112,18 +103,3 @@ def household_risk(risk: Float64, household: ArrayLike) -> Float64:
         none = np.bincount(number, np.log1p(-risk))
     found: Float64 = np.where(alone, risk, -np.expm1(none)[number])
     return found
-
-
-def global_risk(risk: Float64) -> GlobalRisk:
-    """Risk of the file from those of its records, (n_records,), at least one.
-
-    From household risks it is the expected number of records in a household of which a member is
-    re-identified.
-
-    Examples
-    --------
-    >>> global_risk(np.array([0.5, 0.25]))
-    GlobalRisk(expected=0.75, share=0.375)
-    """
-    expected = float(risk.sum())
-    return GlobalRisk(expected, expected / len(risk))

@@ -8,7 +8,7 @@ expected shares of the levels stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -122,99 +122,3 @@ def post_randomised(codes: AnyArray, matrices: Mapping[int, AnyArray], seed: int
             found = np.searchsorted(np.cumsum(row), uniform[at], side="right")
             drawn[at, j] = np.minimum(found, last)
     return drawn
-
-
-def correct_match(
-    published: AnyArray,
-    cells: AnyArray,
-    population: AnyArray,
-    matrices: Sequence[AnyArray | None],
-    fraction: float,
-    *,
-    others: AnyArray | None = None,
-) -> Float64:
-    r"""Probability that a match with a published sample unique is correct, where keys were changed.
-
-    An intruder knows the true keys j of a person and finds one published record with them. Each
-    unit is in the sample with probability pi, and one that is truly in cell k is then published in
-    cell j with probability M_kj. With F_k units in cell k, the match is correct with probability
-
-    .. math::
-        \frac{M_{jj} / (1 - \pi M_{jj})}{\sum_k F_k M_{kj} / (1 - \pi M_{kj})},
-
-    the odds of this unit over those of all units (Shlomo and Skinner 2010, *Assessing the
-    protection provided by misclassification-based disclosure limitation methods for survey
-    microdata*, Annals of Applied Statistics 4, 1291-1310). Without perturbation it is 1/F_j.
-
-    Parameters
-    ----------
-    published
-        (m, n_keys) cells that are unique in the published sample, no key missing.
-    cells
-        (n_cells, n_keys) distinct cells of the population. Of a cell j that is not among them F_j
-        is 0 or in `others`.
-    population
-        (n_cells,) units F_k, or their expected number; or (n_draws, n_cells) posterior draws, of
-        which the mean probability is returned.
-    matrices
-        For each key its transition matrix, None where it is not perturbed. Keys are perturbed
-        independently: M_kj is the product.
-    fraction
-        pi, above 0, below 1.
-    others
-        (m,) the sum of F_k M_kj / (1 - pi M_kj) over cells that are not listed; 0 by default.
-
-    Returns
-    -------
-    Float64
-        (m,) from 0 to 1. At least one unit is truly in the cell, the intruder's: an F_j below 1
-        counts as 1.
-
-    Raises
-    ------
-    SpecError
-        If an argument is out of range.
-
-    Examples
-    --------
-    Two of three units truly in the cell, and nothing perturbed; then one value in ten changed.
-
-    >>> correct_match([[0]], [[0], [1]], [2, 1], [None], 0.1)
-    array([0.5])
-    >>> changed = [[0.9, 0.1], [0.1, 0.9]]
-    >>> correct_match([[0]], [[0], [1]], [2, 1], [changed], 0.1).round(4)
-    array([0.4757])
-    """
-    published, cells = np.asarray(published, np.int64), np.asarray(cells, np.int64)
-    draws = np.atleast_2d(np.asarray(population, np.float64))
-    if not 0.0 < fraction < 1.0:
-        raise SpecError(f"fraction is {fraction!r}; it must be above 0 and below 1.")
-    if (published < 0).any() or (cells < 0).any():
-        raise SpecError("The risk after perturbation is that of cells: no key may be missing.")
-    shape = published.shape[1], cells.shape[1], draws.shape[1]
-    if shape != (len(matrices), len(matrices), len(cells)) or (draws < 0.0).any():
-        raise SpecError(
-            "cells and published must have a column for each matrix, and population a number from "
-            "0 on for each cell."
-        )
-    levels = 1 + np.concatenate([published, cells]).max(axis=0, initial=0)
-    checked = [
-        None if one is None else check_matrix(one, max(len(one), int(n)), f"key {j}")
-        for j, (one, n) in enumerate(zip(matrices, levels, strict=True))
-    ]
-    unlisted = np.zeros(len(published)) if others is None else np.asarray(others, np.float64)
-    found = np.empty(len(published))
-    for place, target in enumerate(published):
-        moved, stays, same = np.ones(len(cells)), 1.0, np.ones(len(cells), np.bool_)
-        for j, matrix in enumerate(checked):
-            alike = cells[:, j] == target[j]
-            same &= alike
-            moved *= alike if matrix is None else matrix[cells[:, j], target[j]]
-            stays *= 1.0 if matrix is None else float(matrix[target[j], target[j]])
-        odds = moved / (1.0 - fraction * moved)
-        own = stays / (1.0 - fraction * stays)
-        lacking = np.maximum(1.0 - draws[:, same].sum(axis=1), 0.0) * own
-        total = draws @ odds + lacking + unlisted[place]
-        # Where a level never stays as it is nobody is found.
-        found[place] = np.mean(own / total) if own > 0.0 else 0.0
-    return found

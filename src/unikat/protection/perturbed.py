@@ -379,10 +379,12 @@ def links(
 
     .. math:: E \frac{1}{F_j + R_j / M_{jj}}, \qquad R_j = \sum_{k \ne j} F_k M_{kj},
 
-    which is the measure of Shlomo and Skinner (2010; see `correct_match`) for a small sampling
-    fraction π. With it M is M / (1 - π M), so that the probability is larger where values are more
-    likely kept than drawn into the cell: by a factor of at most 1 / (1 - π M_jj). F_j - 1 is
-    Poisson, and R_j its expectation under each state.
+    which is the measure of Shlomo and Skinner (2010, *Assessing the protection provided by
+    misclassification-based disclosure limitation methods for survey microdata*, Annals of Applied
+    Statistics 4, 1291-1310) for a small sampling fraction π. With it M is M / (1 - π M), so
+    that the probability is larger where values are more likely kept than drawn into the cell:
+    by a factor of at most 1 / (1 - π M_jj). F_j - 1 is Poisson, and R_j its expectation under
+    each state.
 
     Parameters
     ----------

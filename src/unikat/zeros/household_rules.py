@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, pairwise, product
-from math import comb, prod
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -179,35 +178,6 @@ class HouseholdZeros:
                 has |= np.all([np.isin(people[:, k], list(box[k])) for k in box], axis=0)
             if not has.any() and any(role in rule.roles for rule in self.rules):
                 found.append(role)
-        return tuple(found)
-
-    def impossible_sizes(self, sizes: Sequence[int], most: int = 50_000) -> tuple[int, ...]:
-        """Return sizes of which no household is possible, as far as `most` households tell it.
-
-        All households of a size are looked at, one for each combination of levels that rules
-        distinguish, if these are few enough; a size with too many counts as possible.
-        """
-        houses, members = (
-            [_levels_apart(self.program, key.n_levels, person, j) for j, key in enumerate(keys)]
-            for person, keys in ((False, self.household_keys), (True, self.person_keys))
-        )
-        n_houses, n_persons = (prod(map(len, levels)) for levels in (houses, members))
-        found = []
-        for size in sizes:
-            n_members = size - self.head_apart
-            if n_members < 0 or n_houses * comb(n_persons + n_members - 1, n_members) > most:
-                continue
-            people = np.array(list(product(*members)), np.int64).reshape(n_persons, len(members))
-            chosen = list(combinations_with_replacement(range(n_persons), n_members))
-            together = people[np.array(chosen, np.int64).reshape(len(chosen), n_members)]
-            house = np.array(list(product(*houses)), np.int64).reshape(n_houses, len(houses))
-            broken = self.broken(
-                np.repeat(house, len(chosen), axis=0),
-                np.tile(together, (n_houses, 1, 1)),
-                np.full(n_houses * len(chosen), n_members),
-            )
-            if broken.any(axis=1).all():
-                found.append(size)
         return tuple(found)
 
     def ordered(self, n_broken: Int64) -> HouseholdRules:
