@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import unikat
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
@@ -257,3 +259,16 @@ def test_numbers_of_few_levels_are_grouped_as_numbers_unless_they_are_codes(
     rules = [one.text.partition("(")[0] for one in own_recodings(key, counts)]
     assert ("width" in rules) == ordered
     assert "quantile" not in rules
+
+
+def test_messages_name_no_level_that_only_records_tell() -> None:
+    """A name that was nearly one brought it as a suggestion."""
+    frame = pd.DataFrame({"town": ["Aberdare", "Bala", "Conwy", "Conwy"] * 5, "b": [1, 2] * 10})
+    for rules in ({"Aberdar": "x"}, [["Aberdar", "Conwy"]]):
+        with pytest.raises(SpecError, match="is no level of the key") as found:
+            unikat.protect(frame, keys="town,b", population_size=90, recode={"town": rules})
+        assert "Aberdare" not in str(found.value)
+    frame["town"] = ["1-5", "6-9", "10-19", "20-29"] * 5
+    with pytest.raises(SpecError, match="lies in two groups") as found:
+        unikat.protect(frame, keys="town,b", population_size=90, recode={"town": "width(4)"})
+    assert "1-5" not in str(found.value)

@@ -358,7 +358,7 @@ def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None
             many = "several levels" if codes else "no level"
             raise SpecError(
                 f"Key {key.name!r}, recoding: {brief(str(level))!r} is {many} of the key. Name "
-                "levels by their value or label." + suggest(str(level), key.labels)
+                f"levels by their value or label.{levels.hint(str(level))}"
             )
         (code,) = codes
         if code in seen:
@@ -444,7 +444,7 @@ def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecod
         place = edges_below(one, edges, after=rule == "bottom")
         if place is None:
             raise SpecError(
-                f"Key {key.name!r}: the level {brief(key.labels[code])!r} lies in two groups of "
+                f"Key {key.name!r}: {Levels(key=key).called_in_text(code)} lies in two groups of "
                 f"{shown}; take edges at which levels end."
             )
         group_of.append(span_name(place, edges, rule, whole=whole))
