@@ -2,6 +2,7 @@
 
     python benchmarks/sampled_households.py FOLDER --cases 200
     python benchmarks/sampled_households.py FOLDER --table
+    python benchmarks/sampled_households.py OTHER_FOLDER --cases 44 --hdp    (or --gom)
 
 As calibration.py does for persons. Every case is a population (a survey of households, or a part
 of its households), zero to six keys that members share, three to six of persons, and one sample of
@@ -61,6 +62,8 @@ SOURCES: dict[str, tuple[str, str, str, str]] = {
 """File, columns of the household, keys of persons, keys that members share; the first of the keys
 of persons is the age. SIZE: members of the household."""
 WARM_UP, SWEEPS, CHAINS, KEPT = 500, 1300, 2, 100
+FEWER = 300, 700
+"""Sweeps left out, and all, of the other mixtures."""
 STUDY = Study(keys=(3, 12), records=(200, 3000))
 
 
@@ -113,8 +116,10 @@ def drawn(case: int) -> dict[str, Any]:
     }
 
 
-def run_case(case: int, folder: Path) -> str:
-    """Fit a case, and keep what is learned from it."""
+def run_case(
+    case: int, folder: Path, model: Any = None, sweeps: tuple[int, int] = (WARM_UP, SWEEPS)
+) -> str:
+    """Fit a case, and keep what is learned from it; model: instead of latent classes."""
     from dataclasses import replace
 
     from learning import LAST, answers, of_truth
@@ -137,16 +142,18 @@ def run_case(case: int, folder: Path) -> str:
         return f"{case}: too few sample uniques"
     truth_of = population_counts[table.unique]
     uniques = np.ascontiguousarray(table.cells[table.unique])
-    model, exposure, rare = LatentClass(), exposure_of(table), RareCells.of(table)
+    model = LatentClass() if model is None else model
+    exposure, rare = exposure_of(table), RareCells.of(table)
     companions, data = companions_of(table, uniques), model.prepare(table)
     kept, before, totals = [], [], rare.start()
-    every = (SWEEPS - WARM_UP) * CHAINS // KEPT
+    warm_up, last = sweeps
+    every = (last - warm_up) * CHAINS // KEPT
     for chain in range(CHAINS):
         state = model.init(Stream(1, chain, 0), data)
-        for sweep in range(1, SWEEPS + 1):
+        for sweep in range(1, last + 1):
             stream = Stream(1, chain, sweep)
             state, _ = model.step(stream, state, data, 1)
-            if sweep > WARM_UP and (sweep - WARM_UP) % every == 0:
+            if sweep > warm_up and (sweep - warm_up) % every == 0:
                 kept.append(exposure.chances(stream, model, state, data, uniques, companions))
                 before.append(model.cell_probabilities(stream, state, data, uniques))
                 rare.observe(stream, model, state, data, totals)
@@ -176,6 +183,20 @@ def run_case(case: int, folder: Path) -> str:
         f"true {int((truth_of == 1).sum())}, {alone[0]:.0f} -> {alone[1]:.0f}, "
         f"{time.monotonic() - begin:.0f} s"
     )
+
+
+def run_hdp(case: int, folder: Path) -> str:
+    """Fit a case by the hierarchical Dirichlet process."""
+    from unikat import HDP
+
+    return run_case(case, folder, HDP(), FEWER)
+
+
+def run_gom(case: int, folder: Path) -> str:
+    """Fit a case by grade of membership."""
+    from unikat import GoM
+
+    return run_case(case, folder, GoM(), FEWER)
 
 
 def read_case(path: Path) -> dict[str, Any]:
@@ -217,7 +238,7 @@ def _is(low: int, high: int, name: str, case: dict[str, Any]) -> bool:
 
 def main() -> None:
     """Run and print."""
-    command(__doc__, run_case, 200, tables, read=read_case)
+    command(__doc__, run_case, 200, tables, read=read_case, hdp=run_hdp, gom=run_gom)
 
 
 if __name__ == "__main__":

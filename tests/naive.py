@@ -49,6 +49,7 @@ def no_zeros(n_keys: int, n_rows: int) -> dict[str, Array]:
     return {
         "imputed": np.empty((0, n_keys), np.int32),
         "impossible": np.empty((n_rows, 0), np.int32),
+        "impossible_tables": np.empty(0, np.int64),
     }
 
 

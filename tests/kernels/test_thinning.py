@@ -51,22 +51,11 @@ def thinned(rows, z, weights, theta, companions, *, asked=None, sets=(), sweep=0
     n, records = len(asked), np.asarray(companions, np.int64)
     of = (np.arange(n + 1) * len(records), np.tile(records, n), np.zeros(n, np.int64))
     p = np.full(n, -1.0)
-    thinning.thin(
-        KEY,
-        sweep,
-        of,
-        rows,
-        z,
-        theta,
-        weights,
-        counts + wrong,
-        sizes,
-        PHI,
-        asked.astype(np.int64),
-        np.vstack((theta, shares @ theta)),
-        (starts, levels, shares[of_set, levels]),
-        p,
-    )
+    z = z[:, None].astype(np.int16)
+    drawn = thinning.Drawn(rows, z, z >= 0, theta, weights, counts + wrong, sizes, 0.0, PHI)
+    joined = np.vstack((theta, shares @ theta))
+    sets = thinning.Asked(asked.astype(np.int64), joined, starts, levels, shares[of_set, levels])
+    thinning.thin(KEY, sweep, of, drawn, sets, p)
     return p
 
 

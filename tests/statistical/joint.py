@@ -93,9 +93,8 @@ def in_order(prior: twin.Prior, state: twin.State, codes: Array, order: Array) -
         z = z.max(axis=1, keepdims=True)
         return LatentClassState(z, theta, state.weights, state.top, state.profile, *zeros)
     alpha = state.alpha[order] if prior.per_record else state.alpha
-    return MembershipState(
-        z, theta, state.weights, alpha, state.spread, state.top, state.profile, *zeros
-    )
+    parts = state.weights, alpha, state.spread, state.top, state.profile, *zeros
+    return MembershipState(z, theta, *parts, np.empty(0, np.int64))
 
 
 def as_twin(prior: twin.Prior, state: Any, codes: Array) -> tuple[twin.State, Array]:

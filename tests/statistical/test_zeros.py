@@ -190,9 +190,9 @@ def of_all(plant: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Plant a bug of the impossible records under mixed membership, however they came."""
 
     def planted(right: Any) -> Any:
-        def slip(model: Any, key: Any, sweep: int, state: Any, data: Any, *rest: Any) -> Any:
-            state, found = right(model, key, sweep, state, data, *rest)
-            return state, plant(lambda *_: found)(key, sweep, data.zeros)
+        def slip(key: Any, sweep: int, data: Any, *rest: Any) -> Any:
+            theta, weights, found = right(key, sweep, data, *rest)
+            return theta, weights, plant(lambda *_: found)(key, sweep, data.zeros)
 
         return slip
 
@@ -213,10 +213,10 @@ def exponents(right: Any) -> Any:
 MIXED, CLASSES = "simulate_memberships", "simulate_classes"
 SHARP = PRIORS["classes"]._replace(profile=0.4, known=gaps())
 BUGS = {
-    "mixed: ignored": (HDP, 30, mixed_membership, "_impossible_records", of_all(ignored)),
+    "mixed: ignored": (HDP, 30, truncation, "impossible_memberships", of_all(ignored)),
     "mixed: not tempered": (HDP, 70, truncation.TruncationPrior, "n_possible", untempered),
     "mixed: last tokens": (
-        HDP, 35, mixed_membership, "_impossible_records", of_all(fewer(not_last)),
+        HDP, 35, truncation, "impossible_memberships", of_all(fewer(not_last)),
     ),
     "mixed: tokens of alpha": (HDP, 20, truncation, "augmented", own_tokens),
     "mixed: keys missing": (HDP._replace(known=TWO_KEYS), 60, truncation, "completed", anything),

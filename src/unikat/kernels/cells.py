@@ -299,12 +299,9 @@ def sequential_probabilities(
     is missed, however small alpha is, and the cost is of order n_keys^2 instead of 3^n_keys.
     """
     n, n_keys = rows.shape
-    n_components = weights.shape[0]
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     token = np.empty(n_keys, np.int64)
-    joint = np.empty(n_components)
-    table_component = np.empty(n_keys, np.int64)
-    table_size = np.empty(n_keys)
+    room = SeatingRoom(np.empty(weights.shape[0]), np.empty(n_keys, np.int64), np.empty(n_keys))
     for i in range(n):
         n_tok = 0
         for j in range(n_keys):
@@ -314,59 +311,78 @@ def sequential_probabilities(
         seek(generator, key, i, sweep, PURPOSE_MEMBERSHIP)
         probability = 0.0
         for p in range(alpha.shape[0]):
-            a = alpha[p]
-            for k in range(n_components):
-                joint[k] = weights[k]
-            # prior: that the tokens before t all sit at the first table.
-            prior = 1.0
-            estimate = 0.0
-            for t in range(n_tok + 1):
-                first = 0.0
-                for k in range(n_components):
-                    first += joint[k]
-                if t == n_tok:
-                    estimate += prior * first
-                    break
-                if t > 0:
-                    part = 0.0
-                    for _ in range(n_repeats):
-                        table_component[0] = locate(joint, uniform(generator) * first)
-                        table_size[0] = t
-                        table_component[1] = draw_fresh(
-                            theta[token[t]], weights, uniform(generator) * base[token[t]]
-                        )
-                        table_size[1] = 1.0
-                        n_tables = 2
-                        value = 1.0
-                        for s in range(t + 1, n_tok):
-                            r = token[s]
-                            total = a * base[r]
-                            for b in range(n_tables):
-                                total += table_size[b] * theta[r, table_component[b]]
-                            value *= total / (a + s)
-                            mark = uniform(generator) * total - a * base[r]
-                            if mark < 0.0:
-                                table_component[n_tables] = draw_fresh(
-                                    theta[r], weights, uniform(generator) * base[r]
-                                )
-                                table_size[n_tables] = 1.0
-                                n_tables += 1
-                            else:
-                                chosen = 0
-                                for b in range(n_tables):
-                                    chosen = b
-                                    mark -= table_size[b] * theta[r, table_component[b]]
-                                    if mark < 0.0:
-                                        break
-                                table_size[chosen] += 1.0
-                        part += value
-                    opening = prior * a / (a + t)
-                    estimate += opening * first * base[token[t]] * part / n_repeats
-                    prior *= t / (a + t)
-                for k in range(n_components):
-                    joint[k] *= theta[token[t], k]
-            probability += alpha_weight[p] * estimate
+            probability += alpha_weight[p] * seated(
+                generator, token[:n_tok], theta, weights, base, alpha[p], n_repeats, room
+            )
         out[i] = probability
+
+
+class SeatingRoom(NamedTuple):
+    """Scratch of `seated`."""
+
+    joint: npt.NDArray[np.float64]
+    """(n_components,)"""
+    component: npt.NDArray[np.int64]
+    """(n_keys,): of each table."""
+    size: npt.NDArray[np.float64]
+    """(n_keys,): tokens at each table."""
+
+
+@device
+def seated(generator, token, theta, weights, base, a, n_repeats, room):
+    """Estimate of the probability of rows `token` of theta; see `sequential_probabilities`."""
+    joint, table_component, table_size = room
+    n_tok = token.shape[0]
+    joint[:] = weights
+    # prior: that the tokens before t all sit at the first table.
+    prior = 1.0
+    estimate = 0.0
+    for t in range(n_tok + 1):
+        first = 0.0
+        for k in range(joint.shape[0]):
+            first += joint[k]
+        if t == n_tok:
+            estimate += prior * first
+            break
+        if t > 0:
+            part = 0.0
+            for _ in range(n_repeats):
+                table_component[0] = locate(joint, uniform(generator) * first)
+                table_size[0] = t
+                table_component[1] = draw_fresh(
+                    theta[token[t]], weights, uniform(generator) * base[token[t]]
+                )
+                table_size[1] = 1.0
+                n_tables = 2
+                value = 1.0
+                for s in range(t + 1, n_tok):
+                    r = token[s]
+                    total = a * base[r]
+                    for b in range(n_tables):
+                        total += table_size[b] * theta[r, table_component[b]]
+                    value *= total / (a + s)
+                    mark = uniform(generator) * total - a * base[r]
+                    if mark < 0.0:
+                        table_component[n_tables] = draw_fresh(
+                            theta[r], weights, uniform(generator) * base[r]
+                        )
+                        table_size[n_tables] = 1.0
+                        n_tables += 1
+                    else:
+                        chosen = 0
+                        for b in range(n_tables):
+                            chosen = b
+                            mark -= table_size[b] * theta[r, table_component[b]]
+                            if mark < 0.0:
+                                break
+                        table_size[chosen] += 1.0
+                part += value
+            opening = prior * a / (a + t)
+            estimate += opening * first * base[token[t]] * part / n_repeats
+            prior *= t / (a + t)
+        for k in range(joint.shape[0]):
+            joint[k] *= theta[token[t], k]
+    return estimate
 
 
 @device

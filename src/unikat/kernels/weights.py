@@ -14,6 +14,7 @@ from unikat.kernels.jit import device, kernel
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_CONCENTRATION,
+    PURPOSE_SEATS,
     PURPOSE_TABLES,
     PURPOSE_WEIGHTS,
     binomial,
@@ -139,6 +140,30 @@ def draw_tables(key, sweep, alpha, stacks, weights, tables):
                     tables[k] += binomial(generator, float(stacks[l, k]), mass / (mass + l))
 
 
+@device
+def opens_table(generator, z, i, j, mass):
+    """Whether key j of record i opens a table, given concentration `mass` of its component."""
+    before = 0
+    for l in range(j):
+        before += int(z[i, l] == z[i, j])
+    return before == 0 or float(next_bits(generator)) * _INV32 * (mass + before) < mass
+
+
+@kernel
+def open_tables(key, sweep, first, z, alpha, weights, opens):
+    """Draw which tokens open a table, into `opens`, given the components z (n, n_keys), -1: none.
+
+    alpha (1,) shared, or (n,). Records are numbered from `first`.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    for i in range(z.shape[0]):
+        seek(generator, key, first + i, sweep, PURPOSE_SEATS)
+        concentration = alpha[0] if alpha.shape[0] == 1 else alpha[i]
+        for j in range(z.shape[1]):
+            k = z[i, j]
+            opens[i, j] = k >= 0 and opens_table(generator, z, i, j, concentration * weights[k])
+
+
 @kernel
 def draw_tables_and_alphas(key, sweep, z, weights, shape, rate, alpha, tables):
     """Per-record alpha: draw the tables of every record, then its alpha, in place.
@@ -158,11 +183,7 @@ def draw_tables_and_alphas(key, sweep, z, weights, shape, rate, alpha, tables):
             if k < 0:
                 continue
             n_tok += 1
-            before = 0
-            for l in range(j):
-                before += int(z[i, l] == k)
-            mass = alpha[i] * weights[k]
-            if before == 0 or float(next_bits(generator)) * _INV32 * (mass + before) < mass:
+            if opens_table(generator, z, i, j, alpha[i] * weights[k]):
                 n_tables += 1
                 tables[k] += 1
         spread = rate

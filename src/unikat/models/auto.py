@@ -21,6 +21,8 @@ from unikat.spec.tables import ModelSpec
 CHOOSABLE = ("latent-class", "hdp", "gom")
 """Models whose error is calibrated: it was learned with latent classes, and the other mixtures give
 similar estimates (docs/accuracy.md)."""
+OF_HOUSEHOLDS = ("latent-class",)
+"""Those whose error in samples of whole households is calibrated, too."""
 CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
 """One model of each family that is fitted within a minute: latent classes, mixed membership, all
 pairs of keys, independence with random effects."""
@@ -28,8 +30,7 @@ pairs of keys, independence with random effects."""
 
 def choosable(model: AnyModel, table: CellTable) -> bool:
     """Whether `auto` may select a model: its error is known, and that of samples like this one."""
-    companions = Members.of(table) is not None
-    return model.name in CHOOSABLE and (not companions or model.leaves_out_companions)
+    return model.name in (CHOOSABLE if Members.of(table) is None else OF_HOUSEHOLDS)
 
 
 @dataclass(frozen=True, kw_only=True)

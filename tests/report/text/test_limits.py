@@ -116,9 +116,15 @@ def test_whole_households_are_told(designed):
     title, text = limits.design_limit(found)
     assert said in text
     assert "are not used" not in text
+    assert "that of a sample without the other members" in text
+    assert "The error of hdp in samples of households has not been learned" in text
+    assert title.startswith("Units outside the file" if designed else "The households are a simple")
+    found.fitted_model = "latent-class"
+    assert "has not been learned" not in limits.design_limit(found)[1]
+    found.fitted_model = "loglinear"
+    text = limits.design_limit(found)[1]
     assert "takes persons as drawn one by one" in text
     assert "may be too narrow and too low" in text
-    assert title.startswith("Units outside the file" if designed else "The households are a simple")
     found.model, found.fitted_model = "auto", "latent-class"
     text = limits.design_limit(found)[1]
     assert "uncertainty is that of samples of households" in text

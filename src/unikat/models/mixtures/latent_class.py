@@ -38,6 +38,7 @@ from unikat.models.mixtures.components import (
     first_components,
     padded,
 )
+from unikat.models.mixtures.left_out import asked_of, sampled_rows, summed
 from unikat.models.mixtures.profiles import ProfilePrior
 from unikat.models.mixtures.truncation import TruncationPrior
 from unikat.models.options import PRIOR, check_bool, check_numbers
@@ -397,62 +398,33 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
 
         Under structural zeros the probability of the possible cells is that with the companions.
         """
-        records = filled = data.records
+        records = data.records
         if records.place is None:
             return p
         key = chain_key(stream.seed, stream.chain)
         order = np.empty(len(records.place), np.int64)
         thinning.shuffled(key, stream.sweep, data.walk.starts, order)
-        offsets, theta = records.offsets, state.theta.astype(np.float64)
+        theta = state.theta.astype(np.float64)
         n_rows, n_components = theta.shape
-        owner, mass, joined, sets = np.arange(len(cells)), 1.0, theta, _NO_SETS
-        if records.zeros is None:
-            asked = rows_of(cells, offsets if groups is None else groups.offsets)
-            if groups is not None:
-                asked[asked >= 0] += n_rows
-                joined, sets = np.vstack((theta, groups.sums(theta))), groups.sets
-        else:
-            filled = truncation.augmented(records, state.imputed, state.imputed[:0])
-            parts = (
-                completions(records.zeros, offsets, cells)
-                if groups is None
-                else grouped_completions(records.zeros, offsets, groups, cells)
-            )
-            owner, asked = parts.owner, parts.rows
-            of_set, levels = np.nonzero(parts.sets)
-            starts = np.searchsorted(of_set, np.arange(len(parts.sets) + 1))
-            joined = np.vstack((theta, parts.sets @ theta))
-            sets = starts, levels, parts.sets[of_set, levels]
-            mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
-        rows = filled.rows[filled.record_cell]
+        owner, asked = asked_of(records, theta, cells, groups)
+        rows = sampled_rows(records, state.imputed)
         counts = np.zeros((n_rows, n_components), np.int64)
         kernels.count(rows, state.z, counts)
-        z = state.z[:, 0].astype(np.int64)
-        sizes = np.bincount(z[z >= 0], minlength=n_components)
+        seated = state.z >= 0
+        sizes = np.bincount(state.z[seated], minlength=n_components)
         if state.impossible.size:
             counts += state.impossible
-            sizes += state.impossible[: offsets[1]].sum(axis=0)
-        of = companions.taken(owner)
-        found = np.zeros(len(owner))
-        places = of._replace(records=order[records.place[of.records]])
-        thinning.thin(
-            key,
-            stream.sweep,
-            places,
-            rows,
-            z,
-            theta,
-            state.weights,
-            counts,
-            sizes,
-            state.profile,
-            asked.astype(np.int64),
-            joined,
-            sets,
-            found,
+            sizes += state.impossible[: records.offsets[1]].sum(axis=0)
+        drawn = thinning.Drawn(
+            rows, state.z, seated, theta, state.weights, counts, sizes, 0.0, state.profile
         )
-        thinned = np.bincount(owner, found, minlength=len(cells)) / max(mass, 1e-300)
-        return np.where(companions.some, np.minimum(thinned, 1.0), p)
+        of, found = companions.taken(owner), np.zeros(len(owner))
+        places = of._replace(records=order[records.place[of.records]])
+        thinning.thin(key, stream.sweep, places, drawn, asked, found)
+        mass = 1.0
+        if records.zeros is not None:
+            mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
+        return summed(owner, found, mass, p, companions.some)
 
     def predictive_probabilities(
         self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
@@ -530,10 +502,6 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         n_rows = float(data.records.offsets[-1])
         sweep = 60.0 * n_rows * FIRST_COMPONENTS + len(data.walk.rows) * (80.0 + 20.0 * n_keys)
         return sweep, 20.0 + 10.0 * n_keys
-
-
-_NO_SETS = np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0)
-"""Of levels, where single ones are asked for."""
 
 
 def _gpu() -> Any:

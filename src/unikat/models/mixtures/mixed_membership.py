@@ -24,28 +24,36 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from unikat._typing import Bool, Float32, Float64, Int16, Int32, Int64
+from unikat.data.companions import Companions
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import mixture, split_merge
 from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.kernels.truncation import RidgePrior, Seen
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.device import on_gpu
 from unikat.models.groups import Groups
 from unikat.models.mixtures import truncation
 from unikat.models.mixtures.completions import completions, grouped_completions
 from unikat.models.mixtures.components import FIRST_COMPONENTS, Components, base_tables_of, padded
+from unikat.models.mixtures.left_out import (
+    asked_of,
+    membership_drawn,
+    summed,
+    thinned_memberships,
+)
 from unikat.models.mixtures.new_record import (
     EXACT_KEYS,
     NewRecord,
     gamma_nodes,
     group_probabilities,
+    possible_mass,
     possible_probabilities,
     row_probabilities,
 )
@@ -89,6 +97,8 @@ class MembershipState(NamedTuple):
     impossible: Int32
     """(n_rows, n_components): tokens of the simulated impossible records; (n_rows, 0) without
     structural zeros."""
+    impossible_tables: Int64
+    """(n_components,): tables that these opened; (0,) without structural zeros."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +122,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
     population: ClassVar[PopulationLaw] = "multinomial"
     uncertainty: ClassVar[Uncertainty] = "posterior"
     has_cuda: ClassVar[bool] = True
+    leaves_out_companions: ClassVar[bool] = True
     alpha: Literal["shared", "per-record", "hierarchical"] = "shared"
     alpha_shape: float = 2.0
     alpha_rate: float = 1.0
@@ -201,6 +212,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             profile=self.first_profile(data),
             imputed=imputed,
             impossible=np.empty((n_rows, 0), np.int32),
+            impossible_tables=np.empty(0, np.int64),
         )
         counts = np.zeros((n_rows, n_components), np.int32)
         stacks = np.zeros((n_keys, n_components), np.int64)
@@ -224,6 +236,9 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             and state.spread.shape == ((2,) if self.alpha == "hierarchical" else (0,))
             and state.top.shape == (len(self._first_top()),)
             and all(positive(values) for values in (state.alpha, state.spread, state.top))
+            and state.impossible_tables.shape == state.impossible.shape[1:]
+            and bool((state.impossible_tables >= 0).all())
+            and bool((state.impossible_tables <= state.impossible.sum(axis=0)).all())
         )
 
     def step(
@@ -270,9 +285,16 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
                 key, stream.sweep, state, data, counts.sum(axis=0), stacks.sum(axis=0)
             )
         total_counts, total_stacks = counts.sum(axis=0), stacks.sum(axis=0)
-        state, more = _impossible_records(
-            self, key, stream.sweep, state, observed, total_counts, total_stacks, n_threads
+        prior = truncation.MembershipPrior(
+            alpha if self.alpha == "shared" else np.array(self.record_law(state)),
+            state.profile,
+            partial(self.weight_exponents, state),
         )
+        tally, most = (total_counts, total_stacks), self.n_possible(n)
+        theta, weights, more = truncation.impossible_memberships(
+            key, stream.sweep, observed, most, prior, state.theta, state.weights, tally, n_threads
+        )
+        state = state._replace(theta=theta, weights=weights)
         data = truncation.augmented(observed, imputed, more.rows)
         n_more = len(more.rows)
         mixture.count(
@@ -297,10 +319,13 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         impossible = np.zeros(state.theta.shape, np.int32)
         ignored = np.zeros((n_keys, state.theta.shape[1]), np.int64)
         mixture.count(n, n + n_more, data.rows, data.record_cell, state.z, impossible, ignored)
+        opens = self._opens(key, stream.sweep, state, n)
+        tables = np.bincount(state.z[n:][opens], minlength=state.theta.shape[1])
         state = state._replace(
             z=state.z[:n].copy(),
             alpha=state.alpha if self.alpha == "shared" else state.alpha[:n].copy(),
             impossible=impossible,
+            impossible_tables=tables,
         )
         info.values["impossible_mass"] = n_more / (n_more + self.n_possible(n))
         return state, info
@@ -373,9 +398,8 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         values["split_merge"] = float(moved != 0)
         if len(top):
             values["top"] = float(top[0])
-        state = MembershipState(
-            z, theta, weights, alpha, spread, top, profile, state.imputed, state.impossible
-        )
+        # Of the records stay the missing keys, and what is impossible.
+        state = MembershipState(z, theta, weights, alpha, spread, top, profile, *state[7:])
         return state, Info(values)
 
     def cell_probabilities(
@@ -389,7 +413,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         if len(cells) == 0:
             return np.empty(0)
         key = chain_key(stream.seed, stream.chain)
-        record = NewRecord(state.theta, state.weights, *self._new_record_alpha(state), _used(state))
+        record = self._new_record(state)
         if data.zeros is None:
             rows = rows_of(cells, data.offsets)
             return row_probabilities(key, stream.sweep, record, data.offsets, rows)
@@ -411,11 +435,48 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
     ) -> Float64:
         """Probability of each cell of groups, (n,), as exact as `cell_probabilities`."""
         key = chain_key(stream.seed, stream.chain)
-        record = NewRecord(state.theta, state.weights, *self._new_record_alpha(state), _used(state))
+        record = self._new_record(state)
         if data.zeros is None:
             return group_probabilities(key, stream.sweep, record, groups, cells)
         parts = grouped_completions(data.zeros, data.offsets, groups, cells)
         return possible_probabilities(key, stream.sweep, record, data, parts, len(cells))
+
+    def without_companions(
+        self,
+        stream: Stream,
+        state: MembershipState,
+        data: MixtureData,
+        cells: Int32,
+        p: Float64,
+        companions: Companions,
+        groups: Groups | None = None,
+    ) -> Float64:
+        """Probabilities of cells without their companions, (n,); see `kernels.thinning`.
+
+        Under structural zeros the probability of the possible cells is that with the companions.
+        """
+        if data.place is None:
+            return p
+        key = chain_key(stream.seed, stream.chain)
+        record = self._new_record(state)
+        opens = self._opens(key, stream.sweep, state)
+        drawn = membership_drawn(data, record, state, opens, self.weight_exponents(state, _NONE)[0])
+        owner, asked = asked_of(data, drawn.theta, cells, groups)
+        of = companions.taken(owner)
+        places = of._replace(records=data.place[of.records])
+        found = thinned_memberships(key, stream.sweep, places, record, drawn, asked)
+        mass = 1.0
+        if data.zeros is not None:
+            mass = possible_mass(key, stream.sweep, record, data)
+        return summed(owner, found, mass, p, companions.some)
+
+    def _opens(self, key: Any, sweep: int, state: MembershipState, first: int = 0) -> Bool:
+        """Draw which tokens of the records from `first` on open a table, (n, n_keys)."""
+        z = state.z[first:]
+        opens = np.empty(z.shape, np.bool_)
+        alpha = state.alpha if self.alpha == "shared" else state.alpha[first:]
+        weight_kernels.open_tables(key, sweep, first, z, alpha, state.weights, opens)
+        return opens
 
     def predictive_probabilities(
         self, stream: Stream, state: MembershipState, data: MixtureData, cells: Int32
@@ -501,9 +562,11 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         sweep = len(data.record_cell) * (60.0 + 20.0 * n_keys)
         # Drawing the profiles: all levels of all keys, for about as many components as at first.
         sweep += 60.0 * float(data.offsets[-1]) * FIRST_COMPONENTS
+        # With companions left out once more, and nothing shared with other cells.
+        times = 1.0 if data.place is None else 2.5
         if n_keys <= EXACT_KEYS:
-            return sweep, 2.3 * 2.0**n_keys + 0.4 * 3.0 ** (n_keys - 2)
-        return sweep, 200.0 * n_keys**2
+            return sweep, times * (2.3 * 2.0**n_keys + 0.4 * 3.0 ** (n_keys - 2))
+        return sweep, times * 200.0 * n_keys**2
 
     def _alpha_law(self, state: MembershipState) -> tuple[float, float]:
         """`record_law` with a shape that quadrature can do with."""
@@ -516,77 +579,13 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             return float(state.spread[0]), float(state.spread[1])
         return self.alpha_shape, self.alpha_rate
 
-    def _new_record_alpha(self, state: MembershipState) -> tuple[Float64, Float64]:
-        """Return the concentration of an unobserved individual: values and their probabilities."""
-        if self.alpha == "shared":
-            return state.alpha, np.ones(1)
-        return gamma_nodes(*self._alpha_law(state))
+    def _new_record(self, state: MembershipState) -> NewRecord:
+        """Return what the law of an unobserved individual depends on."""
+        alpha, share = state.alpha, np.ones(1)
+        if self.alpha != "shared":
+            alpha, share = gamma_nodes(*self._alpha_law(state))
+        used = np.bincount(state.z.ravel() + 1, minlength=len(state.weights) + 1)[1:] > 0
+        return NewRecord(state.theta, state.weights, alpha, share, used)
 
 
-def _used(state: MembershipState) -> Bool:
-    """Which components hold tokens of the sample, (n_components,)."""
-    used: Bool = np.bincount(state.z.ravel() + 1, minlength=len(state.weights) + 1)[1:] > 0
-    return used
-
-
-_AGAIN = 1 << 31
-"""Added to the sweep for the second draw of a kind within it, which needs numbers of its own."""
-
-
-def _impossible_records(
-    model: MixedMembership,
-    key: Any,
-    sweep: int,
-    state: MembershipState,
-    data: MixtureData,
-    counts: Int64,
-    stacks: Int64,
-    n_threads: int,
-) -> tuple[MembershipState, truncation.ImpossibleRecords]:
-    """Simulate the impossible records; before, move along what they leave open.
-
-    counts and stacks: those of the sample.
-    """
-    assert data.zeros is not None
-    alpha, n_keys = state.alpha, len(data.offsets) - 1
-    shared = model.alpha == "shared"
-    target = model.n_possible(len(data.record_cell))
-    mixed = truncation.simulate_memberships(
-        key,
-        sweep,
-        data.zeros,
-        data,
-        target,
-        alpha if shared else np.array(model.record_law(state)),
-        state.weights,
-        state.theta,
-        n_threads,
-    )
-    if not shared:
-        return state, mixed
-    counts, stacks = counts.copy(), stacks.copy()
-    places, n = np.arange(len(mixed.rows), dtype=np.int32), len(mixed.rows)
-    needed = np.where(mixed.rows >= 0, mixed.z, np.int16(-1))
-    mixture.count(0, n, mixed.rows, places, needed, counts, np.zeros_like(stacks))
-    mixture.count(0, n, np.zeros_like(mixed.rows), places, mixed.z, np.zeros_like(counts), stacks)
-    tables = np.zeros(len(state.weights), np.int64)
-    weight_kernels.draw_tables(key, sweep + _AGAIN, float(alpha[0]), stacks, state.weights, tables)
-    share, total_exponent = model.weight_exponents(state, tables)
-    theta, weights = truncation.along_ridges(
-        key,
-        sweep,
-        data.zeros,
-        data,
-        Seen(counts, tables, target + n),
-        RidgePrior(state.profile, float(alpha[0]), share, total_exponent),
-        state.theta,
-        state.weights,
-    )
-    together = truncation.chances_of_one(weights, alpha, n_keys)
-    pure = truncation.simulate_classes(
-        key, sweep, data.zeros, data, target + n, together, theta, n_threads
-    )
-    rows = np.concatenate((mixed.rows, pure.rows))
-    z = np.concatenate((needed, np.where(pure.rows >= 0, pure.z, np.int16(-1))))
-    state = state._replace(theta=theta, weights=weights)
-    return state, truncation.ImpossibleRecords(rows, z, pure.alpha)
+_NONE = np.empty(0, np.int64)

@@ -99,7 +99,7 @@ def row_probabilities(
 
 def arranged_probabilities(key: Any, sweep: int, record: NewRecord, cells: Arranged) -> Float64:
     """Do the same of rows that are arranged, (n,) as they stood before."""
-    components = _components_that_matter(record)
+    components = components_that_matter(record)
     theta = np.ascontiguousarray(record.theta[:, components], np.float32)
     alpha, alpha_weight = record.alpha, record.alpha_weight
     weights = record.weights[components]
@@ -115,8 +115,6 @@ def arranged_probabilities(key: Any, sweep: int, record: NewRecord, cells: Arran
         partitions(rows, theta, weights, alpha, alpha_weight, out)
     else:
         wide = theta.astype(np.float64)
-        # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
-        spread = len(alpha) == 1 and float(alpha[0]) > _SMALL_ALPHA
         cell_kernels.sequential_probabilities(
             key,
             sweep,
@@ -126,7 +124,7 @@ def arranged_probabilities(key: Any, sweep: int, record: NewRecord, cells: Arran
             wide @ weights,
             alpha,
             alpha_weight,
-            _REPEATS[spread],
+            repeats(record),
             out,
         )
     result[cells.places] = out
@@ -149,6 +147,12 @@ def group_probabilities(
         return np.ones(len(cells))
     sets = groups.sums(record.theta)
     return arranged_probabilities(key, sweep, record._replace(theta=sets), laid_out)
+
+
+def repeats(record: NewRecord) -> int:
+    """How often the seating of a new record's tokens is drawn, where it is not summed."""
+    # A small alpha leaves little to estimate; the nodes of a prior repeat by themselves.
+    return _REPEATS[len(record.alpha) == 1 and float(record.alpha[0]) > _SMALL_ALPHA]
 
 
 def possible_probabilities(
@@ -226,7 +230,7 @@ def _possible_mass(state: _State) -> float:
     return max(float(together @ chance + mixed), 1e-300)
 
 
-def _components_that_matter(record: NewRecord) -> Int64:
+def components_that_matter(record: NewRecord) -> Int64:
     """Components in falling weight: all that hold tokens, and sticks until the rest is negligible.
 
     An occupied component may weigh as little as 1/n, so none of them is dropped.

@@ -20,7 +20,8 @@ import numpy as np
 
 from unikat._typing import Float32, Float64, Int16, Int32, Int64
 from unikat.errors import SpecError
-from unikat.kernels import truncation
+from unikat.kernels import mixture, truncation
+from unikat.kernels import weights as weight_kernels
 from unikat.kernels import zeros as kernels
 from unikat.kernels.random import PURPOSE_NUMBER
 from unikat.kernels.zeros import Diagram
@@ -31,6 +32,8 @@ _LANES = 8
 """Streams that the simulation is cut into, whatever the number of threads."""
 _MOST = 400
 """Most impossible records per possible one."""
+_AGAIN = 1 << 31
+"""Added to the sweep for the second draw of a kind within it, which needs numbers of its own."""
 _BATCH = 4096
 """Individuals simulated at a time, however many are wanted, so that the first ones are the same."""
 
@@ -217,6 +220,63 @@ def simulate_classes(
 
     in_parts(draw, n, n_threads)
     return ImpossibleRecords(rows, classes.astype(np.int16)[:, None], np.empty(0))
+
+
+class MembershipPrior(NamedTuple):
+    """What the simulation of impossible records takes as given."""
+
+    alpha: Float64
+    """(1,) shared, or (2,) shape and rate of each record's own."""
+    profile: Float64
+    """(n_rows,)"""
+    exponents: Callable[[Int64], tuple[float, float]]
+    """`share` and `total_exponent` of `along_ridges` by the tables (n_components,)."""
+
+
+def impossible_memberships(
+    key: Any,
+    sweep: int,
+    data: MixtureData,
+    target: int,
+    prior: MembershipPrior,
+    theta: Float32,
+    weights: Float64,
+    tally: tuple[Int64, Int64],
+    n_threads: int,
+) -> tuple[Float32, Float64, ImpossibleRecords]:
+    """Simulate the impossible records; before, move along what they leave open.
+
+    tally: counts and stacks of the sample (`mixture.Tally`). Returns profiles and weights, too.
+    """
+    assert data.zeros is not None
+    diagram, alpha = data.zeros, prior.alpha
+    mixed = simulate_memberships(
+        key, sweep, diagram, data, target, alpha, weights, theta, n_threads
+    )
+    if len(alpha) > 1:
+        return theta, weights, mixed
+    counts, stacks = tally[0].copy(), tally[1].copy()
+    places, n = np.arange(len(mixed.rows), dtype=np.int32), len(mixed.rows)
+    needed = np.where(mixed.rows >= 0, mixed.z, np.int16(-1))
+    mixture.count(0, n, mixed.rows, places, needed, counts, np.zeros_like(stacks))
+    mixture.count(0, n, np.zeros_like(mixed.rows), places, mixed.z, np.zeros_like(counts), stacks)
+    tables = np.zeros(len(weights), np.int64)
+    weight_kernels.draw_tables(key, sweep + _AGAIN, float(alpha[0]), stacks, weights, tables)
+    theta, weights = along_ridges(
+        key,
+        sweep,
+        diagram,
+        data,
+        truncation.Seen(counts, tables, target + n),
+        truncation.RidgePrior(prior.profile, float(alpha[0]), *prior.exponents(tables)),
+        theta,
+        weights,
+    )
+    together = chances_of_one(weights, alpha, stacks.shape[0])
+    pure = simulate_classes(key, sweep, diagram, data, target + n, together, theta, n_threads)
+    rows = np.concatenate((mixed.rows, pure.rows))
+    z = np.concatenate((needed, np.where(pure.rows >= 0, pure.z, np.int16(-1))))
+    return theta, weights, ImpossibleRecords(rows, z, pure.alpha)
 
 
 def chances_of_one(weights: Float64, alpha: Float64, n_keys: int) -> Float64:
