@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from unikat.inference.diagnostics import diagnose, worst_ess, worst_rhat
+from unikat.inference.diagnostics import ENDS, as_part, diagnose, worst_ess, worst_rhat
 from unikat.inference.draws import Diagnostics
 
 
@@ -79,3 +79,50 @@ def test_worst():
     assert math.isnan(worst_rhat({"a": good, "b": none}))
     assert math.isnan(worst_ess({"a": none, "b": good}))
     assert math.isnan(worst_rhat({}))
+
+
+def test_a_part_is_judged_by_what_it_means_for_the_whole():
+    """X = Y e: the ESS by Y is that of X with all draws of e, 1/20 of its deviation at 400."""
+    rng = np.random.default_rng(6)
+    n, slow, means, deviations, sizes = 600, 0.95, [], [], []
+    for _ in range(60):
+        y = rng.normal(size=(4, n))
+        for t in range(1, n):
+            y[:, t] = slow * y[:, t - 1] + np.sqrt(1.0 - slow**2) * y[:, t]
+        y = 100.0 + 10.0 * y
+        x = 1.3 * y * np.exp(rng.normal(0.0, 0.15, y.shape))
+        found = as_part(diagnose(y), y, x)
+        sizes.append(found.ess_bulk)
+        means.append(1.3 * np.exp(0.5 * 0.15**2) * y.mean())
+        deviations.append(x.std())
+    error = np.std(means) / np.mean(deviations)
+    # Sixty replicates tell a standard deviation to a tenth.
+    assert error == pytest.approx(1.0 / np.sqrt(np.mean(sizes)), rel=0.3)
+    assert found.ess_bulk > 1.3 * diagnose(y).ess_bulk
+
+
+def test_chains_that_stay_apart_are_seen_in_the_part_however_large_the_error():
+    rng = np.random.default_rng(7)
+    y = rng.normal(100.0, 1.0, (4, 500)) + np.array([[-2.0], [0.0], [0.0], [2.0]])
+    x = y * np.exp(rng.normal(0.0, 1.0, y.shape))
+    assert diagnose(x).rhat < 1.01
+    found = as_part(diagnose(y), y, x)
+    assert found.rhat > 1.05
+    assert found.ess_bulk < 80.0
+
+
+def test_the_ends_of_a_whole_ask_for_more_draws():
+    """By simulation 1,600 draws know an end to 1/15 of the standard deviation."""
+    one = Diagnostics(rhat=1.0, ess_bulk=900.0, ess_tail=800.0)
+    assert worst_ess({"x": one}, 1000) == 1000 / ENDS
+    assert worst_ess({"x": one}, 8000) == worst_ess({"x": one}) == 800.0
+    assert math.isnan(worst_ess({}, 1000))
+    ends = np.quantile(np.random.default_rng(9).normal(size=(400, 1600)), 0.975, axis=1)
+    assert ends.std() == pytest.approx(1.0 / 15.0, rel=0.15)
+
+
+def test_a_part_without_error_is_judged_as_it_is():
+    y = np.random.default_rng(8).normal(50.0, 5.0, (4, 200))
+    assert as_part(diagnose(y), y, y) == diagnose(y)
+    none = as_part(Diagnostics(rhat=math.nan, ess_bulk=math.nan, ess_tail=math.nan), y * 0.0, y)
+    assert math.isnan(none.rhat)

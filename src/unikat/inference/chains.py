@@ -286,7 +286,7 @@ class _Run:
     seconds_before: float = 0.0
     """Spent by the earlier parts of a resumed run."""
     seconds_per_sweep: float = 0.0
-    checked: Mapping[str, Diagnostics] = field(default_factory=dict)
+    checked: dict[str, Diagnostics] = field(default_factory=dict)
     checked_at: int = 0
     countdown: Countdown = field(default_factory=Countdown)
 
@@ -369,7 +369,7 @@ class _Run:
         if self._converged(chains):
             return chains, "converged"
         if regular:
-            ess = convergence.worst_ess(self.checked)
+            ess = self._worst_ess(chains)
             lacking = self.plan.stop.ess / ess if ess > 0.0 else 1.0
             pause = min(max(0.8 * lacking, 1.0), 1.5)
             chains = chains._replace(next_check=int(chains.n_sweeps * pause))
@@ -377,11 +377,17 @@ class _Run:
 
     def _diagnose(self, chains: _Chains) -> None:
         first = self.n_discarded(chains.n_sweeps) // self.thin
-        self.checked = {
-            name: convergence.diagnose(chains.scalars[name][:, first:])
-            for name in self.job.observer.monitored
-        }
+        draws = {name: one[:, first:] for name, one in chains.scalars.items()}
+        observer = self.job.observer
+        self.checked = {name: convergence.diagnose(draws[name]) for name in observer.monitored}
+        for name, whole in observer.parts.items():
+            self.checked[name] = convergence.as_part(self.checked[name], draws[name], draws[whole])
         self.checked_at = chains.n_sweeps
+
+    def _worst_ess(self, chains: _Chains) -> float:
+        used = (chains.n_sweeps - self.n_discarded(chains.n_sweeps)) // self.thin
+        by_part = bool(self.job.observer.parts)
+        return convergence.worst_ess(self.checked, used * self.plan.n_chains if by_part else None)
 
     def _long_enough(self, chains: _Chains) -> bool:
         discarded = self.n_discarded(chains.n_sweeps)
@@ -394,7 +400,7 @@ class _Run:
         return (
             self._long_enough(chains)
             and (independent or convergence.worst_rhat(self.checked) <= self.plan.stop.rhat)
-            and convergence.worst_ess(self.checked) >= self.plan.stop.ess
+            and self._worst_ess(chains) >= self.plan.stop.ess
         )
 
     def _elapsed(self) -> float:
@@ -410,10 +416,7 @@ class _Run:
         return left / self.seconds_per_sweep if self.seconds_per_sweep > 0.0 else math.inf
 
     def _end_of_round(self, chains: _Chains) -> int:
-        end = min(
-            self.next_cut(chains.n_sweeps),
-            self.max_sweeps,
-        )
+        end = min(self.next_cut(chains.n_sweeps), self.max_sweeps)
         if self.plan.stop.max_seconds is not None and not self._enough(chains):
             # How long a sweep takes is not known yet, and there is no stopping inside a round.
             end = chains.n_sweeps + self.thin
@@ -473,7 +476,7 @@ class _Run:
         if self.progress is None:
             return
         first = self.n_discarded(chains.n_sweeps) // self.thin
-        rhat, ess = convergence.worst_rhat(self.checked), convergence.worst_ess(self.checked)
+        rhat, ess = convergence.worst_rhat(self.checked), self._worst_ess(chains)
         limit = self.plan.stop.max_seconds
         outlook = Outlook(
             sweeps=chains.n_sweeps,

@@ -21,6 +21,12 @@ from unikat.inference.draws import Diagnostics
 
 TAIL = (0.05, 0.95)
 """The quantiles of the tail ESS."""
+ENDS = 4.0
+"""Draws of a scalar that is reported beside its part, as a multiple of the effective draws that are
+asked for: what is drawn anew for each of them leaves an end of a 95% interval open by 1/15 of the
+standard deviation (2.67 / sqrt(1600)), and together with what the chains leave open by 1/12."""
+LEAST_SHARE = 0.2
+"""R-hat below 1.05 of what the chains know, and 80 effective draws of it, are always asked for."""
 MIN_DRAWS = 8
 """Below this a chain cannot be split and ranked usefully."""
 
@@ -77,16 +83,62 @@ def diagnose(draws: Float64) -> Diagnostics:
         )
 
 
+def as_part(found: Diagnostics, part: Float64, whole: Float64) -> Diagnostics:
+    """Turn the diagnostics of a part of a scalar into those of the scalar by this part.
+
+    X is reported, and X = Y e: Y is what the chains know, and e is drawn anew for every draw. Draws
+    of X are then nearly independent, and with few of them hide that the chains disagree on Y. Where
+    they do, all of X moves by the same share as Y. So what the chains leave open of X has the
+    relative variance that they leave open of Y, to be compared with that of X:
+
+        share = (Var Y / (E Y)²) / (Var X / (E X)²),
+        R-hat² - 1 = share (R-hat(Y)² - 1),        ESS = ESS(Y) / share.
+
+    An ESS of 400 then says that the mean of X is known to 1/20 of its standard deviation as far as
+    the chains go, and so are the ends of its interval, give or take their distance from the mean.
+    What the draws of e leave open of the ends is little with `ENDS` times as many draws.
+    The share counts as `LEAST_SHARE` at least: the chains must have met, whatever the error.
+
+    Parameters
+    ----------
+    found
+        Of Y.
+    part, whole
+        (n_chains, n_draws): Y and X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> part = np.array([[98.0, 102.0], [97.0, 103.0]])
+    >>> found = Diagnostics(rhat=1.0, ess_bulk=100.0, ess_tail=120.0)
+    >>> as_part(found, part, 100.0 + 2.0 * (part - 100.0))
+    Diagnostics(rhat=1.0, ess_bulk=400.0, ess_tail=480.0)
+    """
+    share = 1.0
+    if part.mean() > 0.0 and whole.var() > 0.0:
+        share = float(part.var() / whole.var() * (whole.mean() / part.mean()) ** 2)
+    share = min(max(share, LEAST_SHARE), 1.0)
+    return Diagnostics(
+        rhat=math.sqrt(1.0 + share * (found.rhat**2 - 1.0)),
+        ess_bulk=found.ess_bulk / share,
+        ess_tail=found.ess_tail / share,
+    )
+
+
 def worst_rhat(diagnostics: Mapping[str, Diagnostics]) -> float:
     """Largest R-hat; NaN if one of them is, or there is none."""
     return _extreme(np.max, [one.rhat for one in diagnostics.values()])
 
 
-def worst_ess(diagnostics: Mapping[str, Diagnostics]) -> float:
-    """Smallest effective sample size, bulk or tail; NaN if one of them is, or there is none."""
-    return _extreme(
+def worst_ess(diagnostics: Mapping[str, Diagnostics], n_draws: int | None = None) -> float:
+    """Smallest effective sample size, bulk or tail; NaN if one of them is, or there is none.
+
+    Where scalars are judged by a part, of `n_draws` draws, it is that divided by `ENDS` at most.
+    """
+    least = _extreme(
         np.min, [ess for one in diagnostics.values() for ess in (one.ess_bulk, one.ess_tail)]
     )
+    return least if n_draws is None else float(np.minimum(least, n_draws / ENDS))
 
 
 def _extreme(pick: Any, values: list[float]) -> float:

@@ -32,6 +32,14 @@ class Observer(ABC):
     def monitored(self) -> tuple[str, ...]:
         """Names of the scalars on which convergence is judged; a ClassVar where they are fixed."""
 
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """Monitored scalars that are parts of others, by name: what the chains know of them.
+
+        They are judged by what they mean for the other (`diagnostics.as_part`). Default: none.
+        """
+        return {}
+
     @abstractmethod
     def start(self) -> Any:
         """Return empty totals."""
@@ -91,7 +99,7 @@ class Draws:
     stop_reason: str
     """One of 'converged', 'sweep limit', 'time limit', 'interrupted'."""
     diagnostics: Mapping[str, Diagnostics]
-    """For each monitored scalar."""
+    """For each monitored scalar; of `Observer.parts` by what they mean for the scalar itself."""
     model: AnyModel
     observer: Observer = field(repr=False)
     facts: Facts = field(default=NO_FACTS, repr=False)

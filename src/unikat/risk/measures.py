@@ -168,13 +168,18 @@ class RiskMeasures(Observer):
     n_bins: int
     """Of the histograms; 0 for none, and no ranks."""
     with_model: bool = False
-    """Convergence is judged on `WITHOUT_ERROR` too: every state has its own draw of the error, and
-    would hide that chains disagree."""
+    """Convergence is judged on `WITHOUT_ERROR` too, by what it means for `TAUS`: every state has
+    its own draw of the error, which would hide that chains disagree."""
 
     @property
     def monitored(self) -> tuple[str, ...]:
         """Scalars on which convergence is judged."""
         return (*TAUS, *WITHOUT_ERROR) if self.with_model else TAUS
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """τ1 and τ2 without the model's error are what the chains know of them."""
+        return dict(zip(WITHOUT_ERROR, TAUS, strict=True)) if self.with_model else {}
 
     def judged_without_error(self) -> RiskMeasures:
         """Judge convergence on `WITHOUT_ERROR` too."""

@@ -257,6 +257,11 @@ class RegistryMeasures(Observer):
         """Scalars on which convergence is judged."""
         return (*self.measures.monitored, "registry_tau1", "registry_tau2")
 
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """Those of the measures."""
+        return self.measures.parts
+
     def compile(self) -> None:
         """Compile the kernels (or load them from the cache)."""
         self.measures.compile()

@@ -91,6 +91,11 @@ class CheckedMeasures(Observer):
         """Scalars on which convergence is judged: those of the measures."""
         return self.measures.monitored
 
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """Those of the measures."""
+        return self.measures.parts
+
     @classmethod
     def of(cls, table: CellTable, rare_cells: RareCells | None = None) -> CheckedMeasures:
         """Prepare the measures and the checks of a table, and perhaps evidence of the error."""

@@ -314,7 +314,10 @@ def verdict(result: Result) -> str:
     else:
         said = f"The chains have converged: {both}."
     if result.uncertainty == "calibrated":
-        said += " Both are judged with and without model uncertainty."
+        said += (
+            " Without model uncertainty, which hides what the chains leave open, both are judged "
+            "by what that means for the intervals."
+        )
     said += _ENDS.get(result.stop_reason, "")
     if result.converged:
         return said
