@@ -81,7 +81,9 @@ def main() -> None:
 
     print(machine())
     rows: list[list[object]] = []
-    compare.sample = fit.sample = watched(sample, rows)
+    from unikat.studies import first_answer
+
+    compare.sample = fit.sample = first_answer.sample = watched(sample, rows)
     with tempfile.TemporaryDirectory(prefix="unikat-benchmark-") as folder:
         path, size = prepare("acs-northeast-10", Path(folder))
         frame = pd.read_parquet(path).sample(options.records, random_state=1)

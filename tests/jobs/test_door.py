@@ -341,8 +341,8 @@ def test_a_comparison_and_an_evaluation_are_saved(tmp_path: Path) -> None:
 
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
-    """Interrupt the nth call of `sample` in a comparison."""
-    from unikat.studies import compare
+    """Interrupt the nth call of `sample` in a comparison; 0: the first sweeps before it."""
+    from unikat.studies import compare, first_answer
 
     real, calls = compare.sample, 0
 
@@ -353,6 +353,9 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
             raise KeyboardInterrupt
         return real(*args, **how)
 
+    if nth == 0:
+        calls = -1
+        monkeypatch.setattr(first_answer, "sample", sample)
     monkeypatch.setattr(compare, "sample", sample)
 
 
@@ -388,7 +391,7 @@ def test_the_preliminary_answer_is_kept_on_ctrl_c(
 
 
 def test_ctrl_c_before_any_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupt_at(monkeypatch, 1)
+    interrupt_at(monkeypatch, 0)
     with pytest.raises(KeyboardInterrupt):
         unikat.assess(people(), out=tmp_path / "out", **AUTO)
     assert not (tmp_path / "out").exists()

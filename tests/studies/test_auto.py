@@ -22,6 +22,7 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.progress import Watcher
 from unikat.models import auto as options_module
 from unikat.models.auto import Auto
+from unikat.models.base import Start
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.models.catalogue import MODELS
 from unikat.models.loglinear.conditional import LogLinear
@@ -39,7 +40,7 @@ from unikat.studies.fit import fit
 from unikat.studies.held_out import HeldOutScore
 from unikat.studies.rare_cells import RareCells
 from unikat.studies.scores import Fit
-from unikat.studies.store import FitStore
+from unikat.studies.store import HELD_OUT, RACE, FitStore
 
 RIGHT, WRONG = "toy:prior=0.3", "toy:prior=0.3:independent=true"
 
@@ -128,6 +129,30 @@ def test_in_doubt_the_first_is_kept(order):
     assert min(behind) < 0.0 == max(behind)
 
 
+@pytest.mark.parametrize(
+    ("first", "rival", "raced"),
+    [(RIGHT, WRONG, True), ("toy:prior=0.05", "toy:prior=0.1", False)],
+)
+def test_a_rival_that_is_surely_worse_is_stopped_early(monkeypatch, first, rival, raced):
+    """By a quarter of the sweeps; one that may still be better makes all of them."""
+    monkeypatch.setattr(module, "STOP", StopRule(rhat=1.0001, ess=1e6))
+    kinds: list[tuple[str, int]] = []
+    real = module.held_out_fit
+
+    def watched(candidate, table, settings, *, kind=HELD_OUT, **how):
+        found = real(candidate, table, settings, kind=kind, **how)
+        kinds.append((kind, found.sampling.n_sweeps))
+        return found
+
+    monkeypatch.setattr(module, "held_out_fit", watched)
+    found = chosen(auto(first, rival))
+    assert found.told.values["chosen"] == first
+    assert [kind for kind, _ in kinds] == ([RACE] if raced else [RACE, HELD_OUT])
+    limit = module._limits(Toy(prior=0.3), some_table(), 0.4e9, 0.5)["held-out"]
+    assert kinds[0][1] <= limit // 4
+    assert raced or kinds[1][1] > 0.9 * limit
+
+
 def test_models_without_a_posterior_are_shown_only():
     """However well they predict."""
     found = chosen(auto(WRONG, "conditional:prior=0.3"))
@@ -190,8 +215,16 @@ def test_the_error_is_what_the_rare_cells_tell_of_the_chosen_model():
         risk_chains=4,
         evidence=True,
     )
-    part = compare([Candidate(label="x", model=Toy(prior=0.3))], table, settings, workers=HERE)
-    (model,) = part.models
+    candidate = Candidate(label="x", model=Toy(prior=0.3))
+    limit = module._limits(candidate.model, table, 1e9 * asked.evidence_seconds, 0.5)["risk"]
+
+    def begin() -> Start:
+        plan = Plan(n_chains=4, stop=StopRule(rhat=1.02, ess=100.0, max_sweeps=limit // 8))
+        measures = RiskMeasures.of(table)
+        first = sample(candidate.model, table, measures, seed=1, plan=plan, workers=HERE)
+        return Start(first.states, first.n_sweeps)
+
+    (model,) = compare([candidate], table, settings, workers=HERE, begin=begin).models
     expected = posterior(prior(table), np.reshape(model.risk.evidence, (len(OVERDISPERSION), -1)))
     weights = np.array(found.weights).reshape(expected.shape)
     np.testing.assert_allclose(weights, expected, rtol=1e-12)
@@ -229,7 +262,8 @@ def test_states_of_a_file_are_checked(tmp_path):
     (path,) = tmp_path.glob("*-risk/finished.fit")
     header = json.loads(checkpoint_files.parts(path.read_bytes())[0])
     content = checkpoint.load(path, header["run"])
-    assert found.start.n_sweeps == content["fit"]["sampling"]["n_sweeps"] > 0
+    n_sweeps = content["fit"]["n_before"] + content["fit"]["sampling"]["n_sweeps"]
+    assert found.start.n_sweeps == n_sweeps > content["fit"]["n_before"] > 0
     state = content["fit"]["states"][0]
     for wrong in (state._replace(z=state.z[:-1]), state._replace(z=state.z + 30_000)):
         content["fit"]["states"] = (wrong, *content["fit"]["states"][1:])
@@ -322,14 +356,15 @@ def test_a_second_call_goes_on_where_the_first_was(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         chosen(asked, folder=folder)
     assert len(calls) == 3
+    # That of the rival's first sweeps, then it is predicted and fitted.
     same(plain, chosen(asked, folder=folder, resume=True))
-    assert len(calls) == 5
+    assert len(calls) == 6
     # All is there: no new fit.
     same(plain, chosen(asked, folder=folder, resume=True))
-    assert len(calls) == 5
+    assert len(calls) == 6
     # Not asked to go on, it does all again.
     same(plain, chosen(asked, folder=folder))
-    assert len(calls) == 9
+    assert len(calls) == 11
     FitStore(folder=folder).clear()
     assert not folder.exists()
 
@@ -346,7 +381,7 @@ def test_what_is_done_is_told():
         auto("refusing", WRONG, RIGHT), preliminary=preliminary,
         watcher=Watcher(progress=events.append, stage=stages.append),
     )  # fmt: skip
-    # Of the first candidate that can be fitted, before its held-out records are predicted.
+    # Of the first candidate that can be fitted, after its first sweeps.
     (first,) = estimates
     assert first.draws.model.wrapped.name == "toy"
     assert stages[fits[0] - 1].startswith("Candidate 2 of 3")
@@ -371,8 +406,8 @@ def test_the_preliminary_answer_has_the_error_that_is_known_beforehand(calibrate
     model = first.draws.model
     np.testing.assert_allclose(model.weights, prior(table).ravel())
     assert model.told.chosen == RIGHT
-    alone = model.told.before
-    assert first.tau1.upper - first.tau1.lower > alone.upper - alone.lower
+    error = first.draws.retained("tau1") - first.draws.retained("tau1_model")
+    assert error.std() > 0.05
 
 
 def test_an_assessment_with_its_error():
@@ -387,6 +422,8 @@ def test_an_assessment_with_its_error():
     estimate = assess(draws, table)
     assert estimate.converged
     assert {"tau1", "tau1_model"} <= set(draws.diagnostics)
+    # So that the ends of the intervals are known.
+    assert draws.retained("tau1").size >= 1600
     assert draws.facts.values["chosen"] == RIGHT
     error = draws.retained("tau1") - draws.retained("tau1_model")
     assert error.std() > 0.05

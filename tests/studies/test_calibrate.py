@@ -14,7 +14,6 @@ from unikat.data.shared_keys import sharing
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.studies import calibrate
-from unikat.studies.auto import _weights
 from unikat.studies.calibrate import (
     EXPERIENCE,
     SAMPLED_HOUSEHOLDS,
@@ -23,6 +22,7 @@ from unikat.studies.calibrate import (
     prior,
     quantiles,
 )
+from unikat.studies.known_error import weights_of_error
 
 LOG_K = np.log(OVERDISPERSION)
 SHAPE = (len(OVERDISPERSION), len(SHIFTS))
@@ -117,7 +117,7 @@ def test_the_weights_of_auto_know_what_the_model_says_alone():
         tau1 = SimpleNamespace(mean=share * sample.unique.sum())
         risk = SimpleNamespace(evidence=(0.0,) * (SHAPE[0] * SHAPE[1]), tau1=tau1)
         alike = prior(sample, SAMPLED_HOUSEHOLDS, tau1.mean)
-        found = _weights(sample, LatentClass(), risk)
+        found = weights_of_error(sample, LatentClass(), risk)
         np.testing.assert_allclose(found, alike, rtol=1e-9)
         levels.append(moments(found.sum(axis=0), SHIFTS)[0])
     assert sharing(sample) > 0.5

@@ -22,7 +22,7 @@ from unikat.models.named import build_model
 from unikat.risk.households import HouseholdMeasures
 from unikat.risk.observe import observe
 from unikat.studies import compare as comparing
-from unikat.studies.auto import STOP, Execution, _with_known_error, decided
+from unikat.studies.auto import STOP, Execution, decided
 from unikat.studies.calibrate import (
     COMPOSITION_EXPERIENCE,
     EXPERIENCE,
@@ -32,6 +32,7 @@ from unikat.studies.calibrate import (
     prior,
 )
 from unikat.studies.fit import fit
+from unikat.studies.known_error import with_known_error
 from unikat.studies.predictive import CheckedMeasures
 from unikat.studies.rare_cells import RareCells
 from unikat.studies.store import FitStore
@@ -223,8 +224,7 @@ def test_an_error_at_the_end_of_what_is_tried_is_told_of():
     tau1 = SimpleNamespace(mean=1, median=1, lower=0, upper=2, level=0.95)
 
     def told(weights: Any) -> Any:
-        risk: Any = SimpleNamespace(tau1=tau1)
-        return _with_known_error(SelectionFacts(), homes(), NestedHouseholds(), risk, weights)
+        return with_known_error(SelectionFacts(), homes(), NestedHouseholds(), tau1, weights)
 
     weights = np.zeros(SHAPE)
     weights[-1, 9], weights[-2, 9] = 0.6, 0.4

@@ -12,10 +12,10 @@ The model of households has no rivals. It is fitted once for the evidence, and t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -23,38 +23,31 @@ from unikat._typing import Float64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import MIN_KEPT, Plan, StopRule
 from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import Auto, choosable
 from unikat.models.base import AnyModel
 from unikat.models.calibrated import (
-    OVERDISPERSION,
-    SHIFTS,
     Calibrated,
     CandidateFacts,
-    ErrorFacts,
-    OutsideFacts,
     RefusedFacts,
     SelectionFacts,
-    TauFacts,
 )
 from unikat.models.households.nested import NestedHouseholds
-from unikat.risk.estimate import RiskEstimate, assess
+from unikat.risk.estimate import RiskEstimate
 from unikat.risk.exposure import views
-from unikat.risk.measures import RiskMeasures
-from unikat.risk.observe import observe
-from unikat.studies.calibrate import experience_of, outside, posterior, prior, quantiles
 from unikat.studies.compare import (
     Candidate,
     ComparedModel,
     ComparisonSettings,
-    RiskFit,
     ScoreFit,
     compare,
     held_out_fit,
 )
+from unikat.studies.first_answer import FirstSweeps
 from unikat.studies.held_out import HeldOutScore, best_score, differences
-from unikat.studies.store import HELD_OUT, RISK, FitStore
+from unikat.studies.known_error import weights_of_error, with_known_error
+from unikat.studies.store import HELD_OUT, RACE, RISK, FitStore
 from unikat.studies.whole_run import WholeRun
 
 CHAINS = 2
@@ -64,8 +57,11 @@ STOP_SHOWN = StopRule(rhat=1.02, ess=100.0)
 """Of candidates that cannot be selected: their τ1 to a tenth of its standard deviation."""
 SHARE_SHOWN = 0.5
 """Part of its sweeps for the fit to all records of a candidate that was not selected."""
-SHARE_FIRST = 0.25
-"""Sweeps of the preliminary answer, as a part of those of the fit that it goes on from."""
+SHARE_FIRST = 0.125
+"""Part of the sweeps of the first fit to all records that are made before the preliminary answer;
+they are among those that the fit discards."""
+SHARE_RACED = 0.25
+"""Part of the sweeps by which a rival's held-out records are predicted first."""
 SHARE_OF_RISK = 0.55
 """Part of a candidate's work that its fit to all records may take."""
 LEAST_SWEEPS, MOST_SWEEPS = 200, 20_000
@@ -85,7 +81,7 @@ class Execution:
     resume: bool = False
     watcher: Watcher = SILENT
     preliminary: Callable[[RiskEstimate], None] | None = None
-    """Given the estimate of the first candidate that can be selected, before one is, with its error
+    """Given an estimate by the first candidate that can be selected, before one is, with its error
     as it is known beforehand."""
     whole_run: bool = False
     """Nothing that takes long follows the fit, whose time left is that of the run."""
@@ -146,7 +142,7 @@ def decided(
         return model
     found, refused = _evidence(model, table, seed, n_chains, level, execution, run)
     chosen = _choose(table, found, refused)
-    weights = _weights(table, chosen.model, chosen.risk) if model.calibrate else None
+    weights = weights_of_error(table, chosen.model, chosen.risk) if model.calibrate else None
     return Calibrated(
         wrapped=chosen.model,
         weights=() if weights is None else tuple(weights.ravel().tolist()),
@@ -190,25 +186,14 @@ def _with_error(
         raise KeyboardInterrupt
     (fitted,) = part.models
     run.done(label, fitted.risk.sampling.seconds)
-    weights = _weights(table, model, fitted.risk)
+    weights = weights_of_error(table, model, fitted.risk)
     return Calibrated(
         wrapped=model,
         weights=tuple(weights.ravel().tolist()),
         asked=model,
-        told=_with_known_error(SelectionFacts(), table, model, fitted.risk, weights),
+        told=with_known_error(SelectionFacts(), table, model, fitted.risk.tau1, weights),
         start=fitted.risk.start,
     )
-
-
-def _weights(table: CellTable, model: AnyModel, risk: RiskFit) -> Float64:
-    """Distribution of the error: what is known beforehand, and what the rare cells tell."""
-    evidence = np.reshape(risk.evidence, (len(OVERDISPERSION), len(SHIFTS)))
-    return posterior(_known(table, model, risk), evidence, experience_of(table, model))
-
-
-def _known(table: CellTable, model: AnyModel, risk: RiskFit) -> Float64:
-    """Distribution of the error before the rare cells are looked at."""
-    return prior(table, experience_of(table, model), risk.tau1.mean)
 
 
 def _store(execution: Execution) -> FitStore | None:
@@ -261,33 +246,31 @@ def _evidence(
             scores: dict[str, ScoreFit] = {}
             first = next((one for one in found if choosable(one.model, table)), None)
             if first is not None and may_be:
-                scores[label] = held_out_fit(candidate, table, settings, **fits)
+                scores[label] = _race(candidate, table, settings, limits, _score(first), fits)
+            begin = None
             if may_be and (first is None or _better(scores[label].score, _score(first))):
                 # A fit that the last one goes on from: no sweep of it is made twice.
                 settings = replace(settings, risk_chains=n_chains)
+                if limits:
+                    most = max(int(SHARE_FIRST * limits[RISK]), MIN_KEPT)
+                    rest = {**limits, RISK: limits[RISK] - most}
+                    settings = replace(settings, limits={label: rest})
+                    begin = FirstSweeps(
+                        auto=auto,
+                        candidate=candidate,
+                        table=table,
+                        seed=seed,
+                        plan=Plan(n_chains=n_chains, stop=replace(STOP_SHOWN, max_sweeps=most)),
+                        level=level,
+                        workers=execution.workers,
+                        watcher=fits["watcher"],
+                        answering=run.answer(),
+                        tell=execution.preliminary if first is None else None,
+                    )
             elif limits:
                 shown = int(max(SHARE_SHOWN * limits[RISK], LEAST_SWEEPS))
                 settings = replace(settings, limits={label: {**limits, RISK: shown}})
-            first_answer = None
-            if may_be and first is None and execution.preliminary is not None:
-                first_answer = _FirstAnswer(
-                    auto=auto,
-                    candidate=candidate,
-                    table=table,
-                    seed=seed,
-                    plan=Plan(n_chains=n_chains, stop=STOP_SHOWN),
-                    level=level,
-                    execution=execution,
-                    watcher=run.answer().within(part_of_run),
-                )
-            part = compare(
-                [candidate],
-                table,
-                settings,
-                estimated=first_answer,
-                scores=scores,
-                **fits,
-            )
+            part = compare([candidate], table, settings, begin=begin, scores=scores, **fits)
             seconds = sum(map(_seconds, part.models))
         except SpecError as error:
             refused[label] = str(error)
@@ -304,70 +287,33 @@ def _evidence(
     return tuple(found), refused
 
 
-@dataclass(frozen=True, kw_only=True)
-class _FirstAnswer:
-    """Makes the preliminary answer out of the first fit to all records.
-
-    It is what the answer will be, but for the choice of the model and the evidence of its error,
-    which are not there yet: predictions of τ1 with the error as it is known beforehand. So some
-    sweeps are made from where the chains stand, with that error put on the model.
-    """
-
-    auto: Auto
-    candidate: Candidate
-    table: CellTable
-    seed: int
-    plan: Plan
-    """Of the sweeps that are made for it, but for their limit."""
-    level: float
-    execution: Execution
-    watcher: Watcher
-
-    def __call__(self, estimate: RiskEstimate, risk: RiskFit) -> None:
-        """Hand it to who asked for it.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            On Ctrl-C; the fit it comes from is kept.
-        """
-        tell = self.execution.preliminary
-        assert tell is not None
-        if not self.auto.calibrate:
-            tell(estimate)
-            return
-        wrapped = self.candidate.model
-        weights = _known(self.table, wrapped, risk)
-        model = Calibrated(
-            wrapped=wrapped,
-            weights=tuple(weights.ravel().tolist()),
-            asked=self.auto,
-            told=_with_known_error(
-                SelectionFacts(chosen=self.candidate.label), self.table, wrapped, risk, weights
-            ),
-        )
-        most = max(int(SHARE_FIRST * risk.sampling.n_sweeps), LEAST_SWEEPS)
-        self.watcher.stage(f"{self.candidate.label}: preliminary answer")
-        fitted, observer = observe(model, self.table, RiskMeasures.of)
-        draws = sample(
-            model,
-            fitted,
-            observer,
-            seed=self.seed,
-            plan=replace(self.plan, stop=replace(self.plan.stop, max_sweeps=most)),
-            start=risk.start,
-            workers=self.execution.workers,
-            progress=self.watcher.progress,
-        )
-        if draws.stop_reason == "interrupted":
-            raise KeyboardInterrupt
-        tell(assess(draws, self.table, level=self.level))
-
-
 def _seconds(one: ComparedModel) -> float:
     """Seconds of both fits of a candidate."""
     held_out = 0.0 if one.held_out is None else one.held_out.sampling.seconds
     return one.risk.sampling.seconds + held_out
+
+
+def _race(
+    candidate: Candidate,
+    table: CellTable,
+    settings: ComparisonSettings,
+    limits: dict[str, int],
+    first: HeldOutScore,
+    fits: dict[str, Any],
+) -> ScoreFit:
+    """Score the records left out by a rival of the first candidate.
+
+    By a part of the sweeps, if the first is then surely better: the rest would have to move the
+    difference by twice as many standard errors as decide.
+    """
+    if limits:
+        label = candidate.label
+        raced = {**limits, RACE: max(int(SHARE_RACED * limits[HELD_OUT]), MIN_KEPT)}
+        settings = replace(settings, limits={label: raced})
+        early = held_out_fit(candidate, table, settings, kind=RACE, **fits)
+        if early.sampling.stop_reason == "converged" or _better(first, early.score):
+            return early
+    return held_out_fit(candidate, table, settings, **fits)
 
 
 def _limits(model: AnyModel, table: CellTable, budget: float, held_out: float) -> dict[str, int]:
@@ -479,61 +425,4 @@ def _told(
     )
     if weights is None:
         return told
-    return _with_known_error(told, table, chosen.model, chosen.risk, weights)
-
-
-def _with_known_error(
-    told: SelectionFacts, table: CellTable, model: AnyModel, risk: RiskFit, weights: Float64
-) -> SelectionFacts:
-    """Add the error, and the answer without it."""
-    tau1 = risk.tau1
-    beyond = outside(table, experience_of(table, model))
-    error = (
-        _error("overdispersion", weights.sum(axis=1), OVERDISPERSION, tau1.level),
-        _error("level", weights.sum(axis=0), np.exp(SHIFTS), tau1.level),
-    )
-    return replace(
-        told,
-        model_error=error,
-        before=TauFacts(mean=tau1.mean, median=tau1.median, lower=tau1.lower, upper=tau1.upper),
-        outside=beyond or None,
-        warnings=(*_unlike(beyond, table), *(_at_end(one) for one in error if one.at_end)),
-    )
-
-
-def _error(
-    what: Literal["overdispersion", "level"], weights: Float64, values: Float64, level: float
-) -> ErrorFacts:
-    lower, middle, upper = quantiles(weights, values, level)
-    # An overdispersion below the smallest is none that matters.
-    ends = values[-1:] if what == "overdispersion" else values[[0, -1]]
-    return ErrorFacts(
-        what=what, lower=lower, median=middle, upper=upper, at_end=bool(middle in ends)
-    )
-
-
-def _unlike(found: Sequence[OutsideFacts], table: CellTable) -> list[str]:
-    """Warn of a file of a size that the calibration has not seen."""
-    if not found:
-        return []
-    nouns = {"keys": "key", "records": "record" if table.layout is None else "household"}
-    seen = " and ".join(f"{one.lowest:,} to {one.highest:,} {nouns[one.what]}s" for one in found)
-    here = " and ".join(
-        f"{one.value:,} {nouns[one.what]}{'' if one.value == 1 else 's'}" for one in found
-    )
-    elsewhere = ", or evaluate the model on a population like yours (unikat evaluate)"
-    return [
-        f"Model uncertainty was calibrated on samples with {seen}. This file has {here}: the "
-        "uncertainty is larger for this, but the interval of τ1 is not tested there. Decide on it "
-        f"only if it is far from your limit{elsewhere if table.layout is None else ''}."
-    ]
-
-
-def _at_end(error: ErrorFacts) -> str:
-    """Warn of an error that may be larger than any that is tried."""
-    what = f"{error.what} of the cells" if error.what == "overdispersion" else "general level"
-    return (
-        f"The model error lies at the end of the range that is tried ({what} {error.median:.3g}), "
-        "and may be larger. The interval of τ1 may be too narrow. Decide on it only if it is far "
-        "from your limit."
-    )
+    return with_known_error(told, table, chosen.model, chosen.risk.tau1, weights)

@@ -25,7 +25,7 @@ from unikat.inference.restored import check_states
 from unikat.models.auto import Auto
 from unikat.models.base import CHAINS, AnyModel, Start
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
-from unikat.risk.estimate import RiskEstimate, Summary, assess, known_exactly
+from unikat.risk.estimate import Summary, assess, known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.observe import observe
 from unikat.studies.held_out import (
@@ -152,11 +152,14 @@ class RiskFit:
     `Calibrated.weights`; empty if it was not asked for."""
     states: tuple[Any, ...] = field(default=(), compare=False)
     """The last state of every chain, where there is evidence."""
+    n_before: int = 0
+    """Sweeps of each chain before those of `sampling`."""
 
     @property
     def start(self) -> Start | None:
         """Where another fit to all records may go on."""
-        return Start(self.states, self.sampling.n_sweeps) if self.states else None
+        n_sweeps = self.n_before + self.sampling.n_sweeps
+        return Start(self.states, n_sweeps) if self.states else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +217,7 @@ def compare(
     workers: Workers | None = None,
     store: FitStore | None = None,
     watcher: Watcher = SILENT,
-    estimated: Callable[[RiskEstimate, RiskFit], None] | None = None,
+    begin: Callable[[], Start] | None = None,
     scores: Mapping[str, ScoreFit] | None = None,
 ) -> Comparison:
     """Fit several models to one sample, one after the other, and compare them.
@@ -237,9 +240,9 @@ def compare(
         Where fits are kept, so that an interrupted comparison can go on.
     watcher
         Told which fit begins, and how each goes.
-    estimated
-        Given the estimate and the fit of each model as soon as its fit to all records is done by
-        this call.
+    begin
+        Makes the first sweeps of the fit of one model to all records, where that fit is not in the
+        store; it goes on from there.
     scores
         Fits to the records kept that are there already, by label (`held_out_fit`).
 
@@ -262,7 +265,7 @@ def compare(
         workers=workers,
         store=store,
         watcher=watcher,
-        estimated=estimated,
+        begin=begin,
         n_models=len(candidates),
     )
     done: list[tuple[Candidate, RiskFit, ScoreFit | None]] = []
@@ -287,8 +290,11 @@ def held_out_fit(
     workers: Workers | None = None,
     store: FitStore | None = None,
     watcher: Watcher = SILENT,
+    kind: str = HELD_OUT,
 ) -> ScoreFit:
     """Fit one model to the records kept, as `compare` does, and score those left out.
+
+    `kind`: `HELD_OUT`, or `RACE`, which has a limit of its own and is kept by itself.
 
     Raises
     ------
@@ -302,10 +308,10 @@ def held_out_fit(
         workers=workers,
         store=store,
         watcher=watcher,
-        estimated=None,
+        begin=None,
         n_models=1,
     )
-    return runner.score(candidate, 0)
+    return runner.score(candidate, 0, kind)
 
 
 def check_candidates(candidates: Sequence[Candidate], table: CellTable) -> None:
@@ -369,7 +375,7 @@ class _Runner:
     workers: Workers | None
     store: FitStore | None
     watcher: Watcher
-    estimated: Callable[[RiskEstimate, RiskFit], None] | None
+    begin: Callable[[], Start] | None
     n_models: int
 
     def risk(self, candidate: Candidate, position: int) -> RiskFit:
@@ -389,7 +395,10 @@ class _Runner:
         kept = self._kept(candidate, RISK, observer, read)
         if kept is not None:
             return kept
-        draws = self._draws(candidate, RISK, fitted, observer)
+        start = model.start if isinstance(model, Calibrated) else None
+        if self.begin is not None:
+            start = self.begin()
+        draws = self._draws(candidate, RISK, fitted, observer, start)
         level = self.settings.level
         estimate = assess(draws, self.table, level=level)
         simulated = {name: draws.retained(name) for name in NAMES}
@@ -409,25 +418,24 @@ class _Runner:
             if rare is None
             else tuple(rare.log_likelihood(draws.totals.rare_cells).ravel().tolist()),
             states=() if rare is None else draws.states,
+            n_before=draws.n_before,
         )
         self._keep(candidate, RISK, observer, asdict(fit))
-        if self.estimated is not None:
-            self.estimated(estimate, fit)
         return fit
 
-    def score(self, candidate: Candidate, position: int) -> ScoreFit:
+    def score(self, candidate: Candidate, position: int, kind: str = HELD_OUT) -> ScoreFit:
         """Fit a model to the records kept and score those left out."""
         self._tell(candidate, position, "predicting records left out")
         fitted = views(candidate.model, self.table)[0]
         kept, left_out = split(fitted, self.settings.held_out, self.settings.seed)
         observer = PredictiveProbabilities.of(left_out)
-        stored = self._kept(candidate, HELD_OUT, observer, partial(_score_fit, observer=observer))
+        stored = self._kept(candidate, kind, observer, partial(_score_fit, observer=observer))
         if stored is not None:
             return stored
-        draws = self._draws(candidate, HELD_OUT, kept, observer)
+        draws = self._draws(candidate, kind, kept, observer, None)
         score = held_out_score(draws.totals, observer.counts)
         fit = ScoreFit(score=score, sampling=SamplingRecord.of(draws))
-        self._keep(candidate, HELD_OUT, observer, asdict(fit))
+        self._keep(candidate, kind, observer, asdict(fit))
         return fit
 
     def _tell(self, candidate: Candidate, position: int, what: str) -> None:
@@ -435,7 +443,12 @@ class _Runner:
         self.watcher.stage(f"{candidate.label}{which}: {what}")
 
     def _draws(
-        self, candidate: Candidate, kind: str, table: CellTable, observer: Observer
+        self,
+        candidate: Candidate,
+        kind: str,
+        table: CellTable,
+        observer: Observer,
+        start: Start | None,
     ) -> Draws:
         model = candidate.model
         draws = sample(
@@ -444,7 +457,7 @@ class _Runner:
             observer,
             seed=self.settings.seed,
             plan=self.settings.plan_of(candidate.label, kind),
-            start=model.start if kind == RISK and isinstance(model, Calibrated) else None,
+            start=start,
             workers=self.workers,
             checkpoint=self.store.checkpoint(_place(candidate, kind)) if self.store else None,
             progress=self.watcher.progress,

@@ -17,6 +17,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers, local_workers
 from unikat.inference.chains import Plan
+from unikat.inference.diagnostics import ENDS
 from unikat.inference.draws import Observer
 from unikat.inference.processes import available_cores
 from unikat.inference.trial import GUESSED, Course, Pace, course, try_out
@@ -29,6 +30,8 @@ from unikat.risk.exposure import views
 from unikat.risk.registry import Registry
 from unikat.studies.auto import (
     CHAINS,
+    SHARE_FIRST,
+    SHARE_RACED,
     STOP,
     STOP_SHOWN,
     WALK_COST,
@@ -173,10 +176,29 @@ def _candidates(
         held_out = replace(plan, n_chains=CHAINS)
         if risk.pace is not None and model.uncertainty == "posterior":
             limits = affordable_sweeps(risk.pace.counted_sweep, budget, auto.held_out)
-            plan = _limited(plan, limits[RISK])
-            risk = _fit(model, label, risk.purpose, risk.pace, plan, workers)
+            most, after = limits[RISK], None
+            if may_be and first:
+                begun = int(SHARE_FIRST * most)
+                part = _limited(replace(plan, stop=STOP_SHOWN), begun)
+                begin = _fit(model, label, FIRST_WORDS, risk.pace, part, workers)
+                # As many sweeps again are made for the preliminary answer.
+                lower, upper, limit = (2.0 * x for x in (begin.lower, begin.upper, begin.at_limit))
+                found.append(replace(begin, lower=lower, upper=upper, at_limit=limit))
+                most, after = most - begun, begin.course
+            plan = _limited(plan, most)
+            risk = _fit(model, label, risk.purpose, risk.pace, plan, workers, after)
             held_out = _limited(held_out, limits[HELD_OUT])
-        found += [risk, _held_out(model, risk, held_out, auto.held_out, workers)]
+        predicted = _held_out(model, risk, held_out, auto.held_out, workers)
+        if may_be and not first and risk.pace is not None:
+            part = _limited(held_out, int(SHARE_RACED * held_out.stop.max_sweeps))
+            raced = _held_out(model, risk, part, auto.held_out, workers)
+            predicted = replace(
+                predicted,
+                lower=raced.lower,
+                upper=raced.upper + predicted.upper,
+                at_limit=raced.at_limit + predicted.at_limit,
+            )
+        found += [risk, predicted]
         first = first and not may_be
     if first:
         reasons = "".join(f" {one.model}: {one.refused}" for one in found if one.refused)
@@ -192,6 +214,8 @@ def _selected(
 ) -> ForeseenFit:
     """Foresee the fit of the selected model, which may be any that can be selected."""
     models = auto.models()
+    if auto.calibrate:
+        plan = replace(plan, stop=replace(plan.stop, ess=ENDS * plan.stop.ess))
     ends = [
         _fit(
             models[one.model],
@@ -204,7 +228,7 @@ def _selected(
         )
         for one in evidence
         if one.pace is not None
-        and one.purpose != HELD_OUT_WORDS
+        and one.purpose not in (HELD_OUT_WORDS, FIRST_WORDS)
         and choosable(models[one.model], table)
     ]
     lower, upper, limit = (
@@ -300,6 +324,7 @@ def of_study(
 
 
 HELD_OUT_WORDS = "prediction of held-out records"
+FIRST_WORDS = "first sweeps and preliminary answer"
 
 
 def _tried(

@@ -22,6 +22,7 @@ from unikat.studies.scores import Fit, FitScore, RecordScores
 
 RISK: Literal["risk"] = "risk"
 HELD_OUT: Literal["held-out"] = "held-out"
+RACE: Literal["race"] = "race"
 FOLDER, STUDY, FINISHED = "tasks", "study.json", "finished.fit"
 
 T = TypeVar("T")

@@ -62,6 +62,9 @@ class LatentClassData(NamedTuple):
     records: MixtureData
     walk: kernels.Walk
     """Keys with few levels first."""
+    asked: dict[tuple[int, int], tuple[bytes, Int32, Int64]]
+    """The cells that were asked for first, by their place in memory, with the walk along them:
+    those at risk are asked for in every draw, and arranging them takes as long as the rest."""
 
 
 class LatentClassState(NamedTuple):
@@ -124,7 +127,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         walk, cell = _walk(records.rows[dealt], records.offsets)
         cell = dealt[cell]
         starts = np.concatenate(([0], np.cumsum(table.counts)))
-        return LatentClassData(records, kernels.Walk(walk, cell, starts))
+        return LatentClassData(records, kernels.Walk(walk, cell, starts), {})
 
     def compile(self, zeros: bool = False) -> None:
         """Compile the kernels (or load them from the cache) on a toy table."""
@@ -342,7 +345,8 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         if records.zeros is None:
 
             def probabilities(cells: Int32) -> Float64:
-                return _probabilities(rows_of(cells, offsets), theta, state.weights, offsets)
+                walk, place = _kept_walk(data.asked, cells, offsets)
+                return _along(walk, place, theta, state.weights)
 
             return in_blocks(probabilities, cells)
         parts = completions(records.zeros, offsets, cells)
@@ -513,6 +517,8 @@ def _gpu() -> Any:
     return latent_class
 
 
+_MOST_WALKS, _MOST_BYTES = 32, 1 << 20
+"""That are kept of cells: those of the measures, and one for each part whose keys are left out."""
 _WALK = b"walk"
 """Where the walk along the cells that were asked for last is kept: it is that of every state."""
 
@@ -531,6 +537,23 @@ def _along(walk: Int32, place: Int64, theta: Float64, weights: Float64) -> Float
         kernels.probabilities(walk, theta, weights, out)
     result[place] = out
     return result
+
+
+def _kept_walk(
+    kept: dict[tuple[int, int], tuple[bytes, Int32, Int64]], cells: Int32, offsets: Int64
+) -> tuple[Int32, Int64]:
+    """`_walk` of cells, which is kept of the first that are asked for, if they are few."""
+    if cells.nbytes > _MOST_BYTES:
+        return _walk(rows_of(cells, offsets), offsets)
+    # Hashing the cells themselves would take as long as sorting them.
+    place, content = (cells.__array_interface__["data"][0], cells.nbytes), cells.tobytes()
+    found = kept.get(place)
+    if found is not None and found[0] == content:
+        return found[1:]
+    walk = _walk(rows_of(cells, offsets), offsets)
+    if len(kept) < _MOST_WALKS or place in kept:
+        kept[place] = (content, *walk)
+    return walk
 
 
 def _walk(rows: Int32, offsets: Int64) -> tuple[Int32, Int64]:

@@ -21,7 +21,7 @@ from unikat.studies.predictive import PredictiveCheck
 from unikat.zeros.conflicts import Handled
 
 SCHEMA = "unikat.comparison/1"
-_INSIDE = ("tau1_deviation", "evidence", "states")
+_INSIDE = ("tau1_deviation", "evidence", "states", "n_before")
 """Parts of a fit that no summary has."""
 _SCORE = ("n_records", "n_zero", "mean", "standard_error")
 

@@ -1,0 +1,92 @@
+"""What is known of the error of a model that was fitted, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from unikat._typing import Float64
+from unikat.data.table import CellTable
+from unikat.models.base import AnyModel
+from unikat.models.calibrated import (
+    OVERDISPERSION,
+    SHIFTS,
+    ErrorFacts,
+    OutsideFacts,
+    SelectionFacts,
+    TauFacts,
+)
+from unikat.risk.estimate import Summary
+from unikat.studies.calibrate import experience_of, outside, posterior, prior, quantiles
+from unikat.studies.compare import RiskFit
+
+
+def weights_of_error(table: CellTable, model: AnyModel, risk: RiskFit) -> Float64:
+    """Distribution of the error: what is known beforehand, and what the rare cells tell."""
+    evidence = np.reshape(risk.evidence, (len(OVERDISPERSION), len(SHIFTS)))
+    known = known_beforehand(table, model, risk.tau1)
+    return posterior(known, evidence, experience_of(table, model))
+
+
+def known_beforehand(table: CellTable, model: AnyModel, tau1: Summary) -> Float64:
+    """Distribution of the error before the rare cells are looked at, τ1 being the model's own."""
+    return prior(table, experience_of(table, model), tau1.mean)
+
+
+def with_known_error(
+    told: SelectionFacts, table: CellTable, model: AnyModel, tau1: Summary, weights: Float64
+) -> SelectionFacts:
+    """Add the error, and the answer without it, τ1."""
+    beyond = outside(table, experience_of(table, model))
+    error = (
+        _error("overdispersion", weights.sum(axis=1), OVERDISPERSION, tau1.level),
+        _error("level", weights.sum(axis=0), np.exp(SHIFTS), tau1.level),
+    )
+    return replace(
+        told,
+        model_error=error,
+        before=TauFacts(mean=tau1.mean, median=tau1.median, lower=tau1.lower, upper=tau1.upper),
+        outside=beyond or None,
+        warnings=(*_unlike(beyond, table), *(_at_end(one) for one in error if one.at_end)),
+    )
+
+
+def _error(
+    what: Literal["overdispersion", "level"], weights: Float64, values: Float64, level: float
+) -> ErrorFacts:
+    lower, middle, upper = quantiles(weights, values, level)
+    # An overdispersion below the smallest is none that matters.
+    ends = values[-1:] if what == "overdispersion" else values[[0, -1]]
+    return ErrorFacts(
+        what=what, lower=lower, median=middle, upper=upper, at_end=bool(middle in ends)
+    )
+
+
+def _unlike(found: Sequence[OutsideFacts], table: CellTable) -> list[str]:
+    """Warn of a file of a size that the calibration has not seen."""
+    if not found:
+        return []
+    nouns = {"keys": "key", "records": "record" if table.layout is None else "household"}
+    seen = " and ".join(f"{one.lowest:,} to {one.highest:,} {nouns[one.what]}s" for one in found)
+    here = " and ".join(
+        f"{one.value:,} {nouns[one.what]}{'' if one.value == 1 else 's'}" for one in found
+    )
+    elsewhere = ", or evaluate the model on a population like yours (unikat evaluate)"
+    return [
+        f"Model uncertainty was calibrated on samples with {seen}. This file has {here}: the "
+        "uncertainty is larger for this, but the interval of τ1 is not tested there. Decide on it "
+        f"only if it is far from your limit{elsewhere if table.layout is None else ''}."
+    ]
+
+
+def _at_end(error: ErrorFacts) -> str:
+    """Warn of an error that may be larger than any that is tried."""
+    what = f"{error.what} of the cells" if error.what == "overdispersion" else "general level"
+    return (
+        f"The model error lies at the end of the range that is tried ({what} {error.median:.3g}), "
+        "and may be larger. The interval of τ1 may be too narrow. Decide on it only if it is far "
+        "from your limit."
+    )
