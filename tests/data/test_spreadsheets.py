@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
-from data.measured import needed
 
 from data.decoding import decoded
+from data.measured import needed
 from data.workbooks import Wrong, write_ods, write_xlsx
 from unikat.data import Design, Microdata, read
 from unikat.errors import UnikatError

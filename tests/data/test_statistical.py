@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from data.measured import needed
 
 from data.decoding import decoded
+from data.measured import needed
 from unikat.data import Design, read
 from unikat.data.statistical import StatisticalSource
 from unikat.errors import DataError, UnikatError
