@@ -10,8 +10,9 @@ from unikat.data.companions import Members, companions_of
 from unikat.data.design import Sampling
 from unikat.data.table import Margin
 from unikat.inference.chains import Plan, StopRule
-from unikat.models.auto import choosable
+from unikat.models.auto import CHOOSABLE, Auto
 from unikat.models.base import Stream
+from unikat.models.catalogue import MODELS
 from unikat.models.loglinear.empirical_bayes import ElamirSkinner
 from unikat.models.mixtures import latent_class, left_out
 from unikat.models.mixtures.gom import GoM
@@ -165,11 +166,22 @@ def test_any_record_of_a_cell_may_be_the_companion(monkeypatch):
     assert places == set(data.records.place[1:4].tolist())
 
 
-def test_auto_selects_no_model_whose_error_in_such_samples_is_not_known():
-    table = town()
-    alone = replace(table, households=None)
-    assert [choosable(model, table) for model in MIXTURES[:3]] == [True, False, False]
-    assert choosable(HDP(), alone)
+def test_auto_selects_no_model_that_keeps_them():
+    assert all(MODELS[name].leaves_out_companions for name in CHOOSABLE)
+
+
+def test_auto_leaves_them_out_with_every_model():
+    """Its evidence, by rare cells, and its answer."""
+    table = town(90)
+    chosen, estimates = [], []
+    for one in (table, replace(table, households=None)):
+        auto = Auto(candidates=("hdp",), evidence_seconds=0.2)
+        plan = Plan(n_chains=2, stop=StopRule(max_sweeps=200, rhat=1.5, ess=20.0))
+        found = fit(auto, one, plan=plan)
+        chosen.append(found.model)
+        estimates.append(found.estimate().tau1.mean)
+    assert [model.wrapped.name for model in chosen] == ["hdp", "hdp"]
+    assert estimates[0] > 1.1 * estimates[1]
 
 
 def test_under_mixed_membership_a_companion_is_the_record_itself(monkeypatch):

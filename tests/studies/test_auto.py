@@ -191,16 +191,16 @@ def score(values: list[float]) -> Any:
 )
 def test_choices_by_hand(others, position):
     models = tuple(score(values) for values in ([-2.0, -2.0, -2.0], *others))
-    assert module._choose(some_table(), models, {}) is models[position]
+    assert module._choose(models, {}) is models[position]
 
 
 def test_choices_by_hand_among_models_that_are_refuted():
     """Fewer impossible records come first, also among those that beat the first."""
     never = -np.inf
     first, most, some = score([never, never, -1.0]), score([never, -1.0, -1.0]), score([-2.0] * 3)
-    assert module._choose(some_table(), (first, most, some), {}) is some
-    assert module._choose(some_table(), (first, some, most), {}) is some
-    assert module._choose(some_table(), (first, most), {}) is most
+    assert module._choose((first, most, some), {}) is some
+    assert module._choose((first, some, most), {}) is some
+    assert module._choose((first, most), {}) is most
 
 
 def test_the_error_is_what_the_rare_cells_tell_of_the_chosen_model():

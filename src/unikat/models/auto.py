@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unikat.data.companions import Members
-from unikat.data.table import CellTable
 from unikat.errors import SpecError, shown
 from unikat.models.base import AnyModel, Specified, Uncertainty
 from unikat.models.catalogue import MODELS, build
@@ -20,17 +18,16 @@ from unikat.spec.tables import ModelSpec
 
 CHOOSABLE = ("latent-class", "hdp", "gom")
 """Models whose error is calibrated: it was learned with latent classes, and the other mixtures give
-similar estimates (docs/accuracy.md)."""
-OF_HOUSEHOLDS = ("latent-class",)
-"""Those whose error in samples of whole households is calibrated, too."""
+similar estimates and intervals as good, of samples of persons and of whole households
+(docs/accuracy.md)."""
 CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
 """One model of each family that is fitted within a minute: latent classes, mixed membership, all
 pairs of keys, independence with random effects."""
 
 
-def choosable(model: AnyModel, table: CellTable) -> bool:
-    """Whether `auto` may select a model: its error is known, and that of samples like this one."""
-    return model.name in (CHOOSABLE if Members.of(table) is None else OF_HOUSEHOLDS)
+def choosable(model: AnyModel) -> bool:
+    """Whether `auto` may select a model: its error is known."""
+    return model.name in CHOOSABLE
 
 
 @dataclass(frozen=True, kw_only=True)

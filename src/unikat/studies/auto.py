@@ -141,7 +141,7 @@ def decided(
     if not isinstance(model, Auto):
         return model
     found, refused = _evidence(model, table, seed, n_chains, level, execution, run)
-    chosen = _choose(table, found, refused)
+    chosen = _choose(found, refused)
     weights = weights_of_error(table, chosen.model, chosen.risk) if model.calibrate else None
     return Calibrated(
         wrapped=chosen.model,
@@ -225,7 +225,7 @@ def _evidence(
     refused: dict[str, str] = {}
     for number, (label, model) in enumerate(models.items(), start=1):
         candidate = Candidate(label=label, model=model)
-        may_be = choosable(model, table)
+        may_be = choosable(model)
         part_of_run = f"Candidate {number} of {len(models)}"
         fits: dict[str, Any] = {
             "workers": execution.workers,
@@ -244,7 +244,7 @@ def _evidence(
                 limits={label: limits},
             )
             scores: dict[str, ScoreFit] = {}
-            first = next((one for one in found if choosable(one.model, table)), None)
+            first = next((one for one in found if choosable(one.model)), None)
             if first is not None and may_be:
                 scores[label] = _race(candidate, table, settings, limits, _score(first), fits)
             begin = None
@@ -349,11 +349,9 @@ def refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
         )
 
 
-def _choose(
-    table: CellTable, found: tuple[ComparedModel, ...], refused: dict[str, str]
-) -> ComparedModel:
+def _choose(found: tuple[ComparedModel, ...], refused: dict[str, str]) -> ComparedModel:
     """Return the candidate that predicts best, of the choosable ones; the first if in doubt."""
-    eligible = [one for one in found if choosable(one.model, table)]
+    eligible = [one for one in found if choosable(one.model)]
     if not eligible:
         reasons = "".join(f" {name}: {why}" for name, why in refused.items())
         raise SpecError(
@@ -409,7 +407,7 @@ def _told(
                 behind=from_best.mean,
                 behind_error=from_best.standard_error,
                 uniques=uniques.mean / uniques.observed - 1.0 if uniques.observed else None,
-                choosable=choosable(one.model, table),
+                choosable=choosable(one.model),
                 uncertainty=one.model.uncertainty,
                 tau1=one.risk.tau1.mean,
                 tau1_median=one.risk.tau1.median,

@@ -121,7 +121,7 @@ def _fits_of_one(
 ) -> list[ForeseenFit]:
     if isinstance(model, Auto):
         evidence = _candidates(model, table, plan.n_chains, seed, workers)
-        return [*evidence, _selected(evidence, model, table, plan, workers)]
+        return [*evidence, _selected(evidence, model, plan, workers)]
     if isinstance(model, NestedHouseholds) and model.calibrate:
         first = _first_of_two(model, table, plan, seed, workers)
         assert first.pace is not None
@@ -156,7 +156,7 @@ def _candidates(
     found: list[ForeseenFit] = []
     first = True
     for label, model in models.items():
-        may_be = choosable(model, table)
+        may_be = choosable(model)
         chains = n_chains if may_be and first else CHAINS
         plan = Plan(n_chains=chains, stop=STOP if may_be else STOP_SHOWN)
         try:
@@ -210,7 +210,7 @@ def _candidates(
 
 
 def _selected(
-    evidence: Sequence[ForeseenFit], auto: Auto, table: CellTable, plan: Plan, workers: Workers
+    evidence: Sequence[ForeseenFit], auto: Auto, plan: Plan, workers: Workers
 ) -> ForeseenFit:
     """Foresee the fit of the selected model, which may be any that can be selected."""
     models = auto.models()
@@ -229,7 +229,7 @@ def _selected(
         for one in evidence
         if one.pace is not None
         and one.purpose not in (HELD_OUT_WORDS, FIRST_WORDS)
-        and choosable(models[one.model], table)
+        and choosable(models[one.model])
     ]
     lower, upper, limit = (
         pick(getattr(one, name) for one in ends)
@@ -264,7 +264,7 @@ def of_comparison(
             model = next(
                 models[one.model]
                 for one in evidence
-                if one.refused is None and choosable(models[one.model], table)
+                if one.refused is None and choosable(models[one.model])
             )
         fitted, observer, _ = risk_observed(model, table, evidence=False)
         words = "risk of all records"

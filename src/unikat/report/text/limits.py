@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from unikat.errors import listed
-from unikat.models.auto import OF_HOUSEHOLDS
 from unikat.models.catalogue import MODELS
 from unikat.report.facts.design import DesignResult
 from unikat.report.text import track_record
@@ -152,11 +151,6 @@ def _clusters(result: Result) -> str:
     )
     if result.model == "auto":
         said += " The model uncertainty is that of samples of households."
-    elif result.fitted_model not in OF_HOUSEHOLDS:
-        said += (
-            f" The error of {result.fitted_model} in samples of households has not been learned, "
-            "and its intervals leave it out. The default model includes it."
-        )
     return said
 
 
