@@ -1,14 +1,15 @@
-"""How right `--model households` is on populations of known truth: 20 samples of 2,000 households.
+"""How right `--model households` is on populations of known truth: samples of 2,000 households.
 
-    python benchmarks/household_coverage.py FOLDER [--samples 20]
+    python benchmarks/household_coverage.py FOLDER [--samples 4]
     python benchmarks/household_coverage.py FOLDER --table
 
 For every population and set of keys: the mean error of τ1 and τ2, in how many samples the 95%
 interval holds the truth, the error of the model alone, and what independence of the members would
 give. The prior of the model's error is the program's, which was learned from other samples of the
-same surveys, and, below, one that was learned without the survey (from the cases of
-household_calibration.py in the folders --learned and --learned-composition). Samples are fitted
-with as many sweeps as there, and kept, so that the study goes on where it was interrupted.
+same surveys (but of Mexico and Colombia from none), and, below, one that was learned without the
+survey (from the cases of household_calibration.py in the folders --learned and
+--learned-composition). Samples are fitted with as many sweeps as there, and kept, so that the study
+goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -21,10 +22,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from common import machine, print_table
-from household_calibration import SOURCES, SWEEPS, WARM_UP, Wanted, homes_of, study, tabulated
-from learning import SHARES, Cases, experience, fit_case, learn, read_case, scored, shares, survey
-
-N = 2_000
+from household_calibration import (
+    APART,
+    SOURCES,
+    SWEEPS,
+    WARM_UP,
+    Wanted,
+    homes_of,
+    read_households,
+    study,
+    tabulated,
+)
+from learning import SHARES, Cases, experience, fit_case, learn, scored, shares, survey
 
 
 class Setting(NamedTuple):
@@ -37,6 +46,8 @@ class Setting(NamedTuple):
     """Years of a group of ages."""
     apart: bool = False
     """Whether the head's keys are the household's."""
+    n: int = 2_000
+    """Households of a sample."""
 
     @property
     def by_role(self) -> bool:
@@ -52,6 +63,10 @@ SETTINGS = (
     Setting("acs-northeast", "ST TEN", "AGEP SEX RAC1P HISP MAR", 20, apart=True),
     Setting("acs-west", "ST", "AGEP SEX HISP", 10),
     Setting("acs-west", "TEN BLD", "AGEP SEX RAC1P CIT", 20),
+    Setting("mexico", "REGION LOCSIZE", "AGE SEX REL", 10),
+    Setting("mexico", "LOCSIZE", "AGE SEX HEALTHINS", 10),
+    Setting("colombia", "STRATUM", "AGE SEX REL EDUC", 20, n=1_000),
+    Setting("colombia", "STRATUM INCDEC", "AGE SEX EDUC", 10, n=1_000),
 )
 
 
@@ -63,7 +78,9 @@ def run_case(number: int, folder: Path) -> str:
     setting = SETTINGS[of]
     source, homes = SOURCES[setting.source], homes_of(setting.source)
     every = int(homes.household[-1]) + 1
-    sampled = np.sort(np.random.default_rng([25, of, sample]).choice(every, N, replace=False))
+    sampled = np.sort(
+        np.random.default_rng([25, of, sample]).choice(every, setting.n, replace=False)
+    )
     wanted = Wanted(
         shared=setting.shared.split(),
         own=setting.own.split(),
@@ -78,7 +95,7 @@ def run_case(number: int, folder: Path) -> str:
     path = folder / f"case-{number}.npz"
     state, data = fit_case(model, table, counts, path, note, (WARM_UP, SWEEPS))
     p = model.independent_probabilities(state, data, table.cells[table.counts == 1])
-    np.save(folder / f"independent-{number}.npy", ((1.0 - p) ** (every - N)).sum())
+    np.save(folder / f"independent-{number}.npy", ((1.0 - p) ** (every - setting.n)).sum())
     true = int((counts[table.counts == 1] == 1).sum())
     return f"{number} {setting.source}: {table.n_uniques} uniques, {true} of the population"
 
@@ -89,7 +106,7 @@ def priors(learned_from: Path | None, known: Any) -> dict[str, Any]:
     if learned_from is None:
         return found
     paths = sorted(learned_from.glob("case-*.npz"))
-    cases = [read_case(path) for path in paths]
+    cases = [case for case in map(read_households, paths) if survey(case) not in APART]
     for name in {survey(case) for case in cases}:
         kept = [case for case in cases if survey(case) != name]
         found[name] = experience(learn(kept, study()), study())
@@ -108,7 +125,7 @@ def rows_of(folder: Path, learned_from: dict[bool, Path | None]) -> list[list[ob
         numbers = [number for number in numbers if number // 1000 == of]
         if not numbers:
             continue
-        cases = [read_case(folder / f"case-{number}.npz") for number in numbers]
+        cases = [read_households(folder / f"case-{number}.npz") for number in numbers]
         alone = [np.load(folder / f"independent-{number}.npy") for number in numbers]
         true = np.array([case["true1"] for case in cases])
         name = survey(cases[0])
@@ -133,7 +150,7 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--samples", type=int, default=20)
+    parser.add_argument("--samples", type=int, default=4)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--learned", type=Path)
     parser.add_argument("--learned-composition", type=Path)

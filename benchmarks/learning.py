@@ -20,6 +20,8 @@ import numpy as np
 from common import machine, print_table
 from scipy.optimize import minimize
 
+from unikat.kernels.overdispersion import largest
+
 SIMULATED = "eusilc"
 """A population made of copies of sampled records. No prior learned from real ones fits it; its
 cases are shown and not learned from."""
@@ -92,7 +94,7 @@ def fit_case(
 
 
 @numba.njit(cache=True)
-def of_truth(p, counts, n, rest, population_size, overdispersion, shifts, fall, most, last, out):
+def of_truth(p, counts, n, rest, population_size, overdispersion, shifts, fall, last, out):
     """Add the log-probability of each population count to `out` (m, s); p (draws, cells)."""
     part = np.empty(out.shape)
     for i in range(p.shape[1]):
@@ -102,7 +104,7 @@ def of_truth(p, counts, n, rest, population_size, overdispersion, shifts, fall, 
                 q = max(math.exp(shifts[s]) * p[draw, i], 1e-300)
                 relative = max(population_size * q, 1e-30) ** -fall
                 for m in range(overdispersion.shape[0]):
-                    rate = 1.0 / min(overdispersion[m] * relative, most)
+                    rate = 1.0 / min(overdispersion[m] * relative, largest(overdispersion[m]))
                     odds = rest * q / (rate + n * q)
                     term = math.exp(-(rate + 1.0) * math.log1p(odds))
                     below = 0.0
@@ -114,7 +116,7 @@ def of_truth(p, counts, n, rest, population_size, overdispersion, shifts, fall, 
 
 
 @numba.njit(cache=True)
-def answers(p, n, population_size, overdispersion, shifts, fall, most, out):
+def answers(p, n, population_size, overdispersion, shifts, fall, out):
     """Expected tau1 and tau2 and their variance given each (k, d) into `out` (4, m, s)."""
     rest = population_size - n
     for m in range(overdispersion.shape[0]):
@@ -124,6 +126,7 @@ def answers(p, n, population_size, overdispersion, shifts, fall, most, out):
                 sum1, sum2, within1, within2 = 0.0, 0.0, 0.0, 0.0
                 for i in range(p.shape[1]):
                     q = max(math.exp(shifts[s]) * p[draw, i], 1e-300)
+                    most = largest(overdispersion[m])
                     k = min(overdispersion[m] * (population_size * q) ** -fall, most)
                     # F - 1 is negative binomial of shape 1 / k + 1 and success chance `none`.
                     none = 1.0 / (1.0 + k * rest * q / (1.0 + k * n * q))
@@ -144,10 +147,13 @@ def answers(p, n, population_size, overdispersion, shifts, fall, most, out):
             out[3, m, s] += max(square2 - out[2, m, s] ** 2, 0.0)
 
 
-def read_case(path: Path) -> dict[str, Any]:
-    """Compute what a fitted case tells of the truth, and its answers; kept beside it."""
-    from unikat.kernels.overdispersion import FALL, MOST
-    from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+def read_case(path: Path, households: bool = False) -> dict[str, Any]:
+    """Compute what a fitted case tells of the truth, and its answers; kept beside it.
+
+    households: the units are households.
+    """
+    from unikat.kernels.overdispersion import FALL
+    from unikat.models.calibrated import HOUSEHOLD_OVERDISPERSION, OVERDISPERSION, SHIFTS
     from unikat.risk.exposure import EqualChances
     from unikat.studies.rare_cells import BINS, RareCells, RareCellTotals
 
@@ -161,9 +167,10 @@ def read_case(path: Path) -> dict[str, Any]:
     n, size = float(case["n"]), float(case["N"])
     p, counts = case["p1"].astype(np.float64), case["F1"]
     step = -(-p.shape[1] // 1500)
-    shape = (len(OVERDISPERSION), len(SHIFTS))
+    tried = HOUSEHOLD_OVERDISPERSION if households else OVERDISPERSION
+    shape = (len(tried), len(SHIFTS))
     truth, found = np.zeros(shape), np.zeros((4, *shape))
-    grids = (OVERDISPERSION, SHIFTS, FALL, MOST)
+    grids = (tried, SHIFTS, FALL)
     of_truth(np.ascontiguousarray(p[::5, ::step]), counts[::step], n, size - n, size, *grids, LAST,
              truth)  # fmt: skip
     answers(np.ascontiguousarray(p[::10, ::step]), n, size, *grids, found)
@@ -175,6 +182,7 @@ def read_case(path: Path) -> dict[str, Any]:
         n_records=int(n),
         population_size=int(size),
         exposure=EqualChances(unobserved=size - n),
+        overdispersion=tried,
     )
     draws = np.concatenate([case[f"p{f}"] for f in (1, 2, 3)], axis=1).T.astype(np.float64)
     places = np.clip((np.log(size * draws + 1e-300) - BINS[0]) / (BINS[1] - BINS[0]), 0, 79)
@@ -227,14 +235,15 @@ class Cases:
 
     def weights(self, of: Any, kind: str = "rare cells") -> np.ndarray:
         """Probability of each (k, d) given what each sample tells, (cases, m, s)."""
-        from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+        from unikat.models.calibrated import HOUSEHOLD_OVERDISPERSION, SHIFTS
         from unikat.studies.calibrate import TAILS
 
         if kind == "model alone":
-            alone = np.zeros((len(self.cases), len(OVERDISPERSION), len(SHIFTS)))
+            alone = np.zeros(self.truth.shape)
             alone[:, 0, int(np.argmin(np.abs(SHIFTS)))] = 1.0
             return alone
-        log_k, width = np.log(OVERDISPERSION), np.gradient(SHIFTS)
+        log_k = np.log(HOUSEHOLD_OVERDISPERSION[: self.truth.shape[1]])
+        width = np.gradient(SHIFTS)
         centre = of.centre + of.slope * self.log_keys
         shift = of.shift + of.sharing * self.sharing * self.rarity + of.size * self.log_records
         wider = np.exp(of.sharing_spread * self.sharing)[:, None]
@@ -246,16 +255,19 @@ class Cases:
             seen = np.exp(of.power * self.evidence)
             by_k = np.exp(-0.5 * ((log_k - log_k[:, None] - of.lag_k) / of.spread_k) ** 2)
             by_d = np.exp(-0.5 * ((SHIFTS - SHIFTS[:, None] - of.lag_d) / of.spread_d) ** 2) * width
-            by_k /= by_k.sum(axis=1, keepdims=True)
+            by_k /= np.maximum(by_k.sum(axis=1, keepdims=True), 1e-300)
             by_d /= by_d.sum(axis=1, keepdims=True)
             found = found * np.einsum("ab,nbd,cd->nac", by_k, seen, by_d, optimize=True)
-        weights: np.ndarray = found / found.sum(axis=(1, 2), keepdims=True)
+        # All 0 where a search looked too far away.
+        total = np.maximum(found.sum(axis=(1, 2), keepdims=True), 1e-300)
+        weights: np.ndarray = found / total
         return weights
 
     def loss(self, values: np.ndarray) -> float:
         """Minus the log-likelihood of the truth, with weak priors of the parameters."""
         weights = self.weights(experience(values, self.study))
-        logs = np.log(np.maximum((weights * np.exp(self.truth)).sum(axis=(1, 2)), 1e-60))
+        likelihood = (weights * np.exp(self.truth)).sum(axis=(1, 2))
+        logs = np.log(np.maximum(likelihood, 1e-60) + self.study.unlike)
         off = (values - self.study.middles) / self.study.loose
         return float(-(self.weight * logs).sum() + 0.5 * (off**2).sum())
 
@@ -285,6 +297,10 @@ class Study(NamedTuple):
     """Parameters that keep their middles."""
     again: int = 20
     """Steps of the search without a survey, which starts from the parameters of all."""
+    unlike: float = 0.0
+    """Added to the likelihood of a case over its largest, so that none decides by itself."""
+    apart: tuple[str, ...] = ()
+    """Surveys that nothing is learned from."""
 
 
 PERSONS = Study(fixed=("sharing", "sharing_spread"))
@@ -296,7 +312,8 @@ def experience(values: np.ndarray, study: Study) -> Any:
 
     named = dict(zip(START, values.tolist(), strict=True))
     return Experience(
-        **{n: math.exp(v) if n in POSITIVE else v for n, v in named.items()},
+        # A search may look far away.
+        **{n: math.exp(min(max(v, -20.0), 20.0)) if n in POSITIVE else v for n, v in named.items()},
         keys=study.keys,
         records=study.records,
         learned=study.records,
@@ -350,8 +367,8 @@ KINDS = ("model alone", "prior", "rare cells")
 
 def learned(cases: list[dict[str, Any]], study: Study) -> dict[str, np.ndarray]:
     """Print the parameters, all surveys together and without each; return the latter."""
-    real = [case for case in cases if case["source"] != SIMULATED]
-    surveys = sorted({survey(case) for case in cases})
+    real = [case for case in cases if survey(case) not in (SIMULATED, *study.apart)]
+    surveys = sorted({survey(case) for case in cases} - set(study.apart))
     everything = learn(real, study)
     without = {
         name: learn([case for case in real if survey(case) != name], study, everything)
@@ -365,7 +382,7 @@ def learned(cases: list[dict[str, Any]], study: Study) -> dict[str, np.ndarray]:
         rows.append([label, n, *(f"{getattr(of, name):.3f}" for name in START)])
     print_table(["surveys", "cases", *START], rows)
     print()
-    return without
+    return without | dict.fromkeys(study.apart, everything)
 
 
 def scored_without(

@@ -516,13 +516,13 @@ class Case(NamedTuple):
 
 def read_case(path: Path) -> Case:
     """Compute what the tables need of a case."""
-    from unikat.kernels.overdispersion import FALL, MOST
+    from unikat.kernels.overdispersion import FALL
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
 
     with np.load(path) as file:
         p, counts = np.maximum(file["p"].astype(float), 1e-30), file["F"].astype(np.int64)
         n, size, held = float(file["n"]), float(file["N"]), float(file["held"])
-    grids = (OVERDISPERSION, SHIFTS, FALL, MOST)
+    grids = (OVERDISPERSION, SHIFTS, FALL)
     shape = len(OVERDISPERSION), len(SHIFTS)
     truth, found = np.zeros(shape), np.zeros((4, *shape))
     of_truth(p[::5].copy(), counts, n, size - n, size, *grids, LAST, truth)

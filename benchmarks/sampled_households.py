@@ -127,7 +127,7 @@ def run_case(
     from unikat import LatentClass
     from unikat.data.companions import companions_of
     from unikat.data.shared_keys import sharing
-    from unikat.kernels.overdispersion import FALL, MOST
+    from unikat.kernels.overdispersion import FALL
     from unikat.models.base import Stream
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
     from unikat.risk.exposure import exposure_of
@@ -162,7 +162,7 @@ def run_case(
     step = -(-p.shape[1] // 1500)
     shape = (len(OVERDISPERSION), len(SHIFTS))
     truth, answered = np.zeros(shape), np.zeros((4, *shape))
-    grids = (OVERDISPERSION, SHIFTS, FALL, MOST)
+    grids = (OVERDISPERSION, SHIFTS, FALL)
     of_truth(np.ascontiguousarray(p[::5, ::step]), truth_of[::step], n, size - n, size, *grids,
              LAST, truth)  # fmt: skip
     answers(np.ascontiguousarray(p[::10, ::step]), n, size, *grids, answered)

@@ -612,18 +612,20 @@ def effect_law(
 
     seen: (count, mean) pairs; the law is that given Poisson counts of means mean g, by Bayes.
     """
-    g = np.exp(np.linspace(-150.0, 7.0, 40_001))
     shape = 1.0 / overdispersion
-    log_density = shape * np.log(g) - shape * g
+    log_g = np.linspace(-max(150.0, 30.0 / shape), max(7.0, 5.0 + math.log(overdispersion)), 40_001)
+    g = np.exp(np.maximum(log_g, -700.0))
+    log_density = shape * log_g - shape * g
     for count, mean in seen:
-        log_density = log_density + count * np.log(mean * g) - mean * g
+        log_density = log_density + count * (math.log(mean) + log_g) - mean * g
     weights = np.exp(log_density - log_density.max())
     return g, weights / weights.sum()
 
 
 def cell_overdispersion(k: float, expected: float) -> float:
     """Overdispersion of a cell of which so many individuals of the population are expected."""
-    return min(5.0, k / expected**0.15) if expected > 0.0 else 5.0
+    most = 5.0 if k <= 2.0 else 2.5 * k
+    return min(most, k / expected**0.15) if expected > 0.0 else most
 
 
 def repeat_probability(

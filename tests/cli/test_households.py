@@ -81,7 +81,7 @@ def test_a_run_answers_in_households(here: Path, homes: pd.DataFrame, capsys: An
     assert {"mean", "median", "lower", "upper"} == set(found["fit"]["before"])
     assert "chosen" not in found["fit"]
     assert "households alone estimates" in found["sentences"]["fit.before"]
-    assert "households of three surveys" in found["sentences"]["fit.model_error"]
+    assert "households of seven surveys" in found["sentences"]["fit.model_error"]
     assert not Path("out/evidence").exists() or not found["converged"]
 
     report = Path("out/report.html").read_text()

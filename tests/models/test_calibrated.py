@@ -21,7 +21,13 @@ from unikat.inference.identity import digest
 from unikat.kernels import cells
 from unikat.models.auto import Auto
 from unikat.models.base import CHAINS, Facts, Model, Specified, Stream, Uncertainty
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, SelectionFacts
+from unikat.models.calibrated import (
+    HOUSEHOLD_OVERDISPERSION,
+    OVERDISPERSION,
+    SHIFTS,
+    Calibrated,
+    SelectionFacts,
+)
 from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.risk.by_class import ClassChances
@@ -37,7 +43,7 @@ FALSE_ALARM = 1e-6
 
 def calibrated(pairs: dict[tuple[int, int], float], **options: Any) -> Calibrated:
     """Latent classes with weights of some (index of k, index of d)."""
-    weights = np.zeros((len(OVERDISPERSION), len(SHIFTS)))
+    weights = np.zeros((len(HOUSEHOLD_OVERDISPERSION), len(SHIFTS)))
     for pair, weight in pairs.items():
         weights[pair] = weight
     options = {"wrapped": LatentClass()} | options
@@ -76,6 +82,10 @@ def test_the_grids_hold_no_error_and_are_ascending():
     assert (np.diff(SHIFTS) > 0).all()
     assert (np.diff(OVERDISPERSION) > 0).all()
     np.testing.assert_allclose(OVERDISPERSION[[0, -1]], [0.005, 2.0])
+    # The index of a value is the same of persons and of households.
+    np.testing.assert_array_equal(HOUSEHOLD_OVERDISPERSION[: len(OVERDISPERSION)], OVERDISPERSION)
+    steps = np.diff(np.log(HOUSEHOLD_OVERDISPERSION))
+    np.testing.assert_allclose(steps, steps[0], rtol=1e-9)
 
 
 def test_it_is_a_model_as_others_are():
@@ -189,10 +199,14 @@ def test_errors_are_drawn_by_their_weights():
 
 
 @pytest.mark.statistical
-def test_risks_are_those_of_the_posterior_rates():
-    """r1 of a cell seen once is the mean over its effect: z test over 4,000 cells, 1e-6."""
-    model = calibrated({(18, NONE + 2): 1.0})
-    k, d = OVERDISPERSION[18], SHIFTS[NONE + 2]
+@pytest.mark.parametrize("index", [18, 31])
+def test_risks_are_those_of_the_posterior_rates(index):
+    """r1 of a cell seen once is the mean over its effect: z test over 4,000 cells, 1e-6.
+
+    The second k is one of households.
+    """
+    model = calibrated({(index, NONE + 2): 1.0})
+    k, d = HOUSEHOLD_OVERDISPERSION[index], SHIFTS[NONE + 2]
     table = random_table()
     data, n = model.prepare(table), table.n_records
     p, unobserved = 0.002, 900.0
@@ -209,10 +223,11 @@ def test_risks_are_those_of_the_posterior_rates():
 @pytest.mark.statistical
 @pytest.mark.parametrize("of_classes", [False, True])
 @pytest.mark.parametrize("counts", [1.0, 3.0])
-def test_the_law_of_the_others_is_that_of_drawn_rates(of_classes, counts):
-    """P(X = 0), E 1/F and E 1/F² of 8,000 cells (z tests; false alarm 1e-6 for each of the 12)."""
+@pytest.mark.parametrize("index", [15, 31])
+def test_the_law_of_the_others_is_that_of_drawn_rates(of_classes, counts, index):
+    """P(X = 0), E 1/F and E 1/F² of 8,000 cells (z tests; false alarm 1e-6 for each of the 24)."""
     n_cells = 8000
-    model = calibrated({(15, NONE + 2): 1.0})
+    model = calibrated({(index, NONE + 2): 1.0})
     data = model.prepare(random_table())
     look = Look(Stream(1, 0, 5), model, None, data)
     if of_classes:

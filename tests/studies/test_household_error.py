@@ -16,7 +16,12 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, SelectionFacts
+from unikat.models.calibrated import (
+    HOUSEHOLD_OVERDISPERSION,
+    SHIFTS,
+    Calibrated,
+    SelectionFacts,
+)
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
 from unikat.risk.households import HouseholdMeasures
@@ -37,7 +42,7 @@ from unikat.studies.predictive import CheckedMeasures
 from unikat.studies.rare_cells import RareCells
 from unikat.studies.store import FitStore
 
-SHAPE = (len(OVERDISPERSION), len(SHIFTS))
+SHAPE = (len(HOUSEHOLD_OVERDISPERSION), len(SHIFTS))
 PLAN = Plan(n_chains=2, stop=StopRule(max_sweeps=80))
 MANY = nested.Prior((4, 3), (3, 6), 150)
 
@@ -103,7 +108,7 @@ def test_the_prior_counts_key_variables_and_not_columns():
     assert experience_of(by_role, NestedHouseholds(composition="none")) is HOUSEHOLD_EXPERIENCE
     one_more = homes(MANY._replace(levels=(4, 3, 2)))
     slope = replace(HOUSEHOLD_EXPERIENCE, centre=-2.0, slope=2.0, deviation=0.2)
-    log_k = np.log(OVERDISPERSION)
+    log_k = np.log(HOUSEHOLD_OVERDISPERSION)
     means = [prior(one, slope).sum(axis=1) @ log_k for one in (table, one_more)]
     assert means[1] - means[0] == pytest.approx(2.0 * np.log(4 / 3), abs=0.05)
 
@@ -216,11 +221,11 @@ def test_the_facts_are_those_of_the_error_alone():
 
 
 def test_an_error_at_the_end_of_what_is_tried_is_told_of():
-    """The prior of the model of households leans on the last overdispersion that is tried."""
+    """The values go on far beyond those that the calibration expects."""
     found = calibrated(homes())
     assert found.told is not None
     error, _ = found.told.model_error or ()
-    assert error.at_end == (error.median == OVERDISPERSION[-1])
+    assert error.at_end == (error.median == HOUSEHOLD_OVERDISPERSION[-1])
     tau1 = SimpleNamespace(mean=1, median=1, lower=0, upper=2, level=0.95)
 
     def told(weights: Any) -> Any:
@@ -228,7 +233,7 @@ def test_an_error_at_the_end_of_what_is_tried_is_told_of():
 
     weights = np.zeros(SHAPE)
     weights[-1, 9], weights[-2, 9] = 0.6, 0.4
-    assert "overdispersion of the cells 2" in told(weights).warnings[-1]
+    assert "overdispersion of the cells 45.6" in told(weights).warnings[-1]
     assert [one.at_end for one in told(weights).model_error] == [True, False]
     # Where most lies within the range nothing is told, nor at an overdispersion of next to none.
     for within in (weights[::-1], np.roll(weights, -1, axis=0)):

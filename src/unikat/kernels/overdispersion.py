@@ -4,7 +4,7 @@ The probability of cell c is q_c g_c, where q_c = `factor` p_c and g_c ~ Gamma(1
 the overdispersion k_c is the relative variance of such cells' rates around what the model gives
 them. With f_c records of n seen, g_c ~ Gamma(1/k_c + f_c, rate 1/k_c + n q_c): the negative
 binomial of Elamir and Skinner (2006, Journal of Official Statistics 22, 525-539) around any model.
-Overdispersion is larger in rarer cells: k_c = k (N_c q_c)^-FALL, at most `MOST`, so that k is
+Overdispersion is larger in rarer cells: k_c = k (N_c q_c)^-FALL, at most `largest(k)`, so that k is
 that of a cell of which one individual of the population is expected. N_c is the population's size
 N, or where cells were sampled at different rates, expected units of the population over q_c.
 """
@@ -27,7 +27,8 @@ from unikat.kernels.random import (
 
 FALL = 0.15
 """Between 0.3, which fits true population counts best, and 0 (docs/explanation/auto.md)."""
-MOST = 5.0
+MOST, MOST_TIMES = 5.0, 2.5
+"""Overdispersion of a cell, and how many times k, at most: whichever is more."""
 
 
 @kernel
@@ -39,9 +40,15 @@ def draw_pair(key, sweep, cumulative):
 
 
 @device
+def largest(k):
+    """Largest overdispersion of a cell."""
+    return max(MOST, MOST_TIMES * k)
+
+
+@device
 def overdispersion_of(k, expected):
     """Overdispersion of a cell of which so many individuals of the population are expected."""
-    return min(k * max(expected, 1e-30) ** -FALL, MOST)
+    return min(k * max(expected, 1e-30) ** -FALL, largest(k))
 
 
 @kernel

@@ -44,6 +44,10 @@ from unikat.rng import chain_key
 
 OVERDISPERSION: Float64 = np.exp(np.linspace(math.log(0.005), math.log(2.0), 24))
 """Values of k among which it is drawn."""
+HOUSEHOLD_OVERDISPERSION: Float64 = np.concatenate(
+    [OVERDISPERSION, 2.0 * (OVERDISPERSION[1] / OVERDISPERSION[0]) ** np.arange(1, 13)]
+)
+"""Of households, which differ more from their model: the same, and on in equal steps to 46."""
 SHIFTS: Float64 = np.round(
     np.concatenate(
         [
@@ -55,6 +59,11 @@ SHIFTS: Float64 = np.round(
     2,
 ).astype(np.float64)
 """Values of d among which it is drawn, closer together around 0."""
+
+
+def values_of_k(table: CellTable) -> Float64:
+    """Return the values of k that are tried, ascending: of the units of a table."""
+    return OVERDISPERSION if table.layout is None else HOUSEHOLD_OVERDISPERSION
 
 
 class CalibratedData(NamedTuple):
@@ -169,7 +178,7 @@ class Calibrated(Model[Any, CalibratedData]):
     wrapped
         The model that is fitted. It sees keys: it is none that `uses_weights` or `integrates_risk`.
     weights
-        Probabilities of all pairs of k and d, in the order of `OVERDISPERSION` and, for each of
+        Probabilities of all pairs of k and d, in the order of `values_of_k` and, for each of
         these, of `SHIFTS`; in any unit. Empty if no error is put on the wrapped model.
     asked
         The model that the user named; its options are recorded with the run.
@@ -294,7 +303,7 @@ class Calibrated(Model[Any, CalibratedData]):
             counts,
             np.full(len(p), data.n_records) if looked_at is None else looked_at,
             np.full(len(p), data.population_size) if population is None else population,
-            OVERDISPERSION[index],
+            HOUSEHOLD_OVERDISPERSION[index],
             math.exp(SHIFTS[shift]),
             out,
         )
@@ -319,7 +328,8 @@ class Calibrated(Model[Any, CalibratedData]):
         factor = math.exp(SHIFTS[shift])
         size = data.population_size if population is None else population
         expected = np.maximum(size * factor * p, 1e-30)
-        shape = 1.0 / np.minimum(OVERDISPERSION[index] * expected**-kernels.FALL, kernels.MOST)
+        k = float(HOUSEHOLD_OVERDISPERSION[index])
+        shape = 1.0 / np.minimum(k * expected**-kernels.FALL, kernels.largest(k))
         return ErrorLaw(shape + counts, factor / (shape + data.n_records * factor * p))
 
     def _pair(self, stream: Stream) -> int:

@@ -19,7 +19,7 @@ from unikat.errors import OutputError, SpecError
 from unikat.inference import checkpoint as checkpoints
 from unikat.inference.identity import digest
 from unikat.inference.restored import check_states
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.models.calibrated import SHIFTS, Calibrated, values_of_k
 from unikat.models.named import build_model
 from unikat.protection.going_on import Ends, GoingOn
 from unikat.protection.recoded_law import check
@@ -123,7 +123,8 @@ class Kept:
             if digest(model) != self.digest:
                 raise ValueError
             if self.weights is not None:
-                if self.weights and np.shape(self.weights) != (len(OVERDISPERSION) * len(SHIFTS),):
+                n_pairs = len(values_of_k(table)) * len(SHIFTS)
+                if self.weights and np.shape(self.weights) != (n_pairs,):
                     raise ValueError
                 model = Calibrated(wrapped=model, weights=self.weights, asked=asked)
             check(model)

@@ -38,7 +38,12 @@ from unikat.data.companions import Members
 from unikat.data.shared_keys import sharing
 from unikat.data.table import CellTable
 from unikat.models.base import AnyModel
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, OutsideFacts
+from unikat.models.calibrated import (
+    HOUSEHOLD_OVERDISPERSION,
+    SHIFTS,
+    OutsideFacts,
+    values_of_k,
+)
 from unikat.models.households.composition import role_of
 from unikat.models.households.nested import NestedHouseholds
 
@@ -121,48 +126,45 @@ SAMPLED_HOUSEHOLDS = Experience(
 )
 """Of samples of whole households: fitted by `benchmarks/sampled_households.py` to 166 samples."""
 HOUSEHOLD_EXPERIENCE = Experience(
-    centre=2.766,
-    slope=-0.551,
-    deviation=0.196,
-    shift=0.303,
-    size=-0.080,
+    centre=0.810,
+    slope=0.0,
+    deviation=0.945,
+    shift=0.068,
+    size=0.052,
     sharing=0.0,
     sharing_spread=0.0,
-    shift_deviation=0.081,
-    lag_k=-0.028,
-    lag_d=-0.031,
-    spread_k=0.389,
-    spread_d=0.138,
-    power=1.529,
-    keys=(3, 12),
+    shift_deviation=0.060,
+    lag_k=-0.045,
+    lag_d=0.069,
+    spread_k=0.181,
+    spread_d=0.094,
+    power=1.006,
+    keys=(2, 12),
     records=(200, 3_000),
     learned=(200, 3_000),
 )
-"""Of the model of households: fitted by `benchmarks/household_calibration.py` to 420 samples.
-Preliminary: these come from three surveys, `spread_k`, `spread_d` and `power` are those of persons,
-and log k lies beyond the largest of `OVERDISPERSION`, towards which the prior leans."""
-
-
+"""Of the model of households: fitted by `benchmarks/household_calibration.py` to 182 samples of
+seven surveys."""
 COMPOSITION_EXPERIENCE = Experience(
-    centre=0.668,
-    slope=-0.721,
-    deviation=0.660,
-    shift=0.146,
-    size=0.028,
+    centre=2.684,
+    slope=0.0,
+    deviation=1.242,
+    shift=0.016,
+    size=0.061,
     sharing=0.0,
     sharing_spread=0.0,
-    shift_deviation=0.089,
-    lag_k=0.368,
-    lag_d=0.185,
-    spread_k=0.389,
-    spread_d=0.138,
-    power=1.529,
-    keys=(3, 12),
+    shift_deviation=0.060,
+    lag_k=1.120,
+    lag_d=0.007,
+    spread_k=0.223,
+    spread_d=0.250,
+    power=0.420,
+    keys=(2, 12),
     records=(200, 3_000),
     learned=(200, 3_000),
 )
 """Of that model with the composition by role: fitted by the same command with `--composition` to
-130 samples of three surveys."""
+182 samples of seven surveys."""
 
 
 def experience_of(table: CellTable, model: AnyModel | None = None) -> Experience:
@@ -205,7 +207,7 @@ def prior(table: CellTable, experience: Experience | None = None, alone: float =
     Returns
     -------
     Float64
-        (len(OVERDISPERSION), len(SHIFTS)), of sum 1.
+        (len(values_of_k(table)), len(SHIFTS)), of sum 1.
     """
     experience = experience_of(table) if experience is None else experience
     keys = min(max(len(table.variables), experience.keys[0]), experience.keys[1])
@@ -218,7 +220,7 @@ def prior(table: CellTable, experience: Experience | None = None, alone: float =
     shift += experience.size * math.log(records / 1800.0)
     scale = experience.shift_deviation * math.exp(experience.sharing_spread * alike)
     wider = math.sqrt(1.0 + sum(_doublings(one) for one in outside(table, experience)))
-    e = (np.log(OVERDISPERSION) - centre) / (wider * experience.deviation)
+    e = (np.log(values_of_k(table)) - centre) / (wider * experience.deviation)
     f = (SHIFTS - shift) / (wider * scale)
     density = (1.0 + (e[:, None] ** 2 + f**2) / TAILS) ** (-0.5 * (TAILS + 2.0))
     # The shifts are not equally far apart.
@@ -264,7 +266,7 @@ def posterior(
     Float64
         Same shape, of sum 1.
     """
-    log_k = np.log(OVERDISPERSION)
+    log_k = np.log(HOUSEHOLD_OVERDISPERSION[: len(prior_weights)])
     seen = np.exp(experience.power * (evidence - evidence.max()))
     # Rows: k and d of the population; columns: those that the sample tells.
     by_k = _normal(log_k[None, :], log_k[:, None] + experience.lag_k, experience.spread_k)

@@ -24,7 +24,7 @@ from unikat.inference.progress import SILENT, Watcher
 from unikat.inference.restored import check_states
 from unikat.models.auto import Auto
 from unikat.models.base import CHAINS, AnyModel, Start
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.models.calibrated import SHIFTS, Calibrated, values_of_k
 from unikat.risk.estimate import Summary, assess, known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.observe import observe
@@ -385,7 +385,7 @@ class _Runner:
         fitted, observer, rare = risk_observed(model, self.table, evidence=self.settings.evidence)
 
         def read(content: Mapping[str, Any]) -> RiskFit:
-            fit = _risk_fit(content)
+            fit = _risk_fit(content, self.table)
             if rare is not None:
                 n_chains = self.settings.plan_of(candidate.label, RISK).n_chains
                 data = model.prepare(fitted)
@@ -526,7 +526,7 @@ def _place(candidate: Candidate, kind: str) -> str:
     return f"{candidate.model.name}-{digest(candidate.model)}-{kind}"
 
 
-def _risk_fit(kept: Mapping[str, Any]) -> RiskFit:
+def _risk_fit(kept: Mapping[str, Any], table: CellTable) -> RiskFit:
     """Make a fit of what a file holds; it may hold anything.
 
     Raises
@@ -537,7 +537,7 @@ def _risk_fit(kept: Mapping[str, Any]) -> RiskFit:
     fit: RiskFit = TypeAdapter(RiskFit).validate_python(dict(kept))
     if [check.size for check in fit.checks] != list(SIZES):
         raise ValueError
-    if fit.evidence and len(fit.evidence) != len(OVERDISPERSION) * len(SHIFTS):
+    if fit.evidence and len(fit.evidence) != len(values_of_k(table)) * len(SHIFTS):
         raise ValueError
     return fit
 

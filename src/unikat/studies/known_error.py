@@ -12,12 +12,12 @@ from unikat._typing import Float64
 from unikat.data.table import CellTable
 from unikat.models.base import AnyModel
 from unikat.models.calibrated import (
-    OVERDISPERSION,
     SHIFTS,
     ErrorFacts,
     OutsideFacts,
     SelectionFacts,
     TauFacts,
+    values_of_k,
 )
 from unikat.risk.estimate import Summary
 from unikat.studies.calibrate import experience_of, outside, posterior, prior, quantiles
@@ -26,7 +26,7 @@ from unikat.studies.compare import RiskFit
 
 def weights_of_error(table: CellTable, model: AnyModel, risk: RiskFit) -> Float64:
     """Distribution of the error: what is known beforehand, and what the rare cells tell."""
-    evidence = np.reshape(risk.evidence, (len(OVERDISPERSION), len(SHIFTS)))
+    evidence = np.reshape(risk.evidence, (-1, len(SHIFTS)))
     known = known_beforehand(table, model, risk.tau1)
     return posterior(known, evidence, experience_of(table, model))
 
@@ -42,7 +42,7 @@ def with_known_error(
     """Add the error, and the answer without it, τ1."""
     beyond = outside(table, experience_of(table, model))
     error = (
-        _error("overdispersion", weights.sum(axis=1), OVERDISPERSION, tau1.level),
+        _error("overdispersion", weights.sum(axis=1), values_of_k(table), tau1.level),
         _error("level", weights.sum(axis=0), np.exp(SHIFTS), tau1.level),
     )
     return replace(

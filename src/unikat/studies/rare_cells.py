@@ -20,7 +20,7 @@ they look rarer than they are (docs/design/missing-keys.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from unikat.data.companions import Companions, Members
 from unikat.data.table import CellTable
 from unikat.kernels import overdispersion as kernels
 from unikat.models.base import AnyModel, Stream
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+from unikat.models.calibrated import OVERDISPERSION, SHIFTS, values_of_k
 from unikat.risk.exposure import Exposure, exposure_of
 
 RARE = 2.0
@@ -72,6 +72,8 @@ class RareCells:
     population_size: int
     exposure: Exposure
     companions: Companions | None = None
+    overdispersion: Float64 = field(default_factory=lambda: OVERDISPERSION)
+    """Values of k whose likelihood is computed."""
 
     @classmethod
     def of(cls, table: CellTable) -> RareCells:
@@ -98,6 +100,7 @@ class RareCells:
             n_records=int(table.counts[complete].sum()),
             population_size=table.n_units,
             exposure=exposure_of(table),
+            overdispersion=values_of_k(table),
         )
 
     def compile(self) -> None:
@@ -128,8 +131,8 @@ class RareCells:
         totals.records[...] += self.n_records * p
 
     def log_likelihood(self, totals: RareCellTotals) -> Float64:
-        """Log-likelihood of each (k, d), (len(OVERDISPERSION), len(SHIFTS)), the largest 0."""
-        total = np.zeros((len(OVERDISPERSION), len(SHIFTS)))
+        """Log-likelihood of each (k, d), (len(overdispersion), len(SHIFTS)), the largest 0."""
+        total = np.zeros((len(self.overdispersion), len(SHIFTS)))
         expected = np.exp(0.5 * (BINS[1:] + BINS[:-1]))
         # Sampling fraction of the units of each cell; without a design that of all units.
         fraction = totals.records / np.maximum(totals.units, 1e-300)
@@ -142,13 +145,13 @@ class RareCells:
             used = rare[np.linspace(0, len(rare) - 1, min(len(rare), MOST_USED)).astype(np.int64)]
             if not len(used):
                 continue
-            out = np.empty((len(used), len(OVERDISPERSION), len(SHIFTS)))
+            out = np.empty((len(used), len(self.overdispersion), len(SHIFTS)))
             kernels.repeat_likelihood(
                 totals.draws[used],
                 expected,
                 self.counts[used],
                 fraction[used],
-                OVERDISPERSION,
+                self.overdispersion,
                 SHIFTS,
                 out,
             )

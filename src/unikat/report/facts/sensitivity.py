@@ -15,7 +15,7 @@ import numpy as np
 from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.inference.draws import Draws
-from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
+from unikat.models.calibrated import HOUSEHOLD_OVERDISPERSION, SHIFTS, Calibrated
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.misreporting import correct_shares
 from unikat.studies.calibrate import experience_of, prior
@@ -67,7 +67,7 @@ def _of_model_error(estimate: RiskEstimate, draws: Draws) -> list[SensitivityFac
     overdispersion, shift = np.divmod(pairs, len(SHIFTS))
     found: list[SensitivityFacts | None] = []
     parts: tuple[tuple[Assumption, Int64, Float64], ...] = (
-        ("overdispersion", overdispersion, OVERDISPERSION),
+        ("overdispersion", overdispersion, HOUSEHOLD_OVERDISPERSION),
         ("level", shift, np.exp(SHIFTS)),
     )
     for assumption, places, values in parts:

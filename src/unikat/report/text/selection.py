@@ -28,7 +28,7 @@ NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before", "outside
 """Facts of the selection, which the section on the fitted model leaves out."""
 _FACTS = TypeAdapter(SelectionFacts)
 """Reads them from `result.json`."""
-SURVEYS = "three surveys and censuses"
+SURVEYS = "seven surveys and censuses"
 """That the error of the model of households was calibrated on."""
 _KINDS = {
     "latent-class": "classes of people; keys are independent within a class",
@@ -430,7 +430,7 @@ def _error(error: ModelError, unit: Unit) -> tuple[str, str]:
     spread = factor = ""
     populations = "populations with known risk"
     if unit is HOUSEHOLD:
-        populations = f"the households of {SURVEYS} (so few that this is preliminary)"
+        populations = f"the households of {SURVEYS}"
     if (found := error.overdispersion) is not None:
         spread = (
             f"Cell probabilities deviate from the model by {found.middle:.0%} ({found.lower:.0%} "
