@@ -103,17 +103,7 @@ def warnings(found: VerifySummary) -> tuple[str, ...]:
     return tuple(said)
 
 
-HEAD = (
-    "key",
-    "action",
-    "levels",
-    "values",
-    "unchanged",
-    "recoded",
-    "suppressed",
-    "perturbed",
-    "missing",
-)
+HEAD = ("key", "action", "levels", "unchanged", "recoded", "suppressed", "perturbed", "missing")
 """Of the table of keys."""
 
 
@@ -125,5 +115,8 @@ def key_rows(found: VerifySummary) -> list[tuple[str, ...]]:
         # The others are missing in both files.
         parts.append(found.n_protected - sum(parts))
         shares = (percent(part / max(found.n_protected, 1)) for part in parts)
-        rows.append((one.name, one.action, number(one.n_levels), number(one.n_values), *shares))
+        levels = number(one.n_levels)
+        if one.n_values != one.n_levels:
+            levels += f" → {number(one.n_values)}"
+        rows.append((one.name, one.action, levels, *shares))
     return rows
