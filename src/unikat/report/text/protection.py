@@ -8,7 +8,7 @@ from unikat.errors import listed, option
 from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
 from unikat.report.text.declared import copied_words, made_valid_words
 from unikat.report.text.numbers import changed, counted, estimated, number, percent
-from unikat.report.text.sentences import first, two_counts
+from unikat.report.text.sentences import COUNTED, first, two_counts
 from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
 from unikat.spec.limits import Limit
 
@@ -77,8 +77,7 @@ def sentences(found: ProtectionSummary) -> dict[str, str]:
             f"So that every record reaches {named(what.rule)}, "
             f"{counted(what.n_values, 'value')} of {counted(what.n_records, 'record')} "
             f"{'was' if what.n_values == 1 else 'were'} set missing: the fewest, each counted with "
-            "the weight of its key. A missing value agrees with every level, so records with "
-            "missing values count as alike wherever their other values agree."
+            f"the weight of its key. {COUNTED}"
         )
     return said
 

@@ -243,6 +243,14 @@ def two_counts(shown: str, hidden: str) -> str:
     )
 
 
+COUNTED = (
+    "A sample unique is a complete record whose combination no other complete record has; in the "
+    "smallest combination a missing value agrees with every level."
+)
+"""How both are counted in a file with missing values: a file may have sample uniques, and no
+combination of one record."""
+
+
 def published(result: Result) -> str:
     """Say τ1 by the values that the file shows; nothing where it is that of all records."""
     tau1 = result.tau1_shown

@@ -9,7 +9,7 @@ from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import VerifySummary
 from unikat.report.text.declared import copied_words
 from unikat.report.text.numbers import counted, estimated, number, percent
-from unikat.report.text.sentences import first
+from unikat.report.text.sentences import COUNTED, first
 from unikat.report.text.verdict import VerdictText, verdict_text
 
 
@@ -50,7 +50,7 @@ def sentences(found: VerifySummary) -> dict[str, str]:
     elif found.matches is None:
         said["method"] = (
             "The same model was fitted to both files. A suppressed value is a missing one: its "
-            "record is known by what it shows."
+            f"record is known by what it shows. {COUNTED}"
         )
         if found.by_original is not None and found.after is not None:
             new, old = found.after.tau1, found.by_original.tau1
