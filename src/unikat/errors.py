@@ -191,6 +191,19 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
+def on_page(value: Any) -> Any:
+    """Return a value as a page can hold it: control characters of a text as escapes.
+
+    A file of somebody else may have any, and half a character that is no UTF-8 ended the page.
+    """
+    if not isinstance(value, str):
+        return value
+    from markupsafe import Markup
+
+    text = visible(value.replace("\r\n", "\n"))
+    return Markup(text) if isinstance(value, Markup) else text
+
+
 def has_surrogates(text: str) -> bool:
     """Whether a text, as read from a name or escaped in JSON, cannot be written as UTF-8."""
     return any("\ud800" <= char <= "\udfff" for char in text)

@@ -86,12 +86,6 @@ def refused(arguments: list[str], capsys: Any, *words: str) -> str:
     return said
 
 
-def advised(folder: str, word: str, capsys: Any) -> list[str]:
-    """Return the command that `unikat report` advises for a folder of another command."""
-    said = refused(["report", folder], capsys, "not hold a run of unikat assess", word)
-    return said.rpartition(": unikat ")[2].split()
-
-
 def numbers(folder: Path) -> dict[str, Any]:
     result = json.loads((folder / "result.json").read_text())
     for name in ("seconds", "provenance", "sentences"):
@@ -212,7 +206,7 @@ def test_overwriting_is_asked_for(people: Path, here: Path, capsys: Any) -> None
     refused(
         run,
         capsys,
-        "already holds an assessment (result.json",
+        "already holds an assessment (report.html",
         "--overwrite",
         "Nothing was written",
     )

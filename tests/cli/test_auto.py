@@ -107,7 +107,7 @@ def test_wrong_options_are_one_message(capsys: Any, arguments: list[str], words:
 def test_what_cannot_be_decided_leaves_nothing(
     here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nothing(table: Any, found: Any, refused: Any) -> None:
+    def nothing(found: Any, refused: Any, *_: Any) -> None:
         from unikat.errors import SpecError
 
         raise SpecError("No candidate could be fitted.")

@@ -192,7 +192,7 @@ def test_households_as_units_have_no_shared_keys() -> None:
 
 def test_the_figures_of_the_warning_are_those_of_the_documentation() -> None:
     text = (Path(__file__).parents[2] / "docs" / "accuracy.md").read_text(encoding="utf-8")
-    section = text.partition("\n## Keys that households share\n")[2].partition("\n## ")[0]
+    section = text.partition("\n## Keys that households share\n")[2].partition("\n#")[0]
     lines = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in section.replace("−", "-").splitlines()

@@ -49,7 +49,7 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     # What was looked at by all states is not looked at again.
     assert found.look(steps, n_states=40) == found.look(steps)
     target = f"tau1 <= {look.tau1.upper:.3f}"
-    cheapest = found.look(found.find(target), target)
+    cheapest = found.look(found.find(target).steps, target)
     assert cheapest.judged is not None
     assert cheapest.judged.value is not None
     assert cheapest.judged.value <= look.tau1.upper

@@ -89,9 +89,11 @@ def row_probabilities(
 
     Exact for up to 11 keys, beyond that an unbiased estimate. Without truncation.
     """
+    # The same for all blocks: rounding depends on it.
+    order = np.argsort(np.diff(offsets), kind="stable")
 
     def probabilities(rows: Int32) -> Float64:
-        return arranged_probabilities(key, sweep, record, arranged(rows, offsets))
+        return arranged_probabilities(key, sweep, record, _sorted(rows, order))
 
     # Estimates have random numbers by their place.
     return in_blocks(probabilities, rows) if rows.shape[1] <= EXACT_KEYS else probabilities(rows)

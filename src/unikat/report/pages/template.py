@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from unikat.errors import visible
+from unikat.errors import on_page
 from unikat.report.pages import colours
 from unikat.report.text import breakdown, comparison, evaluation, numbers, sentences, zeros
 
@@ -27,17 +27,6 @@ def fill(name: str, context: Any) -> str:
 def template(name: str) -> Template:
     """Load a template."""
     return environment().get_template(name)
-
-
-def on_page(value: Any) -> Any:
-    """Return a value as a page can hold it: control characters of a text as escapes.
-
-    A file of somebody else may have any, and half a character that is no UTF-8 ended the page.
-    """
-    if not isinstance(value, str):
-        return value
-    text = visible(value.replace("\r\n", "\n"))
-    return Markup(text) if isinstance(value, Markup) else text
 
 
 @lru_cache(maxsize=1)

@@ -11,8 +11,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from unikat._version import __version__
+from unikat.errors import on_page
 from unikat.report.pages import colours
-from unikat.report.pages.template import on_page
 from unikat.report.text.numbers import counted, number, percent
 from unikat.spec.network import NETWORK
 from unikat.web.pages.pictures import bars, few, frontier_plot, group_bars, reach, settling
