@@ -26,6 +26,8 @@ _MIXED = 4096
 """Records drawn for the probability of a possible one."""
 
 
+_MOST_ARRANGED = 1 << 20
+"""Cells of which the best order of the keys is looked for."""
 _LAID_OUT = b"laid out"
 """Where the cells of groups that were asked for last are kept: they are those of every state."""
 
@@ -89,14 +91,19 @@ def row_probabilities(
 
     Exact for up to 11 keys, beyond that an unbiased estimate. Without truncation.
     """
-    # The same for all blocks: rounding depends on it.
-    order = np.argsort(np.diff(offsets), kind="stable")
+    if rows.shape[1] > EXACT_KEYS:
+        # Estimates have random numbers by their place.
+        return arranged_probabilities(key, sweep, record, arranged(rows, offsets))
+    # The order of the keys is that of all cells, since rounding depends on it. It is found out only
+    # where a copy of them all is small.
+    whole = arranged(rows, offsets) if len(rows) <= _MOST_ARRANGED else None
+    order = np.argsort(np.diff(offsets), kind="stable") if whole is None else whole.keys
 
-    def probabilities(rows: Int32) -> Float64:
-        return arranged_probabilities(key, sweep, record, _sorted(rows, order))
+    def probabilities(part: Int32) -> Float64:
+        cells = whole if whole is not None and len(part) == len(rows) else _sorted(part, order)
+        return arranged_probabilities(key, sweep, record, cells)
 
-    # Estimates have random numbers by their place.
-    return in_blocks(probabilities, rows) if rows.shape[1] <= EXACT_KEYS else probabilities(rows)
+    return in_blocks(probabilities, rows)
 
 
 def arranged_probabilities(key: Any, sweep: int, record: NewRecord, cells: Arranged) -> Float64:
