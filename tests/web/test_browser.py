@@ -311,6 +311,8 @@ def test_a_dropped_file_is_found_in_the_folder_and_not_sent(
     page.goto(at("/files"))
     page.evaluate(DROP, ["people.csv", size])
     expect(page.get_by_role("heading", name="people.csv")).to_be_visible()
+    # What takes a drop is there once the page is loaded, which may be after its heading.
+    page.wait_for_load_state()
     page.evaluate(DROP, ["people.csv", size + 1])
     expect(page.get_by_role("alert")).to_contain_text("has another size")
     page.wait_for_load_state()
