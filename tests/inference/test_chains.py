@@ -16,6 +16,7 @@ from unikat.inference import chains, schedule
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.diagnostics import as_part, diagnose
 from unikat.inference.progress import Outlook, ProgressEvent, seconds_left
 from unikat.inference.segments import Segment, run_segment
 from unikat.models.base import Start, Stream
@@ -151,6 +152,28 @@ def test_chains_go_on_all_or_none():
     start = Start(draw().states[:3], 699)
     with pytest.raises(SpecError, match="3 states for 4 chains"):
         draw(start=start)
+
+
+class Parted(Watch):
+    """A scalar that the chains sample, and a whole that has an error of its own in every draw."""
+
+    @property
+    def parts(self):
+        return {"first": "whole"}
+
+    def observe(self, stream, model, state, data, totals):
+        found = super().observe(stream, model, state, data, totals)
+        first = 50.0 + found["first"]
+        error = np.random.default_rng([stream.sweep, stream.chain]).normal(0.0, 0.2)
+        return {**found, "first": first, "whole": first * np.exp(error)}
+
+
+def test_a_part_is_judged_by_its_whole():
+    draws = draw(observer=Parted())
+    part, whole = draws.retained("first"), draws.retained("whole")
+    expected = as_part(diagnose(part), part, whole)
+    assert draws.diagnostics["first"] == expected
+    assert expected != diagnose(part)
 
 
 @pytest.mark.parametrize("length", [3, 12, 999])

@@ -101,6 +101,14 @@ def test_a_part_is_judged_by_what_it_means_for_the_whole():
     assert found.ess_bulk > 1.3 * diagnose(y).ess_bulk
 
 
+def test_a_whole_in_another_unit_is_judged_as_its_part():
+    """X = 3 Y has the relative variance of Y: the share is one."""
+    y = np.random.default_rng(8).normal(50.0, 5.0, (4, 200))
+    found, own = as_part(diagnose(y), y, 3.0 * y), diagnose(y)
+    assert found.rhat == pytest.approx(own.rhat)
+    assert found.ess_bulk == pytest.approx(own.ess_bulk)
+
+
 def test_chains_that_stay_apart_are_seen_in_the_part_however_large_the_error():
     rng = np.random.default_rng(7)
     y = rng.normal(100.0, 1.0, (4, 500)) + np.array([[-2.0], [0.0], [0.0], [2.0]])

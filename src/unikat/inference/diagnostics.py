@@ -22,9 +22,9 @@ from unikat.inference.draws import Diagnostics
 TAIL = (0.05, 0.95)
 """The quantiles of the tail ESS."""
 ENDS = 4.0
-"""Draws of a scalar that is reported beside its part, as a multiple of the effective draws that are
-asked for: what is drawn anew for each of them leaves an end of a 95% interval open by 1/15 of the
-standard deviation (2.67 / sqrt(1600)), and together with what the chains leave open by 1/12."""
+"""Draws of a scalar that is judged by its part, as a multiple of the effective sample size that is
+asked for. With 1,600 independent draws the Monte Carlo standard error of an end of a 95% interval
+is 1/15 of the standard deviation (2.67 / sqrt(1600)); with the error of the chains it is 1/12."""
 LEAST_SHARE = 0.2
 """R-hat below 1.05 of what the chains know, and 80 effective draws of it, are always asked for."""
 MIN_DRAWS = 8
@@ -86,18 +86,18 @@ def diagnose(draws: Float64) -> Diagnostics:
 def as_part(found: Diagnostics, part: Float64, whole: Float64) -> Diagnostics:
     """Turn the diagnostics of a part of a scalar into those of the scalar by this part.
 
-    X is reported, and X = Y e: Y is what the chains know, and e is drawn anew for every draw. Draws
-    of X are then nearly independent, and with few of them hide that the chains disagree on Y. Where
-    they do, all of X moves by the same share as Y. So what the chains leave open of X has the
-    relative variance that they leave open of Y, to be compared with that of X:
+    X = Y e is reported. The chains sample Y; every draw has an e of its own, independent of Y. So
+    draws of X are nearly independent, and few of them hide that the chains disagree on Y. Where
+    they disagree, X moves by the same share as Y. The relative Monte Carlo variance of X by the
+    chains is therefore that of Y, and is compared with the relative variance of X:
 
         share = (Var Y / (E Y)²) / (Var X / (E X)²),
         R-hat² - 1 = share (R-hat(Y)² - 1),        ESS = ESS(Y) / share.
 
-    An ESS of 400 then says that the mean of X is known to 1/20 of its standard deviation as far as
-    the chains go, and so are the ends of its interval, give or take their distance from the mean.
-    What the draws of e leave open of the ends is little with `ENDS` times as many draws.
-    The share counts as `LEAST_SHARE` at least: the chains must have met, whatever the error.
+    With an ESS of 400 the Monte Carlo error of the mean of X by the chains is 1/20 of its standard
+    deviation; that of the ends of its interval is about the same. The draws of e add little to it
+    with `ENDS` times as many draws. The share counts as `LEAST_SHARE` at least, so that the chains
+    have to agree however large the error is.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class Spec(Table):
             raise SpecError(
                 f"{where} was written by another version of unikat: its schema is "
                 f"{brief(other)!r}, and this version reads {own!r}. Read it with that version, or "
-                "make it anew with this one."
+                "write it again with this one."
             )
         try:
             return cls.model_validate(dict(values))

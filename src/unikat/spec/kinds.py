@@ -43,7 +43,7 @@ class Kind:
     records: str = ""
     """Pattern of the names of files of records, which have the format of the input."""
     work: tuple[str, ...] = ()
-    """Files and folders of an unfinished run, from which `resume` goes on; none: it begins anew."""
+    """Files and folders of an unfinished run, with which `resume` continues; none: no resume."""
     extends: bool = False
     """The work stays when the run is complete, so that more can be added to it."""
     form: bool = False

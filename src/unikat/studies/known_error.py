@@ -1,4 +1,4 @@
-"""What is known of the error of a model that was fitted, and what is said of it."""
+"""The model error of a fitted model: its distribution, and the facts that a report has of it."""
 
 from __future__ import annotations
 

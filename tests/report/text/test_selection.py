@@ -214,7 +214,7 @@ def test_the_interval_is_said_to_hold_the_error_and_not_more() -> None:
     assert "140 samples" not in said
     assert found.fitted_model == "latent-class"
     assert "many small classes" in sentences.computation(found)
-    assert "Without model uncertainty, which hides" in sentences.verdict(found)
+    assert "Both also cover τ1 and τ2 without model uncertainty" in sentences.verdict(found)
 
 
 def test_the_figure_tells_all_answers() -> None:

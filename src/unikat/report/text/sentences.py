@@ -323,8 +323,8 @@ def verdict(result: Result) -> str:
         said = f"The chains have converged: {both}."
     if result.uncertainty == "calibrated":
         said += (
-            " Without model uncertainty, which hides what the chains leave open, both are judged "
-            "by what that means for the intervals."
+            " Both also cover τ1 and τ2 without model uncertainty, by their share of the variance "
+            "that is reported."
         )
     said += _ENDS.get(result.stop_reason, "")
     if result.converged:
