@@ -1,4 +1,5 @@
-# `make demo` runs the main job on a simulated town; `make test` runs every test.
+# `make demo` runs the main job on a simulated town; `make test` runs every quick test, and
+# `make test-statistical` the slow ones.
 # Either needs only Python 3.11 or newer, pip and make: it first prepares .venv in this folder.
 #
 #   make test ARGS="-k cells"         pass arguments on
@@ -16,12 +17,13 @@ PLACE := $(shell pwd | cksum | cut -d ' ' -f 1)
 CORE := .venv/.core-$(PLACE)
 DEV := .venv/.dev-$(PLACE)
 
-.PHONY: help demo test check lint format types docs env clean
+.PHONY: help demo test test-statistical check lint format types docs env clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo   assess a sample from a simulated town whose truth is known"
-	@echo "make test   run every test"
+	@echo "make test   run every quick test"
+	@echo "make test-statistical   run the slow ones: laws of samplers, kills, documentation, browser"
 	@echo "make check  lint, types, and the tests of what changed since the last commit"
 	@echo "make lint | format | types | docs   the other checks"
 	@echo "make env    prepare .venv for development;  make clean   remove it"
@@ -32,6 +34,10 @@ demo: $(if $(wildcard $(DEV)),$(DEV),$(CORE))
 
 test: $(DEV)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 $(ARGS)
+
+# Files of these differ by minutes, so workers share out tests, not files.
+test-statistical: $(DEV)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --max-worker-restart 0 -m slow $(ARGS)
 
 check: lint types
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist load $$($(BIN)/python tests/changed.py) $(ARGS)

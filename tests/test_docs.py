@@ -82,6 +82,7 @@ def supplies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
 def test_the_examples_of_a_page_run(path, supplies, tmp_path, monkeypatch):

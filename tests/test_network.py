@@ -15,6 +15,7 @@ MAIN = "import sys; from unikat.cli.main import main; sys.exit(main())"
 REACH = "import socket; socket.create_connection(('127.0.0.1', 9))"
 
 
+@pytest.mark.slow
 def test_a_run_uses_no_network(watched_network, tmp_path):
     environment, uses = watched_network
     run = subprocess.run(

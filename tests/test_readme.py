@@ -17,6 +17,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_network")
 def test_python_example_runs(tmp_path, monkeypatch, capsys):
     (example,) = blocks("python")
@@ -44,6 +45,7 @@ def test_it_is_short():
     assert README.count("\n") <= 150
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_network")
 def test_its_commands_run(tmp_path, monkeypatch):
     """The first assessment as it stands, and the options that the table of commands names."""

@@ -130,6 +130,7 @@ def interrupted_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "compare", compare)
 
 
+@pytest.mark.slow
 def test_an_interrupted_choice_is_resumed(
     here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +174,7 @@ def test_an_interrupt_before_the_first_fit_leaves_nothing(
     assert not (here / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a POSIX signal")
 def test_ctrl_c_while_candidates_are_fitted(here: Path) -> None:
     run = ["assess", "people.csv", *SIZE, *ONE, "--set", "evidence_seconds=2000"]

@@ -285,6 +285,7 @@ def test_an_interrupt_before_anything_is_done(
     assert not (here / "people-comparison").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a POSIX signal")
 def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(people: Path, here: Path) -> None:
     specify(here, models="hdp,hdp:top_rate=2", rhat=1.0000001, ess=1e9, max_sweeps=10**9)

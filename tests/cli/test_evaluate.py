@@ -121,6 +121,7 @@ def test_bad_input_gets_one_message(arguments: list[str], words: str, capsys: An
     refused(["evaluate", *arguments, "--quiet"], capsys, words)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a POSIX signal")
 def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(here: Path) -> None:
     command = ["evaluate", "people.csv", *COMMON[:2], "--chains", "2"]

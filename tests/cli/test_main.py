@@ -125,6 +125,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     assert told == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a POSIX signal")
 def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(tmp_path: Path) -> None:
     write_people(tmp_path / "people.csv")

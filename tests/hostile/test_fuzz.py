@@ -18,6 +18,7 @@ CASES = 120
 """About 40 seconds, once the kernels are compiled."""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_hostile_inputs_are_answered() -> None:
     outcomes = list(campaign(1, 0, CASES, limit=300.0))

@@ -12,7 +12,7 @@ import pytest
 
 from .campaign import KINDS, Blow, Reference, disturbed, prepare, undisturbed
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"), pytest.mark.slow]
 
 BLOWS = [
     Blow("assess", "SIGKILL", "parent", 0.8),

@@ -16,7 +16,10 @@ import pytest
 
 from .campaign import COMMAND, ROOT
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts, limits and /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="mounts, limits and /proc"),
+    pytest.mark.slow,
+]
 
 KEYS = ["--keys", "AGE,SEX,JOB"]
 SETTINGS = ["--population-size", "5000", "--model", "hdp", "--max-sweeps", "40"]

@@ -116,6 +116,7 @@ def _refuse(said: str) -> None:
     raise DataError(said)
 
 
+@pytest.mark.slow
 def test_a_run_and_an_evaluation_have_the_same_numbers() -> None:
     pytest.importorskip("distributed")
     here, there = (
@@ -143,6 +144,7 @@ def mpiexec() -> list[str]:
     return [str(own) if own.exists() else "mpiexec", "-n", "3", sys.executable]
 
 
+@pytest.mark.slow
 def test_mpi_and_a_process_that_is_killed(tmp_path: Path) -> None:
     people().to_csv(tmp_path / "people.csv", index=False)
     words = ["assess", str(tmp_path / "people.csv"), "--allow-unconverged", "--quiet"]

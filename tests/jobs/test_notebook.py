@@ -15,6 +15,8 @@ from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
+pytestmark = pytest.mark.slow
+
 FRAME = """
 import numpy as np, pandas as pd
 rng = np.random.default_rng(3)

@@ -46,6 +46,7 @@ KERNELS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_kernels_have_the_numbers_of_the_cpu_in_the_simulator() -> None:
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(SIMULATED)]

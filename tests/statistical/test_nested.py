@@ -38,12 +38,14 @@ def passes(p_values: dict[str, float], share: float = 1.0) -> bool:
     return min(p_values.values()) > share * FALSE_ALARM / len(p_values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRIORS)
 def test_sampler_keeps_the_joint_law(name):
     p = nested.joint_test(PRIORS[name], seed=1, n_runs=40, n_steps=18)
     assert passes(p), p
 
 
+@pytest.mark.slow
 def test_sampler_keeps_the_joint_law_with_missing_keys():
     p = nested.joint_test(SMALL, seed=2, n_runs=40, n_steps=18, hidden=0.3)
     assert passes(p), p
@@ -90,6 +92,7 @@ def test_splits_by_another_concentration_are_caught(monkeypatch):
     assert not passes(p, 0.01), p
 
 
+@pytest.mark.slow
 def test_ranks_of_the_truth_are_uniform():
     """Simulation-based calibration of cell probabilities, weights and concentrations."""
     p = nested.rank_test(SMALL._replace(n=12), seed=1, n_sets=80)
@@ -258,6 +261,7 @@ ROLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROLES)
 @pytest.mark.parametrize("hidden", [0.0, 0.3])
 def test_sampler_keeps_the_joint_law_with_the_composition_by_role(name, hidden):
@@ -280,6 +284,7 @@ def test_members_of_one_role_that_have_the_profile_of_another_are_caught(monkeyp
     assert not passes(p, 0.01), p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [0.0, 0.2])
 def test_sampler_keeps_the_joint_law_under_rules(hidden):
     """With missing keys too, which are imputed such that the rules hold."""
@@ -300,6 +305,7 @@ def test_impossible_households_that_are_not_counted_are_caught(monkeypatch):
     assert not passes(p, 0.01), p
 
 
+@pytest.mark.slow
 def test_ranks_of_the_truth_are_uniform_under_rules():
     """Chains are longer: what is impossible of a class leaves its weight open."""
     p = nested.rank_test(RULED._replace(n=6), seed=2, n_sets=48, thin=24, warmup=120)

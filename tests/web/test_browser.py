@@ -32,7 +32,10 @@ NO_PAGES = (
 """Addresses with no page of their own. The report is looked at as the file that it is: as the
 workbench sends it, it is shut in so that no script runs in it, not even one that looks at it."""
 
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}")
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}"),
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture(scope="module")

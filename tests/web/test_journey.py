@@ -19,7 +19,10 @@ CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 PATIENCE = 90_000
 """Milliseconds that a run may take on a busy machine."""
 
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}")
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}"),
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture
