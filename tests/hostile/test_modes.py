@@ -67,7 +67,7 @@ def test_what_a_library_writes_is_the_owners_alone(tmp_path: Path) -> None:
     arguments += ["--model", "loglinear", "--memory-limit", "40MB", "--dry-run", "--out", "out"]
     seen = run(tmp_path, arguments)
     names = {Path(path).name for path in seen.files}
-    assert {"keys.parquet", "work.duckdb.wal"} <= names
+    assert {"keys-0.parquet", "work.duckdb.wal"} <= names
     assert any("duckdb_temp" in name for name in names), names
     assert seen.open_ == {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,19 +15,17 @@ from unikat.data.engine import (
     session,
     within,
 )
+from unikat.data.names import choose_table
 from unikat.data.numbers import as_text
-from unikat.data.parts import choose
 from unikat.data.queries import check_one, failing_column, refused, relation_of, without_values
 from unikat.data.sources import (
     Declared,
-    FileSource,
-    LoadedSource,
+    RelationSource,
     Source,
     TableSource,
-    check_columns,
     identifier,
 )
-from unikat.errors import DataError
+from unikat.errors import DataError, brief
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,142 +43,131 @@ _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
 _NO_FUNCTIONS = ("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit")
 
 
-class SqliteSource(LoadedSource):
-    """A table or a view of an SQLite file.
+def open_sqlite(
+    path: Path, table: str | None, query: str | None, memory_limit: str = DEFAULT_MEMORY
+) -> TableSource:
+    """Open a table, a view or a query of an SQLite file.
 
     Columns of an SQLite table may hold values of several types. Whole numbers and others together
     are numbers, and numbers and text together are text.
     """
-
-    def __init__(
-        self,
-        path: Path,
-        table: str | None,
-        query: str | None,
-        memory_limit: str = DEFAULT_MEMORY,
-    ) -> None:
-        FileSource.__init__(self, [path], path.name)
-        self._limit = memory_limit
-        self._is_view = True
-        self._query = query
-        if query is not None:
-            check_one(table)
-            self._relation = relation_of(query)
-        with self._opened() as connection:
-            kinds = dict(
-                connection.execute(
-                    "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') "
-                    "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
-                )
+    path, name = path.resolve(), brief(path.name)
+    is_view = True
+    if query is not None:
+        check_one(table)
+        relation = relation_of(query)
+    with _sqlite(path, query) as connection:
+        kinds = dict(
+            connection.execute(
+                "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') "
+                "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
             )
-            if query is None:
-                chosen = choose(list(kinds), table, what="table", file=self.name)
-                self._relation, self._is_view = identifier(chosen), kinds[chosen] == "view"
-            try:
-                rows = connection.execute(f"SELECT * FROM {self._relation} LIMIT 0")
-            except sqlite3.OperationalError as error:
-                if query is None or not _is_of_query(error):
-                    raise
-                raise refused(without_values(error, query), self.name) from None
-        self.columns = check_columns([column[0] for column in rows.description], self.name)
+        )
+        if query is None:
+            chosen = choose_table(list(kinds), table, what="table", file=name)
+            relation, is_view = identifier(chosen), kinds[chosen] == "view"
+        try:
+            rows = connection.execute(f"SELECT * FROM {relation} LIMIT 0")
+        except sqlite3.OperationalError as error:
+            if query is None or not _is_of_query(error):
+                raise
+            raise refused(without_values(error, query), name) from None
+    columns = [column[0] for column in rows.description]
 
-    def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
-        """Read the named columns from the file; with `n_rows` these first rows alone."""
+    def load(names: Sequence[str], n_rows: int | None) -> pa.Table:
         import pyarrow as pa
 
-        with self._opened() as connection:
-            types = [self._types(connection, name, n_rows) for name in names]
+        with _sqlite(path, query) as connection:
+            types = [_types(connection, relation, is_view, one, n_rows) for one in names]
+            # An index that holds some columns could give its rows in another order, and so could a
+            # view of which only some columns are asked for.
+            listed = "*" if is_view else ", ".join(map(identifier, names))
+            places = [columns.index(one) if is_view else j for j, one in enumerate(names)]
+            limit = "" if n_rows is None else f" LIMIT {n_rows}"
+            rows = connection.execute(f"SELECT {listed} FROM {relation}{_HINTS[is_view]}{limit}")
             schema = pa.schema(
-                [(name, _arrow_type(found)) for name, found in zip(names, types, strict=True)]
+                [(one, _arrow_type(found)) for one, found in zip(names, types, strict=True)]
             )
-            texts = [j for j, found in enumerate(types) if found & {"text", "blob"}]
-            batches = (
-                pa.record_batch(
-                    [
-                        pa.array(_converted(column, found), field.type)
-                        for column, found, field in zip(
-                            zip(*rows, strict=True), types, schema, strict=True
-                        )
-                    ],
-                    schema=schema,
-                )
-                for rows in self._rows(connection, names, texts, n_rows)
-            )
-            return pa.Table.from_batches(within(batches, self.name, self._limit), schema=schema)
+            batches = _batches(rows, places, types, schema)
+            return pa.Table.from_batches(within(batches, name, memory_limit), schema=schema)
 
-    def _types(
-        self, connection: sqlite3.Connection, name: str, n_rows: int | None = None
-    ) -> set[str]:
-        table, column = self._relation, identifier(name)
-        if n_rows is not None:
-            table = f"(SELECT {column} FROM {table}{_HINTS[self._is_view]} LIMIT {n_rows})"
-        rows = connection.execute(
-            f"SELECT DISTINCT typeof({column}) FROM {table} WHERE {column} <> ''"
+    return TableSource(name, columns, load, paths=[path], format="sqlite")
+
+
+def _types(
+    connection: sqlite3.Connection, relation: str, is_view: bool, name: str, n_rows: int | None
+) -> set[str]:
+    """Types that the values of a column have, of all rows or the first."""
+    column = identifier(name)
+    if n_rows is not None:
+        relation = f"(SELECT {column} FROM {relation}{_HINTS[is_view]} LIMIT {n_rows})"
+    rows = connection.execute(
+        f"SELECT DISTINCT typeof({column}) FROM {relation} WHERE {column} <> ''"
+    )
+    return {row[0] for row in rows}
+
+
+def _batches(
+    rows: Iterable[tuple[Any, ...]],
+    places: Sequence[int],
+    types: Sequence[Set[str]],
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    """Give rows in batches, which end early where columns hold long texts."""
+    import pyarrow as pa
+
+    texts = [j for j, found in enumerate(types) if found & {"text", "blob"}]
+
+    def batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+        columns = zip(zip(*rows, strict=True), types, schema, strict=True)
+        return pa.record_batch(
+            [pa.array(_converted(column, found), field.type) for column, found, field in columns],
+            schema=schema,
         )
-        return {row[0] for row in rows}
 
-    def _rows(
-        self,
-        connection: sqlite3.Connection,
-        names: Sequence[str],
-        texts: Sequence[int],
-        n_rows: int | None,
-    ) -> Iterator[list[tuple[Any, ...]]]:
-        """Give the rows in batches; `texts` are the places of columns that may hold long values."""
-        # An index that holds some columns could give its rows in another order, and so could a
-        # view of which only some columns are asked for.
-        if self._is_view:
-            listed = "*"
-            places = [self.columns.index(name) for name in names]
-        else:
-            listed = ", ".join(map(identifier, names))
-            places = list(range(len(names)))
-        query = f"SELECT {listed} FROM {self._relation}{_HINTS[self._is_view]}"
-        if n_rows is not None:
-            query += f" LIMIT {n_rows}"
-        batch: list[tuple[Any, ...]] = []
-        size = 0
-        for row in connection.execute(query):
-            batch.append(taken := tuple(row[place] for place in places))
-            for j in texts:
-                if isinstance(value := taken[j], (str, bytes)):
-                    size += len(value)
-            if len(batch) == _BATCH or size > _BATCH_BYTES:
-                yield batch
-                batch, size = [], 0
-        if batch:
-            yield batch
+    here: list[tuple[Any, ...]] = []
+    size = 0
+    for row in rows:
+        here.append(taken := tuple(row[place] for place in places))
+        size += sum(len(taken[j]) for j in texts if isinstance(taken[j], (str, bytes)))
+        if len(here) == _BATCH or size > _BATCH_BYTES:
+            yield batch(here)
+            here, size = [], 0
+    if here:
+        yield batch(here)
 
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        path = self.paths[0]
-        # Without a journal nothing is locked, and no file is made beside this one.
-        pending = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
-        connection = None
-        try:
-            address = f"{path.as_uri()}?mode=ro{'' if pending else '&immutable=1'}"
-            connection = sqlite3.connect(address, uri=True)
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA query_only = ON")
-            connection.set_authorizer(_only_reads)
-            yield connection
-        # Names of columns and messages of damaged files need not be text.
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            if "UTF-8 column" in str(error):
-                raise DataError(
-                    f"{self.name}: the table holds text that is not UTF-8; correct it, or export "
-                    "the table as CSV and name its encoding."
-                ) from None
-            if self._query is not None and _is_of_query(error):
-                raise refused("a value cannot be computed as it asks", self.name) from None
+
+@contextmanager
+def _sqlite(path: Path, query: str | None) -> Iterator[sqlite3.Connection]:
+    """Open the file to be read only; errors leave as messages without values."""
+    name = brief(path.name)
+    # Without a journal nothing is locked, and no file is made beside this one.
+    pending = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
+    connection = None
+    try:
+        address = f"{path.as_uri()}?mode=ro{'' if pending else '&immutable=1'}"
+        connection = sqlite3.connect(address, uri=True)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA query_only = ON")
+        connection.set_authorizer(_only_reads)
+        yield connection
+    # Names of columns and messages of damaged files need not be text.
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if "UTF-8 column" in str(error):
             raise DataError(
-                f"{self.name} cannot be read as an SQLite database. The file may be damaged, in "
-                "use by another program, or not of the format its name says; write it again, or "
-                "export the table as CSV."
+                f"{name}: the table holds text that is not UTF-8; correct it, or export the table "
+                "as CSV and name its encoding."
             ) from None
-        finally:
-            if connection is not None:
-                connection.close()
+        if query is not None and _is_of_query(error):
+            raise refused("a value cannot be computed as it asks", name) from None
+        raise DataError(
+            f"{name} cannot be read as an SQLite database. The file may be damaged, in use by "
+            "another program, or not of the format its name says; write it again, or export the "
+            "table as CSV."
+        ) from None
+    finally:
+        if connection is not None:
+            connection.close()
 
 
 def _is_of_query(error: Exception) -> bool:
@@ -221,55 +208,6 @@ def _converted(values: Sequence[Any], types: Set[str]) -> list[Any]:
     return [None if value is None else float(value) for value in kept] if "real" in types else kept
 
 
-class DuckDbSource(FileSource):
-    """A table of a DuckDB file, whose rows DuckDB gives in a fixed order."""
-
-    def __init__(self, path: Path, table: str) -> None:
-        """Describe the table, whose name is SQL already."""
-        super().__init__([path], path.name)
-        self._table = table
-        with self._opened() as connection:
-            rows = connection.execute(f"DESCRIBE original.{table}").fetchall()
-        self.columns = check_columns([row[0] for row in rows], self.name)
-        self._enums = [row[0] for row in rows if row[1].startswith("ENUM(")]
-
-    @property
-    def files(self) -> list[Path]:
-        """Files that DuckDB must be allowed to read: what is not in the file yet lies beside it."""
-        return [self.paths[0], Path(f"{self.paths[0]}.wal")]
-
-    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
-        """Make the view ``source`` of the named columns."""
-        attach_read_only(connection, self.paths[0])
-        listed = ", ".join(f"{identifier(name)} AS c{j}" for j, name in enumerate(names))
-        connection.execute(
-            f"CREATE TEMP VIEW source AS SELECT {listed} FROM original.{self._table}"
-        )
-
-    def declared(self, name: str) -> Declared:
-        """Tell the order of the levels of an ENUM."""
-        if name not in self._enums:
-            return Declared()
-        column = identifier(name)
-        with self._opened() as connection:
-            rows = connection.execute(
-                f"SELECT unnest(enum_range({column}))::VARCHAR "
-                f"FROM (SELECT {column} FROM original.{self._table} LIMIT 1)"
-            ).fetchall()
-        return Declared(order=tuple(row[0] for row in rows), ordered=True)
-
-    def native(self) -> Any:
-        """Give the rows with all columns."""
-        with self._opened() as connection:
-            return connection.sql(f"SELECT * FROM original.{self._table}").to_arrow_table()
-
-    @contextmanager
-    def _opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with session(self.files, name=self.name) as connection:
-            attach_read_only(connection, self.paths[0])
-            yield connection
-
-
 def open_duckdb(
     path: Path, table: str | None, query: str | None, memory_limit: str = DEFAULT_MEMORY
 ) -> Source:
@@ -281,13 +219,14 @@ def open_duckdb(
     if query is not None:
         check_one(table)
         relation = relation_of(query)
+    # What is not in the file yet lies beside it.
     files = [path, Path(f"{path}.wal")]
     with session(files, name=path.name, memory_limit=memory_limit) as connection:
         attach_read_only(connection, path)
         if query is not None:
             connection.execute("USE original")
             answer = _answer(connection, relation, query, path.name, memory_limit)
-            return TableSource(path, answer)
+            return TableSource.of(path, answer, "duckdb")
         rows = connection.execute(
             "SELECT schema_name, table_name, false FROM duckdb_tables() "
             "WHERE database_name = 'original' AND NOT internal UNION ALL "
@@ -300,11 +239,38 @@ def open_duckdb(
             called = name if schema == "main" else f"{schema}.{name}"
             places[called] = f"{identifier(schema)}.{identifier(name)}"
             views[called] = is_view
-        chosen = choose(list(places), table, what="table", file=path.name)
-        if not views[chosen]:
-            return DuckDbSource(path, places[chosen])
-        asked = connection.sql(f"SELECT * FROM original.{places[chosen]}")
-        return TableSource(path, _held(asked, path.name, memory_limit))
+        chosen = choose_table(list(places), table, what="table", file=path.name)
+        relation = f"original.{places[chosen]}"
+        if views[chosen]:
+            asked = connection.sql(f"SELECT * FROM {relation}")
+            return TableSource.of(path, _held(asked, path.name, memory_limit), "duckdb")
+        described = connection.execute(f"DESCRIBE {relation}").fetchall()
+    columns = [row[0] for row in described]
+    enums = [row[0] for row in described if row[1].startswith("ENUM(")]
+
+    def declare(name: str) -> Declared:
+        if name not in enums:
+            return Declared()
+        column = identifier(name)
+        with session(files, name=path.name) as connection:
+            attach_read_only(connection, path)
+            rows = connection.execute(
+                f"SELECT unnest(enum_range({column}))::VARCHAR "
+                f"FROM (SELECT {column} FROM {relation} LIMIT 1)"
+            ).fetchall()
+        return Declared(order=tuple(row[0] for row in rows), ordered=True)
+
+    return RelationSource(
+        brief(path.name),
+        columns,
+        paths=[path],
+        beside=files[1:],
+        format="duckdb",
+        relation=relation,
+        sql_names=columns,
+        declare=declare,
+        prepare=lambda connection: attach_read_only(connection, path),
+    )
 
 
 def _held(asked: duckdb.DuckDBPyRelation, name: str, memory_limit: str) -> pa.Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unikat.data.engine import DEFAULT_MEMORY, session
 from unikat.data.profile import labelled
 from unikat.data.readers import open_source
-from unikat.data.sources import ArrowSource, Declared
+from unikat.data.sources import Declared, TableSource
 from unikat.errors import DataError, brief
 from unikat.interrupts import interruptible
 
@@ -20,26 +20,16 @@ _FEW = 1 << 15
 """Values of a text below which codes take less room."""
 
 
-class Held(ArrowSource):
+class Held(TableSource):
     """Some columns of a source, as `read` takes them: with what the source declares of them."""
 
     def __init__(self, name: str, table: pa.Table, declared: dict[str, Declared]) -> None:
-        self.name = name
-        self.columns = tuple(table.column_names)
-        self._table = table
-        self._declared = declared
-
-    def columns_of(self, names: Sequence[str]) -> pa.Table:
-        """Give the named columns."""
-        return self._table.select(list(names))
+        self._table, self._declared = table, declared
+        super().__init__(name, table.column_names, lambda names, _: table.select(names), format="")
 
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
         return self._declared[name]
-
-    def native(self) -> Any:
-        """Give the rows with all columns."""
-        return self._table
 
     def texts(self, rows: Sequence[int]) -> list[list[str]]:
         """Give the values of some rows, counted from 0, with labels; empty where missing."""

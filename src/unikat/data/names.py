@@ -1,4 +1,4 @@
-"""Names of columns: which of them a message may show.
+"""Names of columns, sheets and tables: which of them a message may show.
 
 The first line of a file without a header is a record, and a header that is read in the wrong
 encoding or with an open quotation mark can be anything. So a message states how many columns there
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
-from unikat.errors import suggest
+from unikat.errors import DataError, SpecError, brief, listed, option, suggest
 
 MOST_SHOWN = 5
 """Names in a message, at most."""
 _LONGEST = 40
+_MOST_TABLES = 10
 _NAME = re.compile(r"[^\W\d][\w .()/%-]*")
 _VALUE = re.compile(r"\s*[-+(]?\s*[.,]?\d")
 """The beginning of a number, a date, a code or an address."""
@@ -64,3 +66,35 @@ def column_hint(name: str, columns: Sequence[str], *, confirmed: bool = True) ->
 def is_name(column: str) -> bool:
     """Whether a column's name is short and printable, and begins as names do."""
     return len(column) <= _LONGEST and bool(_NAME.fullmatch(column)) and column.isprintable()
+
+
+def choose_table(
+    names: Sequence[str], wanted: str | None, *, what: Literal["sheet", "table"], file: str
+) -> str:
+    """Return the sheet or table that is meant: the one that is named, or the only one.
+
+    Raises
+    ------
+    DataError
+        If the file holds nothing, or several and none is named.
+    SpecError
+        If it does not hold what is named.
+    """
+    if wanted is not None and wanted in names:
+        return wanted
+    if not names:
+        raise DataError(f"{file} holds no {what}; there is nothing to read.")
+    if wanted is None and len(names) == 1:
+        return names[0]
+    # Names are the work of others, and may hold anything.
+    shown = [name for name in names if name.isprintable() and len(name) <= _LONGEST]
+    told = f": {listed([repr(name) for name in shown], _MOST_TABLES)}" if shown else ""
+    if wanted is None:
+        raise DataError(
+            f"{file} holds {len(names):,} {what}s{told}. Name the one to read, for example "
+            f"{option(what, shown[0] if shown else None)}."
+        )
+    raise SpecError(
+        f"{file} holds no {what} {brief(wanted)!r}.{suggest(wanted, shown)} It holds "
+        f"{len(names):,}{told}."
+    )

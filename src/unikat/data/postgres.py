@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from unikat.data.engine import pattern, quoted, session
-from unikat.data.parts import choose
+from unikat.data.names import choose_table
 from unikat.data.queries import check_one, failing_column, relation_of, without_values
-from unikat.data.sources import Declared, Source, check_columns, identifier
+from unikat.data.sources import Declared, Source, identifier
 from unikat.errors import DataError, SpecError, brief, option
 from unikat.files.scratch import Scratch, private
 from unikat.interrupts import stopped_by
@@ -139,11 +139,21 @@ class PostgresSource(Source):
         with self._naming_column(), self._server() as server:
             if query is None:
                 tables = dict(server.rows(_TABLES))
-                self._asked = chosen = choose(list(tables), table, what="table", file=database)
+                self._asked = chosen = choose_table(
+                    list(tables), table, what="table", file=database
+                )
                 self.name = f"{chosen} in {database}"
                 self._relation = self._table = tables[chosen]
+            found = server.reader(f"SELECT * FROM {self._relation} LIMIT 0").schema.names
+            super().__init__(self.name, found, format="postgresql")
             self._types = self._found_types(server)
-            self._powers = server.rows(_POWERS)[0][0]
+            powers = server.rows(_POWERS)[0][0]
+        if powers:
+            self.warnings = (
+                f"The role of this session {powers}. Views and functions of the database run "
+                "with its rights, even where they write files or start programs, which a read-only "
+                "session does not stop. Use a role that has CONNECT and SELECT alone.",
+            )
         scratch = Scratch()
         folder = scratch.path.resolve()
         self._counts, self._spare = folder / "counts-0.parquet", folder / "counts-1.parquet"
@@ -154,22 +164,6 @@ class PostgresSource(Source):
     def files(self) -> list[Path]:
         """Files that DuckDB must be allowed to read."""
         return [self._counts, self._spare]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warn of a role that may do more than read."""
-        if not self._powers:
-            return ()
-        return (
-            f"The role of this session {self._powers}. Views and functions of the database run "
-            "with its rights, even where they write files or start programs, which a read-only "
-            "session does not stop. Use a role that has CONNECT and SELECT alone.",
-        )
-
-    @property
-    def queries(self) -> tuple[str, ...]:
-        """The query by which the server counted."""
-        return (self._counting(self._counted),) if self._counted else ()
 
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
         """Make the view ``source`` of the named columns, which the server counts once."""
@@ -216,18 +210,15 @@ class PostgresSource(Source):
         return Declared(order=order, ordered=order is not None or None, labels=labels)
 
     def _found_types(self, server: _Server) -> dict[str, _Type]:
-        names = self.columns = check_columns(
-            server.reader(f"SELECT * FROM {self._relation} LIMIT 0").schema.names, self.name
-        )
         # The join gives a row of a relation without rows, too.
-        asked = ", ".join(f"pg_typeof(row.{identifier(name)})::oid" for name in names)
+        asked = ", ".join(f"pg_typeof(row.{identifier(name)})::oid" for name in self.columns)
         oids = server.rows(
             f"SELECT {asked} FROM (SELECT 1) AS one "
             f"LEFT JOIN (SELECT * FROM {self._relation} LIMIT 1) AS row ON true"
         )[0]
         rows = server.rows(_TYPES.format(", ".join(map(str, oids))))
         known = {oid: _Type(kind, tuple(labels)) for oid, kind, labels in rows}
-        return {name: known[oid] for name, oid in zip(names, oids, strict=True)}
+        return {name: known[oid] for name, oid in zip(self.columns, oids, strict=True)}
 
     def _sql(self, name: str) -> str:
         """SQL of a column in a type that DuckDB knows."""
@@ -281,6 +272,7 @@ class PostgresSource(Source):
             self._check_same(connection)
         self._counts, self._spare = self._spare, self._counts
         self._counted = names
+        self.queries = (self._counting(names),)
 
     def _check_same(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Refuse new counts that do not agree with the old ones: rows could be mixed up."""

@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from unikat.data.engine import DEFAULT_MEMORY, literals, session
-from unikat.data.formats import format_of
 from unikat.data.readers import open_source
-from unikat.data.sources import CsvSource, Declared, Source
+from unikat.data.sources import Declared, Source
+from unikat.data.text_files import TextSource
 from unikat.errors import DataError
 from unikat.interrupts import interruptible
 
@@ -116,10 +114,10 @@ def profile(source: Any, *, memory_limit: str = DEFAULT_MEMORY, **reading: Any) 
         opened.attach(connection, names)
         n_records, columns = _columns(connection, opened, names)
     opened.delete_copies()
-    text = opened if isinstance(opened, CsvSource) else None
+    text = opened if isinstance(opened, TextSource) else None
     return Profile(
         name=opened.name,
-        format=_format(opened, source),
+        format=opened.format,
         n_records=n_records,
         columns=columns,
         n_columns=len(opened.columns),
@@ -155,12 +153,6 @@ def preview(
     return shown, [
         ["" if row[name] is None else str(row[name]) for name in shown] for row in rows.to_pylist()
     ]
-
-
-def _format(opened: Source, source: Any) -> str:
-    if not isinstance(source, (str, PathLike)):
-        return "frame"
-    return format_of(Path(source)) or type(opened).__name__.removesuffix("Source").lower()
 
 
 class _Sql:

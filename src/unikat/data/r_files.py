@@ -11,7 +11,7 @@ from pathlib import Path
 
 from unikat.data import r_process
 from unikat.data.engine import memory_bytes, too_large
-from unikat.data.parts import choose
+from unikat.data.names import choose_table
 from unikat.data.sources import TableSource
 from unikat.errors import DataError, SpecError, option
 from unikat.files.scratch import scratch_folder
@@ -37,9 +37,9 @@ def open_r(path: Path, table: str | None, memory_limit: str) -> TableSource:
         )
     with scratch_folder() as folder:
         names = _read(path, folder, memory_limit)
-        chosen = choose(names, table, what="table", file=path.name)
+        chosen = choose_table(names, table, what="table", file=path.name)
         with pa.OSFile(str(folder / f"{names.index(chosen)}.arrow")) as file:
-            return TableSource(path, pa.ipc.open_file(file).read_all())
+            return TableSource.of(path, pa.ipc.open_file(file).read_all(), "rds")
 
 
 def _read(path: Path, folder: Path, memory_limit: str) -> list[str]:

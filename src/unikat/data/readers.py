@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
-import gzip
-import shutil
-import weakref
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from unikat.data.arrow_files import (
+    open_arrow,
+    open_arrow_folder,
+    open_dataset,
+    open_parquet,
+    open_parquet_folder,
+)
 from unikat.data.binning import parse_keys
 from unikat.data.codebook import codebook_warnings, load_codebook
-from unikat.data.databases import SqliteSource, open_duckdb
+from unikat.data.databases import open_duckdb, open_sqlite
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, session
-from unikat.data.folder_sources import (
-    ArrowFile,
-    ArrowFolder,
-    CsvFolder,
-    DatasetSource,
-    open_parquet,
-)
 from unikat.data.folders import Parts, find_parts
 from unikat.data.formats import (
     DATABASES,
     SHEETS,
     TABLES,
-    check_packed,
     checked_format,
     format_of,
-    head_of,
     named_format,
 )
 from unikat.data.levels import survey
@@ -43,24 +35,14 @@ from unikat.data.numbers import number_meant
 from unikat.data.paths import no_file, what_is
 from unikat.data.postgres import PostgresSource
 from unikat.data.r_files import open_r
-from unikat.data.sources import (
-    CsvSource,
-    FrameSource,
-    ParquetSource,
-    Source,
-    check_columns,
-)
-from unikat.data.spreadsheets import SpreadsheetSource
+from unikat.data.sources import FrameSource, Source, check_columns
+from unikat.data.spreadsheets import open_spreadsheet
 from unikat.data.statistical import StatisticalSource
 from unikat.data.table import Missing, check_missing
+from unikat.data.text_files import open_text
 from unikat.errors import DataError, SpecError, brief, option
-from unikat.files.scratch import Scratch, private
 from unikat.interrupts import interruptible
 from unikat.spec.addresses import is_address
-
-_DELIMITERS = ",;\t|"
-_NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
-"""Encodings of single names or of program texts."""
 
 
 @interruptible
@@ -302,19 +284,19 @@ def open_source(
                 f"which has no {several}; leave the option out."
             )
     if parts is not None:
-        return _open_parts(parts, delimiter=delimiter, encoding=encoding)
+        for one, label in zip(parts.paths, parts.labels(), strict=True):
+            what_is(one)
+            checked_format(one, kind, name=label)
     if kind in ("csv", "tsv"):
-        tab = "\t" if kind == "tsv" else None
-        options = {"delimiter": delimiter or tab, "encoding": encoding}
-        return _with_folder(lambda folder: _open_csv(path, path.name, folder, **options))
+        return open_text(path, parts, kind, delimiter=delimiter, encoding=encoding)
     if kind == "parquet":
-        return ParquetSource([path], path.name)
+        return open_parquet(path) if parts is None else open_parquet_folder(parts)
     if kind == "arrow":
-        return _open_ipc(path)
+        return open_arrow(path) if parts is None else open_arrow_folder(parts)
     if kind in SHEETS:
-        return SpreadsheetSource(path, kind, sheet, memory_limit)
+        return open_spreadsheet(path, kind, sheet, memory_limit)
     if kind == "sqlite":
-        return SqliteSource(path, table, query, memory_limit)
+        return open_sqlite(path, table, query, memory_limit)
     if kind == "duckdb":
         return open_duckdb(path, table, query, memory_limit)
     if kind in ("rds", "rdata"):
@@ -346,7 +328,7 @@ def _open_frame(source: Any) -> Source:
             )
         check_columns(list(source.columns), name)
     if type(source).__module__.startswith("pyarrow._dataset") and hasattr(source, "scanner"):
-        return DatasetSource(source)
+        return open_dataset(source)
     frame = nw.from_native(source, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         return FrameSource(frame.collect(), kind="lazy", name=name)
@@ -367,182 +349,3 @@ def _several(path: Path, kind: str | None) -> Parts | None:
     if found is None:
         raise no_file(path, format_of)
     return None
-
-
-def _open_parts(parts: Parts, *, delimiter: str | None, encoding: str | None) -> Source:
-    """Open several files as one."""
-    files = list(zip(parts.paths, parts.labels(), strict=True))
-    for path, label in files:
-        what_is(path)
-        checked_format(path, parts.kind, name=label)
-    if parts.kind == "parquet":
-        return open_parquet(parts)
-    if parts.kind == "arrow":
-        return ArrowFolder(parts)
-    options = {"delimiter": delimiter or ("\t" if parts.kind == "tsv" else None)}
-
-    def opened(folder: Path) -> CsvFolder:
-        found = []
-        for number, (path, label) in enumerate(files):
-            below = folder / str(number)
-            below.mkdir(mode=0o700)
-            file = _open_csv(path, label, below, encoding=encoding, **options)
-            # One after the other is made again when it is read.
-            file.delete_copies()
-            found.append(file)
-        return CsvFolder(parts, found, folder)
-
-    return _with_folder(opened)
-
-
-def _with_folder(open_in: Callable[[Path], Source]) -> Source:
-    """Open a source that keeps copies in a temporary folder, which goes when the source goes."""
-    scratch = Scratch()
-    try:
-        source = open_in(scratch.path.resolve())
-    except BaseException:
-        scratch.close()
-        raise
-    weakref.finalize(source, scratch.close)
-    return source
-
-
-def _open_ipc(path: Path) -> Source:
-    import pyarrow as pa
-
-    try:
-        with pa.memory_map(str(path)) as file:
-            table = pa.ipc.open_file(file).read_all()
-        # Without this a damaged file can end the process.
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, KeyError):
-        raise DataError(
-            f"{brief(path.name)} cannot be read as an Arrow file; it may be damaged. Write it "
-            "again."
-        ) from None
-    return ArrowFile(path, table)
-
-
-def _open_csv(
-    path: Path, name: str, folder: Path, *, delimiter: str | None, encoding: str | None
-) -> CsvSource:
-    """Open a text file, called `name` in messages, with a folder for copies."""
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise SpecError(
-            f"{option('delimiter', brief(delimiter))} must be one character, such as a comma, a "
-            f"semicolon, or a tab: {option('delimiter', chr(9))}."
-        )
-    text, chosen = path, encoding or _mark(head_of(path, name))
-    plain = _text_encoding(chosen) in ("utf-8", "utf-8-sig", "ascii")
-    if plain and b"\0" in head_of(path, name):
-        raise DataError(
-            f"{name} is to be read as CSV but holds binary data; it is another format, or in "
-            f"an encoding such as UTF-16: {option('encoding', 'utf-16')}."
-        )
-    if path.suffix.lower() == ".gz":
-        check_packed(path, name)
-    transcode = None
-    if not plain:
-        # DuckDB would download an extension for most encodings.
-        text = folder / "utf8.csv"
-        transcode = partial(_transcode, path, text, chosen, name)
-        transcode()
-    columns, found = _header(text, name, delimiter)
-    return CsvSource(
-        path,
-        name=name,
-        text=text,
-        columns=columns,
-        delimiter=found,
-        encoding=chosen,
-        folder=folder,
-        transcode=transcode,
-    )
-
-
-def _text_encoding(name: str) -> str:
-    """Return what Python calls an encoding of text files; refuse all others."""
-    try:
-        # Others, such as rot13 and zlib, turn bytes or texts into each other.
-        is_text = codecs.lookup(name)._is_text_encoding
-        canonical = codecs.lookup(name).name
-    except (LookupError, ValueError):
-        is_text, canonical = False, ""
-    if not is_text or canonical in _NOT_OF_FILES:
-        raise SpecError(
-            f"{option('encoding', brief(name))} is not known as an encoding of text files; use for "
-            "example utf-8, latin-1 or cp1252."
-        )
-    return canonical
-
-
-def _mark(head: bytes) -> str:
-    """Encoding told by a byte order mark, else UTF-8."""
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    return "utf-8"
-
-
-def _text_of(path: Path, encoding: str) -> IO[str]:
-    """Open a text file, gzipped or not, with its line ends as they are."""
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding=encoding, newline="")
-    return path.open(encoding=encoding, newline="")
-
-
-def _transcode(path: Path, target: Path, encoding: str, name: str) -> None:
-    try:
-        with (
-            _text_of(path, encoding) as lines,
-            private(target).open("w", encoding="utf-8", newline="") as out,
-        ):
-            shutil.copyfileobj(lines, out, 1 << 20)
-    except UnicodeError:
-        raise DataError(
-            f"{name} is not in the encoding {encoding}; give the one it was saved in, for "
-            f"example {option('encoding', 'latin-1')}, or save it as UTF-8."
-        ) from None
-    except OSError as error:
-        raise DataError(
-            f"{name} cannot be brought to UTF-8 in the folder for temporary files "
-            f"({error.strerror or error}); free some room or set TMPDIR to another disk."
-        ) from None
-
-
-def _header(text: Path, name: str, delimiter: str | None) -> tuple[list[str], str]:
-    """Names of the columns, and the delimiter: the one that splits the header most."""
-    rows: dict[str, list[str]] = {}
-    try:
-        with _text_of(text, "utf-8-sig") as lines:
-            for char in delimiter or _DELIMITERS:
-                lines.seek(0)
-                rows[char] = next(csv.reader(lines, delimiter=char), [])
-    except UnicodeDecodeError:
-        raise DataError(
-            f"{name}, first lines: the text is not UTF-8. Say how it is encoded, for example "
-            f"{option('encoding', 'latin-1')}, or cp1252, or save it as UTF-8."
-        ) from None
-    except csv.Error:
-        raise DataError(
-            f"{name}: the header line is not that of a CSV file; is a quotation mark left open?"
-        ) from None
-    found = max(rows, key=lambda char: len(rows[char]))
-    _check_quotes(text, name, found)
-    names = [column.strip() for column in rows[found]]
-    if not any(names):
-        raise DataError(f"{name} begins with an empty line; the first line must name the columns.")
-    return names, found
-
-
-def _check_quotes(text: Path, name: str, delimiter: str) -> None:
-    """Refuse a header whose quotation mark is left open: the whole file would be a name."""
-    with _text_of(text, "utf-8-sig") as lines:
-        try:
-            next(csv.reader(lines, delimiter=delimiter, strict=True), None)
-        except csv.Error as error:
-            # Other slips, such as a quotation mark within a name, are read as they stand.
-            if "unexpected end of data" in str(error):
-                raise DataError(
-                    f"{name}, header line: a quotation mark opens and does not close. Double the "
-                    "quotation marks inside quoted fields, or remove the stray one."
-                ) from None

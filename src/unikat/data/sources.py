@@ -1,5 +1,9 @@
 """Sources of rows: each gives DuckDB its key columns in order.
 
+Five kinds differ: what DuckDB reads itself (`RelationSource`), what a reader brings into memory
+(`TableSource`) or gives in batches (`StreamSource`), text (`unikat.data.text_files`), and tables of
+a server (`unikat.data.postgres`). Readers of formats are functions that make one of these.
+
 A source is opened once. Its key columns are seen by DuckDB as a view ``source`` with columns c0,
 c1, ... (positions in the list of keys), so that no column name ever needs quoting and names that
 differ in case only do not clash.
@@ -8,25 +12,24 @@ differ in case only do not clash.
 from __future__ import annotations
 
 import contextlib
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unikat._typing import AnyArray
-from unikat.data.engine import literals, pattern, quoted, session
+from unikat.data.engine import pattern, quoted, session
 from unikat.data.names import NO_HEADER, like_record
 from unikat.errors import DataError, brief, listed
-from unikat.files.scratch import private
+from unikat.files.scratch import Scratch, private
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-
-FILE_NUMBER = "file_index"
-"""DuckDB's number of the file that a row is from; a column of this name would hide it."""
 
 MOST_LETTERS = 2_000
 """Longest name of a column; what is longer is none, and would fill pages and messages."""
@@ -44,6 +47,10 @@ class Declared:
     labels: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[object, ...] = ()
     missing_ranges: tuple[tuple[float, float], ...] = ()
+    missing_labels: Mapping[Any, str] = field(default_factory=dict)
+    """Labels of the codes that are declared missing."""
+    width: int | None = None
+    """Bytes that a column of text has room for; None: any number."""
 
 
 def categories_of(column: pa.ChunkedArray) -> Declared:
@@ -74,28 +81,48 @@ def as_categories(
 
 
 class Source(ABC):
-    """Rows in a fixed order, with named columns."""
+    """Rows in a fixed order, with named columns.
 
-    name: str
-    """What it is called in messages."""
-    columns: tuple[str, ...]
+    Parameters
+    ----------
+    name
+        What messages call it.
+    columns
+        Names of the columns.
+    paths
+        The files it is made of; what they look like now is remembered.
+    format
+        Of the files, as `read` names it; else what kind of data it is.
+
+    Raises
+    ------
+    DataError
+        If columns have no names of their own.
+    """
+
     decimal: str | None = None
     """What stands before the decimals in texts; None finds it out where it is unambiguous."""
+    queries: tuple[str, ...] = ()
+    """What ran on the server of a database."""
+    warnings: tuple[str, ...] = ()
+    """What is unsafe about reading from this source."""
+    holds_labels = False
+    """Whether records that are written in its format can have labels of codes."""
+    keeps_letters = False
+    """Whether records that are written in its format can have letters such as ``.a``."""
+
+    def __init__(
+        self, name: str, columns: Sequence[str], *, paths: Sequence[Path] = (), format: str
+    ) -> None:
+        self.name, self.format = name, format
+        self.paths = [path.resolve() for path in paths]
+        self._stamp = self._look()
+        self.columns = check_columns(columns, name)
 
     @property
     def files(self) -> list[Path]:
         """Files that DuckDB must be allowed to read."""
-        return []
-
-    @property
-    def queries(self) -> tuple[str, ...]:
-        """What ran on the server of a database."""
-        return ()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is unsafe about reading from this source."""
-        return ()
+        return self.paths
 
     @abstractmethod
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
@@ -130,77 +157,14 @@ class Source(ABC):
         """Tell what the source itself says of a column."""
         return Declared()
 
-    @property
-    def holds_labels(self) -> bool:
-        """Whether records that are written in its format can have labels of codes."""
-        return False
-
-    def missing_labels(self, name: str) -> Mapping[Any, str]:
-        """Labels of the codes of a column that the source itself declares missing."""
-        return {}
-
-    keeps_letters = False
-    """Whether records that are written in its format can have letters such as ``.a``."""
-
     def letters(self, names: Sequence[str]) -> dict[str, list[str | None]]:
         """Letters that say why numbers are missing, by row of columns that have some."""
         return {}
 
     def letters_counted(self, name: str) -> Mapping[str, int]:
         """Records of each letter, such as ``.a``, that says why a number is missing."""
-        return {}
-
-    def width(self, name: str) -> int | None:
-        """Bytes that a column of text has room for; None if it has any number."""
-        return None
-
-    def check_unchanged(self) -> None:
-        """Refuse to go on if the source is no longer what was read; frames stay as they are."""
-        return
-
-    def delete_copies(self) -> None:
-        """Delete copies of rows on disk; what is asked for later is read from the source again."""
-        return
-
-
-def check_columns(columns: Sequence[str], name: str) -> tuple[str, ...]:
-    """Refuse columns without names of their own (DataError)."""
-    places: dict[str, list[str]] = {}
-    for place, column in enumerate(columns, start=1):
-        places.setdefault(column, []).append(f"{place:,}")
-    twice = [alike for alike in places.values() if len(alike) > 1]
-    if twice:
-        # The first line of a file without a header is a record, so the names are not told.
-        which = listed([f"columns {listed(alike, 3)}" for alike in twice], 3)
-        if like_record(columns):
-            raise DataError(f"{name}: {which} are called the same. {NO_HEADER}")
-        raise DataError(
-            f"{name} has {len(twice):,} column name(s) that occur more than once: {which} are "
-            "called the same. Check that the first line names the columns, each differently."
-        )
-    if too_long := [place for place, column in enumerate(columns, 1) if len(column) > MOST_LETTERS]:
-        raise DataError(
-            f"{name}: the name of column {too_long[0]:,} has {len(columns[too_long[0] - 1]):,} "
-            f"characters; names have at most {MOST_LETTERS:,}. Check that the first line names the "
-            "columns, and rename this one."
-        )
-    if not columns:
-        raise DataError(f"{name} has no columns; there is nothing to read.")
-    return tuple(columns)
-
-
-class FileSource(Source):
-    """Files read by DuckDB itself; remembers what they looked like when they were opened."""
-
-    def __init__(self, paths: Sequence[Path], name: str) -> None:
-        self.paths = [path.resolve() for path in paths]
-        self.name = brief(name)
-        self._stamp = self._look()
-
-    @property
-    def files(self) -> list[Path]:
-        """Files that DuckDB must be allowed to read."""
-        return self.paths
+        found = Counter(letter for letter in self.letters([name]).get(name, ()) if letter)
+        return dict(found.most_common())
 
     def check_unchanged(self) -> None:
         """Refuse to go on if a file has another size or time than when it was opened."""
@@ -214,243 +178,146 @@ class FileSource(Source):
     def _look(self) -> list[tuple[int, int]]:
         return [(s.st_size, s.st_mtime_ns) for s in (path.stat() for path in self.paths)]
 
+    def delete_copies(self) -> None:
+        """Delete copies of rows on disk; what is asked for later is read from the source again."""
+        return
 
-class ParquetSource(FileSource):
-    """One or several Parquet files, their rows one after the other in order of file name."""
+
+class RelationSource(Source):
+    """What DuckDB reads itself and gives in a fixed order: Parquet, or a table of a DuckDB file.
+
+    Parameters
+    ----------
+    name, columns, paths, format
+        As of `Source`.
+    beside
+        Further files that DuckDB must be allowed to read.
+    relation
+        What DuckDB selects from.
+    sql_names
+        Names of the columns there.
+    prepare
+        Makes the relation known to a connection.
+    declare
+        Tells what the file says of a column.
+    typed
+        Brings a table into the types of the file.
+    """
 
     def __init__(
         self,
-        paths: Sequence[Path],
         name: str,
-        made: Sequence[str] = (),
-        values: Sequence[Sequence[str | None]] = (),
+        columns: Sequence[str],
+        *,
+        paths: Sequence[Path],
+        format: str,
+        relation: str,
+        sql_names: Sequence[str],
+        declare: Callable[[str], Declared],
+        prepare: Callable[[duckdb.DuckDBPyConnection], None] = lambda _: None,
+        typed: Callable[[pa.Table], pa.Table] = lambda table: table,
+        beside: Sequence[Path] = (),
     ) -> None:
-        """Describe the files.
-
-        Parameters
-        ----------
-        paths, name
-            Where they are, and what they are called in messages.
-        made
-            Columns that the names of their folders make.
-        values
-            Of these columns, for each file.
-        """
-        super().__init__(paths, name)
-        self._made: list[str] = []
-        self._categories: dict[str, Declared] = {}
-        names = parquet_schema(self.paths[0], name).names
-        check_columns(names, name)
-        with session(self.files, name=name) as connection:
-            described = connection.execute(f"DESCRIBE SELECT * FROM {self._relation}").fetchall()
-        # DuckDB renames columns that differ in case only; their order stays.
-        self._sql_names = [row[0] for row in described]
-        for j in range(len(made)):
-            sql_name = f"unikat folder {j}"
-            levels = [one[j] for one in values]
-            listed = ", ".join("NULL" if level is None else quoted(level) for level in levels)
-            self._made.append(
-                f"list_extract(CAST([{listed}] AS VARCHAR[]), CAST({FILE_NUMBER} AS BIGINT) + 1) "
-                f"AS {identifier(sql_name)}"
-            )
-            self._sql_names.append(sql_name)
-        self.columns = check_columns([*names, *made], name)
+        super().__init__(name, columns, paths=paths, format=format)
+        self._beside = tuple(beside)
+        self._relation, self._sql_names = relation, tuple(sql_names)
+        self._prepare, self._declare, self._typed = prepare, declare, typed
+        self._declared: dict[str, Declared] = {}
 
     @property
-    def _relation(self) -> str:
-        paths = literals([pattern(path) for path in self.paths])
-        # The values that DuckDB takes from names of folders would replace columns of the files.
-        files = f"read_parquet({paths}, hive_partitioning = false)"
-        return f"(SELECT *, {', '.join(self._made)} FROM {files})" if self._made else files
+    def files(self) -> list[Path]:
+        """Files that DuckDB must be allowed to read."""
+        return [*self.paths, *self._beside]
 
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
         """Make the view ``source`` of the named columns."""
+        self._prepare(connection)
         columns = [identifier(self._sql_names[self.columns.index(name)]) for name in names]
         listed = ", ".join(f"{column} AS c{j}" for j, column in enumerate(columns))
         connection.execute(f"CREATE TEMP VIEW source AS SELECT {listed} FROM {self._relation}")
 
     def values(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> pa.Table:
-        """Give the named columns in the types that the first file has."""
-        import pyarrow.parquet as pq
-
-        table = super().values(connection, names)
-        schema = pq.read_schema(self.paths[0])
-        for place, name in enumerate(names):
-            if schema.get_field_index(name) < 0:
-                continue
-            field = schema.field(name)
-            order = self.declared(name).order
-            if order is None:
-                column = table[name].cast(field.type)
-            else:
-                # Arrow alone would number the categories as they occur.
-                plain = table[name].cast(field.type.value_type).combine_chunks()
-                column = as_categories(plain, order, field.type)
-            table = table.set_column(place, field, column)
-        return table
+        """Give the named columns in the types that the file has."""
+        return self._typed(super().values(connection, names))
 
     def declared(self, name: str) -> Declared:
-        """Tell the order of the categories of a column, as the first file has it."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        schema = parquet_schema(self.paths[0], self.name)
-        if name not in schema.names or not pa.types.is_dictionary(schema.field(name).type):
-            return Declared()
-        if name not in self._categories:
-            column = pq.read_table(self.paths[0], columns=[name], partitioning=None)[name]
-            self._categories[name] = categories_of(column)
-        return self._categories[name]
+        """Tell what the file says of a column."""
+        if name not in self._declared:
+            self._declared[name] = self._declare(name)
+        return self._declared[name]
 
     def native(self) -> Any:
         """Give the rows with all columns."""
         self.check_unchanged()
         with session(self.files, name=self.name) as connection:
+            self._prepare(connection)
             table = connection.sql(f"SELECT * FROM {self._relation}").to_arrow_table()
         return table.rename_columns(list(self.columns))
 
 
-def parquet_schema(path: Path, name: str) -> pa.Schema:
-    """Columns of a Parquet file, which messages call `name`, and their types.
+class TableSource(Source):
+    """What a reader brings into memory as an Arrow table, the columns of the keys once.
 
-    Raises
-    ------
-    DataError
-        If it is none.
+    Parameters
+    ----------
+    name, columns, paths, format
+        As of `Source`.
+    load
+        The reader: takes names of columns, and how many of the first rows, None for all.
+    check
+        Refuses columns that cannot be used.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_schema(path)
-    except (pa.ArrowException, OSError, ValueError):
-        raise DataError(
-            f"{brief(name)} cannot be read as Parquet. The file may be damaged or not "
-            "of the format its name says; write it again from its source."
-        ) from None
-
-
-class CsvSource(FileSource):
-    """A delimited text file. Its key columns are put aside as Parquet, so it is parsed once."""
 
     def __init__(
         self,
-        path: Path,
-        *,
         name: str,
-        text: Path,
         columns: Sequence[str],
-        delimiter: str,
-        encoding: str,
-        folder: Path,
-        transcode: Callable[[], None] | None = None,
+        load: Callable[[Sequence[str], int | None], pa.Table],
+        *,
+        paths: Sequence[Path] = (),
+        format: str,
+        check: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
-        """Describe the file.
+        super().__init__(name, columns, paths=paths, format=format)
+        self._load, self._check = load, check
+        self._cache: tuple[tuple[str, ...], pa.Table] | None = None
 
-        Parameters
-        ----------
-        path, name
-            The file, and what messages call it.
-        text
-            The UTF-8 file to parse: the same or a transcoded copy.
-        columns, delimiter, encoding
-            Names in the header, the character between fields, and the encoding of the file.
-        folder
-            Temporary folder for copies of the keys; it has to outlive this source.
-        transcode
-            Makes the transcoded copy, again if it was deleted.
-        """
-        super().__init__([path], name)
-        self.columns = check_columns(columns, name)
-        self.text = text.resolve()
-        self.delimiter, self.encoding = delimiter, encoding
-        self._transcode = transcode
-        self._aside = folder / "keys.parquet"
-        self._kept: tuple[str, ...] | None = None
-
-    @property
-    def files(self) -> list[Path]:
-        """Files that DuckDB must be allowed to read."""
-        return [self.text, self._aside]
-
-    @property
-    def relation(self) -> str:
-        """What DuckDB selects from: columns f0, f1, ... of text."""
-        # Everything is declared, because a guess made from the first rows can be wrong below.
-        columns = ", ".join(f"'f{j}': 'VARCHAR'" for j in range(len(self.columns)))
-        packed = "gzip" if self.text.suffix == ".gz" else "none"
-        return (
-            f"read_csv({quoted(pattern(self.text))}, auto_detect = false, header = true, "
-            f"delim = {quoted(self.delimiter)}, quote = '\"', escape = '\"', "
-            f"compression = '{packed}', columns = {{{columns}}})"
+    @classmethod
+    def of(cls, path: Path, table: pa.Table, format: str) -> TableSource:
+        """Describe a file that is in memory already, or mapped."""
+        return cls(
+            brief(path.name),
+            table.column_names,
+            lambda names, n_rows: table.select(list(names)).slice(0, n_rows),
+            paths=[path],
+            format=format,
         )
 
-    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
-        """Make the view ``source`` of the named columns."""
-        if self._kept != tuple(names):
-            self.need_text()
-            listed = ", ".join(
-                f"f{self.columns.index(name)} AS c{j}" for j, name in enumerate(names)
-            )
-            self._kept = None
-            # Where the file is there already, DuckDB would write beside it, which is not allowed.
-            connection.execute(
-                f"COPY (SELECT {listed} FROM {self.relation}) "
-                f"TO {quoted(str(private(self._aside)))} "
-                "(FORMAT parquet, USE_TMP_FILE false)"
-            )
-            self._kept = tuple(names)
-        connection.execute(
-            f"CREATE TEMP VIEW source AS SELECT * FROM read_parquet({quoted(pattern(self._aside))})"
-        )
-
-    def first(
-        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
-    ) -> pa.Table:
-        """Give the first rows of the named columns, which are not put aside."""
-        self.need_text()
-        listed = ", ".join(f"f{self.columns.index(name)}" for name in names)
-        query = f"SELECT {listed} FROM {self.relation} LIMIT {n_rows}"
-        return connection.sql(query).to_arrow_table().rename_columns(list(names))
-
-    def native(self) -> Any:
-        """Give the rows with all columns."""
-        self.check_unchanged()
-        self.need_text()
-        with session(self.files, name=self.name) as connection:
-            table = connection.sql(f"SELECT * FROM {self.relation}").to_arrow_table()
-        return table.rename_columns(list(self.columns))
-
-    def delete_copies(self) -> None:
-        """Delete the columns put aside and the transcoded copy."""
-        self._kept = None
-        self._aside.unlink(missing_ok=True)
-        if self._transcode is not None:
-            self.text.unlink(missing_ok=True)
-
-    def need_text(self) -> None:
-        """Make the transcoded copy again if it was deleted."""
-        if self._transcode is not None and not self.text.exists():
-            self._transcode()
-
-
-class ArrowSource(Source):
-    """Base of sources that hand over their key columns as an Arrow table."""
-
-    @abstractmethod
     def columns_of(self, names: Sequence[str]) -> pa.Table:
         """Give the named columns."""
+        self._check(names)
+        wanted = tuple(names)
+        # The keys are read together once; what is asked of single columns comes from there.
+        if self._cache is None or not set(wanted) <= set(self._cache[0]):
+            self._cache = (wanted, self._load(wanted, None))
+        return self._cache[1].select(list(wanted))
 
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
-        """Make the view ``source`` of the named columns."""
+        """Make the view ``source`` of the named columns; letters of c0 are in a0."""
+        import pyarrow as pa
+
         table = self.columns_of(names).rename_columns([f"c{j}" for j in range(len(names))])
+        letters = self.letters(names)
+        for j, name in enumerate(names):
+            if name in letters:
+                table = table.append_column(f"a{j}", pa.array(letters[name], pa.string()))
         connection.register("source", table)
 
     def first(
         self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
     ) -> pa.Table:
-        """Give the first rows of the named columns; those that cannot be read are left out."""
-        return self.columns_of(names).slice(0, n_rows)
+        """Give the first rows of the named columns; the keys that were read are kept."""
+        return self._load(names, n_rows)
 
     def values(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> pa.Table:
         """Give the named columns in the types that the source has."""
@@ -460,8 +327,12 @@ class ArrowSource(Source):
         """Tell what the source itself says of a column."""
         return categories_of(self.columns_of([name]).column(0))
 
+    def native(self) -> Any:
+        """Give the rows with all columns."""
+        return self._load(self.columns, None)
 
-class FrameSource(ArrowSource):
+
+class FrameSource(TableSource):
     """A frame in memory: pandas, polars, pyarrow, or a DuckDB relation brought into memory."""
 
     def __init__(self, frame: Any, *, kind: str, name: str = "The data frame") -> None:
@@ -472,11 +343,10 @@ class FrameSource(ArrowSource):
         """
         self._frame = frame
         self._kind = kind
-        self.name = name
-        self.columns = check_columns(list(frame.columns), name)
+        super().__init__(name, frame.columns, self._head, format="frame")
 
     def columns_of(self, names: Sequence[str]) -> pa.Table:
-        """Give the named columns."""
+        """Give the named columns, which the frame keeps itself."""
         import pyarrow as pa
 
         taken = {}
@@ -490,10 +360,7 @@ class FrameSource(ArrowSource):
                 ) from None
         return pa.table(taken)
 
-    def first(
-        self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
-    ) -> pa.Table:
-        """Give the first rows of the named columns; those that cannot be read are left out."""
+    def _head(self, names: Sequence[str], n_rows: int | None) -> pa.Table:
         import pyarrow as pa
 
         head = FrameSource(self._frame.head(n_rows), kind="eager", name=self.name)
@@ -550,49 +417,156 @@ class FrameSource(ArrowSource):
         return frame.to_native()
 
 
-class TableSource(ArrowSource, FileSource):
-    """A file as an Arrow table: in memory, or mapped where it is an Arrow file not compressed."""
+class StreamSource(Source):
+    """What a reader gives in batches; the key columns are put aside as Parquet.
 
-    def __init__(self, path: Path, table: pa.Table) -> None:
-        FileSource.__init__(self, [path], path.name)
-        self._table = table
-        self.columns = check_columns(table.column_names, path.name)
+    No more than some batches are in memory.
 
-    def columns_of(self, names: Sequence[str]) -> pa.Table:
-        """Give the named columns."""
-        return self._table.select(list(names))
+    Parameters
+    ----------
+    name, paths, format
+        As of `Source`.
+    schema
+        Of the batches.
+    batches
+        The reader: gives the named columns in batches, always in the same order.
+    """
 
-    def native(self) -> Any:
-        """Give the rows with all columns."""
-        return self._table
+    def __init__(
+        self,
+        name: str,
+        schema: pa.Schema,
+        batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
+        *,
+        paths: Sequence[Path] = (),
+        format: str,
+    ) -> None:
+        super().__init__(name, schema.names, paths=paths, format=format)
+        self._schema, self._batches = schema, batches
+        scratch = Scratch()
+        self._aside = scratch.path.resolve() / "keys.parquet"
+        self._kept: tuple[str, ...] | None = None
+        self._declared: dict[str, Declared] = {}
+        weakref.finalize(self, scratch.close)
 
+    @property
+    def files(self) -> list[Path]:
+        """Files that DuckDB must be allowed to read."""
+        return [self._aside]
 
-class LoadedSource(ArrowSource, FileSource):
-    """Base of files that another library reads; their key columns are read once."""
+    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
+        """Make the view ``source`` of the named columns."""
+        if self._kept != tuple(names):
+            self._put_aside(names)
+        connection.execute(
+            f"CREATE TEMP VIEW source AS SELECT * FROM read_parquet({quoted(pattern(self._aside))})"
+        )
 
-    _cache: tuple[tuple[str, ...], pa.Table] | None = None
+    def _put_aside(self, names: Sequence[str]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-    @abstractmethod
-    def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
-        """Read the named columns from the file; with `n_rows` these first rows alone."""
+        self._kept = None
+        orders: dict[str, dict[object, None]] = {}
+        schema = self._selected(names)
+        schema = pa.schema([field.with_name(f"c{j}") for j, field in enumerate(schema)])
+        with self._told(), pq.ParquetWriter(private(self._aside), schema) as writer:
+            for batch in self._batches(names):
+                for name, column in zip(names, batch.columns, strict=True):
+                    if pa.types.is_dictionary(column.type):
+                        levels = column.dictionary.to_pylist()
+                        orders.setdefault(name, {}).update(dict.fromkeys(levels))
+                writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+        self._declared = {
+            name: Declared(
+                order=tuple(order), ordered=self._schema.field(name).type.ordered or None
+            )
+            for name, order in orders.items()
+        }
+        self._kept = tuple(names)
+
+    def _selected(self, names: Sequence[str]) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema([self._schema.field(name) for name in names])
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn errors of Arrow, which may quote values, into messages without."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            raise DataError(
+                f"{self.name} cannot be read to its end ({type(error).__name__}). A file may be "
+                "damaged or gone, or a column of a type that is not supported; write the data to a "
+                "Parquet file and read that."
+            ) from None
+
+    def declared(self, name: str) -> Declared:
+        """Tell what the batches said of a column."""
+        return self._declared.get(name, Declared())
 
     def first(
         self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
     ) -> pa.Table:
-        """Give the first rows of the named columns; the keys that were read are kept."""
-        return self.load(names, n_rows)
+        """Give the first rows of the named columns."""
+        import pyarrow as pa
 
-    def columns_of(self, names: Sequence[str]) -> pa.Table:
-        """Give the named columns."""
-        wanted = tuple(names)
-        # The keys are read together once; what is asked of single columns comes from there.
-        if self._cache is None or not set(wanted) <= set(self._cache[0]):
-            self._cache = (wanted, self.load(wanted))
-        return self._cache[1].select(list(wanted))
+        found: list[pa.RecordBatch] = []
+        with self._told():
+            for batch in self._batches(names):
+                found.append(batch.slice(0, n_rows - sum(map(len, found))))
+                if sum(map(len, found)) >= n_rows:
+                    break
+            return pa.Table.from_batches(found, self._selected(names))
+
+    def values(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> pa.Table:
+        """Give the named columns in the types that the source has."""
+        import pyarrow as pa
+
+        with self._told():
+            return pa.Table.from_batches(list(self._batches(names)), self._selected(names))
 
     def native(self) -> Any:
         """Give the rows with all columns."""
-        return self.load(self.columns)
+        import pyarrow as pa
+
+        self.check_unchanged()
+        with self._told():
+            return pa.Table.from_batches(list(self._batches(self.columns)), self._schema)
+
+    def delete_copies(self) -> None:
+        """Delete the columns put aside."""
+        self._kept = None
+        self._aside.unlink(missing_ok=True)
+
+
+def check_columns(columns: Sequence[str], name: str) -> tuple[str, ...]:
+    """Refuse columns without names of their own (DataError)."""
+    places: dict[str, list[str]] = {}
+    for place, column in enumerate(columns, start=1):
+        places.setdefault(column, []).append(f"{place:,}")
+    twice = [alike for alike in places.values() if len(alike) > 1]
+    if twice:
+        # The first line of a file without a header is a record, so the names are not told.
+        which = listed([f"columns {listed(alike, 3)}" for alike in twice], 3)
+        if like_record(columns):
+            raise DataError(f"{name}: {which} are called the same. {NO_HEADER}")
+        raise DataError(
+            f"{name} has {len(twice):,} column name(s) that occur more than once: {which} are "
+            "called the same. Check that the first line names the columns, each differently."
+        )
+    if too_long := [place for place, column in enumerate(columns, 1) if len(column) > MOST_LETTERS]:
+        raise DataError(
+            f"{name}: the name of column {too_long[0]:,} has {len(columns[too_long[0] - 1]):,} "
+            f"characters; names have at most {MOST_LETTERS:,}. Check that the first line names the "
+            "columns, and rename this one."
+        )
+    if not columns:
+        raise DataError(f"{name} has no columns; there is nothing to read.")
+    return tuple(columns)
 
 
 def identifier(name: str) -> str:

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 from unikat.data.engine import memory_bytes, too_large
+from unikat.data.names import choose_table
 from unikat.data.numbers import as_text
-from unikat.data.parts import choose
-from unikat.data.sources import FileSource, LoadedSource, check_columns
-from unikat.errors import DataError, SpecError
+from unikat.data.sources import TableSource
+from unikat.errors import DataError, SpecError, brief
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,95 +45,91 @@ _BROKEN = (
 """What the standard library raises for files that are no whole workbooks."""
 
 
-class SpreadsheetSource(LoadedSource):
-    """One sheet of a workbook: names in its first row that is not empty, then a row per record.
+def open_spreadsheet(path: Path, format: str, sheet: str | None, memory_limit: str) -> TableSource:
+    """Open one sheet of a workbook: names in its first row that is not empty, a row per record.
 
     Empty cells are missing. A column of numbers alone holds numbers, whole ones as integers. Where
     numbers and text are mixed all are taken as text. Columns without a name are left out, as are
     empty rows at the end.
     """
+    name = brief(path.name)
+    try:
+        import python_calamine as calamine
+    except ImportError:
+        raise SpecError(
+            f"{path.name} is a spreadsheet, which needs the package python-calamine: install "
+            "it with  pip install 'unikat[spreadsheet]',  or save the sheet as CSV."
+        ) from None
+    room = _Room(name, memory_limit)
+    try:
+        unpacked = room.unpack(path)
+        if format == "ods":
+            # Opening it reads all its sheets.
+            tables = _OdsScan(path)
+            room.check(unpacked, tables)
+        book = calamine.load_workbook(str(path))
+        sheets = [
+            one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet
+        ]
+        chosen = choose_table(sheets, sheet, what="sheet", file=name)
+        if format == "ods":
+            errors = tables.errors_of[chosen]
+        else:
+            scanned = _XlsxScan(path, chosen)
+            room.check(unpacked, scanned)
+            errors = scanned.errors
+        cells = book.get_sheet_by_name(chosen)
+    except calamine.PasswordError:
+        raise DataError(f"{name} is protected by a password; save it without one.") from None
+    except (calamine.CalamineError, *_BROKEN):
+        raise DataError(
+            f"{name} cannot be read as a spreadsheet. The file may be damaged or not of the format "
+            "its name says; save it again, or as CSV."
+        ) from None
+    rows = cells.to_python(nrows=1)
+    header = [as_text(cell).strip() for cell in rows[0]] if rows else []
+    if not any(header):
+        raise DataError(f"{name}, sheet {chosen!r} is empty; its first row must name the columns.")
+    # A sheet with a header has a first cell.
+    start, first = cells.start or (0, 0)
+    places = {column: place for place, column in enumerate(header) if column}
 
-    def __init__(self, path: Path, format: str, sheet: str | None, memory_limit: str) -> None:
-        FileSource.__init__(self, [path], path.name)
-        try:
-            import python_calamine as calamine
-        except ImportError:
-            raise SpecError(
-                f"{path.name} is a spreadsheet, which needs the package python-calamine: install "
-                "it with  pip install 'unikat[spreadsheet]',  or save the sheet as CSV."
-            ) from None
-        room = _Room(self.name, memory_limit)
-        try:
-            unpacked = room.unpack(path)
-            if format == "ods":
-                # Opening it reads all its sheets.
-                tables = _OdsScan(path)
-                room.check(unpacked, tables)
-            book = calamine.load_workbook(str(path))
-            sheets = [
-                one.name
-                for one in book.sheets_metadata
-                if one.typ == calamine.SheetTypeEnum.WorkSheet
-            ]
-            chosen = choose(sheets, sheet, what="sheet", file=self.name)
-            if format == "ods":
-                errors = tables.errors_of[chosen]
-            else:
-                scanned = _XlsxScan(path, chosen)
-                room.check(unpacked, scanned)
-                errors = scanned.errors
-            self._sheet = book.get_sheet_by_name(chosen)
-        except calamine.PasswordError:
-            raise DataError(
-                f"{self.name} is protected by a password; save it without one."
-            ) from None
-        except (calamine.CalamineError, *_BROKEN):
-            raise DataError(
-                f"{self.name} cannot be read as a spreadsheet. The file may be damaged or not of "
-                "the format its name says; save it again, or as CSV."
-            ) from None
-        rows = self._sheet.to_python(nrows=1)
-        header = [as_text(cell).strip() for cell in rows[0]] if rows else []
-        if not any(header):
-            raise DataError(
-                f"{self.name}, sheet {chosen!r} is empty; its first row must name the columns."
-            )
-        # A sheet with a header has a first cell.
-        self._start, first = self._sheet.start or (0, 0)
-        self._places = {name: place for place, name in enumerate(header) if name}
-        self._n_errors = {name: errors[first + j] for name, j in self._places.items()}
-        self.columns = check_columns([name for name in header if name], self.name)
-
-    def columns_of(self, names: Sequence[str]) -> pa.Table:
-        """Give the named columns."""
-        for name in names:
-            if self._n_errors[name]:
+    def check(names: Sequence[str]) -> None:
+        for column in names:
+            if n_errors := errors[first + places[column]]:
                 raise DataError(
-                    f"{self.name}, column {name!r}: {self._n_errors[name]:,} cell(s) hold an error "
-                    "of a formula, such as #DIV/0!, and no value. Correct the formulas, or clear "
-                    "these cells: empty cells are missing values."
+                    f"{name}, column {column!r}: {n_errors:,} cell(s) hold an error of a formula, "
+                    "such as #DIV/0!, and no value. Correct the formulas, or clear these cells: "
+                    "empty cells are missing values."
                 )
-        return super().columns_of(names)
 
-    def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
-        """Read the named columns from the file; with `n_rows` these first rows alone."""
-        import pyarrow as pa
+    def load(names: Sequence[str], n_rows: int | None) -> pa.Table:
+        return _loaded(cells, names, [places[column] for column in names], start, n_rows)
 
-        columns: list[list[object]] = [[] for _ in names]
-        places = [self._places[name] for name in names]
-        length = 0
-        for number, row in enumerate(self._sheet.iter_rows()):
-            if number <= self._start:
-                continue
-            if n_rows is not None and number > self._start + n_rows:
-                break
-            for column, place in zip(columns, places, strict=True):
-                column.append(row[place])
-            if any(cell != "" for cell in row):
-                length = number - self._start
-        return pa.table(
-            {name: as_column(column[:length]) for name, column in zip(names, columns, strict=True)}
-        )
+    columns = [column for column in header if column]
+    return TableSource(name, columns, load, paths=[path], format=format, check=check)
+
+
+def _loaded(
+    cells: Any, names: Sequence[str], places: Sequence[int], start: int, n_rows: int | None
+) -> pa.Table:
+    """Read columns at some places of a sheet whose header is in row `start`."""
+    import pyarrow as pa
+
+    columns: list[list[object]] = [[] for _ in names]
+    length = 0
+    for number, row in enumerate(cells.iter_rows()):
+        if number <= start:
+            continue
+        if n_rows is not None and number > start + n_rows:
+            break
+        for column, place in zip(columns, places, strict=True):
+            column.append(row[place])
+        if any(cell != "" for cell in row):
+            length = number - start
+    return pa.table(
+        {name: as_column(column[:length]) for name, column in zip(names, columns, strict=True)}
+    )
 
 
 def as_column(cells: Sequence[object]) -> pa.Array:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unikat.data.engine import DEFAULT_MEMORY, memory_bytes, within
-from unikat.data.sources import Declared, FileSource, LoadedSource, check_columns
-from unikat.errors import DataError, SpecError, option
+from unikat.data.sources import Declared, TableSource
+from unikat.errors import DataError, SpecError, brief, option
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
 
 READERS = {
@@ -32,8 +30,8 @@ _NUMBER, _TEXT = 48, 80
 """Bytes of a value while it is read: in the library, as an object of Python, and in the table."""
 
 
-class StatisticalSource(LoadedSource):
-    """A file of a statistical package, read with pyreadstat.
+class StatisticalSource(TableSource):
+    """A file of a statistical package, read with pyreadstat: it has a codebook of its own.
 
     Codes that the file itself declares missing (SPSS ranges; letters such as .a in Stata and SAS)
     are asked for and then treated as missing, with their numbers counted. Left to itself
@@ -43,7 +41,7 @@ class StatisticalSource(LoadedSource):
     def __init__(
         self, path: Path, format: str, encoding: str | None, memory_limit: str = DEFAULT_MEMORY
     ) -> None:
-        FileSource.__init__(self, [path], path.name)
+        self.name, self._path = brief(path.name), path.resolve()
         try:
             import pyreadstat
         except ImportError:
@@ -56,6 +54,7 @@ class StatisticalSource(LoadedSource):
         self.format = format
         self._limit = memory_limit
         self.keeps_letters = format == "dta"
+        self.holds_labels = format in ("sav", "zsav", "dta")
         self._letters: dict[str, list[str | None]] = {}
         self._options: dict[str, Any] = {"encoding": encoding} if encoding else {}
         # The transport format has no way to say which of its codes are missing.
@@ -64,7 +63,9 @@ class StatisticalSource(LoadedSource):
         _, self.metadata = self._read(metadataonly=True)
         if not all(isinstance(name, str) for name in self.metadata.column_names):
             raise self._damaged()
-        self.columns = check_columns(list(self.metadata.column_names), self.name)
+        super().__init__(
+            self.name, self.metadata.column_names, self.load, paths=[path], format=format
+        )
 
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
@@ -82,38 +83,23 @@ class StatisticalSource(LoadedSource):
             labels={self._said(code): label for code, label in labels.items()},
             missing=tuple(codes),
             missing_ranges=tuple(ranges),
+            missing_labels={
+                self._said(code) if self._is_letter(code) else code: label
+                for code, label in labels.items()
+                if self._is_letter(code)
+                or _plain(code) in codes
+                or (not isinstance(code, str) and any(low <= code <= high for low, high in ranges))
+            },
+            width=int(self.metadata.variable_storage_width[name])
+            if self.format in ("sav", "zsav")
+            else None,
         )
-
-    @property
-    def holds_labels(self) -> bool:
-        """Whether records that are written in its format can have labels of codes."""
-        return self.format in ("sav", "zsav", "dta")
-
-    def missing_labels(self, name: str) -> Mapping[Any, str]:
-        """Labels of the codes of a column that the file itself declares missing."""
-        said = self.declared(name)
-        return {
-            self._said(code) if self._is_letter(code) else code: label
-            for code, label in self.metadata.variable_value_labels.get(name, {}).items()
-            if _plain(code) in said.missing
-            or self._is_letter(code)
-            or (
-                not isinstance(code, str)
-                and any(low <= code <= high for low, high in said.missing_ranges)
-            )
-        }
 
     def _is_letter(self, code: Any) -> bool:
         return self.format in _WITH_LETTERS and isinstance(code, str)
 
     def _said(self, code: Any) -> str:
         return f".{code}" if self._is_letter(code) else str(_plain(code))
-
-    def width(self, name: str) -> int | None:
-        """Bytes that a column of text has room for; None if it has any number."""
-        if self.format not in ("sav", "zsav"):
-            return None
-        return int(self.metadata.variable_storage_width[name])
 
     def letters(self, names: Sequence[str]) -> dict[str, list[str | None]]:
         """Letters that say why numbers are missing, by row of columns that have some."""
@@ -134,22 +120,6 @@ class StatisticalSource(LoadedSource):
                 name: letters if any(letters) else [] for name, letters in read.items()
             }
         return {name: found for name in names if (found := self._letters[name])}
-
-    def letters_counted(self, name: str) -> Mapping[str, int]:
-        """Records of each letter, such as ``.a``, that says why a number is missing."""
-        found = Counter(letter for letter in self.letters([name]).get(name, ()) if letter)
-        return dict(found.most_common())
-
-    def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
-        """Make the view ``source`` of the named columns; letters of c0 are in a0."""
-        import pyarrow as pa
-
-        table = self.columns_of(names).rename_columns([f"c{j}" for j in range(len(names))])
-        letters = self.letters(names)
-        for j, name in enumerate(names):
-            if name in letters:
-                table = table.append_column(f"a{j}", pa.array(letters[name], pa.string()))
-        connection.register("source", table)
 
     def load(self, names: Sequence[str], n_rows: int | None = None) -> pa.Table:
         """Read the named columns from the file; with `n_rows` these first rows alone."""
@@ -221,9 +191,7 @@ class StatisticalSource(LoadedSource):
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("error", ".*is duplicated", UserWarning)
-                found: tuple[Any, Any] = self._reader(
-                    str(self.paths[0]), **options, **self._options
-                )
+                found: tuple[Any, Any] = self._reader(str(self._path), **options, **self._options)
                 return found
         except UserWarning:
             raise DataError(

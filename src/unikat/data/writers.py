@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unikat.data.codebook import clipped
-from unikat.data.folder_sources import ArrowFile, ArrowFolder, CsvFolder
 from unikat.data.letters import is_letter
-from unikat.data.sources import CsvSource, ParquetSource, Source
+from unikat.data.sources import Source
 from unikat.data.statistical import StatisticalSource
+from unikat.data.text_files import TextSource
 from unikat.errors import DataError, option
 from unikat.files.writing import create, finish, write_bytes
 
@@ -39,11 +39,11 @@ _LONGEST_LABEL = {"sav": 120, "zsav": 120, "dta": 32_000}
 
 def ending(source: Source) -> str:
     """Return the ending of the names of files in the format of a source, such as ``.csv.gz``."""
-    if isinstance(source, (CsvSource, CsvFolder)):
+    if isinstance(source, TextSource):
         suffixes = source.paths[0].suffixes
         packed = suffixes[-1:] == [".gz"]
         return "".join(suffixes[-2:] if packed else suffixes[-1:]) or ".csv"
-    if isinstance(source, (ArrowFile, ArrowFolder)):
+    if source.format == "arrow":
         return source.paths[0].suffix or ".arrow"
     if isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
         return f".{source.format}"
@@ -76,9 +76,9 @@ def write_records(
     DataError
         If the input's encoding has no way to write a value.
     """
-    if isinstance(source, (CsvSource, CsvFolder)):
+    if isinstance(source, TextSource):
         _write_csv(path, table, source)
-    elif isinstance(source, (ArrowFile, ArrowFolder)):
+    elif source.format == "arrow":
         _write_arrow(path, table)
     elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
         _write_statistical(path, table, source, labels or {}, letters or {})
@@ -86,7 +86,7 @@ def write_records(
         _write_parquet(path, table)
 
 
-def _write_csv(path: Path, table: pa.Table, source: CsvSource | CsvFolder) -> None:
+def _write_csv(path: Path, table: pa.Table, source: TextSource) -> None:
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=source.delimiter, lineterminator="\n")
     writer.writerow(table.column_names)
@@ -162,7 +162,7 @@ def _write_statistical(
     if source.format in ("sav", "zsav"):
         for name in names:
             # A column of text is as wide as its longest value.
-            width = source.width(name)
+            width = source.declared(name).width
             if width is not None and _is_text(table[name].type):
                 text = frame[name].iloc[0]
                 text = text if isinstance(text, str) else ""
@@ -245,6 +245,4 @@ WRITTEN = (
 
 def has_own_format(source: Source) -> bool:
     """Whether files of the format of a source can be written."""
-    if isinstance(source, StatisticalSource):
-        return source.format in _STATISTICAL
-    return isinstance(source, (CsvSource, CsvFolder, ParquetSource, ArrowFile, ArrowFolder))
+    return source.format in ("csv", "tsv", "parquet", "arrow", *_STATISTICAL)

@@ -183,7 +183,7 @@ def _written(
     declared = microdata.declared(key.name)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     is_text = _is_text(kind)
-    width = source.width(key.name) if is_text else None
+    width = declared.width if is_text else None
     coded = is_labelled(key) or (source.holds_labels and not is_text)
     if width is not None and any(len(name.encode()) > width for name in groups.names):
         # A short text, and what it means as its label.
@@ -301,7 +301,7 @@ def _labels(
     source = microdata.source
     there = set(np.unique(shown[shown >= 0]).tolist())
     found: dict[Any, str] = {}
-    said = source.declared(key.name).labels
+    declared = source.declared(key.name)
     for code, (value, label) in enumerate(zip(key.levels, key.labels, strict=True)):
         group = int(one.groups[code])
         stays = one.stays[code] and group not in written.groups.numbers
@@ -309,7 +309,7 @@ def _labels(
             value is not None
             and stays
             and group in there
-            and (str(value) in said or label != str(value))
+            and (str(value) in declared.labels or label != str(value))
         ):
             found[value] = label
     for number, value, label in zip(
@@ -320,7 +320,7 @@ def _labels(
     levels = {str(key.levels[code]) for code in key.declared_missing}
     return found | {
         code: label
-        for code, label in source.missing_labels(key.name).items()
+        for code, label in declared.missing_labels.items()
         if one_way(str(code)) not in levels
     }
 
