@@ -75,7 +75,7 @@ def evaluate(name: str, folder: Path, options: argparse.Namespace) -> Path:
         "--keys", POPULATIONS[name][1], "--n", ",".join(map(str, sizes)),
         "--repeats", str(options.repeats), "--models", ",".join(options.models),
         "--missing", "level", "--seed", "1", "--chains", str(options.chains),
-        "--rhat", str(options.rhat), "--ess", str(options.ess),
+        "--set", f"sampling.rhat={options.rhat}", "--set", f"sampling.ess={options.ess}",
         "--max-seconds", str(options.seconds), "--allow-unconverged", "--out", str(out),
     ]  # fmt: skip
     if out.exists():

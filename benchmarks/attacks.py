@@ -172,7 +172,11 @@ def households(options: argparse.Namespace) -> None:
     made = unikat.synthesize(original, datasets=2, max_sweeps=1_000, **asked)
     started = time.perf_counter()
     found = unikat.attack(
-        original, synthetic=made.frames, max_sweeps=options.sweeps, ess=options.draws, **asked
+        original,
+        synthetic=made.frames,
+        max_sweeps=options.sweeps,
+        set={"sampling.ess": options.draws},
+        **asked,
     )
     seconds = time.perf_counter() - started
     for facts in (found.summary.household_posterior, found.summary.posterior):

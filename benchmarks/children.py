@@ -60,7 +60,7 @@ def evaluate(arm: str, folder: Path, options: argparse.Namespace) -> None:
         sys.executable, "-m", "unikat.cli.main", "evaluate", str(prepare(arm, folder)),
         "--keys", KEYS, "--n", ",".join(map(str, options.sizes)),
         "--repeats", str(options.repeats), "--models", ",".join(options.models), "--seed", "1",
-        "--chains", "2", "--rhat", "1.05", "--ess", "100",
+        "--chains", "2", "--set", "sampling.rhat=1.05", "--set", "sampling.ess=100",
         "--max-seconds", str(options.seconds), "--allow-unconverged", "--out", str(out),
     ]  # fmt: skip
     if arm == ARMS[0]:

@@ -30,7 +30,7 @@ def measure(
     from unikat.inference.diagnostics import diagnose
     from unikat.models.named import build_model
     from unikat.risk.measures import RiskMeasures
-    from unikat.spec.tables import ModelSpec
+    from unikat.spec.model import ModelSpec
     from unikat.studies.auto import Execution
 
     table = cell_table(name)

@@ -37,7 +37,7 @@ from unikat.models.base import Stream
 from unikat.models.named import build_model
 from unikat.risk.estimate import assess
 from unikat.risk.measures import TAUS, RiskMeasures, RiskTotals
-from unikat.spec.tables import ModelSpec
+from unikat.spec.model import ModelSpec
 
 AGES = {
     6: [25, 35, 45, 55, 65],

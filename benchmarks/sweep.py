@@ -33,7 +33,7 @@ class Chain:
     def __init__(self, table: CellTable, label: str, seed: int) -> None:
         from unikat.models.base import Stream
         from unikat.models.named import build_model
-        from unikat.spec.tables import ModelSpec
+        from unikat.spec.model import ModelSpec
 
         spec = ModelSpec.of(label)
         self.model = build_model(spec.name, spec.options)

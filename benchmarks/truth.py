@@ -61,7 +61,7 @@ def run(name: str, label: str, seeds: Sequence[int], max_seconds: float | None) 
     from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import worst_ess, worst_rhat
     from unikat.models.named import build_model
-    from unikat.spec.tables import ModelSpec
+    from unikat.spec.model import ModelSpec
 
     known: dict[str, int | None] = {**TRUTH, **ZEROS}
     true = known[name]

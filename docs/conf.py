@@ -4,6 +4,8 @@ import re
 from typing import Any
 
 import unikat
+from unikat.spec.kinds import KINDS
+from unikat.spec.option import options_of, rare_options_of
 
 project = "unikat"
 author = "The unikat developers"
@@ -58,6 +60,29 @@ def follow(app: Any, page: str, text: list[str]) -> None:
         )
 
 
+def escaped(text: str) -> str:
+    """Write a text for a cell of a table."""
+    return text.replace("|", r"\|")
+
+
+def options_table(name: str) -> str:
+    """Write the options of a kind of run as a table: those with a flag, then those of `set`."""
+    asks = KINDS[name].specification
+    flags = [(f"`{one.flag}`", one) for one in options_of(asks)]
+    rare = [(f"`--set {'.'.join(one.place)}=`", one) for one in rare_options_of(asks)]
+    rows = [
+        f"| {flag} | `{escaped(one.accepted)}` | {one.shown_default} | {escaped(one.option.help)} |"
+        for flag, one in (*flags, *rare)
+    ]
+    return "\n".join(["| option | Python | default | |", "|---|---|---|---|", *rows])
+
+
+def list_options(app: Any, page: str, text: list[str]) -> None:
+    """Put the options of a kind of run where a page asks for them."""
+    text[0] = re.sub(r"<!-- options: (\w+) -->", lambda found: options_table(found[1]), text[0])
+
+
 def setup(app: Any) -> None:
     """Register what this documentation adds to Sphinx."""
     app.connect("source-read", follow)
+    app.connect("source-read", list_options)

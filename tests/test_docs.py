@@ -36,7 +36,7 @@ from unikat.report.folders import comparison
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
 from unikat.spec.kinds import KINDS
-from unikat.spec.tables import ZerosSpec
+from unikat.spec.rules import ZerosSpec
 from unikat.studies.calibrate import (
     COMPOSITION_EXPERIENCE,
     EXPERIENCE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 FOR_USERS = [page for page in PAGES if page.parent != DOCS / "design"]
 HISTORY = {DOCS / "changelog.md"}
 OTHER_PROGRAMS = {
-    "docs/accuracy.md": {"--sizes", "--by-level"},
+    "docs/accuracy.md": {"--sizes", "--by-level", "--rhat", "--ess", "--seconds"},
     "docs/how-to/install.md": {"--target"},
     "docs/how-to/run-in-a-container.md": {
         *("--network", "--secret", "--target", "--user", "--userns", "--volume"),
@@ -56,17 +57,22 @@ WITHOUT_REFERENCE = {"demo", "web", "report"}
 
 def flags(command: click.Command) -> set[str]:
     """All names of its options."""
-    options = (one for one in command.params if isinstance(one, click.Option))
+    options = (
+        one for one in command.get_params(click.Context(command)) if isinstance(one, click.Option)
+    )
     return {"--help", "-h"} | {name for one in options for name in (*one.opts, *one.secondary_opts)}
 
 
+CONF = runpy.run_path(str(DOCS / "conf.py"))
 GENERAL = flags(cli)
 ALL = GENERAL.union(*map(flags, COMMANDS.values()))
 
 
 def text(page: Path) -> str:
-    """Return a page without comments."""
-    return re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    """Return a page without comments, and with the tables of options that it asks for."""
+    said = page.read_text(encoding="utf-8")
+    said = re.sub(r"<!-- options: (\w+) -->", lambda found: CONF["options_table"](found[1]), said)
+    return re.sub(r"<!--.*?-->", "", said, flags=re.DOTALL)
 
 
 def spans(page: Path) -> Iterator[str]:

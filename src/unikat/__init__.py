@@ -16,43 +16,6 @@ The names below are loaded when first used, so that ``import unikat`` costs noth
 
 from unikat._version import __version__
 
-TYPE_CHECKING = False
-"""As `typing` has it, whose import takes long enough for a Ctrl-C before the program hears it."""
-
-if TYPE_CHECKING:
-    from unikat.data import CellTable, Design, Key, Microdata, read
-    from unikat.errors import DataError, OutputError, SpecError, UnikatError
-    from unikat.jobs.assess import assess
-    from unikat.jobs.assessment import Assessment
-    from unikat.jobs.attack import Attacks, attack
-    from unikat.jobs.compare import Comparison, compare
-    from unikat.jobs.evaluate import Evaluation, evaluate
-    from unikat.jobs.load import load
-    from unikat.jobs.protect import Protection, protect
-    from unikat.jobs.synthesize import Synthesis, synthesize
-    from unikat.jobs.verify import Verification, verify
-    from unikat.models.auto import Auto
-    from unikat.models.cells.individual_risk import IndividualRisk
-    from unikat.models.cells.population_count import PopulationCount
-    from unikat.models.cells.superpopulation import Superpopulation1, Superpopulation2
-    from unikat.models.loglinear.conditional import LogLinear
-    from unikat.models.loglinear.empirical_bayes import ElamirSkinner, SkinnerHolmes
-    from unikat.models.loglinear.mixed_effects import MixedEffects
-    from unikat.models.mixtures.gom import GoM
-    from unikat.models.mixtures.hdp import HDP
-    from unikat.models.mixtures.latent_class import LatentClass
-    from unikat.report.pages.plots import Figure
-    from unikat.risk.estimate import RiskEstimate
-    from unikat.studies.fit import Fit, fit
-    from unikat.synthesis.combine import (
-        combine_fully_synthetic,
-        combine_imputed,
-        combine_partially_synthetic,
-    )
-    from unikat.zeros import Zeros
-    from unikat.zeros.conflicts import apply_zeros
-
-
 _MODULES = {
     "Assessment": "unikat.jobs.assessment",
     "Attacks": "unikat.jobs.attack",
@@ -103,56 +66,8 @@ _MODULES = {
     "verify": "unikat.jobs.verify",
 }
 
-__all__ = [
-    "HDP",
-    "Assessment",
-    "Attacks",
-    "Auto",
-    "CellTable",
-    "Comparison",
-    "DataError",
-    "Design",
-    "DryRun",
-    "ElamirSkinner",
-    "Evaluation",
-    "Figure",
-    "Fit",
-    "GoM",
-    "IndividualRisk",
-    "Key",
-    "LatentClass",
-    "LogLinear",
-    "Microdata",
-    "MixedEffects",
-    "OutputError",
-    "PopulationCount",
-    "Protection",
-    "RiskEstimate",
-    "SkinnerHolmes",
-    "SpecError",
-    "Superpopulation1",
-    "Superpopulation2",
-    "Synthesis",
-    "UnikatError",
-    "Verification",
-    "Zeros",
-    "__version__",
-    "apply_zeros",
-    "assess",
-    "attack",
-    "combine_fully_synthetic",
-    "combine_imputed",
-    "combine_partially_synthetic",
-    "compare",
-    "dry_run",
-    "evaluate",
-    "fit",
-    "load",
-    "protect",
-    "read",
-    "synthesize",
-    "verify",
-]
+__all__ = [*_MODULES, "__version__"]
+"""Their types, and the options of each run, stand in `__init__.pyi`."""
 
 
 def __getattr__(name: str) -> object:

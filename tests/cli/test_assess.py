@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unikat.cli.main import main
-from unikat.spec.tables import whole_number
+from unikat.spec.values import whole_number
 
 KEYS = "AGE,SEX,WORK,PLACE"
 COMMON = (

@@ -190,7 +190,7 @@ def test_claims_are_judged_by_a_population_and_by_an_assessment(capsys):
 
 def test_an_intruder_who_knows_all_other_records(capsys):
     few = ["--max-sweeps", "8000", "--chains", "2", "--workers", "1"]
-    few += ["--rhat", "1.1", "--ess", "150", "--allow-unconverged"]
+    few += ["--set", "sampling.rhat=1.1", "--set", "sampling.ess=150", "--allow-unconverged"]
     Path("zeros.toml").write_text("rules = ['A == 0 and B == 4']\n")
     made = ("--synthetic", "made.csv", "--keys", "A,B,C")
     found = run(*made, "--model", "latent-class", "--zeros", "zeros.toml", *few, folder="known")

@@ -16,8 +16,8 @@ from unikat.synthesis.attacks import posterior
 
 KEYS = ["owner", "rel", "age", "sex"]
 HOMES = ["--model", "households", "--household", "hid", "--household-keys", "owner"]
-FEW = ["--chains", "2", "--max-sweeps", "60", "--ess", "60", "--rhat", "2", "--workers", "1"]
-FEW += ["--thin", "1", "--allow-unconverged"]
+FEW = ["--chains", "2", "--max-sweeps", "60", "--workers", "1", "--allow-unconverged"]
+FEW += ["--set", "sampling.ess=60", "--set", "sampling.rhat=2", "--set", "sampling.thin=1"]
 
 
 def homes(n: int = 40, seed: int = 3) -> pd.DataFrame:
@@ -92,8 +92,8 @@ def test_python_gives_the_same_with_a_head_who_is_apart():
     frames = [pd.read_csv("original.csv"), pd.read_csv("made.csv")]
     asked = {
         "keys": "owner,rel,age,sex", "model": "households", "household": "hid",
-        "household_keys": "owner", "head": "rel == 1", "head_keys": "age,sex", "chains": 2,
-        "max_sweeps": 60, "thin": 1, "workers": 1,
+        "household_keys": "owner", "head": "rel == 1", "chains": 2, "max_sweeps": 60,
+        "set": {"households.head_keys": "age,sex", "sampling.thin": 1}, "workers": 1,
     }  # fmt: skip
     found = unikat.attack(frames[0], synthetic=frames[1], **asked)
     facts = found.summary.household_posterior

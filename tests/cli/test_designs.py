@@ -116,7 +116,7 @@ def test_mixtures_and_comparisons_take_a_design(survey):
         (("--strata", "REGION", "--stratum-sizes", "none.csv"), "cannot be read"),
         (("--strata", "REGION", "--stratum-sizes", "survey.csv"), "two fields"),
         (("--strata", "WORK", "--stratum-sizes", "sizes.csv"), "have no size"),
-        (("--weights", "W", "--inclusion", "AGE"), "give one of the two"),
+        (("--weights", "W", "--set", "design.inclusion=AGE"), "give one of the two"),
         ((), "population size is needed"),
         (("--weights", "W", "--household", "HOUSE"), "no column 'HOUSE'"),
         (("--weights", "W", "--sensitive", "ILL,HEALTH"), "no column 'HEALTH'"),

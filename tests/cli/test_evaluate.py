@@ -20,7 +20,7 @@ from unikat.jobs.progress import describe
 from unikat.studies.evaluate import StudyProgress
 
 COMMON = ["--keys", "AGE:width(10),SEX,WORK,PLACE", "--workers", "1", "--chains", "2"]
-EASY = ["--max-sweeps", "4000", "--rhat", "9", "--ess", "1"]
+EASY = ["--max-sweeps", "4000", "--set", "sampling.rhat=9", "--set", "sampling.ess=1"]
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ rules = ["count(relation == 'spouse') > 1", "child.age > head.age"]
 [roles]
 child = "relation == 'child'"
 """
-HEAD = ("--head", "relation == 'head'", "--head-keys", "age,sex")
+HEAD = ("--head", "relation == 'head'", "--set", "households.head_keys=age,sex")
 COMMON = (
     *("--model", "households", "--keys", "relation,age:width(10),sex", "--household", "hid"),
     *("--household-keys", "region", "--chains", "2", "--max-sweeps", "60", "--workers", "1"),

@@ -60,7 +60,7 @@ def assessed(here: Path, *arguments: str, population_size: int = 9000) -> dict[s
 
 @pytest.mark.usefixtures("people")
 def test_terms_are_an_option(here: Path) -> None:
-    found = assessed(here, "--model", "loglinear", "--terms", "age group:work + sex")
+    found = assessed(here, "--model", "loglinear", "--set", "terms=age group:work + sex")
     assert found["uncertainty"] == "conditional"
     assert found["fit"]["terms"] == "age group:work + sex"
     assert found["fit"]["cells"] > 0
@@ -74,7 +74,7 @@ def test_terms_are_an_option(here: Path) -> None:
     assert in_the_name["tau1"] == found["tau1"]
     # What is set goes before what is named.
     set_too = assessed(
-        here, "--model", "loglinear", "--terms", "two-way", "--set", "terms=independence"
+        here, "--model", "loglinear", "--set", "terms=two-way", "--set", "terms=independence"
     )
     assert set_too["fit"]["terms"] == "independence"
 
@@ -83,7 +83,7 @@ def test_terms_are_an_option(here: Path) -> None:
 def test_a_selection_shows_its_way(here: Path, capsys: Any) -> None:
     run = [argument for argument in COMMON if argument != "--quiet"]  # what is said is looked at
     made = ["assess", "people.csv", *run, "--population-size", "9000", "--model", "loglinear"]
-    assert main([*made, "--terms", "select", "--out", "out"]) == 0
+    assert main([*made, "--set", "terms=select", "--out", "out"]) == 0
     shown = capsys.readouterr().out
     assert "Fitted model: " in shown
     assert "if the fitted model is exact" in " ".join(shown.split())
@@ -98,7 +98,7 @@ def test_a_selection_shows_its_way(here: Path, capsys: Any) -> None:
 
 @pytest.mark.usefixtures("people")
 def test_a_bootstrap_is_wider(here: Path) -> None:
-    terms = ("--model", "loglinear", "--terms", "independence", "--missing", "level")
+    terms = ("--model", "loglinear", "--set", "terms=independence", "--missing", "level")
     narrow = assessed(here, *terms, population_size=900)
     wide = assessed(here, *terms, "--set", "interval=bootstrap", population_size=900)
     assert wide["uncertainty"] == "bootstrap"
@@ -110,16 +110,19 @@ def test_a_bootstrap_is_wider(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--model", "loglinear", "--terms", "agee + sex"], ["no key 'agee'", "three-way"]),
-        (["--model", "loglinear", "--terms", "  "], ["model option terms"]),
+        (["--model", "loglinear", "--set", "terms=agee + sex"], ["no key 'agee'", "three-way"]),
+        (["--model", "loglinear", "--set", "terms=  "], ["model option terms"]),
         (["--model", "loglinear:terms=sex:work:age"], ["no key 'age'"]),
         (["--model", "loglinear", "--set", "interval=wide"], ["interval", "'bootstrap'"]),
         (["--model", "loglinear", "--set", "smoothing=-1"], ["smoothing is -1"]),
-        (["--terms", "two-way"], ["'auto' has no option 'terms'", "Models with terms: loglinear"]),
-        (["--model", "loglinear", "--random", "dp"], ["no option 'random'"]),
-        (["--model", "loglinear", "--mean", "zero"], ["no option 'mean'"]),
-        (["--model", "loglinear", "--fixed", "two-way"], ["no option 'fixed'"]),
-        (["--model", "loglinear", "--empirical"], ["no option 'empirical'"]),
+        (
+            ["--set", "terms=two-way"],
+            ["'auto' has no option 'terms'", "Models with terms: loglinear"],
+        ),
+        (["--model", "loglinear", "--set", "random=dp"], ["no option 'random'"]),
+        (["--model", "loglinear", "--set", "mean=zero"], ["no option 'mean'"]),
+        (["--model", "loglinear", "--set", "fixed=two-way"], ["no option 'fixed'"]),
+        (["--model", "loglinear", "--set", "empirical=true"], ["no option 'empirical'"]),
         (["--model", "loglinear:terms"], ["'terms' in the model"]),
     ],
 )
@@ -138,7 +141,10 @@ def test_too_many_cells_are_refused(here: Path, capsys: Any) -> None:
     write_people(here / "wide.csv", names, (9,) * 12, 3000)
     run = ["wide.csv", "--keys", ",".join(names), "--quiet"]
     for command, more in (
-        ("assess", ["--population-size", "90000", "--model", "loglinear", "--terms", "two-way"]),
+        (
+            "assess",
+            ["--population-size", "90000", "--model", "loglinear", "--set", "terms=two-way"],
+        ),
         ("compare", ["--population-size", "90000", "--models", "loglinear"]),
     ):
         assert main([command, *run, *more, "--out", "out"]) == 1

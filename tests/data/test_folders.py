@@ -423,7 +423,7 @@ def test_a_dataset_is_its_table(tmp_path: Path) -> None:
         assert found.tabulate().fingerprint == wanted.tabulate().fingerprint
         assert found.to_frame().equals(table)
     result = unikat.assess(
-        dataset, keys="A,B", population_size=50_000, model="loglinear", terms="independence"
+        dataset, keys="A,B", population_size=50_000, model="loglinear:terms=independence"
     )
     assert isinstance(result.records, pa.Table)
     assert len(result.records) == len(whole)

@@ -13,7 +13,7 @@ from unikat.data import Design, read
 from unikat.data.microdata import Microdata
 from unikat.data.not_asked import Counted, telling_levels
 from unikat.report.text.declared import declared_words
-from unikat.spec.from_options import missing_codes
+from unikat.spec.missing import missing_codes
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'stat' is not installed")
 

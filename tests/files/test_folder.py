@@ -188,7 +188,7 @@ def test_no_command_deletes_outside_of_a_folder_of_others(
     monkeypatch.chdir(tmp_path)
     Path("d.csv").write_text("a,b\n" + "".join(f"{i % 5},{i % 3}\n" for i in range(40)))
     assess = ["assess", "d.csv", "--keys", "a,b", "--population-size", "400", "--quiet"]
-    assess += ["--model", "loglinear", "--terms", "independence", "--out", "foreign"]
+    assess += ["--model", "loglinear", "--set", "terms=independence", "--out", "foreign"]
     assert main(assess) == 0
     victim = plant(Path("foreign"), Path("outside"), way)
     for command in (["report", "foreign"], [*assess, "--resume"], [*assess, "--overwrite"]):

@@ -10,7 +10,7 @@ from unikat.errors import SpecError
 from unikat.files.json import parse_json
 from unikat.files.toml import parse_toml, read_toml, toml_value
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.tables import ModelSpec
+from unikat.spec.model import ModelSpec
 
 DEEP = 20_000
 

@@ -30,7 +30,8 @@ LONGEST_MESSAGE = 2000
 
 _SAMPLING = {"seed": 3, "chains": 2, "workers": 2, "rhat": 1.0000001, "ess": 1e9}
 _FLAGS = ("--keys", "AGE,SEX,EDU,JOB", "--seed", "3", "--chains", "2", "--workers", "2",
-          "--rhat", "1.0000001", "--ess", "1e9", "--max-sweeps", "200")  # fmt: skip
+          "--set", "sampling.rhat=1.0000001", "--set", "sampling.ess=1e9",
+          "--max-sweeps", "200")  # fmt: skip
 _DATA = 'keys = ["AGE", "SEX", "EDU", "JOB"]\n'
 
 

@@ -51,7 +51,7 @@ _GOOD = {
     "--suppress": ("r1 <= 0.9", "k >= 2"),
     "--pram": ("WORK: 0.9", "SEX: 0.8; WORK: 0.9", "WORK: matrix.csv"),
     "--swap": ("AREA", "AREA: r1 > 0.5"),
-    "--swap-match": ("SEX", "SEX,WORK"),
+    "--set": ("swap_match=SEX", "swap_match=SEX,WORK"),
     "--keep": ("SEX", "SEX,AGE"),
     "--weights-of-keys": ("AGE=2,SEX=0.5", "AREA=0"),
     "--tables": ("AGE,SEX; WORK,AREA", "SEX,WORK,INCOME"),

@@ -135,7 +135,13 @@ def _file(rng: Random, folder: Path, bases: Path) -> Case:
     if rng.random() < 0.1:
         arguments += ["--missing", rng.choice(("level", "wildcard", "integrate"))]
     if rng.random() < 0.2:
-        more = ("--weights W", "--strata WORK", "--classics", "--inclusion W", "--sensitive INCOME")
+        more = (
+            "--weights W",
+            "--strata WORK",
+            "--classics",
+            "--set design.inclusion=W",
+            "--sensitive INCOME",
+        )
         arguments += rng.choice(more).split()
     return Case("file", [*_short(rng, name), *arguments], ["out"])
 
@@ -367,7 +373,9 @@ def _commands() -> dict[tuple[str, ...], list[click.Option]]:
         listed = [((name, sub), one) for sub, one in inner] or [((name,), command)]
         for path, one in listed:
             if path not in {("demo",), ("report",)}:
-                found[path] = [p for p in one.params if isinstance(p, click.Option)]
+                found[path] = [
+                    p for p in one.get_params(click.Context(one)) if isinstance(p, click.Option)
+                ]
     return found
 
 

@@ -232,7 +232,7 @@ def test_nobody_else_can_read_a_file_at_any_time(place: Place):
 
 FAILING = {
     "weights of text": ["assess", "{csv}", "--weights", "NOTE"],
-    "inclusion above 1": ["assess", "{csv}", "--inclusion", "INCOME"],
+    "inclusion above 1": ["assess", "{csv}", "--set", "design.inclusion=INCOME"],
     "a stratum without size": ["assess", "{csv}", "--strata", "WORK", "--stratum-sizes", "{sizes}"],
     "a codebook without the level": ["assess", "{csv}", "--codebook", "{short}"],
     "a rule of text for numbers": ["assess", "{csv}", "--zeros", "{badzeros}"],
@@ -244,7 +244,8 @@ FAILING = {
     "a member who differs": ["assess", "{csv}", "--model", "households", "--household", "HOME",
                              "--household-keys", "WORK", "--population-households", "900"],
     "no head": ["assess", "{csv}", "--model", "households", "--household", "HOME", "--head",
-                "AGE > 200", "--head-keys", "WORK", "--population-households", "900"],
+                "AGE > 200", "--set", "households.head_keys=WORK",
+                "--population-households", "900"],
     "a row too long": ["assess", "{long}"],
     "a quote left open": ["assess", "{quote}"],
     "an encoding": ["assess", "{latin}"],

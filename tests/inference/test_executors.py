@@ -164,14 +164,14 @@ def test_mpi_and_a_process_that_is_killed(tmp_path: Path) -> None:
     expected, found = run("here", "processes"), run("there", "mpi")
     assert (expected.wait(), found.wait()) == (0, 0)
     # A process that is lost ends all others; the run goes on from what was kept.
-    broken = run("broken", "mpi", "--max-sweeps", "300000", "--ess", "1e8")
+    broken = run("broken", "mpi", "--max-sweeps", "300000", "--set", "sampling.ess=1e8")
     kept = tmp_path / "broken" / "sampling.checkpoint"
     while not kept.exists():
         assert broken.poll() is None
         time.sleep(0.1)
     os.kill(_rank(2, str(tmp_path / "broken")), signal.SIGKILL)
     assert broken.wait(timeout=60) != 0
-    again = run("broken", "processes", "--resume", "--ess", "400")
+    again = run("broken", "processes", "--resume", "--set", "sampling.ess=400")
     results = [
         json.loads((tmp_path / out / "result.json").read_text()) for out in ("here", "there")
     ]

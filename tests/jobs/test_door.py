@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import typing
 from pathlib import Path
 from typing import Any
 
+import click
 import duckdb
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import stub
 import unikat
 from unikat.cli.main import cli, main
 from unikat.errors import OutputError, SpecError
@@ -26,12 +27,13 @@ from unikat.models.named import build_model
 from unikat.report.folders import assessment as results
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import specify
+from unikat.spec.kinds import KINDS
 from unikat.spec.option import options_of
-from unikat.spec.options import AssessOptions, CompareOptions, EvaluateOptions
 from unikat.studies.designs import Population, chain_seed, draw_sample
 
 KEYS = ["age", "sex", "work", "place"]
-SHORT: dict[str, Any] = {"chains": 2, "max_sweeps": 48, "thin": 2, "workers": 1}
+SHORT: dict[str, Any] = {"chains": 2, "max_sweeps": 48, "workers": 1}
+THIN = {"sampling.thin": 2}
 VARIANTS = {
     **{name: name for name in MODELS},
     "bootstrap": "loglinear:interval=bootstrap",
@@ -80,13 +82,14 @@ def test_every_way_in_finds_the_same_draws(label: str, tmp_path: Path) -> None:
     seed = chain_seed(5, 200, 1)
 
     door = unikat.assess(
-        sample, keys=KEYS, population_size=1200, model=option(label), seed=seed, **SHORT
+        sample, keys=KEYS, population_size=1200, model=option(label), seed=seed, set=THIN, **SHORT
     )
     sample.to_csv(tmp_path / "sample.csv", index=False)
     command = ["assess", str(tmp_path / "sample.csv"), "--keys", ",".join(KEYS), "--seed",
                str(seed), "--population-size", "1,200", "--out", str(tmp_path / "out")]  # fmt: skip
     for name, value in SHORT.items():
         command += [f"--{name.replace('_', '-')}", str(value)]
+    command += ["--set", "sampling.thin=2"]
     if label.startswith("auto"):
         command += ["--set", 'candidates=["latent-class", "elamir-skinner"]',
                     "--set", "evidence_seconds=0.5"]  # fmt: skip
@@ -102,7 +105,7 @@ def test_every_way_in_finds_the_same_draws(label: str, tmp_path: Path) -> None:
         plan=plan_of(door.spec.sampling),
     )
     study = unikat.evaluate(
-        population, keys=KEYS, n=200, repeats=1, seed=5, models=[option(label)], **SHORT
+        population, keys=KEYS, n=200, repeats=1, seed=5, models=[option(label)], set=THIN, **SHORT
     )
 
     assert door.draws is not None
@@ -133,41 +136,36 @@ def test_compare_finds_the_draws_of_assess() -> None:
 # --- options -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("assess", AssessOptions), ("compare", CompareOptions), ("evaluate", EvaluateOptions)],
-)
-def test_command_line_and_python_have_the_same_options(name: str, kind: Any) -> None:
-    defined = {one.name for one in options_of(kind)}
-    of_command = {parameter.name for parameter in cli.commands[name].params}
+@pytest.mark.parametrize("name", KINDS)
+def test_command_line_and_python_have_the_same_options(name: str) -> None:
+    defined = {one.name for one in options_of(KINDS[name].specification)}
+    command = cli.commands[name]
+    context = click.Context(command)
+    of_command = {parameter.name for parameter in command.get_params(context)}
     # In Python a dry run is a function of its own: `unikat.dry_run(unikat.assess, ...)`.
     only_there = {
         *("source", "allow_unconverged", "as_json", "quiet"),
-        *("out", "resume", "overwrite", "dry_run"),
+        *("out", "resume", "overwrite", "dry_run", "help"),
     }
     assert of_command - only_there == defined
     function = getattr(unikat, name)
     parameters = inspect.signature(function).parameters
-    assert set(parameters) == defined | {"data", "out", "resume", "overwrite", "progress"}
-    # Type checkers see the same.
-    (options,) = [
-        hint
-        for hint in typing.get_type_hints(function, include_extras=True).values()
-        if typing.get_origin(hint) is typing.Unpack
-    ]
-    assert typing.get_args(options) == (kind,)
+    assert set(parameters) - {"resume"} == defined | {"data", "out", "overwrite", "progress"}
     for one in defined:
         assert f"\n{one}\n    " in function.__doc__
+
+
+def test_type_checkers_see_the_same() -> None:
+    assert stub.STUB.read_text(encoding="utf-8") == stub.text(), "run  python tests/stub.py"
 
 
 def test_defaults_are_those_of_the_specification() -> None:
     parameters = inspect.signature(unikat.assess).parameters
     assert parameters["chains"].default == 4
     assert parameters["level"].default == 0.95
-    shown = {one.name: one.option.default for one in options_of(AssessOptions)}
+    shown = {one.name: one.option.default for one in options_of(AssessmentSpec)}
     assert shown["max_sweeps"] == str(StopRule().max_sweeps)
     assert shown["model"] == AssessmentSpec().model.name
-    assert shown["zeros_conflict"] == "stop"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +215,7 @@ def test_options_mean_the_same_in_every_form(tmp_path: Path) -> None:
          {"zeros": {"rules": ["age == 0 and work == 1"], "on_conflict": "drop"}}),
     ]  # fmt: skip
     for one, other in forms:
-        specs = [specify(AssessmentSpec, AssessOptions, people(), form)[0] for form in (one, other)]
+        specs = [specify(AssessmentSpec, people(), form)[0] for form in (one, other)]
         # The rules know the file in which they stand; that is no part of what is asked.
         assert specs[0].model_dump() == specs[1].model_dump()
 
@@ -362,7 +360,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
 AUTO: dict[str, Any] = {
     "keys": KEYS,
     "population_size": 3000,
-    "set": {"candidates": ["latent-class", "elamir-skinner"], "evidence_seconds": 0.5},
+    "set": {"candidates": ["latent-class", "elamir-skinner"], "evidence_seconds": 0.5, **THIN},
     **SHORT,
 }
 
@@ -424,7 +422,7 @@ def test_records_are_those_of_the_frame_that_was_passed() -> None:
 
 def test_a_preliminary_answer_is_not_converged(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt_at(monkeypatch, 2)
-    first = unikat.assess(people(), **(AUTO | {"max_sweeps": 20_000, "thin": None}))
+    first = unikat.assess(people(), **(AUTO | {"max_sweeps": 20_000}))
     assert first.result.stage == "preliminary"
     assert not first.converged
     assert "Preliminary" in first._repr_html_()
@@ -451,16 +449,14 @@ def test_an_interrupted_overwrite_shows_its_own_answer(
 
 def test_the_order_of_options_is_no_matter() -> None:
     one, other = (
-        specify(AssessmentSpec, AssessOptions, people(), dict(options))[0].model.options
+        specify(AssessmentSpec, people(), dict(options))[0].model.options
         for options in (
             [("set", {"components": 5}), ("model", "gom:components=30")],
             [("model", "gom:components=30"), ("set", {"components": 5})],
         )
     )
     assert one == other == {"components": 5}
-    of_model = specify(
-        AssessmentSpec, AssessOptions, people(), {"set": {"components": 5}, "model": unikat.GoM()}
-    )
+    of_model = specify(AssessmentSpec, people(), {"set": {"components": 5}, "model": unikat.GoM()})
     assert of_model[0].model.options == {"components": 5}
 
 
@@ -523,7 +519,7 @@ def test_values_of_numpy_and_pandas_are_values() -> None:
          {"codebook": {"age": {"levels": frame["age"].unique().tolist()}}}),
     ]  # fmt: skip
     for one, other in forms:
-        specs = [specify(AssessmentSpec, AssessOptions, frame, form)[0] for form in (one, other)]
+        specs = [specify(AssessmentSpec, frame, form)[0] for form in (one, other)]
         assert specs[0].model_dump() == specs[1].model_dump()
     labels = unikat.compare(
         frame, keys=KEYS, population_size=3000, models=[unikat.HDP(), unikat.Superpopulation1()],

@@ -91,7 +91,8 @@ def test_it_tells_what_is_in_the_file() -> None:
 def test_a_run_goes_as_it_was_told(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thinning and limit are those of the run; one that asks for little stops at the fewest."""
     monkeypatch.setattr("unikat.inference.trial.TRIAL_SECONDS", 60.0)
-    options = {"model": model, "ess": 1e-3, "rhat": 1e6, "chains": 2, "max_sweeps": 5000}
+    little = {"sampling.ess": 1e-3, "sampling.rhat": 1e6}
+    options = {"model": model, "set": little, "chains": 2, "max_sweeps": 5000}
     (fit,) = dry(**options).fits
     options = {"keys": KEYS, "population_size": 3000, "workers": 1, **options}
     draws = unikat.assess(people(), **options)
@@ -168,7 +169,7 @@ def test_auto_makes_the_fits_that_were_told(
 def test_compare_makes_the_fits_that_were_told() -> None:
     options: dict[str, Any] = {
         "keys": KEYS, "population_size": 3000, "models": "hdp,loglinear", "chains": 2,
-        "max_sweeps": 2000, "workers": 1, "ess": 1e-3, "rhat": 1e6,
+        "max_sweeps": 2000, "workers": 1, "set": {"sampling.ess": 1e-3, "sampling.rhat": 1e6},
     }  # fmt: skip
     told = unikat.dry_run(unikat.compare, people(), **options)
     found = unikat.compare(people(), **options)
@@ -289,7 +290,9 @@ def test_what_the_run_refuses_is_refused_in_the_same_words(
 
 
 def test_the_folder_is_looked_at_and_left(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"model": "loglinear", "ess": 1.0, "max_sweeps": 200}
+    options: dict[str, Any] = {
+        "model": "loglinear", "set": {"sampling.ess": 1.0}, "max_sweeps": 200
+    }  # fmt: skip
     dry(out=tmp_path / "new" / "deep", **options)
     assert list(tmp_path.iterdir()) == []
     done = {"keys": KEYS, "population_size": 3000, **SHORT, **options}

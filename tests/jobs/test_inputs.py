@@ -7,7 +7,8 @@ import pytest
 from unikat.data import Key
 from unikat.errors import SpecError
 from unikat.jobs.inputs import make_household_zeros, make_zeros
-from unikat.spec.tables import DataSpec, ZerosSpec
+from unikat.spec.rules import ZerosSpec
+from unikat.spec.tables import DataSpec
 
 AGE = Key.of_size("AGE", 90)
 REL = Key(name="REL", levels=(1, 2, 3), labels=("head", "spouse", "child"))

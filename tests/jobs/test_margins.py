@@ -16,11 +16,12 @@ from unikat.errors import DataError, SpecError
 
 KEYS = ["age", "sex", "work"]
 SHORT: dict[str, Any] = {
-    "model": "latent-class", "chains": 2, "max_sweeps": 48, "thin": 2, "workers": 1,
+    "model": "latent-class", "chains": 2, "max_sweeps": 48, "workers": 1,
+    "set": {"sampling.thin": 2},
 }  # fmt: skip
 FLAGS = [
     "--keys", ",".join(KEYS), "--model", "latent-class", "--chains", "2", "--max-sweeps", "48",
-    "--thin", "2", "--workers", "1", "--quiet", "--allow-unconverged",
+    "--set", "sampling.thin=2", "--workers", "1", "--quiet", "--allow-unconverged",
 ]  # fmt: skip
 
 

@@ -30,8 +30,8 @@ def test_a_fit_that_was_stopped_is_not_taken_for_one_that_is_done(
     kind = KINDS[name]
     small = {"keys": "age,sex,region", "population_size": 5000, "chains": 2, "workers": 1}
     model = {} if name == "attack" else {"model": "latent-class"}
-    options = small | {"max_sweeps": 2000, "ess": 1e6} | model | ASKED[name]
-    spec, _ = specify(kind.specification, kind.options, "survey.csv", options, shell=True)
+    options = small | {"max_sweeps": 2000, "set": {"sampling.ess": 1e6}} | model | ASKED[name]
+    spec, _ = specify(kind.specification, "survey.csv", options, shell=True)
     stopped: list[int] = []
 
     def stop(event: Any) -> None:

@@ -193,8 +193,8 @@ def test_the_option_reaches_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({name: rng.integers(0, 3, 20) for name in "abc"})
     options: dict[str, Any] = {
-        "keys": ["a", "b", "c"], "population_size": 500, "max_sweeps": 4, "chains": 2, "thin": 1,
-        "workers": 1, "progress": False,
+        "keys": ["a", "b", "c"], "population_size": 500, "max_sweeps": 4, "chains": 2,
+        "set": {"sampling.thin": 1}, "workers": 1, "progress": False,
     }  # fmt: skip
     kernels = {
         "latent-class": {"allocate_kernel", "probability_kernel"},

@@ -9,7 +9,7 @@ from unikat.errors import SpecError
 from unikat.models.auto import CANDIDATES, Auto
 from unikat.models.catalogue import MODELS
 from unikat.models.named import build_model
-from unikat.spec.tables import ModelSpec
+from unikat.spec.model import ModelSpec
 
 
 def test_it_is_no_model_but_can_be_named():

@@ -18,7 +18,7 @@ from unikat.jobs.applied import plan_keys
 from unikat.protection.recoding import parse_recoding
 from unikat.protection.released import released
 from unikat.report.text.declared import made_valid_words
-from unikat.spec.protection import PlanSpec
+from unikat.spec.plan import PlanSpec
 from unikat.synthesis.persons import Persons, columns_of
 from unikat.zeros import Rule
 from unikat.zeros.levels import Levels

@@ -19,7 +19,7 @@ from unikat.data.writers import write_records
 from unikat.jobs.applied import plan_keys
 from unikat.protection.recoding import parse_recoding
 from unikat.protection.released import Released, released
-from unikat.spec.protection import PlanSpec
+from unikat.spec.plan import PlanSpec
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'stat' is not installed")
 

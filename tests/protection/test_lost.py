@@ -104,7 +104,7 @@ def test_suppression_counts_in_risk_loss_and_heading(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "how",
-    [{"pram": {"age": 0.6}}, {"swap": "region: r1 > 0.01", "swap_match": ["sex"]}],
+    [{"pram": {"age": 0.6}}, {"swap": "region: r1 > 0.01", "set": {"swap_match": ["sex"]}}],
     ids=["pram", "swap"],
 )
 def test_perturbation_counts_in_risk_loss_and_heading(how: dict[str, Any]) -> None:

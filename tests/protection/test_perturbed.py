@@ -154,7 +154,7 @@ def perturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, P
     command = [
         "protect", str(folder / "people.csv"), "--keys", KEYS, "--population-size", "8000",
         "--pram", f"sex: 0.5; education: {folder / 'matrix.csv'}", "--swap", "region: r1 > 0.05",
-        "--swap-match", "sex", "--out", str(folder / "out"), *QUICK,
+        "--set", "swap_match=sex", "--out", str(folder / "out"), *QUICK,
     ]  # fmt: skip
     assert main(command) == 0
     return frame, folder / "out"
@@ -248,7 +248,7 @@ def test_whole_households_exchange_areas_and_share_what_is_drawn() -> None:
     frame["region"] = np.random.default_rng(1).choice(list("NSEW"), 100).repeat(3)
     frame["rent"] = np.random.default_rng(2).choice(list("ab"), 100).repeat(3)
     found = unikat.protect(
-        frame, swap=["region"], swap_match="sex", pram={"rent": 0.4}, household="home",
+        frame, swap=["region"], set={"swap_match": "sex"}, pram={"rent": 0.4}, household="home",
         **QUICKLY | {"keys": "region,sex,age,rent"},
     )  # fmt: skip
     after = found.frame.groupby("home")
@@ -274,9 +274,9 @@ def test_whole_households_exchange_areas_and_share_what_is_drawn() -> None:
         (["--pram", "sex: ragged.csv"], "there must be a level and 2 probabilities"),
         (["--swap", "region: r1 > 3"], "r1 is a probability"),
         (["--swap", " , "], "names no keys to swap"),
-        (["--swap", "region", "--swap-match", "region"], "records cannot agree in it"),
+        (["--swap", "region", "--set", "swap_match=region"], "records cannot agree in it"),
         (["--swap", "region", "--pram", "region: 0.5"], "change a key in one way"),
-        (["--swap-match", "region", "--target", "tau1 <= 9"], "belongs to --swap"),
+        (["--set", "swap_match=region", "--target", "tau1 <= 9"], "belongs to --swap"),
         (["--swap", "region", "--suppress", "r1 <= 0.2"], "takes the values of the file for true"),
         (["--swap", "region", "--recodings", "age: width(5)"], "there is none; add --target"),
     ],
@@ -368,7 +368,7 @@ def test_links_after_pram_are_those_of_the_formula() -> None:
 def test_an_intruder_without_the_swapped_key_is_counted() -> None:
     """Records that swapped the region show their true other keys."""
     frame = people(200)
-    made = unikat.protect(frame, swap="region", swap_match=["sex"], **QUICKLY)
+    made = unikat.protect(frame, swap="region", set={"swap_match": ["sex"]}, **QUICKLY)
     what = made.summary.perturbation
     assert what is not None
     assert what.n_records > 100

@@ -25,7 +25,8 @@ from unikat.report.text.numbers import estimated, interval
 from unikat.report.text.sentences import two_counts
 from unikat.risk.limits import Measured, judge
 from unikat.spec.limits import Limit
-from unikat.spec.protection import PlanSpec, ProtectionSpec
+from unikat.spec.plan import PlanSpec
+from unikat.spec.protection import ProtectionSpec
 
 QUICK = (
     "--model", "latent-class", "--max-sweeps", "150", "--chains", "2", "--workers", "1", "--quiet",

@@ -192,7 +192,9 @@ def test_our_own_files_agree_with_what_protect_said() -> None:
     assert found.summary.after.tau1.mean == pytest.approx(refit.tau1.mean, rel=0.5)
     assert changes(found)["age"][2] == len(frame)
 
-    perturbed = unikat.protect(frame, pram="region: 0.5", swap="sex", swap_match="age", **QUICKLY)
+    perturbed = unikat.protect(
+        frame, pram="region: 0.5", swap="sex", set={"swap_match": "age"}, **QUICKLY
+    )
     told = perturbed.summary.perturbation
     assert told is not None
     again = unikat.verify(frame, protected=perturbed.frame, target="tau2 <= 1000", **QUICKLY)

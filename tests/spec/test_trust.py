@@ -20,9 +20,9 @@ from unikat.spec.base import Spec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import specify
-from unikat.spec.options import AssessOptions
 from unikat.spec.paths import NamesFiles, OfUser, hierarchy_file, of_user
-from unikat.spec.protection import PlanSpec, ProtectionSpec
+from unikat.spec.plan import PlanSpec
+from unikat.spec.protection import ProtectionSpec
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.tables import FileSpec
 from unikat.spec.trust import FOREIGN, Trust
@@ -164,7 +164,7 @@ def test_all_is_named_at_once_and_the_users_own_options_count(
         '[registry]\npath = "r.csv"\nquery = "SELECT 2"\n',
     )
     with pytest.raises(SpecError) as caught:
-        specify(AssessmentSpec, AssessOptions, spec, {})
+        specify(AssessmentSpec, spec, {})
     for place in (
         "data.path", "data.query: SELECT 1", "data.codebook: /elsewhere/book.toml",
         "sampling.executor", "margins.0.path", "registry.query",
@@ -176,7 +176,7 @@ def test_all_is_named_at_once_and_the_users_own_options_count(
         "margins": "../m.csv",
     }  # fmt: skip
     with pytest.raises(SpecError) as caught:
-        specify(AssessmentSpec, AssessOptions, spec, given)
+        specify(AssessmentSpec, spec, given)
     lines = [line for line in str(caught.value).splitlines() if line.startswith("  ")]
     assert [line.split(":")[0].strip() for line in lines] == ["data.path", "registry.query"]
 
@@ -214,14 +214,14 @@ def test_links_and_patterns_lead_nowhere_else(sent: Path) -> None:
     ):  # fmt: skip
         spec = written(sent, f'[data]\npath = "{path}"\n')
         if allowed:
-            specify(AssessmentSpec, AssessOptions, spec, {})
+            specify(AssessmentSpec, spec, {})
             continue
         with pytest.raises(SpecError, match=r"data\.path"):
-            specify(AssessmentSpec, AssessOptions, spec, {})
+            specify(AssessmentSpec, spec, {})
     # A specification that is itself reached by a link counts from where it lies.
     spec = written(sent, '[data]\npath = "survey.csv"\n')
     os.symlink(spec, sent.parent / "mine.toml")
-    found, _ = specify(AssessmentSpec, AssessOptions, sent.parent / "mine.toml", {})
+    found, _ = specify(AssessmentSpec, sent.parent / "mine.toml", {})
     assert found.data.path == sent / "survey.csv"
 
 

@@ -12,7 +12,7 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
 from unikat.models.named import build_model
-from unikat.spec.tables import ModelSpec
+from unikat.spec.model import ModelSpec
 
 KEYS = [Key.of_size("A", 2), Key.of_size("B", 3), Key.of_size("C", 2)]
 N = 50_000

@@ -143,7 +143,8 @@ def test_states_of_one_chain_are_an_effective_draw_apart():
 
 def test_a_resumed_run_gives_the_same_files(tmp_path):
     frame = pd.DataFrame(table().cells[table().record_cell], columns=list("ABC"))
-    asked = {"keys": "A,B,C", "datasets": 3, "chains": 2, "workers": 1, "ess": 1e6}
+    asked = {"keys": "A,B,C", "datasets": 3, "chains": 2, "workers": 1}
+    asked["set"] = {"sampling.ess": 1e6}
     once = unikat.synthesize(frame, max_sweeps=400, **asked)
     out = tmp_path / "out"
     unikat.synthesize(frame, max_sweeps=120, out=out, **asked)

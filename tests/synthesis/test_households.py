@@ -145,7 +145,7 @@ def test_households_by_their_composition():
 
 def test_the_head_apart_comes_first():
     frame = homes()
-    found = synthesize(frame, head="rel == 1", head_keys="age:width(5),sex")
+    found = synthesize(frame, head="rel == 1", set={"households.head_keys": "age:width(5),sex"})
     for synthetic in found.frames:
         check_frame(synthetic, frame)
         first = synthetic.groupby("hid", sort=False).head(1)
@@ -157,7 +157,7 @@ def test_the_head_apart_comes_first():
 
 def test_a_key_in_which_heads_differ_must_be_one_of_theirs():
     with pytest.raises(SpecError, match="differ in 'sex'"):
-        synthesize(homes(), head="rel == 1", head_keys="age:width(5)")
+        synthesize(homes(), head="rel == 1", set={"households.head_keys": "age:width(5)"})
 
 
 def test_weights_stay_with_sizes_and_classes():

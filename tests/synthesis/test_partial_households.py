@@ -189,7 +189,7 @@ def test_a_wrong_conditional_is_caught(monkeypatch, slip):
     [
         {},
         {"set": {"composition": "rel"}},
-        {"head": "rel == 1", "head_keys": "age:width(5),sex"},
+        {"head": "rel == 1", "set": {"households.head_keys": "age:width(5),sex"}},
         {"method": "reject"},
         {"method": "untruncated"},
         {"method": "flat"},

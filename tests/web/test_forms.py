@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from unikat.cli.main import cli
 from unikat.spec.kinds import KINDS
-from unikat.spec.option import options_of
+from unikat.spec.option import options_of, rare_options_of
 from unikat.spec.trust import Trust
 from unikat.web.drafts import BY_KEY, READING, RUN, Draft
 from web_client import SURVEY, Client
@@ -68,7 +68,8 @@ def alert(text: str) -> str:
 @pytest.mark.parametrize("kind", RUN)
 def test_fields_are_options(kind: str) -> None:
     names = {*READING, *RUN[kind], *(BY_KEY if kind == "protect" else ())}
-    assert names <= {defined.name for defined in options_of(KINDS[kind].options)}
+    asks = KINDS[kind].specification
+    assert names <= {one.name for one in (*options_of(asks), *rare_options_of(asks))}
     assert set(RUN) == {kind.name for kind in KINDS.values() if kind.form}
 
 

@@ -49,7 +49,7 @@ def opened(folder: Path) -> Client:
 def asked(name: str, folder: Path) -> Any:
     """A specification of a kind of run."""
     kind, file = KINDS[name], folder / "survey.csv"
-    return specify(kind.specification, kind.options, file, SMALL | ASKED[name], shell=True)[0]
+    return specify(kind.specification, file, SMALL | ASKED[name], shell=True)[0]
 
 
 def ended(client: Client, id: str) -> str:

@@ -1,58 +1,26 @@
-"""Flags of the command line, made from the one definition of the options."""
+"""Flags of the command line, made from the fields of specifications."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from unikat.errors import SpecError, synonym
 from unikat.spec.addresses import is_address
-from unikat.spec.option import Defined, default_of, options_of
+from unikat.spec.kinds import specification_of
+
+if TYPE_CHECKING:
+    from unikat.spec.option import Defined
 
 _ALL = "unikat.help"
 """Under which a context knows that all options are asked for."""
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
 _ONCE = ("keys", "target", "threshold")
 """Options of which the first would go unasked, and unnoticed, if they were given twice."""
-
-
-_FIRST = {
-    "keys",
-    "population_size",
-    "model",
-    "weights",
-    "household",
-    "missing_values",
-    "threshold",
-    "target",
-    "recode",
-    "suppress",
-    "pram",
-    "swap",
-    "id",
-    "synthetic",
-    "control",
-    "models",
-    "n",
-    "design",
-    "datasets",
-    "attacks",
-    "rules",
-    "seed",
-    "unseen",
-    "out",
-    "resume",
-    "dry_run",
-    "overwrite",
-    "quiet",
-}
-"""Options that `--help` explains; it lists the others, which `--help all` explains."""
 _SHORT = 21
 """So many options are explained in any case."""
 _TITLES = {
@@ -78,6 +46,43 @@ class Once(click.Command):
     It refuses some options given twice, of which click takes the last in silence.
     """
 
+    def __init__(
+        self,
+        *args: Any,
+        asks: str,
+        only: Callable[[Defined], bool] = lambda _: True,
+        **kwargs: Any,
+    ) -> None:
+        """Make the command.
+
+        Parameters
+        ----------
+        args, kwargs
+            As for any command; arguments and options that no field defines.
+        asks
+            Name of the class of the specification, with its module in `unikat.spec`. It is imported
+            when the command is parsed or explained: until then `unikat --help` answers at once.
+        only
+            Which of its options the command has.
+        """
+        super().__init__(*args, **kwargs)
+        self._asks, self._only = asks, only
+        self.defined: tuple[str, ...] = ()
+        """Names of the options that fields define, once they are known."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """List arguments and options."""
+        if not self.defined:
+            from unikat.spec.option import options_of
+
+            known = [one for one in options_of(specification_of(self._asks)) if self._only(one)]
+            self.defined = tuple(one.name for one in known)
+            made = [_Argument(one) if one.option.positional else _Flag(one) for one in known]
+            arguments = [one for one in self.params if isinstance(one, click.Argument)]
+            others = [one for one in self.params if one not in arguments]
+            self.params = [*arguments, *made, *others]
+        return super().get_params(ctx)
+
     def get_help_option(self, ctx: click.Context) -> click.Option:
         """Make the option, of which `all` is the only value."""
 
@@ -101,7 +106,7 @@ class Once(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Explain the options that most runs need, and list the others by subject."""
         known = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
-        further = [one for one in known[:-1] if one.name not in _FIRST]
+        further = [one for one in known if isinstance(one, _Flag) and not one.first]
         if ctx.meta.get(_ALL) or len(known) <= _SHORT:
             super().format_options(ctx, formatter)
             return
@@ -110,14 +115,16 @@ class Once(click.Command):
             formatter.write_dl([record for record in records if record is not None])
         subjects: dict[str, list[str]] = {}
         for one in further:
-            table = one.table if isinstance(one, _Flag) else ""
-            subjects.setdefault(_TITLES[table], []).append(one.opts[0])
+            subjects.setdefault(_TITLES[one.table], []).append(one.opts[0])
         with formatter.section(f"Further options ({ctx.command_path} --help all)"):
             formatter.write_dl([(title, ", ".join(names)) for title, names in subjects.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse what was given."""
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        try:
+            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        except click.NoSuchOption as error:
+            raise self._not_known(error, ctx) from None
         for parameter, times in Counter(order).items():
             if times > 1 and parameter.name in _ONCE:
                 raise click.UsageError(
@@ -125,35 +132,48 @@ class Once(click.Command):
                 )
         return super().parse_args(ctx, args)
 
+    def _not_known(self, error: click.NoSuchOption, ctx: click.Context) -> Exception:
+        """Name what is written in place of an option that went, or what other programs call so."""
+        from unikat.spec.option import moved
+
+        if instead := moved(error.option_name, specification_of(self._asks)):
+            return SpecError(instead)
+        spelled = [name for one in self.get_params(ctx) for name in one.opts]
+        if (ours := synonym(error.option_name, spelled)) is None:
+            return error
+        return click.UsageError(
+            f"No such option {error.option_name!r}. Did you mean {ours!r}?", ctx
+        )
+
 
 class _Flag(click.Option):
-    """An option whose help shows the default of the specification.
+    """An option that a field of a specification defines, with the default of the field."""
 
-    The specification is imported when the help is shown, and not before: `unikat --help` and
-    a mistyped command answer at once.
-    """
+    def __init__(self, defined: Defined) -> None:
+        super().__init__(
+            [defined.flag, defined.name],
+            help=defined.option.help,
+            metavar=defined.option.metavar or None,
+            is_flag=defined.is_flag,
+            multiple=defined.name == "set",
+            default=None,
+        )
+        self._defined = defined
+        table = defined.place[0] if defined.place else ""
+        self.table = table if table in _TITLES else ""
 
-    def __init__(self, *args: Any, defined: Defined, specification: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._defined, self._specification = defined, specification
-        path = defined.option.path(defined.name)
-        self.table = path[0] if path[0] in _TITLES else ""
+    @property
+    def first(self) -> bool:
+        """Whether `--help` explains it."""
+        return self._defined.option.first
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Name and help, with the default."""
         record = super().get_help_record(ctx)
-        if record is None or self._defined.flag:
-            return record
-        shown = self._defined.option.default or default_of(self._defined, self._load())
-        if shown is None or shown == "none":
+        shown = self._defined.shown_default.strip("'")
+        if record is None or self._defined.is_flag or shown == "none":
             return record
         return record[0], f"{record[1]}  [default: {shown}]"
-
-    def _load(self) -> Any:
-        from importlib import import_module
-
-        module, _, name = self._specification.rpartition(".")
-        return getattr(import_module(module), name)
 
 
 class _Data(click.ParamType):  # type: ignore[type-arg]  # no generic in click 8.1
@@ -170,38 +190,17 @@ DATA = _Data()
 """What a command reads."""
 
 
-def options(
-    kind: Any, specification: str, left_out: Sequence[str] = ()
-) -> Callable[[Command], Command]:
-    """Give a command the options of a `TypedDict`; a specification, named in full, has defaults.
+class _Argument(click.Argument):
+    """An option that the command line takes as an argument, a file or an address."""
 
-    Those of `left_out` are its arguments.
-    """
-
-    def decorate(command: Command) -> Command:
-        for defined in reversed(options_of(kind)):
-            if defined.name in left_out:
-                continue
-            command = click.option(
-                f"--{defined.name.replace('_', '-')}",
-                defined.name,
-                cls=_Flag,
-                defined=defined,
-                specification=specification,
-                help=defined.option.help,
-                metavar=defined.option.metavar or None,
-                is_flag=defined.flag,
-                multiple=defined.name == "set",
-                default=None,
-            )(command)
-        return command
-
-    return decorate
+    def __init__(self, defined: Defined) -> None:
+        super().__init__([defined.name], metavar=f"[{defined.flag}]", type=DATA, required=False)
 
 
-def given(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of the definition that were given on the command line."""
-    names = [defined.name for defined in options_of(kind)]
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the specification that were given on the command line."""
+    command = click.get_current_context().command
+    names = command.defined if isinstance(command, Once) else ()
     return {name: values[name] for name in names if values[name] not in (None, ())}
 
 

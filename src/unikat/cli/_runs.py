@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from unikat.cli._options import given, options, stem
+from unikat.cli._options import DATA, Once, given, stem
 from unikat.cli._output import DONE, say
 from unikat.spec.kinds import Kind
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
-
-def run_options(
-    kind: Kind,
-    *,
-    resume: str | None = None,
-    dry_run: bool = False,
-    left_out: Sequence[str] = (),
-) -> Callable[[Command], Command]:
-    """Give a command the options of a kind of run.
+def run_command(
+    kind: Kind, *, resume: str | None = None, dry_run: bool = False
+) -> Callable[[Callable[..., int]], Once]:
+    """Make a function the command of a kind of run, with the options of its specification.
 
     Parameters
     ----------
@@ -32,17 +26,14 @@ def run_options(
         What the help says is continued; None: nothing can be.
     dry_run
         Whether the run can be told before it is made.
-    left_out
-        Options that are arguments of the command.
     """
     place = f"Folder of the results.  [default: name of {kind.source} with -{kind.ending}]"
-    continued = [] if resume is None else [click.option("--resume", is_flag=True, help=resume)]
     told = "Read and count, print what would run, its time, memory and files, and write nothing."
-    foreseen = [click.option("--dry-run", is_flag=True, help=told)] if dry_run else []
+    source = click.argument("source", metavar=f"{kind.source}|{kind.spec}", type=DATA)
     final = (
         click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help=place),
-        *continued,
-        *foreseen,
+        *([] if resume is None else [click.option("--resume", is_flag=True, help=resume)]),
+        *([click.option("--dry-run", is_flag=True, help=told)] if dry_run else []),
         click.option("--overwrite", is_flag=True, help=f"Replace the {kind.noun} in DIR."),
         click.option(
             "--allow-unconverged", is_flag=True, help="Exit code 0 also if not converged."
@@ -53,10 +44,10 @@ def run_options(
         click.option("--quiet", is_flag=True, help="Print errors alone."),
     )
 
-    def decorate(command: Command) -> Command:
+    def decorate(function: Callable[..., int]) -> Once:
         for option in reversed(final):
-            command = option(command)
-        return options(kind.options, f"unikat.spec.{kind.asks}", left_out)(command)
+            function = option(function)
+        return click.command(cls=Once, asks=kind.asks)(source(function))
 
     return decorate
 
@@ -74,8 +65,7 @@ def perform(kind: Kind, source: str | Path, values: dict[str, Any], run: Any = N
     from unikat.spec.from_options import specify
 
     run = run or import_module(f"unikat.jobs.{kind.name}").run
-    asked = given(kind.options, values)
-    spec, inputs = specify(kind.specification, kind.options, source, asked, shell=True)
+    spec, inputs = specify(kind.specification, source, given(values), shell=True)
     folder = values["out"] or Path(f"{stem(spec.data.path, source)}-{kind.ending}")
     try:
         with watching(not values["quiet"]) as watcher:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unikat.cli._options import DATA, Once
 from unikat.cli._output import (
     DONE,
     UNCONVERGED,
@@ -20,7 +19,7 @@ from unikat.cli._output import (
     tell,
     undecided,
 )
-from unikat.cli._runs import foresee, perform, print_numbers, run_options
+from unikat.cli._runs import foresee, perform, print_numbers, run_command
 from unikat.spec.kinds import ASSESS, ATTACK, COMPARE, EVALUATE
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from unikat.report.facts.comparison import ComparisonSummary
 
 
-@click.command(cls=Once)
-@click.argument("source", metavar="FILE|assessment.toml", type=DATA)
-@run_options(ASSESS, resume="Continue the run in DIR that was not finished.", dry_run=True)
+@run_command(ASSESS, resume="Continue the run in DIR that was not finished.", dry_run=True)
 def assess(source: str | Path, **values: Any) -> int:
     """Assess FILE, or what an assessment.toml says; options on the command line go first.
 
@@ -55,9 +52,7 @@ def assess(source: str | Path, **values: Any) -> int:
     return ending(found.result, folder, allow_unconverged=values["allow_unconverged"])
 
 
-@click.command(cls=Once)
-@click.argument("source", metavar="FILE|comparison.toml", type=DATA)
-@run_options(
+@run_command(
     COMPARE,
     resume="Continue the comparison in DIR; finished fits are taken from there, and models can be "
     "added.",
@@ -121,9 +116,7 @@ def _ending(
     return DONE if allow_unconverged else UNCONVERGED
 
 
-@click.command(cls=Once)
-@click.argument("source", metavar="POPULATION|evaluation.toml", type=DATA)
-@run_options(
+@run_command(
     EVALUATE,
     resume="Continue the study in DIR; models, sizes, repeats may be added.",
     dry_run=True,
@@ -148,9 +141,7 @@ def evaluate(source: str | Path, **values: Any) -> int:
     return evaluated(found.summary, folder, allow_unconverged=values["allow_unconverged"])
 
 
-@click.command(cls=Once)
-@click.argument("source", metavar="ORIGINAL|attack.toml", type=DATA)
-@run_options(ATTACK)
+@run_command(ATTACK)
 def attack(source: str | Path, **values: Any) -> int:
     """Attack synthetic files of ORIGINAL as an intruder would, or as an attack.toml says.
 

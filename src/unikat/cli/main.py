@@ -20,7 +20,7 @@ from unikat.cli.protect import apply, protect, verify
 from unikat.cli.synthesize import synthesize
 from unikat.cli.web import web
 from unikat.cli.zeros import zeros
-from unikat.errors import OutputError, UnikatError, bounded, synonym
+from unikat.errors import OutputError, UnikatError, bounded
 from unikat.files.scratch import close_all
 from unikat.interrupts import left_behind
 from unikat.spec.network import NETWORK
@@ -92,11 +92,6 @@ def _answer(arguments: Sequence[str] | None, stops: Stops) -> object:
     try:
         return cli.main(given, prog_name="unikat", standalone_mode=False, obj=state)
     except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-            spelled = [name for option in error.ctx.command.params for name in option.opts]
-            if (known := synonym(error.option_name, spelled)) is not None:
-                said_so = f"No such option {error.option_name!r}. Did you mean {known!r}?"
-                error = click.UsageError(said_so, error.ctx)
         said = io.StringIO()
         error.show(said)
         tell(bounded(said.getvalue().rstrip()))

@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unikat.cli._options import DATA, Once, given, options
+from unikat.cli._options import DATA, Once, given
 from unikat.cli._output import UNCONVERGED, judged, say, tell
-from unikat.cli._runs import perform, print_numbers, run_options
+from unikat.cli._runs import perform, print_numbers, run_command
 from unikat.spec.addresses import is_address
-from unikat.spec.data_options import FileOptions
 from unikat.spec.kinds import PROTECT, VERIFY
 
 if TYPE_CHECKING:
     from unikat.report.facts.protection import ProtectionSummary
 
 
-@click.command(cls=Once)
-@click.argument("source", metavar="FILE|protect.toml", type=DATA)
-@run_options(PROTECT)
+@run_command(PROTECT)
 def protect(source: str | Path, **values: Any) -> int:
     """Recode FILE so that a target is reached and the least information is lost.
 
@@ -47,11 +44,8 @@ def _ended(found: Any, folder: Path, values: dict[str, Any], file: str) -> int:
     return UNCONVERGED
 
 
-@click.command(cls=Once)
-@click.argument("original", metavar="ORIGINAL|verify.toml", type=DATA)
-@click.argument("protected", metavar="[PROTECTED]", type=DATA, required=False)
-@run_options(VERIFY, left_out=("protected",))
-def verify(original: str | Path, **values: Any) -> int:
+@run_command(VERIFY)
+def verify(source: str | Path, **values: Any) -> int:
     """Say what any program did to ORIGINAL, and what risk is left in PROTECTED.
 
     Writes report.html, verify.json and verify.toml into DIR, all readable by you alone.
@@ -59,7 +53,7 @@ def verify(original: str | Path, **values: Any) -> int:
     from unikat.report.text.numbers import columns
     from unikat.report.text.verification import HEAD, key_rows
 
-    found, folder = perform(VERIFY, original, values)
+    found, folder = perform(VERIFY, source, values)
     if values["as_json"]:
         print_numbers(VERIFY, folder)
     elif not values["quiet"]:
@@ -75,10 +69,9 @@ def verify(original: str | Path, **values: Any) -> int:
     return _ended(found, folder, values, VERIFY.numbers)
 
 
-@click.command(cls=Once)
+@click.command(cls=Once, asks="plan.PlanSpec")
 @click.argument("plan", metavar="plan.toml", type=click.Path(path_type=Path))
 @click.argument("source", metavar="FILE", type=DATA)
-@options(FileOptions, "unikat.spec.protection.PlanSpec")
 @click.option(
     "--unseen",
     type=click.Choice(["refuse", "group"]),
@@ -104,11 +97,11 @@ def apply(plan: Path, source: str | Path, **values: Any) -> int:
     from unikat.jobs.progress import watching
     from unikat.report.text.verdict import verdict_text
     from unikat.spec.from_options import specify
-    from unikat.spec.protection import PlanSpec
+    from unikat.spec.plan import PlanSpec
 
     if is_address(source):
         raise SpecError("A plan writes a file in the format of FILE, which a database has not.")
-    recodings = specify(PlanSpec, FileOptions, plan, given(FileOptions, values), shell=True)[0]
+    recodings = specify(PlanSpec, plan, given(values), shell=True)[0]
     with watching(not values["quiet"]) as watcher:
         done = carry_out(
             recodings,

@@ -6,20 +6,15 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from unikat.cli._options import DATA, Once
 from unikat.cli._output import DONE, UNCONVERGED, say, tell
-from unikat.cli._runs import perform, print_numbers, run_options
+from unikat.cli._runs import perform, print_numbers, run_command
 from unikat.spec.kinds import SYNTHESIZE
 
 if TYPE_CHECKING:
     from unikat.report.facts.synthesis import SynthesisSummary
 
 
-@click.command(cls=Once)
-@click.argument("source", metavar="FILE|synthesis.toml", type=DATA)
-@run_options(SYNTHESIZE, resume="Continue the run in DIR that was not finished.")
+@run_command(SYNTHESIZE, resume="Continue the run in DIR that was not finished.")
 def synthesize(source: str | Path, **values: Any) -> int:
     """Draw synthetic files from a model fitted to FILE, or as a synthesis.toml says.
 

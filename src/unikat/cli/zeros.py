@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from unikat.cli._options import DATA, Once, given, options
+from unikat.cli._options import DATA, Once, given
 from unikat.cli._output import DONE, FAILED, say
 from unikat.errors import SpecError
-from unikat.spec.options import CheckedOptions, ZerosCheckOptions, ZerosCommandOptions
 
-_SPEC = "unikat.spec.assessment.AssessmentSpec"
-_options = options(ZerosCommandOptions, _SPEC)
+if TYPE_CHECKING:
+    from unikat.spec.option import Defined
+
+_SPEC = "assessment.AssessmentSpec"
+
+
+def _about_rules(one: Defined) -> bool:
+    """Whether an option of an assessment says what rules are held against."""
+    return one.name in ("keys", "zeros", "set") or one.place[0] == "data"
+
+
+def _about_households(one: Defined) -> bool:
+    """Whether it says that, or which persons form a household."""
+    grouped = one.place[0] == "households" and one.name != "population_households"
+    return _about_rules(one) or grouped or one.name == "household"
 
 
 @click.group()
@@ -26,9 +38,8 @@ def zeros() -> None:
     """
 
 
-@zeros.command(cls=Once)
+@zeros.command(cls=Once, asks=_SPEC, only=_about_households)
 @click.argument("source", metavar="FILE|assessment.toml", type=DATA)
-@options(ZerosCheckOptions, _SPEC)
 @click.option(
     "--rows",
     metavar="FILE.csv",
@@ -47,7 +58,7 @@ def check(source: str | Path, rows: Path | None, **values: Any) -> int:
     from unikat.jobs.zeros import check as run
     from unikat.jobs.zeros import check_file, check_lines, write_rows
 
-    spec = _spec(source, values, ZerosCheckOptions)
+    spec = _spec(source, values)
     if rows is not None:
         check_file(rows, overwrite=values["overwrite"], inputs=_inputs(source, spec, values))
     with _watching(values) as watcher:
@@ -60,9 +71,8 @@ def check(source: str | Path, rows: Path | None, **values: Any) -> int:
     return FAILED if checked.n_broken else DONE
 
 
-@zeros.command(cls=Once)
+@zeros.command(cls=Once, asks=_SPEC, only=_about_rules)
 @click.argument("source", metavar="FILE|assessment.toml", type=DATA)
-@_options
 @click.option(
     "--out",
     metavar="FILE",
@@ -91,9 +101,8 @@ def disjoint(source: str | Path, out: Path, **values: Any) -> int:
     return DONE
 
 
-@zeros.command(cls=Once)
+@zeros.command(cls=Once, asks=_SPEC, only=_about_rules)
 @click.argument("source", metavar="FILE|assessment.toml", type=DATA)
-@_options
 @click.option(
     "--together",
     metavar="2|3",
@@ -164,7 +173,7 @@ def _watching(values: dict[str, Any]) -> Any:
 
 
 def _number(option: str, text: str) -> int:
-    from unikat.spec.tables import whole_number
+    from unikat.spec.values import whole_number
 
     try:
         return int(str(whole_number(text)))
@@ -172,11 +181,11 @@ def _number(option: str, text: str) -> int:
         raise SpecError(f"{option}: {error}.") from None
 
 
-def _spec(source: str | Path, values: dict[str, Any], kind: Any = ZerosCommandOptions) -> Any:
+def _spec(source: str | Path, values: dict[str, Any]) -> Any:
     from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
     from unikat.spec.from_options import specify
 
-    found = given(kind, values)
+    found = given(values)
     if "household" in found:
         found["model"] = HOUSEHOLDS
-    return specify(AssessmentSpec, CheckedOptions, source, found, shell=True)[0]
+    return specify(AssessmentSpec, source, found, shell=True)[0]

@@ -27,7 +27,7 @@ from unikat.report.text.declared import declared_words, made_valid_words
 from unikat.report.text.numbers import counted
 from unikat.risk.limits import Judged, judge, smallest
 from unikat.spec.limits import Limit
-from unikat.spec.protection import PlanKey, PlanSpec
+from unikat.spec.plan import PlanKey, PlanSpec
 from unikat.zeros.levels import Levels
 
 Unseen = Literal["refuse", "group"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from unikat.classics.table import Classics
 from unikat.data.frames import FrameKind
@@ -36,7 +36,6 @@ from unikat.risk.registry import Registry
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.kinds import ASSESS
-from unikat.spec.options import AssessOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies.auto import Execution
 from unikat.studies.fit import check_registry, fit
@@ -47,7 +46,7 @@ EVIDENCE = "evidence"
 """Folder inside a run's in which `auto` keeps finished fits until the run has converged."""
 
 
-@documented(AssessmentSpec, AssessOptions)
+@documented(AssessmentSpec)
 def assess(
     data: Any,
     *,
@@ -55,7 +54,7 @@ def assess(
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
-    **options: Unpack[AssessOptions],
+    **options: Any,
 ) -> Assessment:
     """Assess the disclosure risk of microdata: the whole job, from a file or frame to the answer.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,11 +36,12 @@ from unikat.report.pages.attack import render
 from unikat.report.text.attack import explained, terminal_lines
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.attack import AttackSpec
-from unikat.spec.attack_options import AttackOptions
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.kinds import ATTACK, Kind
+from unikat.spec.model import ModelSpec
 from unikat.spec.provenance import Provenance
-from unikat.spec.tables import FileSpec, ModelSpec, ZerosSpec
+from unikat.spec.rules import ZerosSpec
+from unikat.spec.tables import FileSpec
 from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
 from unikat.synthesis.attacks import run as attacks
@@ -80,14 +81,14 @@ class Attacks(Outcome):
         return html
 
 
-@documented(AttackSpec, AttackOptions)
+@documented(AttackSpec)
 def attack(
     data: Any,
     *,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     progress: bool | None = None,
-    **options: Unpack[AttackOptions],
+    **options: Any,
 ) -> Attacks:
     """Attack synthetic files as an intruder would, and compare with what he has without them.
 

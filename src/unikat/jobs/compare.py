@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -30,7 +30,6 @@ from unikat.risk.estimate import known_exactly
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.kinds import COMPARE, Kind
-from unikat.spec.options import CompareOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies import compare as comparing
 from unikat.studies.auto import Execution, decided
@@ -82,7 +81,7 @@ class Comparison(Outcome):
         )
 
 
-@documented(ComparisonSpec, CompareOptions)
+@documented(ComparisonSpec)
 def compare(
     data: Any,
     *,
@@ -90,7 +89,7 @@ def compare(
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
-    **options: Unpack[CompareOptions],
+    **options: Any,
 ) -> Comparison:
     """Compare several models on the same data.
 

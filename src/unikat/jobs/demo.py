@@ -32,7 +32,6 @@ from unikat.risk.estimate import Summary
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import specify
 from unikat.spec.kinds import ASSESS
-from unikat.spec.options import AssessOptions
 
 KEYS = (
     "age",
@@ -200,7 +199,7 @@ def run_demo(
             "set": {"candidates": list(CANDIDATES), "evidence_seconds": EVIDENCE},
             "seed": seed,
         }
-        spec, inputs = specify(AssessmentSpec, AssessOptions, path, options)
+        spec, inputs = specify(AssessmentSpec, path, options)
         found = run(spec, inputs, folder, resume=False, overwrite=overwrite, watcher=watcher)
     return found.result, known
 

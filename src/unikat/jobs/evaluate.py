@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,6 @@ from unikat.report.text.summary import summarise_evaluation
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import Inputs, documented
 from unikat.spec.kinds import EVALUATE, Kind
-from unikat.spec.options import EvaluateOptions
 from unikat.spec.provenance import Provenance
 from unikat.studies import evaluate as studies
 from unikat.studies.designs import Population
@@ -82,7 +81,7 @@ class Evaluation(Outcome):
         return html
 
 
-@documented(EvaluationSpec, EvaluateOptions)
+@documented(EvaluationSpec)
 def evaluate(
     data: Any,
     *,
@@ -90,7 +89,7 @@ def evaluate(
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
-    **options: Unpack[EvaluateOptions],
+    **options: Any,
 ) -> Evaluation:
     """Draw repeated samples from data taken as the population, and compare models with the truth.
 

@@ -28,7 +28,6 @@ from unikat.risk.limits import Judged, Reason, judge, smallest
 from unikat.spec.from_options import specify
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
-from unikat.spec.protection_options import ProtectOptions
 from unikat.spec.trust import Trust
 from unikat.zeros.levels import Levels
 
@@ -336,7 +335,7 @@ class Exploration:
 def _asked(folder: str | os.PathLike[str], target: str, inside: Path | None) -> ProtectionSpec:
     """What `protect` would be asked to do with the file of an assessment."""
     path, asked = os.path.join(folder, SPEC), {"target": target}
-    return specify(ProtectionSpec, ProtectOptions, path, asked, caller="The page", inside=inside)[0]
+    return specify(ProtectionSpec, path, asked, caller="The page", inside=inside)[0]
 
 
 def _target(text: str) -> Limit:

@@ -27,8 +27,9 @@ from unikat.models.households.records import columns_of, possible
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.attack import AttackSpec
 from unikat.spec.households import HouseholdsSpec
+from unikat.spec.rules import ZerosSpec
 from unikat.spec.synthesis import SynthesisSpec
-from unikat.spec.tables import DataSpec, FileSpec, ZerosSpec
+from unikat.spec.tables import DataSpec, FileSpec
 from unikat.synthesis.attacks.files import Files, Named
 from unikat.zeros.household_conflicts import HouseholdConflicts, find_household_conflicts
 from unikat.zeros.rules import names_in, parse

@@ -24,7 +24,8 @@ from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.from_options import Inputs
 from unikat.spec.households import RelativesSpec
-from unikat.spec.tables import DataSpec, FileSpec, ZerosSpec
+from unikat.spec.rules import ZerosSpec
+from unikat.spec.tables import DataSpec, FileSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
 from unikat.zeros.household_language import parse_household_rule

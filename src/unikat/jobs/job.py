@@ -104,7 +104,7 @@ def start(
     progress: bool | None,
 ) -> Answer:
     """Run what Python asks for: options as keywords, progress where it can be shown."""
-    spec, inputs = specify(kind.specification, kind.options, data, options)
+    spec, inputs = specify(kind.specification, data, options)
     folder = None if out is None else Path(out).expanduser()
     with watching(progress) as watcher:
         return run(spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher)

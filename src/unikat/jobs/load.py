@@ -21,7 +21,7 @@ from unikat.spec.kinds import (
     VERIFY,
     kind_in,
 )
-from unikat.spec.protection import PlanSpec
+from unikat.spec.plan import PlanSpec
 from unikat.spec.trust import SHOWN
 
 _ANSWERS = {

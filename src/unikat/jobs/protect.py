@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -72,8 +72,8 @@ from unikat.spec.from_options import Inputs, documented
 from unikat.spec.kinds import PROTECT
 from unikat.spec.limits import Limit
 from unikat.spec.paths import hierarchy_file
-from unikat.spec.protection import PlanSpec, ProtectionSpec
-from unikat.spec.protection_options import ProtectOptions
+from unikat.spec.plan import PlanSpec
+from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
@@ -163,14 +163,14 @@ class Protection:
         return "\n".join(said[place] for place in places if place in said)
 
 
-@documented(ProtectionSpec, ProtectOptions)
+@documented(ProtectionSpec)
 def protect(
     data: Any,
     *,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     progress: bool | None = None,
-    **options: Unpack[ProtectOptions],
+    **options: Any,
 ) -> Protection:
     """Recode the keys of microdata so that a target is reached and the least information is lost.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,6 @@ from unikat.spec.from_options import Inputs, documented
 from unikat.spec.kinds import SYNTHESIZE
 from unikat.spec.provenance import Provenance
 from unikat.spec.synthesis import SynthesisSpec
-from unikat.spec.synthesis_options import SynthesizeOptions
 from unikat.synthesis.combine import Combined, combine_partially_synthetic
 from unikat.synthesis.convergence import SynthesisMeasures
 from unikat.synthesis.generate import draw_households, draw_persons, posterior_states
@@ -166,7 +165,7 @@ class Synthesis:
         return "\n".join(lines)
 
 
-@documented(SynthesisSpec, SynthesizeOptions)
+@documented(SynthesisSpec)
 def synthesize(
     data: Any,
     *,
@@ -174,7 +173,7 @@ def synthesize(
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
-    **options: Unpack[SynthesizeOptions],
+    **options: Any,
 ) -> Synthesis:
     """Draw synthetic files from a model fitted to microdata, and compare them with the original.
 

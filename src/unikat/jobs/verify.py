@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +48,6 @@ from unikat.spec.kinds import VERIFY, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.provenance import Provenance
 from unikat.spec.verification import VerifySpec
-from unikat.spec.verification_options import VerifyOptions
 from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
 
@@ -86,14 +85,14 @@ class Verification(Outcome):
         return "\n".join(said[place] for place in ("verdict", "answer", "records") if place in said)
 
 
-@documented(VerifySpec, VerifyOptions)
+@documented(VerifySpec)
 def verify(
     data: Any,
     *,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     progress: bool | None = None,
-    **options: Unpack[VerifyOptions],
+    **options: Any,
 ) -> Verification:
     """Assess a file that was protected elsewhere, by any program, against its original.
 

@@ -14,7 +14,7 @@ from unikat.errors import SpecError, shown
 from unikat.models.base import AnyModel, Specified, Uncertainty
 from unikat.models.catalogue import MODELS, build
 from unikat.models.options import check_bool, check_numbers
-from unikat.spec.tables import ModelSpec
+from unikat.spec.model import ModelSpec
 
 CHOOSABLE = ("latent-class", "hdp", "gom")
 """Models whose error is calibrated: it was learned with latent classes, and the other mixtures give

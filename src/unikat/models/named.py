@@ -11,7 +11,7 @@ from unikat.models.auto import Auto
 from unikat.models.base import AnyModel
 from unikat.models.catalogue import MODELS, OF_HOUSEHOLDS, build
 from unikat.spec.comparison import ComparisonSpec
-from unikat.spec.tables import ModelSpec
+from unikat.spec.model import ModelSpec
 
 ALL: dict[str, type[Any]] = {Auto.name: Auto, **MODELS, **OF_HOUSEHOLDS}
 

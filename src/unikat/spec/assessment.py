@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec, RelativesSpec
 from unikat.spec.limits import Limit
+from unikat.spec.model import Model, ModelSpec
+from unikat.spec.option import Option
 from unikat.spec.tables import (
     ClassicsSpec,
     DesignSpec,
     Margins,
-    ModelSpec,
-    Names,
     RegistrySpec,
     ReportSpec,
     SamplingSpec,
-    Whole,
 )
+from unikat.spec.values import Keys, PopulationSize
 
 HOUSEHOLDS = "households"
 """Name of the model whose unit is the household."""
@@ -39,22 +39,32 @@ class AssessmentSpec(Spec):
     format_version: Literal["unikat.assessment/1"] = Field(
         default="unikat.assessment/1", alias="schema"
     )
-    population_size: Whole | None = None
-    keys: Names = ()
-    """Names of the key variables, each with its binning rule if any: `AGE:width(5)`."""
+    keys: Keys = ()
+    population_size: PopulationSize = None
     design: DesignSpec = DesignSpec()
     households: HouseholdsSpec | None = None
     """What a household is, for the model of that name; None if the risk is one of persons."""
     relatives: RelativesSpec | None = None
     """What is known of a person's relatives; None if nothing is."""
-    classics: ClassicsSpec | None = None
-    """The classic measures; None if they are not asked for."""
-    registry: RegistrySpec | None = None
-    """A file of registered units, whose risk is found by the sample; None if there is none."""
+    classics: Annotated[
+        ClassicsSpec | None,
+        Option(
+            "",
+            "Also k-anonymity, individual risk, SUDA2 and estimates of population uniques.",
+            read=lambda value, asked: (asked.before or {}) if value else None,
+        ),
+    ] = None
+    registry: Annotated[
+        RegistrySpec | None,
+        Option(
+            "FILE",
+            "Registered units that share the keys: how many of them are unique in the population, "
+            "estimated from the survey. In Python also a frame.",
+            accepts="Any",
+        ),
+    ] = None
     margins: Margins = ()
-    """Files of known counts of the population over some of the keys."""
-    model: ModelSpec = ModelSpec()
-    """A table, or a text as `ModelSpec.of` reads it."""
+    model: Model = ModelSpec()
     sampling: SamplingSpec = SamplingSpec()
     report: ReportSpec = ReportSpec()
 
@@ -84,7 +94,7 @@ class AssessmentSpec(Spec):
                 raise ValueError(
                     "households are described, but the model is "
                     f"{self.model.name}; add --model {HOUSEHOLDS}, or leave --household-keys, "
-                    "--head, --head-keys, --population-households and --household-file out"
+                    "--head, --population-households and --household-file out"
                 )
             return self
         if not self.design.household:
@@ -107,8 +117,3 @@ class AssessmentSpec(Spec):
                     "leave it out"
                 )
         return self
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def _named(cls, model: object) -> object:
-        return ModelSpec.of(model) if isinstance(model, str) else model

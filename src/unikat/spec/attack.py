@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec
+from unikat.spec.model import ModelSpec, read_model
+from unikat.spec.option import Option
 from unikat.spec.paths import paths_in
-from unikat.spec.tables import (
-    FileSpec,
-    ModelSpec,
-    Names,
-    SamplingSpec,
-    SeveralFiles,
-    Share,
-    Table,
-    Whole,
-)
+from unikat.spec.tables import FileSpec, SamplingSpec, SeveralFiles
+from unikat.spec.values import Keys, Level, Names, PopulationSize, Table, Whole
 
 
 class RiskSpec(Table):
     """The `[risk]` table: the folder of an assessment of the original."""
 
-    path: Path
+    path: Annotated[
+        Path,
+        Option(
+            "DIR",
+            "Folder of an assessment of the original: its record risks say how many claims about "
+            "synthetic uniques are true.",
+            name="risk",
+            accepts="str | PathLike[str] | None",
+        ),
+    ]
 
 
 class AttackSpec(Spec):
@@ -43,31 +46,89 @@ class AttackSpec(Spec):
     format_version: Literal["unikat.attack-spec/1"] = Field(
         default="unikat.attack-spec/1", alias="schema"
     )
-    keys: Names = ()
-    """Names of the key variables, each with its binning rule if any."""
-    targets: Names = ()
-    """Columns that an intruder wants to learn; none: each key from the others."""
-    link: Names = ()
-    """Keys of one of the two sources that an intruder wants to link, the other keys being those of
-    the other; none: the first half."""
-    household: Names = ()
-    """Columns that together identify the household: its persons are not independent."""
+    without: ClassVar[tuple[str, ...]] = (
+        "zeros.on_conflict",
+        "households.path",
+        "households.population",
+    )
+    keys: Keys = ()
+    targets: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Variables that an intruder wants to learn from the keys.",
+            "each key from the other keys",
+        ),
+    ] = ()
+    link: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Keys of one of two sources that an intruder wants to link; the other keys are those "
+            "of the other source.",
+            "the first half of the keys",
+        ),
+    ] = ()
+    household: Annotated[
+        Names,
+        Option(
+            "COLUMN",
+            "Columns that together identify the household: intervals then take its persons "
+            "together. With --model households the synthetic files have them too.",
+            first=True,
+        ),
+    ] = ()
     households: HouseholdsSpec | None = None
-    synthetic: SeveralFiles = ()
-    """Synthetic files, or a folder of files synthetic_1, synthetic_2, ...; by path or frame."""
-    control: FileSpec | None = None
-    """Records of the same population that the generator never saw; by path or frame."""
-    population: FileSpec | None = None
-    """The whole population; by path or frame."""
-    population_size: Whole | None = None
+    synthetic: Annotated[
+        SeveralFiles,
+        Option(
+            "DIR|FILE,FILE",
+            "Synthetic files, of any generator, or the folder of unikat synthesize. In Python "
+            "also frames.",
+            "required",
+            first=True,
+            accepts="Any",
+        ),
+    ] = ()
+    control: Annotated[
+        FileSpec | None,
+        Option(
+            "FILE",
+            "Records of the same population that the generator never saw. What an intruder learns "
+            "of them is the baseline. In Python also a frame.",
+            first=True,
+            accepts="Any",
+        ),
+    ] = None
+    population: Annotated[
+        FileSpec | None,
+        Option(
+            "FILE",
+            "The whole population, where it is known: which claims about synthetic uniques are "
+            "true. In Python also a frame.",
+            accepts="Any",
+        ),
+    ] = None
+    population_size: PopulationSize = None
     risk: RiskSpec | None = None
-    attacks: Whole = Field(default=10_000, ge=1, le=1_000_000_000)
-    """Records that are attacked one by one, where that takes a search."""
-    level: Share = Field(default=0.95, gt=0, lt=1)
-    """Probability of the intervals."""
-    model: ModelSpec | None = None
-    """Model of the generator, for the attack with all records but one known, and of τ1; None: no
-    such attack, and latent classes for τ1."""
+    attacks: Annotated[
+        Whole,
+        Option("N", "Records that are attacked one by one, where that takes a search.", first=True),
+    ] = Field(default=10_000, ge=1, le=1_000_000_000)
+    level: Level = Field(default=0.95, gt=0, lt=1)
+    model: Annotated[
+        ModelSpec | None,
+        Option(
+            "MODEL",
+            "Mixture model of the generator, with its options (latent-class, or households for "
+            "whole households): also an intruder who knows it, and all records but one. And the "
+            "model by which τ1 is estimated with --population-size.",
+            "no such intruder; latent-class for τ1",
+            first=True,
+            accepts="Any",
+            read=read_model,
+        ),
+    ] = None
     sampling: SamplingSpec = SamplingSpec()
 
     @model_validator(mode="after")
@@ -94,7 +155,7 @@ class AttackSpec(Spec):
                 )
         elif self.households is not None:
             raise ValueError(
-                "--household-keys, --head, --head-keys and --scattered are about attacks on "
+                "--household-keys, --head and other values of households are about attacks on "
                 f"households; add --model {HOUSEHOLDS}, or leave them out"
             )
         known = {name.partition(":")[0].strip() for name in self.keys}

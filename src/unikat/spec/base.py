@@ -13,8 +13,10 @@ from pydantic import ValidationError
 from unikat.errors import SpecError, all_problems, brief
 from unikat.files.toml import read_toml, write_toml
 from unikat.spec.paths import located_path, paths_in, relative_path, with_paths
-from unikat.spec.tables import DataSpec, Table, ZerosSpec
+from unikat.spec.rules import Zeros
+from unikat.spec.tables import DataSpec
 from unikat.spec.trust import FOREIGN, Trust
+from unikat.spec.values import Table
 
 
 class Spec(Table):
@@ -23,8 +25,9 @@ class Spec(Table):
     command: ClassVar[str]
     """What repeats the run, in the folder that holds the file."""
     data: DataSpec = DataSpec()
-    zeros: ZerosSpec | None = None
-    """Impossible combinations; None if every combination is possible."""
+    zeros: Zeros = None
+    without: ClassVar[tuple[str, ...]] = ()
+    """Places of fields that are no options of this command, such as `households.path`."""
 
     @classmethod
     def parse(

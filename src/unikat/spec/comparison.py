@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from unikat.errors import SpecError
 from unikat.files.toml import toml_value
 from unikat.spec.base import Spec
-from unikat.spec.tables import (
-    DesignSpec,
-    Margins,
-    Names,
-    SamplingSpec,
-    Share,
-    Whole,
-)
+from unikat.spec.model import read_models
+from unikat.spec.option import Option
+from unikat.spec.tables import DesignSpec, Margins, SamplingSpec
+from unikat.spec.values import Keys, Level, Names, PopulationSize, Share
 
 
 class PathSpec(BaseModel):
@@ -74,19 +71,37 @@ class ComparisonSpec(Spec):
     format_version: Literal["unikat.comparison-spec/1"] = Field(
         default="unikat.comparison-spec/1", alias="schema"
     )
-    population_size: Whole | None = None
-    keys: Names = ()
-    """Names of the key variables, each with its binning rule if any."""
+    keys: Keys = ()
+    population_size: PopulationSize = None
     design: DesignSpec = DesignSpec()
     margins: Margins = ()
-    """Files of known counts of the population over some of the keys."""
-    models: Names = ()
-    """Models with their options: `hdp`, `gom:components=30`."""
-    held_out: Share = Field(default=0.2, ge=0, lt=1)
-    """Share of the records that are left out and predicted; 0 for none."""
-    level: Share = Field(default=0.95, gt=0, lt=1)
-    """Probability of the intervals."""
-    path: PathSpec | None = None
+    models: Annotated[
+        Names,
+        Option(
+            "A,B,C",
+            "Models with their options: hdp,hdp:alpha=per-record,'loglinear:terms=A + B:C'.",
+            "required",
+            first=True,
+            accepts="str | Sequence[Any]",
+            read=read_models,
+        ),
+    ] = ()
+    held_out: Annotated[
+        Share,
+        Option(
+            "SHARE", "Share of the records to leave out and predict, as 0.2 or 20%; 0 for none."
+        ),
+    ] = Field(default=0.2, ge=0, lt=1)
+    level: Level = Field(default=0.95, gt=0, lt=1)
+    path: Annotated[
+        PathSpec | None,
+        Option(
+            "OPTION=1,2,3",
+            "Fit each model that has this option with each of these values, to see from which "
+            "value on τ1 is stable.",
+            accepts="str | Mapping[str, Any] | None",
+        ),
+    ] = None
     sampling: SamplingSpec = SamplingSpec()
     """For every fit; `max_seconds` is the time of one fit."""
     limits: dict[str, dict[Literal["risk", "held-out"], int]] = Field(default_factory=dict)
@@ -95,6 +110,9 @@ class ComparisonSpec(Spec):
     @field_validator("path", mode="before")
     @classmethod
     def _written(cls, path: object) -> object:
+        if isinstance(path, Mapping) and "option" not in path and len(path) == 1:
+            ((varied, values),) = path.items()
+            return {"option": varied, "values": values}
         return PathSpec.of(path) if isinstance(path, str) else path
 
     @model_validator(mode="after")

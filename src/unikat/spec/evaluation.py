@@ -10,8 +10,11 @@ from pydantic import Field, field_validator, model_validator
 
 from unikat.errors import SpecError
 from unikat.spec.base import Spec
+from unikat.spec.model import read_models
+from unikat.spec.option import Option
 from unikat.spec.splitting import split_keys
-from unikat.spec.tables import Names, SamplingSpec, Share, Whole
+from unikat.spec.tables import SamplingSpec
+from unikat.spec.values import Keys, Level, Names, Whole
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
 
@@ -35,30 +38,71 @@ class EvaluationSpec(Spec):
     format_version: Literal["unikat.evaluation-spec/1"] = Field(
         default="unikat.evaluation-spec/1", alias="schema"
     )
-    keys: Names = ()
-    """Names of the key variables, each with its binning rule if any."""
-    n: tuple[_Size, ...] = ()
-    """Sizes of the samples: numbers of units, or shares of the population such as "1%". In one
-    text, commas separate sizes: one that could stand between thousands ("1,500") is refused."""
-    repeats: Whole = Field(default=20, ge=1, le=1_000_000)
-    models: Names = ("hdp",)
-    """Models with their options: `hdp`, `gom:components=30`."""
-    design: Literal["simple", "bernoulli", "stratified", "pps", "households"] = "simple"
-    strata: str | None = None
-    """Column of the strata."""
-    allocation: Literal["proportional", "equal", "power"] = "proportional"
-    """How the strata share a sample."""
-    power: float | None = Field(default=None, ge=0, le=1)
-    """Of the sizes of the strata, where they share it by power; None: 0.5."""
-    size: str | None = None
-    """Column of the sizes of the units, for probabilities in proportion to it."""
-    household: Names = ()
-    """Columns that together identify the household, where whole households are drawn."""
-    levels: Literal["population", "sample"] = "population"
-    """Levels of the keys that the models know: all of the population, as from a codebook, or those
-    that occur in the sample."""
-    level: Share = Field(default=0.95, gt=0, lt=1)
-    """Probability of the intervals."""
+    keys: Keys = ()
+    n: Annotated[
+        tuple[_Size, ...],
+        Option(
+            "N,N,...",
+            "Sizes of the samples, in units or as shares of the population, with commas between "
+            "sizes, not in them: 1000,5%.",
+            "required",
+            first=True,
+            accepts="int | str | Sequence[int | str]",
+        ),
+    ] = ()
+    """In one text, a size that could stand between thousands ("1,500") is refused."""
+    repeats: Annotated[Whole, Option("N", "Samples of each size.")] = Field(
+        default=20, ge=1, le=1_000_000
+    )
+    models: Annotated[
+        Names,
+        Option(
+            "A,B,...",
+            "Models, with options after colons: hdp,gom:components=30,'loglinear:terms=A + B:C'.",
+            "hdp",
+            first=True,
+            accepts="str | Sequence[Any]",
+            read=read_models,
+        ),
+    ] = ("hdp",)
+    design: Annotated[
+        Literal["simple", "bernoulli", "stratified", "pps", "households"],
+        Option(
+            "HOW",
+            "simple (without replacement), bernoulli, stratified, pps (with probabilities in "
+            "proportion to a size), or households (whole households).",
+            first=True,
+        ),
+    ] = "simple"
+    strata: Annotated[str | None, Option("COLUMN", "Column of the strata.")] = None
+    allocation: Annotated[
+        Literal["proportional", "equal", "power"],
+        Option("HOW", "How strata share a sample: proportional, equal, or power (of their sizes)."),
+    ] = "proportional"
+    power: Annotated[
+        float | None,
+        Option("Q", "Power of the strata's sizes, from 0 to 1, for --allocation power.", "0.5"),
+    ] = Field(default=None, ge=0, le=1)
+    size: Annotated[
+        str | None, Option("COLUMN", "Column of the units' sizes, for --design pps.")
+    ] = None
+    household: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Columns that together identify the household, for --design households.",
+            first=True,
+        ),
+    ] = ()
+    levels: Annotated[
+        Literal["population", "sample"],
+        Option(
+            "WHOSE",
+            "Levels of the keys that models know: all of the population, as from a codebook, or "
+            "those of the sample.",
+        ),
+    ] = "population"
+    level: Level = Field(default=0.95, gt=0, lt=1)
     sampling: SamplingSpec = SamplingSpec()
     """`seed` is that of the study, from which those of the samples and their chains come."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from unikat.errors import shown
-from unikat.spec.tables import FileSpec, Names, Table, Whole
+from unikat.spec.option import Option
+from unikat.spec.tables import FileSpec
+from unikat.spec.values import Names, Table, Whole
 
 
 class HouseholdsSpec(FileSpec):
@@ -16,16 +19,41 @@ class HouseholdsSpec(FileSpec):
     The file is one of households, with a row for each, where their keys are not in the data.
     """
 
-    keys: Names = ()
-    """Keys that all members of a household share."""
-    population: Whole | None = None
-    """Households in the population; None: the sum of the weights."""
-    head: str | None = None
-    """A rule that is true of the head alone: `REL == 1`."""
-    head_keys: Names = ()
-    """Keys of persons that are taken as the household's where they are the head's."""
-    scattered: bool = False
-    """Members of a household may stand anywhere in the file."""
+    path: Annotated[
+        Path | None,
+        Option(
+            "FILE",
+            "File with a row for each household, which has the keys of --household-keys.",
+            name="household_file",
+            accepts="str | PathLike[str] | None",
+        ),
+    ] = None
+    keys: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Keys that all members of a household share (with --model households).",
+            name="household_keys",
+        ),
+    ] = ()
+    population: Annotated[
+        Whole | None,
+        Option(
+            "N",
+            "Households in the population. Can be left out where weights tell it.",
+            name="population_households",
+        ),
+    ] = None
+    head: Annotated[
+        str | None, Option("RULE", "A rule that is true of the head alone: 'REL == 1'.")
+    ] = None
+    head_keys: Annotated[
+        Names,
+        Option("A,B", "Keys of which the head's value is taken as the household's.", rare=True),
+    ] = ()
+    scattered: Annotated[
+        bool, Option("", "Members of a household are not neighbours.", rare=True)
+    ] = False
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -67,7 +95,21 @@ class RelativesSpec(Table):
     {'head': 'REL == 1'}
     """
 
-    keys: Names = ()
-    """Keys of relatives, such as `head.AGE`."""
-    roles: Annotated[dict[str, str], BeforeValidator(_roles)] = Field(default_factory=dict)
-    """A rule that is true of who has the role, by role; one text may hold several."""
+    keys: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Keys of relatives in the household that an intruder may know too, such as "
+            "head.AGE,spouse.AGE (with --household and --roles).",
+            name="relatives",
+        ),
+    ] = ()
+    roles: Annotated[
+        dict[str, str],
+        BeforeValidator(_roles),
+        Option(
+            "ROLES",
+            "Who is which relative: 'head: REL == 1; spouse: REL == 2'.",
+            accepts="str | Mapping[str, str]",
+        ),
+    ] = Field(default_factory=dict)

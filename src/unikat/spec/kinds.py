@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unikat.spec.base import Spec
@@ -27,8 +27,6 @@ class Kind:
     """What messages and pages call it: `assessment`."""
     asks: str
     """Name of the class of its specification, with its module in `unikat.spec`."""
-    takes: str
-    """Name of the definition of its options, likewise."""
     answers: str
     """Name of the class of its numbers, with its module in `unikat.report.facts`."""
     spec: str
@@ -69,13 +67,7 @@ class Kind:
     @property
     def specification(self) -> type[Spec]:
         """The class of its specification."""
-        found: type[Spec] = _named(self.asks)
-        return found
-
-    @property
-    def options(self) -> Any:
-        """The `TypedDict` that defines its options."""
-        return _named(self.takes)
+        return specification_of(self.asks)
 
     @property
     def schema(self) -> str:
@@ -101,9 +93,11 @@ class Kind:
         return self.specification.again(f"{id}/{self.spec}" if id else self.spec)
 
 
-def _named(name: str) -> Any:
+def specification_of(name: str) -> type[Spec]:
+    """Return the class of a specification by its name, with its module in `unikat.spec`."""
     module, _, of = name.rpartition(".")
-    return getattr(import_module(f"unikat.spec.{module}"), of)
+    found: type[Spec] = getattr(import_module(f"unikat.spec.{module}"), of)
+    return found
 
 
 CHECKPOINT, EVIDENCE = "sampling.checkpoint", "evidence"
@@ -121,7 +115,6 @@ ASSESS = Kind(
     name="assess",
     noun="assessment",
     asks="assessment.AssessmentSpec",
-    takes="options.AssessOptions",
     answers="result.Result",
     spec="assessment.toml",
     numbers="result.json",
@@ -144,7 +137,6 @@ COMPARE = Kind(
     name="compare",
     noun="comparison",
     asks="comparison.ComparisonSpec",
-    takes="options.CompareOptions",
     answers="comparison.ComparisonSummary",
     spec="comparison.toml",
     numbers="summary.json",
@@ -160,7 +152,6 @@ EVALUATE = Kind(
     name="evaluate",
     noun="evaluation",
     asks="evaluation.EvaluationSpec",
-    takes="options.EvaluateOptions",
     answers="evaluation.EvaluationSummary",
     spec="evaluation.toml",
     numbers="summary.json",
@@ -177,7 +168,6 @@ PROTECT = Kind(
     name="protect",
     noun="protection",
     asks="protection.ProtectionSpec",
-    takes="protection_options.ProtectOptions",
     answers="protection.ProtectionSummary",
     spec="protect.toml",
     numbers="protect.json",
@@ -191,7 +181,6 @@ SYNTHESIZE = Kind(
     name="synthesize",
     noun="synthesis",
     asks="synthesis.SynthesisSpec",
-    takes="synthesis_options.SynthesizeOptions",
     answers="synthesis.SynthesisSummary",
     spec="synthesis.toml",
     numbers="utility.json",
@@ -205,7 +194,6 @@ ATTACK = Kind(
     name="attack",
     noun="attack",
     asks="attack.AttackSpec",
-    takes="attack_options.AttackOptions",
     answers="attack.AttackSummary",
     spec="attack.toml",
     numbers="attack.json",
@@ -217,7 +205,6 @@ VERIFY = Kind(
     name="verify",
     noun="verification",
     asks="verification.VerifySpec",
-    takes="verification_options.VerifyOptions",
     answers="verification.VerifySummary",
     spec="verify.toml",
     numbers="verify.json",

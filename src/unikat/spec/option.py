@@ -1,77 +1,222 @@
-"""What an option is: how the command line shows it, and where its value goes in the specification.
+"""What an option is: a field of a specification, and how it is asked for.
 
-Every option is a field of a `TypedDict`. Its annotation says what Python accepts; its `Option` says
-how the command line shows it and where it goes in the specification, which has its default.
-
-Nothing is imported here that takes time, so that `unikat --help` answers at once.
+The field has the default, the bounds and the checks. Its `Option` says what the command line and
+the documentation show. Flags, keywords of Python, forms and the reference are made by walking the
+specification (:func:`options_of`), so that an option stands in one place.
 """
 
 from __future__ import annotations
 
-import os
 import typing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-File: TypeAlias = str | os.PathLike[str]
+from unikat.spec.trust import Trust
+
+
+class Asked(NamedTuple):
+    """What is known where the value of an option is read."""
+
+    values: Mapping[str, Any]
+    """What the file of the specification says, and the options before this one."""
+    before: Any
+    """The value that goes; None if there is none."""
+    given: Mapping[str, Any]
+    """All options, by name."""
+    trust: Trust
 
 
 @dataclass(frozen=True)
 class Option:
-    """How one option is shown, and where it goes."""
+    """How a field of a specification is asked for, on the command line and in Python."""
 
     metavar: str
+    """What stands for the value in help; empty for an option without one."""
     help: str
-    place: str = ""
-    """Where its value goes in the specification, as `table.name`; empty: under its own name."""
     default: str = ""
-    """What happens without it, where the specification has no single value to show."""
-
-    def path(self, name: str) -> tuple[str, ...]:
-        """Where the value of the option of this name goes in the specification."""
-        return tuple((self.place or name).split("."))
+    """What happens without it, where the field has no single value to show."""
+    name: str = ""
+    """In Python; on the command line with dashes. Empty: that of the field."""
+    first: bool = False
+    """Whether `--help` explains it; it lists the others, which `--help all` explains."""
+    positional: bool = False
+    """Whether the command line takes it as an argument, after the data."""
+    rare: bool = False
+    """Whether `set` alone reaches it, by its place: it has no flag and no keyword."""
+    accepts: str = ""
+    """What Python accepts, as an annotation; empty: told by the type of the field."""
+    read: Callable[[Any, Asked], Any] | None = None
+    """Makes of what was given what a TOML file would hold."""
 
 
 @dataclass(frozen=True)
 class Defined:
-    """An option with its name and the type that Python accepts."""
+    """An option with its name, its place in the specification and its field."""
 
     name: str
-    kind: Any
     option: Option
+    place: tuple[str, ...]
+    """Of the value in the specification: `("sampling", "chains")`."""
+    field: FieldInfo | None = None
 
     @property
-    def flag(self) -> bool:
+    def is_flag(self) -> bool:
         """Whether the command line gives it without a value."""
-        return self.kind is bool
+        return not self.option.metavar
 
+    @property
+    def flag(self) -> str:
+        """As the command line has it."""
+        if self.option.positional:
+            return self.name.upper()
+        return f"--{self.name.replace('_', '-')}"
 
-def options_of(kind: Any) -> list[Defined]:
-    """List the options of a command, in the order of its help."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    found = []
-    for name, hint in hints.items():
-        accepted, option = typing.get_args(hint)[:2]
-        found.append(Defined(name, accepted, option))
-    return found
+    @property
+    def table(self) -> type[BaseModel] | None:
+        """The table that is the value; None if it is no table."""
+        return None if self.field is None else table_of(self.field)
 
-
-def default_of(defined: Defined, specification: type[BaseModel]) -> Any:
-    """Return the value that the specification has without the option; None if it has none."""
-    table: Any = specification
-    for part in (path := defined.option.path(defined.name)):
-        fields = getattr(table, "model_fields", {})
-        if part not in fields:
+    @property
+    def default(self) -> Any:
+        """The value that the specification has without the option; None if it has none."""
+        if self.field is None:
+            return False if self.is_flag else None
+        if self.field.is_required():
             return None
-        field = fields[part]
-        if part != path[-1]:
-            kinds = (field.annotation, *typing.get_args(field.annotation))
-            table = next((kind for kind in kinds if hasattr(kind, "model_fields")), None)
-    if field.is_required():
-        return None
-    value = field.get_default(call_default_factory=True)
-    # A table of its own, such as that of the model, and an empty list are no values to show.
-    return None if hasattr(type(value), "model_fields") or value == () else value
+        value = self.field.get_default(call_default_factory=True)
+        if self.is_flag:
+            return bool(value)
+        # A table of its own, such as that of the model, and an empty list are no values to show.
+        return None if isinstance(value, BaseModel) or value in ((), {}, "") else value
+
+    @property
+    def shown_default(self) -> str:
+        """What happens without it, in words; `none` if nothing does."""
+        default = self.default
+        return self.option.default or ("none" if default is None else repr(default))
+
+    @property
+    def accepted(self) -> str:
+        """What Python accepts, as an annotation."""
+        if self.option.accepts or self.field is None:
+            return self.option.accepts or "bool"
+        return "bool" if self.is_flag else _accepted(self.field.annotation, self.field.metadata)
+
+
+DOOR = {
+    "set": (
+        ("model",),
+        Option(
+            "NAME=VALUE",
+            "Any other option of the model, components=30, or value of the specification by its "
+            "table, sampling.rhat=1.05; in Python a mapping.",
+            accepts="Mapping[str, Any] | Sequence[str] | None",
+        ),
+    ),
+    "trust_spec": (
+        ("data",),
+        Option(
+            "",
+            "Let a specification or file of rules name files outside of its folder, databases, "
+            "queries and clusters. Only if you know who wrote it: otherwise they count only as "
+            "options.",
+        ),
+    ),
+}
+"""Options that are no field, with the table among whose options help lists them: they reach every
+field, or say what counts."""
+
+
+_MOVED = {
+    **dict.fromkeys(("terms", "random", "mean", "fixed", "empirical"), "--set {0}=VALUE"),
+    "apply": "unikat apply plan.toml FILE --out FILE2",
+    "verify": "unikat verify ORIGINAL PROTECTED",
+}
+"""What is written in place of options that were taken away; rare ones tell it by themselves."""
+
+
+def moved(name: str, specification: type[BaseModel]) -> str:
+    """Say what is written in place of an option that is none any more; empty if it never was."""
+    name = name.strip("-").replace("-", "_")
+    rare = (".".join(one.place) for one in rare_options_of(specification) if one.name == name)
+    place = next(rare, None)
+    text = f"--set {place}=VALUE" if place else _MOVED.get(name, "").format(name)
+    if text.startswith("--set"):
+        text += f" (in Python: set={{'{place or name}': VALUE}})"
+    return f"--{name.replace('_', '-')} is no option any more; write {text}." if text else ""
+
+
+def options_of(specification: type[BaseModel]) -> list[Defined]:
+    """List the options of a specification: those that most runs need, its own, those of its tables.
+
+    A name that two tables have, such as the format of a file, is that of the first.
+    """
+    without: tuple[str, ...] = getattr(specification, "without", ())
+    door = [Defined(name, one, at) for name, (at, one) in DOOR.items() if name not in without]
+    walked = (one for one in _walk(specification, (), without) if not one.option.rare)
+    ordered = sorted(walked, key=lambda one: (not one.option.first, len(one.place) > 1))
+    found: dict[str, Defined] = {}
+    for one in (*ordered, *door):
+        found.setdefault(one.name, one)
+    return list(found.values())
+
+
+def rare_options_of(specification: type[BaseModel]) -> list[Defined]:
+    """List what `set` alone reaches, as `set={"sampling.thin": 5}`."""
+    without: tuple[str, ...] = getattr(specification, "without", ())
+    return [one for one in _walk(specification, (), without) if one.option.rare]
+
+
+def table_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the class of the table that a field holds; None if it holds none."""
+    kinds = (field.annotation, *typing.get_args(field.annotation))
+    return next(
+        (one for one in kinds if isinstance(one, type) and issubclass(one, BaseModel)), None
+    )
+
+
+def _walk(
+    table: type[BaseModel], place: tuple[str, ...], without: tuple[str, ...]
+) -> Iterator[Defined]:
+    for name, field in table.model_fields.items():
+        at = (*place, field.alias or name)
+        if ".".join(at) in without:
+            continue
+        option = next((mark for mark in field.metadata if isinstance(mark, Option)), None)
+        if option is not None:
+            yield Defined(option.name or name, option, at, field)
+        if typing.get_origin(field.annotation) is not tuple and (inner := table_of(field)):
+            yield from _walk(inner, at, without)
+
+
+def _accepted(annotation: Any, marks: list[Any]) -> str:
+    """Write what Python accepts for a field: also what a text may say, if a text is read."""
+    arguments = typing.get_args(annotation)
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _accepted(arguments[0], list(arguments[1:]))
+    if origin is typing.Literal:
+        return f"Literal[{', '.join(map(repr, arguments))}]"
+    if type(None) in arguments:
+        (inner,) = (one for one in arguments if one is not type(None))
+        return f"{_accepted(inner, marks)} | None"
+    if origin is tuple:
+        return "str | Sequence[str]"
+    text = "str | " if any(type(mark).__name__ == "BeforeValidator" for mark in marks) else ""
+    return f"{text}{annotation.__name__}"
+
+
+def plain(value: Any) -> Any:
+    """Return NumPy and pandas values as Python's own; a pandas frame stays."""
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "to_dict"):
+        # A series with an index. A frame is a matrix, of which the field knows the direction.
+        return value if hasattr(value, "columns") else value.to_dict()
+    return value.tolist() if hasattr(value, "tolist") else value

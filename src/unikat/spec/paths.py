@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from pydantic import BaseModel
 
@@ -23,6 +23,16 @@ class NamesFiles:
 
 class OfUser:
     """Marks a field that counts only from the user's own command line or call."""
+
+
+def is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether a value names a file, and is not what stands in one."""
+    return isinstance(value, (str, os.PathLike))
+
+
+def given_path(value: str | os.PathLike[str]) -> str:
+    """Return the path of an option, which counts from the working directory."""
+    return str(Path(value).expanduser().absolute())
 
 
 def hierarchy_file(rule: object) -> str | None:

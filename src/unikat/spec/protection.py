@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from unikat.errors import SpecError, brief, shown, visible
 from unikat.files.toml import read_toml
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
-from unikat.spec.base import Spec
 from unikat.spec.limits import Limit
-from unikat.spec.paths import NamesFiles, hierarchy_file
+from unikat.spec.option import Asked, Option, plain
+from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, is_path, with_paths
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
 from unikat.spec.splitting import split_keys
-from unikat.spec.tables import Names, Table
+from unikat.spec.values import Names, Table
 
 LEFT_OUT = "left out"
 """The rule of a key that is left out."""
@@ -138,6 +137,18 @@ def read_scenarios(path: Path) -> list[Any]:
     return found
 
 
+def _read_scenarios(value: Any, _: Asked) -> Any:
+    return read_scenarios(Path(value).expanduser()) if is_path(value) else plain(value)
+
+
+def _read_recodings(value: Any, _: Asked) -> Any:
+    try:
+        return with_paths(recodings_of(value), lambda path: Path(given_path(path)), texts=True)
+    except ValueError:
+        # The specification says what is wrong.
+        return value
+
+
 class ProtectionSpec(AssessmentSpec):
     """Everything a protection is asked to do, as `protect.toml` holds it.
 
@@ -154,40 +165,142 @@ class ProtectionSpec(AssessmentSpec):
     format_version: Literal["unikat.protection/1"] = Field(  # type: ignore[assignment]
         default="unikat.protection/1", alias="schema"
     )
-    target: str = ""
-    """What the protected file has to reach: `tau1 <= 5`; empty if scenarios alone say it, or
-    nothing is recoded."""
-    scenarios: tuple[ScenarioSpec, ...] = Field(default=(), alias="scenario")
-    """What intruders know; the targets of all of them have to be reached."""
-    keep: Names = ()
-    """Keys that stay as they are."""
-    weights_of_keys: Annotated[dict[str, float], BeforeValidator(_importance)] = Field(default={})
-    """How much the information of each key counts; 1 for those that are not named."""
-    recodings: Annotated[dict[str, tuple[Any, ...]], BeforeValidator(recodings_of), NamesFiles] = (
-        Field(default={})
+    without: ClassVar[tuple[str, ...]] = (
+        "classics",
+        "registry",
+        "households",
+        "relatives",
+        "report.show_small_cells",
+        "report.threshold",
+        "report.by",
+        "report.keep_states",
     )
-    """Recodings of some keys to choose from, in place of those that the program makes itself."""
-
-    recode: Annotated[dict[str, Any], BeforeValidator(one_of_each)] = Field(default={})
-    """What is done to some keys, the others staying as they are; nothing is searched then."""
-
-    tables: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_tables)] = ()
-    """Tables of the user, each as the names of its columns: what each plan keeps of them is
-    told."""
-
-    suppress: str | None = None
-    """What every record has to reach by local suppression after recoding: `r1 <= 0.2` or `k >= 3`;
-    None: nothing is suppressed."""
-    pram: PramByKey = Field(default={})
-    """Keys of which some values become random after recoding: the probability of keeping one, or a
-    matrix."""
-    swap: SwapText | None = None
-    """Keys that records at risk exchange with records that are like them: `region: r1 > 0.2`."""
-    swap_match: Names = ()
-    """Keys in which the two agree; none: all that are not swapped."""
-
-    perturbation_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    """Seed of PRAM and swapping; None: drawn, and written to `protect.toml`."""
+    target: Annotated[
+        str,
+        Option(
+            "TEXT",
+            "What the protected file has to reach: 'tau1 <= 5' or 'tau2 <= 20' (upper end of the "
+            "interval), 'tau1_estimate <= 5' (posterior mean), 'r1 <= 0.2' (largest of a record), "
+            "'records(r1 > 0.2) <= 10', 'k >= 3' (k-anonymity in the file) or 'population_k >= 5'. "
+            "Exit code 3 if it is not met, or not known.",
+            "required, unless --scenarios, --recode, --pram or --swap is given",
+            first=True,
+        ),
+    ] = ""
+    scenarios: Annotated[
+        tuple[ScenarioSpec, ...],
+        Option(
+            "FILE",
+            "Several intruders, the targets of all of whom have to be reached: a TOML file with "
+            "[[scenario]] tables of name, keys, target and in_sample. In Python also a list of "
+            "mappings.",
+            "one intruder, who knows all keys",
+            accepts="str | PathLike[str] | Sequence[Mapping[str, Any]]",
+            read=_read_scenarios,
+        ),
+    ] = Field(default=(), alias="scenario")
+    keep: Annotated[Names, Option("A,B", "Keys that stay as they are.")] = ()
+    weights_of_keys: Annotated[
+        dict[str, float],
+        BeforeValidator(_importance),
+        Option(
+            "A=2,B=0.5",
+            "How much the information of each key counts.",
+            "1 for each key",
+            accepts="str | Mapping[str, float]",
+        ),
+    ] = Field(default={})
+    recodings: Annotated[
+        dict[str, tuple[Any, ...]],
+        BeforeValidator(recodings_of),
+        NamesFiles,
+        Option(
+            "TEXT",
+            "Recodings of some keys to choose from: 'age: width(5), width(10); region: left out'. "
+            "'age: file(age.csv)' takes them from a hierarchy: a level and ever coarser groups in "
+            "each row. In Python a mapping of keys to lists, in which a mapping of levels to "
+            "groups is a recoding, too.",
+            "made by the program",
+            accepts="str | Mapping[str, Sequence[Any]]",
+            read=_read_recodings,
+        ),
+    ] = Field(default={})
+    recode: Annotated[
+        dict[str, Any],
+        BeforeValidator(one_of_each),
+        Option(
+            "TEXT",
+            "Do this recoding instead of searching one: 'age: width(10); region: left out'. Keys "
+            "that are not named stay as they are. With --target the report says whether it is "
+            "reached. In Python a mapping of keys to recodings.",
+            "searched, if there is a target",
+            first=True,
+            accepts="str | Mapping[str, Any]",
+        ),
+    ] = Field(default={})
+    tables: Annotated[
+        tuple[tuple[str, ...], ...],
+        BeforeValidator(_tables),
+        Option(
+            "TEXT",
+            "Tables of your own, by columns: 'age,sex; region,income'. The report says how far "
+            "each of them moves.",
+            "those of every two keys",
+            accepts="str | Sequence[Sequence[str]]",
+        ),
+    ] = ()
+    suppress: Annotated[
+        str | None,
+        Option(
+            "TEXT",
+            "Then set the fewest values missing so that every record reaches 'r1 <= 0.2', or "
+            "'k >= 3'. Weights of keys are the costs of their values.",
+            "nothing is suppressed",
+            first=True,
+        ),
+    ] = None
+    pram: Annotated[
+        PramByKey,
+        Option(
+            "TEXT",
+            "After recoding replace some values by random ones: 'region: 0.8; education: "
+            "matrix.csv'. A number is the probability of keeping a value, and the expected shares "
+            "of the levels stay. A file has levels in the first row and column. In Python a "
+            "mapping of keys to numbers, nested mappings or pandas frames.",
+            "no value is replaced",
+            first=True,
+            accepts="str | Mapping[str, Any]",
+        ),
+    ] = Field(default={})
+    swap: Annotated[
+        SwapText | None,
+        Option(
+            "TEXT",
+            "After recoding let records at risk exchange these keys with records that are like "
+            "them: 'region', 'region, district', or 'region: r1 > 0.2' for those above a risk "
+            "only. With --household whole households exchange them.",
+            "nothing is swapped",
+            first=True,
+            accepts="str | Sequence[str] | None",
+        ),
+    ] = None
+    swap_match: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Keys in which records that swap agree.",
+            "all keys that are not swapped",
+            rare=True,
+        ),
+    ] = ()
+    perturbation_seed: Annotated[
+        Annotated[int, Field(ge=0, lt=2**63)] | None,
+        Option(
+            "N",
+            "Seed of --pram and --swap. Keep it to yourself: who knows it can undo them.",
+            "drawn, and written to protect.toml",
+        ),
+    ] = None
 
     @classmethod
     def _checked(cls, values: Mapping[str, Any], where: str, spoken: Mapping[str, str]) -> Self:
@@ -375,7 +488,7 @@ class ProtectionSpec(AssessmentSpec):
         if self.perturbation_seed is not None and not self.perturbs:
             raise ValueError("--perturbation-seed belongs to --pram and --swap; leave it out")
         if self.swap_match and rule is None:
-            raise ValueError("--swap-match belongs to --swap; add it, or leave --swap-match out")
+            raise ValueError("swap_match belongs to --swap; add it, or leave swap_match out")
         if both := [name for name in swapped if name in self.pram]:
             raise ValueError(
                 f"{shown(both[0])} is named by --pram and by --swap; change a key in one way"
@@ -383,7 +496,7 @@ class ProtectionSpec(AssessmentSpec):
         if both := [name for name in swapped if name in self.swap_match]:
             raise ValueError(
                 f"{shown(both[0])} is to be swapped, so records cannot agree in it; leave it out "
-                "of --swap-match"
+                "of swap_match"
             )
         if self.perturbs and self.margins:
             raise ValueError(
@@ -422,90 +535,3 @@ def check_of_persons(spec: AssessmentSpec) -> None:
     ):
         if given:
             raise ValueError(f"{option} cannot be combined with protect; leave it out")
-
-
-def _one_key(text: str) -> str:
-    if not text.strip():
-        raise ValueError("a key of a plan has a column, such as AGE")
-    return text
-
-
-_OF_ANY_RECORDS = re.compile(r"\s*(?:width|cut|top|bottom)\s*\([^()]*\)\s*", re.IGNORECASE)
-OneKey = Annotated[str, AfterValidator(_one_key)]
-
-
-class PlanKey(Table):
-    """What a plan does to one key."""
-
-    name: str
-    """Of the column."""
-    key: OneKey
-    """As the keys name it, with its rule of binning if any."""
-    rule: str | Mapping[str, str] | None = None
-    """A rule of recoding that no record's value changes, a mapping of levels to groups, or
-    `left out`; None: the key stays as it is."""
-    levels: tuple[str, ...] | None = None
-    """Where the rule names levels: all levels that it was made for."""
-    rest: str | None = None
-    """The group of rare levels, if there is one."""
-    labels: Mapping[str, str] = Field(default_factory=dict)
-    """Where the rule names levels that have labels: these."""
-    answers: tuple[str, ...] = ()
-    """Codes that the file declares missing, and that are levels."""
-    made_valid: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Groups of valid levels that join levels which are declared missing: the labels of these."""
-    codes: Mapping[str, int | str] = Field(default_factory=dict)
-    """Where the column holds codes that have labels: the code of each group."""
-    whole_numbers: bool | None = None
-    """Where the rule groups numbers: whether they are whole, and groups are called `20-29` and not
-    `[20, 30)`; None: as the file has them."""
-
-    @field_validator("rule")
-    @classmethod
-    def _of_any_records(cls, rule: str | Mapping[str, str] | None) -> Any:
-        if isinstance(rule, str) and rule != LEFT_OUT and not _OF_ANY_RECORDS.fullmatch(rule):
-            raise ValueError(
-                f"{shown(rule)} is no rule of a plan, which does the same to any records; write "
-                f"width(10), cut(18,65), top(80), bottom(20), '{LEFT_OUT}', or groups by level"
-            )
-        return rule
-
-    @model_validator(mode="after")
-    def _of_its_groups(self) -> Self:
-        if len(set(map(str, self.codes.values()))) < len(self.codes):
-            raise ValueError("two groups have the same code; give each its own under codes")
-        groups = self.rule.values() if isinstance(self.rule, Mapping) else ()
-        if self.rest is not None and self.rest not in groups:
-            raise ValueError(
-                "rest is no group of the rule; name one of its groups, or leave rest out"
-            )
-        return self
-
-
-class PlanSpec(Spec):
-    """A plan: recodings that can be done to other files with the same columns.
-
-    Examples
-    --------
-    >>> plan = PlanSpec.parse({"keys": [{"name": "AGE", "key": "AGE", "rule": "width(10)"}]})
-    >>> plan.keys[0].rule
-    'width(10)'
-    """
-
-    command: ClassVar[str] = "apply plan.toml FILE"
-    format_version: Literal["unikat.plan/1"] = Field(default="unikat.plan/1", alias="schema")
-    keys: tuple[PlanKey, ...] = ()
-    also: tuple[str, ...] = ()
-    """What was done besides, which is not repeated: `perturbed`, `suppressed`."""
-
-    @model_validator(mode="after")
-    def _estimates_nothing(self) -> Self:
-        if self.zeros is not None:
-            raise ValueError("a plan has no use for zeros, since it estimates nothing; remove them")
-        return self
-
-    def to_toml(self, folder: Path, note: str = "") -> str:
-        """Write as TOML, with what repeats the recodings."""
-        _, _, values = super().to_toml(folder, note).partition("\n")
-        head = f"To recode another file so: unikat {self.command} --out FILE2"
-        return f"# {head}\n{values}"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec
-from unikat.spec.tables import DesignSpec, ModelSpec, Names, SamplingSpec, Share, Whole
+from unikat.spec.model import ModelSpec, Named, read_model
+from unikat.spec.option import Option
+from unikat.spec.tables import DesignSpec, SamplingSpec
+from unikat.spec.values import Keys, Level, Names, Whole
 
 Method = Literal["truncated", "untruncated", "reject", "flat"]
 MODELS = ("latent-class", "hdp", "gom")
@@ -25,9 +28,12 @@ def _formulas(value: object) -> object:
 class SynthesisSampling(SamplingSpec):
     """The `[sampling]` table; the draws serve to make a few files, and no interval."""
 
-    chains: int = Field(default=5, ge=1, le=1024)
+    chains: Annotated[int, Option("N", "Chains of each fit.")] = Field(default=5, ge=1, le=1024)
     """As many as data sets, so that each has a chain of its own."""
-    ess: float = Field(default=100, gt=0, le=1_000_000_000)
+    ess: Annotated[
+        float,
+        Option("N", "A fit continues until effective sample sizes are at least this.", rare=True),
+    ] = Field(default=100, gt=0, le=1_000_000_000)
 
 
 class SynthesisSpec(Spec):
@@ -44,22 +50,55 @@ class SynthesisSpec(Spec):
     format_version: Literal["unikat.synthesis-spec/1"] = Field(
         default="unikat.synthesis-spec/1", alias="schema"
     )
-    keys: Names = ()
-    """Names of the variables that the synthetic files have."""
-    datasets: Whole = Field(default=5, ge=2, le=1000)
-    """Synthetic files; one alone has no variance between them."""
-    replace: Names = ()
-    """Keys whose values alone are drawn; empty: all are."""
-    method: Method = "truncated"
-    """How households are drawn; the other three are comparators."""
-    shares: Annotated[Names, BeforeValidator(_formulas)] = ()
-    """Probabilities within households: `share(all same RACE | size = 3)`."""
+    without: ClassVar[tuple[str, ...]] = ("households.path", "households.population")
+    keys: Keys = ()
+    datasets: Annotated[Whole, Option("N", "Synthetic files, at least 2.", first=True)] = Field(
+        default=5, ge=2, le=1000
+    )
+    """One alone has no variance between them."""
+    replace: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Keys whose values alone are drawn, given all others of the record or household.",
+            "all keys",
+        ),
+    ] = ()
+    method: Annotated[
+        Method,
+        Option(
+            "HOW",
+            "How households are drawn: truncated obeys the rules in fit and drawing. Comparators: "
+            "untruncated ignores them; reject ignores them in the fit; flat draws persons by "
+            "latent classes and ignores households.",
+        ),
+    ] = "truncated"
+    shares: Annotated[
+        Names,
+        BeforeValidator(_formulas),
+        Option(
+            "TEXT",
+            "Probabilities within households to compare, with semicolons between: 'share(all same "
+            "RACE | size = 3); share(spouse present)'.",
+            name="share",
+        ),
+    ] = ()
     design: DesignSpec = DesignSpec()
     households: HouseholdsSpec | None = None
-    model: ModelSpec = ModelSpec(name="hdp")
+    model: Annotated[
+        Named,
+        Option(
+            "MODEL",
+            "hdp, latent-class or gom, with options after colons: gom:components=30; or "
+            "households, for whole households.",
+            "hdp",
+            first=True,
+            accepts="Any",
+            read=read_model,
+        ),
+    ] = ModelSpec(name="hdp")
     sampling: SynthesisSampling = SynthesisSampling()
-    level: Share = Field(default=0.95, gt=0, lt=1)
-    """Probability of the intervals."""
+    level: Level = Field(default=0.95, gt=0, lt=1)
 
     @model_validator(mode="after")
     def _of_households(self) -> Self:
@@ -86,7 +125,10 @@ class SynthesisSpec(Spec):
             )
         for option, given in (
             ("--household", bool(self.design.household)),
-            ("--household-keys, --head, --head-keys or --scattered", self.households is not None),
+            (
+                "--household-keys, --head or other values of households",
+                self.households is not None,
+            ),
             (f"--method {self.method}", self.method != "truncated"),
             ("--share", bool(self.shares)),
         ):
@@ -96,8 +138,3 @@ class SynthesisSpec(Spec):
                     f"--model {HOUSEHOLDS}, or leave it out"
                 )
         return self
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def _named(cls, model: object) -> object:
-        return ModelSpec.of(model) if isinstance(model, str) else model

@@ -1,103 +1,30 @@
-"""The tables of a specification, as TOML files hold them: data, design, zeros, model, sampling."""
+"""The tables of a specification, as TOML files hold them: data, design, sampling, report."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    PrivateAttr,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from unikat.errors import (
-    SpecError,
-    all_problems,
-    brief,
-    check_column_name,
-    has_surrogates,
-    may_be_address,
-    shown,
-)
-from unikat.files.toml import read_toml, toml_literal, toml_value
+from unikat.errors import SpecError, check_column_name, has_surrogates, shown
 from unikat.spec.addresses import checked_address, database_name
 from unikat.spec.limits import Limit
-from unikat.spec.paths import OfUser, located_path, with_paths
+from unikat.spec.missing import Code, read_missing_values
+from unikat.spec.option import Asked, Option, plain
+from unikat.spec.paths import OfUser, is_path
 from unikat.spec.splitting import split_keys
-from unikat.spec.trust import FOREIGN, Trust
-
-Code = str | int | float
-
-
-def _of_percent(value: object) -> object:
-    """Read `20%` as 0.2, exactly as if that had been written."""
-    text = re.fullmatch(r"\s*([0-9]+(\.[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
-    return float(Fraction(text[1]) / 100) if text else value
-
-
-Share = Annotated[float, BeforeValidator(_of_percent)]
-"""A share of a whole; a text may give it in percent."""
-
-
-def whole_number(value: object) -> object:
-    """Read a number as people write large ones: 1000000, 1,000,000, 1_000_000 or 1e6.
-
-    Raises
-    ------
-    ValueError
-        If a text is no such number.
-
-    Examples
-    --------
-    >>> whole_number("36,970"), whole_number("1e6")
-    (36970, 1000000)
-    """
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if len(text) <= _MOST_DIGITS:
-        if re.fullmatch(r"-?[0-9]+|[0-9]{1,3}(,[0-9]{3})+|[0-9]{1,3}(_[0-9]{3})+", text):
-            return int(text.replace(",", "").replace("_", ""))
-        if re.fullmatch(r"[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}", text):
-            number = Decimal(text)
-            if number == int(number):
-                return int(number)
-    raise ValueError(
-        f"{shown(value)} is not a whole number. Commas or underscores may only separate thousands, "
-        "and a point stands only before an exponent: write 1000000, 1,000,000, 1_000_000 or 1e6"
-    )
-
-
-_MOST_DIGITS = 40
-Whole = Annotated[int, BeforeValidator(whole_number)]
-"""A whole number; a text may write it as people write large ones."""
-
-
-def _listed(names: object) -> object:
-    return split_keys(names) if isinstance(names, str) else names
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-"""A list of names; one text may hold them, with commas between."""
-
-
-class Table(BaseModel):
-    """A table of the specification: names that are not known are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+from unikat.spec.stratum_sizes import read_stratum_sizes
+from unikat.spec.values import Level, Names, Table, Whole
 
 
 class FileSpec(Table):
@@ -105,20 +32,35 @@ class FileSpec(Table):
 
     path: Path | None = None
     """The file; relative paths count from where the specification lies."""
-    format: str | None = None
-    """File format; None lets the file's name decide."""
-    delimiter: str | None = None
-    """Character between the columns of a text file."""
-    encoding: str | None = None
-    """Character encoding of a text file."""
-    decimal: Literal[".", ","] | None = None
+    format: Annotated[str | None, Option("NAME", "File format, if its name does not say.")] = None
+    delimiter: Annotated[
+        str | None,
+        BeforeValidator(lambda value: "\t" if value in ("tab", "\\t") else value),
+        Option("C", "Character between columns; tab for a tab.", accepts="str | None"),
+    ] = None
+    encoding: Annotated[str | None, Option("NAME", "Character encoding.", "utf-8")] = None
+    decimal: Annotated[
+        Literal[".", ","] | None,
+        Option(
+            "C",
+            "Character before the decimals of numbers in a text file, a point or a comma.",
+            "as the file has it",
+        ),
+    ] = None
     """What stands before the decimals in texts; None finds it out where it is unambiguous."""
-    sheet: str | None = None
-    """Sheet of a workbook."""
-    table: str | None = None
-    """Table of a database, or data frame of a file of R."""
-    query: Annotated[str | None, OfUser] = None
-    """Query of a database, in place of a table."""
+    sheet: Annotated[str | None, Option("NAME", "Sheet of a workbook (.xlsx, .ods).")] = None
+    table: Annotated[
+        str | None,
+        Option(
+            "NAME",
+            "Table of a database (PostgreSQL, .sqlite, .duckdb), or data frame of an .RData file.",
+        ),
+    ] = None
+    query: Annotated[
+        str | None,
+        OfUser,
+        Option("SQL", "Query of a database (PostgreSQL, .sqlite, .duckdb) in place of a table."),
+    ] = None
 
 
 def _safe_address(address: str | None) -> str | None:
@@ -133,14 +75,39 @@ class DataSpec(FileSpec):
 
     database: Annotated[str | None, AfterValidator(_safe_address), OfUser] = None
     """Address of a database on a server, without a password; in place of a path."""
-    memory_limit: str | None = None
-    """Memory for reading and tabulating, such as 4GB."""
-    codebook: Path | dict[str, Any] | None = None
-    """File that declares levels and labels, or its content."""
-    missing: Literal["integrate", "level", "wildcard"] = "integrate"
-    """What a missing key is: unknown, a level of its own, or a match to every level."""
-    missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = ()
-    """Values that mean missing, besides the format's own: for all keys, or by key."""
+    memory_limit: Annotated[
+        str | None,
+        Option(
+            "SIZE",
+            "Memory for reading and counting the records; beyond it the disk is used.",
+            "1GB",
+        ),
+    ] = None
+    codebook: Annotated[
+        Path | dict[str, Any] | None,
+        Option(
+            "FILE",
+            "Levels, labels and missing codes.",
+            accepts="str | PathLike[str] | Mapping[str, Any] | None",
+        ),
+    ] = None
+    missing: Annotated[
+        Literal["integrate", "level", "wildcard"],
+        Option(
+            "HOW", "Missing keys: integrate over them, take missing as a level, or as a wildcard."
+        ),
+    ] = "integrate"
+    missing_values: Annotated[
+        tuple[Code, ...] | dict[str, Code | tuple[Code, ...]],
+        Option(
+            "A,B",
+            "Codes that mean missing: of all keys, or by key, as in 'AGE: -1,999; SEX: 9'.",
+            first=True,
+            accepts="str | Sequence[str | int | float] | Mapping[str, Any]",
+            read=read_missing_values,
+        ),
+    ] = ()
+    """Values that mean missing, besides the format's own."""
 
     @property
     def name(self) -> str | None:
@@ -168,6 +135,12 @@ class DataSpec(FileSpec):
         return codes
 
 
+def _read_stratum_sizes(value: Any, _: Asked) -> Any:
+    if is_path(value):
+        return read_stratum_sizes(Path(value))
+    return {str(stratum): size for stratum, size in plain(value).items()}
+
+
 class DesignSpec(Table):
     """The `[design]` table: how the sample was drawn. Names are those of columns of the file.
 
@@ -177,18 +150,44 @@ class DesignSpec(Table):
     {'north': 4000}
     """
 
-    weights: str | None = None
-    """Column of weights: the units of the population that each record stands for."""
-    inclusion: str | None = None
-    """Column of inclusion probabilities, instead of weights."""
-    strata: str | None = None
-    """Column of strata."""
-    stratum_sizes: dict[str, int] | None = None
-    """Units of the population by stratum; without them the sums of the weights."""
-    relative_weights: bool = False
-    """Weights are known up to a factor."""
-    household: Names = ()
-    """Columns that together identify the household: the sample consists of whole households."""
+    weights: Annotated[
+        str | None,
+        Option(
+            "COLUMN",
+            "Weights: the units of the population that each record stands for. They sum to the "
+            "population size.",
+            first=True,
+        ),
+    ] = None
+    inclusion: Annotated[
+        str | None, Option("COLUMN", "Inclusion probabilities, instead of weights.", rare=True)
+    ] = None
+    strata: Annotated[
+        str | None, Option("COLUMN", "Strata, within which units had equal chances.")
+    ] = None
+    stratum_sizes: Annotated[
+        dict[str, int] | None,
+        Option(
+            "FILE",
+            "Units of the population in each stratum: a text file with a stratum and its size on "
+            "each line, below a header. Without it the sums of the weights.",
+            accepts="str | PathLike[str] | Mapping[str, int] | None",
+            read=_read_stratum_sizes,
+        ),
+    ] = None
+    relative_weights: Annotated[
+        bool,
+        Option("", "Weights are known up to a factor: scale them to the population size."),
+    ] = False
+    household: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Columns that together identify the household, if whole households were sampled and "
+            "not single persons. With --classics also the household risk.",
+            first=True,
+        ),
+    ] = ()
 
     @field_validator("household", mode="before")
     @classmethod
@@ -217,8 +216,10 @@ class DesignSpec(Table):
 class ClassicsSpec(Table):
     """The `[classics]` table: the classic measures that are shown beside the model's."""
 
-    sensitive: Names = ()
-    """Columns of sensitive variables, for l-diversity and t-closeness."""
+    sensitive: Annotated[
+        Names,
+        Option("A,B", "Sensitive variables, for l-diversity and t-closeness (with --classics)."),
+    ] = ()
     missing_match: float = Field(default=1.0, ge=0, le=1)
     """Weight of a record that matches another only because a key is missing; 0 if it does not."""
     recursion: float = Field(default=2.0, gt=0, le=1_000_000)
@@ -251,234 +252,79 @@ def _several_files(value: object) -> object:
     return [{"path": one} if isinstance(one, str) else one for one in listed]
 
 
-Margins = Annotated[tuple[MarginSpec, ...], BeforeValidator(_several_files)]
+Margins = Annotated[
+    tuple[MarginSpec, ...],
+    BeforeValidator(_several_files),
+    Option(
+        "FILE,FILE",
+        "Exact counts of the population over some of the keys, such as a census table by age and "
+        "sex: a column for each of these keys, and one of counts. Several files are several "
+        "margins. In Python also frames.",
+        accepts="Any",
+    ),
+]
 """Files of known counts; one text may name several, with commas between."""
 SeveralFiles = Annotated[tuple[FileSpec, ...], BeforeValidator(_several_files)]
 """Files of records, named likewise."""
 
 
-class NamedRule(Table):
-    """A rule with a name, under which messages and reports speak of it."""
-
-    rule: str
-    name: str | None = None
-
-
-class ZerosSpec(Table):
-    """The `[zeros]` table: which combinations are impossible, and what is done with records of one.
-
-    Examples
-    --------
-    >>> ZerosSpec(rules=("AGE < 14 and MARST == 'married'",)).on_conflict
-    'stop'
-    """
-
-    rules: tuple[NamedRule, ...] = ()
-    """Each a text, or a table of `rule` and `name`."""
-    tables: tuple[Path, ...] = ()
-    """Files of conditions: a column per key, an empty field standing for any level."""
-    on_conflict: Literal["stop", "drop", "missing"] = "stop"
-    """What is done with records that break a rule: nothing goes on, they are left out, or the keys
-    of the rules they break are set missing."""
-    roles: dict[str, str] = Field(default_factory=dict)
-    """What members of a household the rules may name: a condition on one person by role."""
-    _source: str | None = PrivateAttr(default=None)
-
-    @field_validator("rules", mode="before")
-    @classmethod
-    def _texts(cls, rules: object) -> object:
-        if not isinstance(rules, (list, tuple)):
-            return rules
-        for number, rule in enumerate(rules, start=1):
-            known = isinstance(rule, (str, NamedRule))
-            table = isinstance(rule, Mapping) and "rule" in rule and set(rule) <= {"rule", "name"}
-            if not known and not table:
-                raise ValueError(
-                    f"entry {number} is neither a text such as 'AGE < 14 and EDUC >= 11' nor a "
-                    "table { rule = '...', name = '...' }"
-                )
-            if table:
-                _check_texts(rule, number)
-        return [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
-
-    @field_validator("roles", mode="before")
-    @classmethod
-    def _conditions(cls, roles: object) -> object:
-        for role, condition in roles.items() if isinstance(roles, Mapping) else ():
-            if not isinstance(condition, str):
-                raise ValueError(
-                    f"the condition of {shown(role)} is {shown(condition)}; it must be a text such "
-                    "as 'RELATE == \"spouse\"'"
-                )
-        return roles
-
-    @model_validator(mode="after")
-    def _some(self) -> Self:
-        if not self.rules and not self.tables:
-            raise ValueError(
-                "there are no rules; list them as rules = ['AGE < 14 and EDUC >= 11'], or name "
-                "files of conditions as tables = ['conditions.csv']"
-            )
-        return self
-
-    @property
-    def source(self) -> str | None:
-        """The file in which the rules stand, for messages."""
-        return self._source
-
-    @classmethod
-    def read(
-        cls,
-        path: str | os.PathLike[str],
-        on_conflict: str | None = None,
-        trust: Trust = FOREIGN,
-    ) -> Self:
-        """Read the file that --zeros names: a TOML file of rules, or a table of conditions.
-
-        Parameters
-        ----------
-        path
-            The file; paths in it count from its folder.
-        on_conflict
-            Goes before what the file says.
-        trust
-            What counts of the file.
-
-        Raises
-        ------
-        SpecError
-            If it cannot be read, holds anything unknown or wrong, or names a table outside of its
-            folder that the user has not allowed.
-        """
-        path = Path(path)
-        from_toml = path.suffix.lower() == ".toml"
-        values: dict[str, Any] = read_toml(path) if from_toml else {"tables": [path.resolve()]}
-        if from_toml and isinstance(values.get("zeros"), dict):
-            raise SpecError(
-                f"{path} has a table [zeros], as an assessment.toml has. The file that --zeros "
-                "names has rules, tables and on_conflict at its top: take the line [zeros] out, or "
-                "name the file itself instead of the data."
-            )
-        if on_conflict is not None:
-            values["on_conflict"] = on_conflict
-        try:
-            found = cls.model_validate(values)
-        except ValidationError as error:
-            problems = error.errors(include_url=False)
-            raise SpecError(all_problems(problems, str(path), cls)) from None
-        folder = path.resolve().parent
-        if from_toml:
-            trust.check(found, str(path), folder)
-            found.stands_in(str(path))
-        located: Self = with_paths(found, lambda table: located_path(table, folder))
-        return located
-
-    def stands_in(self, source: str) -> None:
-        """Say in which file the rules stand, unless that is known already."""
-        self._source = self._source or source
-
-
-def _check_texts(rule: Mapping[str, object], number: int) -> None:
-    """Refuse a table of a rule whose rule or name is no text."""
-    remedies = {
-        "rule": "it must be a text such as 'AGE < 14 and EDUC >= 11'",
-        "name": "it must be a text, in quotes, or be left out",
-    }
-    for part, remedy in remedies.items():
-        value = rule.get(part)
-        left_out = part == "name" and value is None
-        if not left_out and not isinstance(value, str):
-            raise ValueError(f"entry {number}: its {part} is {shown(value)}; {remedy}")
-
-
-class ModelSpec(BaseModel):
-    """The `[model]` table: the model's name, and its options under their own names."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    name: str = "auto"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options given, by name; the model checks them."""
-        return dict(self.model_extra or {})
-
-    @classmethod
-    def of(cls, text: str) -> Self:
-        """Read a model as the command line names it: `gom` or `gom:components=30:base=uniform`.
-
-        A part without an equals sign belongs to the value before it.
-
-        Raises
-        ------
-        SpecError
-            If the first part after the name is not NAME=VALUE.
-
-        Examples
-        --------
-        >>> ModelSpec.of("gom:components=30").options
-        {'components': 30}
-        >>> ModelSpec.of("loglinear:terms=A + B:C:interval=bootstrap").options
-        {'terms': 'A + B:C', 'interval': 'bootstrap'}
-        """
-        name, *parts = (part.strip() for part in text.split(":"))
-        settings: list[str] = []
-        for part in parts:
-            if "=" in part or not settings:
-                settings.append(part)
-            else:
-                settings[-1] += f":{part}"
-        options: dict[str, Any] = {}
-        for setting in settings:
-            option, equals, value = setting.partition("=")
-            if not equals or not option.strip() or option.strip() == "name":
-                part = "A part" if may_be_address(text) else repr(brief(setting))
-                raise SpecError(
-                    f"{part} in the model {brief(text)!r} is not NAME=VALUE; write a "
-                    "model with its options as name:option=value:option=value."
-                )
-            options[option.strip()] = toml_value(value.strip())
-        return cls(name=name, **options)
-
-    @property
-    def label(self) -> str:
-        """The model as `of` reads it.
-
-        Examples
-        --------
-        >>> ModelSpec.of("hdp:split_merge=false").label
-        'hdp:split_merge=false'
-        """
-        settings = [f"{name}={_as_written(value)}" for name, value in self.options.items()]
-        return ":".join([self.name, *settings])
-
-
 class SamplingSpec(Table):
     """The `[sampling]` table: chains, seed, and when to stop."""
 
-    chains: int = Field(default=4, ge=1, le=1024)
-    seed: int = Field(default=1, ge=0, lt=2**63)
-    thin: int | None = Field(default=None, ge=1, le=500_000_000)
-    """Sweeps per kept draw; None lets the sampler balance the two."""
-    max_sweeps: Whole | None = Field(default=None, ge=2, le=1_000_000_000)
-    """Largest number of sweeps of a chain; two draws are the fewest that make an interval."""
-    max_seconds: float | None = Field(default=None, gt=0, le=31_622_400)
-    """Longest time; a run that stops by time is not reproducible to the last sweep."""
-    rhat: float = Field(default=1.01, gt=1, le=1_000_000)
-    """Sampling goes on until R-hat of τ1 and τ2 is at most this..."""
-    ess: float = Field(default=400, gt=0, le=1_000_000_000)
-    """...and bulk and tail effective sample sizes are at least this."""
-    workers: int | None = Field(default=None, ge=1, le=1024)
-    """Processes; has no influence on the numbers."""
-    threads: int | None = Field(default=None, ge=1, le=256)
-    """Threads per process; has no influence on the numbers."""
-    executor: Annotated[str, OfUser] = "processes"
-    """What runs the chains, and the samples of an evaluation: `processes`, `dask`, `mpi`,
-    `dask:ADDRESS` or `ray:ADDRESS`; has no influence on the numbers."""
-
-    device: Literal["cpu", "cuda"] = "cpu"
-    """What computes sweeps and cell probabilities of `latent-class`, `hdp` and `gom`; has no
-    influence on the numbers but rounding."""
+    chains: Annotated[int, Option("N", "Chains of each fit.")] = Field(default=4, ge=1, le=1024)
+    seed: Annotated[int, Option("N", "The same seed gives the same numbers.", first=True)] = Field(
+        default=1, ge=0, lt=2**63
+    )
+    thin: Annotated[
+        int | None, Option("N", "Sweeps per kept draw.", "chosen by the sampler", rare=True)
+    ] = Field(default=None, ge=1, le=500_000_000)
+    max_sweeps: Annotated[
+        Whole | None, Option("N", "Stop a fit after so many sweeps of a chain.", "200000")
+    ] = Field(default=None, ge=2, le=1_000_000_000)
+    """Two draws are the fewest that make an interval."""
+    max_seconds: Annotated[
+        float | None,
+        Option(
+            "S",
+            "Stop a fit after so many seconds; with auto, the last one. Its numbers then depend on "
+            "the machine.",
+        ),
+    ] = Field(default=None, gt=0, le=31_622_400)
+    rhat: Annotated[
+        float, Option("R", "A fit continues until R-hat is at most this.", rare=True)
+    ] = Field(default=1.01, gt=1, le=1_000_000)
+    ess: Annotated[
+        float,
+        Option("N", "A fit continues until effective sample sizes are at least this.", rare=True),
+    ] = Field(default=400, gt=0, le=1_000_000_000)
+    """In bulk and tails, of τ1 and τ2."""
+    workers: Annotated[int | None, Option("N", "Processes.", "one per chain or core")] = Field(
+        default=None, ge=1, le=1024
+    )
+    """Has no influence on the numbers."""
+    threads: Annotated[int | None, Option("N", "Threads of each process.", "cores per process")] = (
+        Field(default=None, ge=1, le=256)
+    )
+    """Has no influence on the numbers."""
+    executor: Annotated[
+        str,
+        OfUser,
+        Option(
+            "NAME",
+            "What runs the chains, and the samples of evaluate: processes, dask or mpi; "
+            "dask:ADDRESS or ray:ADDRESS is a cluster that runs already.",
+        ),
+    ] = "processes"
+    """Has no influence on the numbers."""
+    device: Annotated[
+        Literal["cpu", "cuda"],
+        Option(
+            "NAME",
+            "What computes latent-class, hdp and gom: cpu, or cuda for a GPU of NVIDIA. Other "
+            "models take the CPU.",
+        ),
+    ] = "cpu"
+    """Has no influence on the numbers but rounding."""
 
     @field_validator("executor")
     @classmethod
@@ -499,16 +345,37 @@ class SamplingSpec(Table):
 class ReportSpec(Table):
     """The `[report]` table: what the results show."""
 
-    level: Share = Field(default=0.95, gt=0, lt=1)
-    """Probability of the intervals."""
-    show_small_cells: bool = False
-    """Print the values of the records at greatest risk; by default only their row numbers."""
-    threshold: str | None = None
-    """Limit of the risk, as `tau1 <= 5`; the report says whether it is met."""
-    by: Names = ()
-    """Columns by whose values the report breaks the risk down, besides the keys."""
-    keep_states: bool = False
-    """Keep the last states of the chains, with which recodings can be looked at later."""
+    level: Level = Field(default=0.95, gt=0, lt=1)
+    show_small_cells: Annotated[
+        bool,
+        Option("", "Print the values of the records at greatest risk in the report."),
+    ] = False
+    threshold: Annotated[
+        str | None,
+        Option(
+            "TEXT",
+            "Limit of the risk, as 'tau1 <= 5' or 'tau2 <= 10' (upper end of the interval), "
+            "'tau1_estimate <= 5', 'r1 <= 0.2' or 'k >= 3'. The report says whether it is met; "
+            "exit code 3 if it is not, or not known.",
+            first=True,
+        ),
+    ] = None
+    by: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Columns by which the report breaks the risk down, such as a region; the keys are "
+            "always broken down.",
+        ),
+    ] = ()
+    keep_states: Annotated[
+        bool,
+        Option(
+            "",
+            "Keep the last states of the chains beside the results, so that recodings can be "
+            "looked at later without another fit. They are as confidential as the data.",
+        ),
+    ] = False
 
     @field_validator("threshold")
     @classmethod
@@ -519,12 +386,3 @@ class ReportSpec(Table):
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(names))
-
-
-def _as_written(value: Any) -> str:
-    """Write an option so that it is read back as what it was."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    # A text that looks like a number or a truth value stands in quotes.
-    plain = not isinstance(value, str) or toml_value(value) == value
-    return str(value) if plain else toml_literal(value)

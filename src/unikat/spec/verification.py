@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
-from unikat.spec.protection import check_of_persons, of_persons
+from unikat.spec.option import Option
+from unikat.spec.protection import ProtectionSpec, check_of_persons, of_persons
 from unikat.spec.tables import FileSpec
 
 
@@ -26,12 +27,34 @@ class VerifySpec(AssessmentSpec):
     format_version: Literal["unikat.verification/1"] = Field(  # type: ignore[assignment]
         default="unikat.verification/1", alias="schema"
     )
-    protected: FileSpec | None = None
-    """The protected file; by path or frame."""
-    id: str | None = None
-    """Column by whose values records are matched; None: by their order."""
-    target: str | None = None
-    """What the protected file has to reach: `tau1 <= 5`; None: nothing."""
+    without: ClassVar[tuple[str, ...]] = (*ProtectionSpec.without, "margins", "zeros")
+    protected: Annotated[
+        FileSpec | None,
+        Option(
+            "FILE",
+            "The protected file. In Python also a frame.",
+            "required",
+            accepts="Any",
+            positional=True,
+        ),
+    ] = None
+    id: Annotated[
+        str | None,
+        Option(
+            "COLUMN",
+            "Column by whose values records of the two files are matched.",
+            "by their order",
+            first=True,
+        ),
+    ] = None
+    target: Annotated[
+        str | None,
+        Option(
+            "TEXT",
+            "What the protected file has to reach, as for `unikat.protect`: 'tau1 <= 5'.",
+            first=True,
+        ),
+    ] = None
 
     @field_validator("target")
     @classmethod

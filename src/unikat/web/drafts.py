@@ -104,7 +104,7 @@ class Draft:
         >>> draft.keys, draft.groupings, draft.values
         (('AGE', 'SEX'), {'AGE': 'width(5)'}, {'model': 'gom', 'seed': '7', 'set': 'components=9'})
         """
-        from unikat.spec.option import default_of, options_of
+        from unikat.spec.option import options_of, rare_options_of
         from unikat.spec.paths import with_paths
 
         def located(name: str) -> str:
@@ -115,8 +115,9 @@ class Draft:
 
         values: dict[str, str] = {}
         of_keys: dict[str, dict[str, str]] = {}
-        for defined in options_of(kind.options):
-            place = defined.option.path(defined.name)
+        asks = kind.specification
+        for defined in (*options_of(asks), *rare_options_of(asks)):
+            place = defined.place
             value: Any = spec
             for part in ("model", "name") if defined.name == "model" else place:
                 value = value.get(part) if isinstance(value, Mapping) else None
@@ -136,7 +137,7 @@ class Draft:
                 value = [located(one["path"]) for one in value or ()]
                 values |= {defined.name: "\n".join(value)} if value else {}
                 continue
-            if value not in (None, (), [], default_of(defined, kind.specification)):
+            if value not in (None, (), [], defined.default):
                 values[defined.name] = _field_text(value)
         options = spec.get("model", {})
         given = {name: value for name, value in options.items() if name != "name"}
@@ -241,8 +242,10 @@ class Draft:
                 found[name] = [str(Folder(root).resolve(path)) for path in listed]
         if self.rule_texts:
             found["zeros"] = self.rule_texts
-        if "set" in found:
-            found["set"] = [part for part in found["set"].splitlines() if part.strip()]
+        rare = [f"{self._rare[name]}={found.pop(name)}" for name in self._rare if name in found]
+        if rare or "set" in found:
+            lines = found.get("set", "").splitlines()
+            found["set"] = [*rare, *(part for part in lines if part.strip())]
         if self.kind.name == "protect":
             found |= self._options_of_keys(Folder(root))
         if self.keeps_states:
@@ -283,7 +286,8 @@ class Draft:
         from unikat.spec.option import options_of
 
         fields = {*READING, *DESIGN, *RUN[self.kind.name]}
-        names = fields & {defined.name for defined in options_of(self.kind.options)}
+        known = {defined.name for defined in options_of(self.kind.specification)}
+        names = fields & {*known, *self._rare}
         if self.kind.name == "evaluate":
             # The columns that the page of the design has, where samples are drawn by them.
             for column, design in (("strata", "stratified"), ("household", "households")):
@@ -292,6 +296,14 @@ class Draft:
         if not self.rule_texts:
             names.discard("zeros_conflict")
         return {name: value for name, value in self.values.items() if name in names}
+
+    @property
+    def _rare(self) -> dict[str, str]:
+        """Fields that `set` alone reaches, with their places."""
+        from unikat.spec.option import rare_options_of
+
+        found = rare_options_of(self.kind.specification)
+        return {one.name: ".".join(one.place) for one in found}
 
     def spec(self, file: Path, root: Path) -> AssessmentSpec:
         """Return the specification of an assessment, checked: how the file is read, and design.
@@ -318,7 +330,6 @@ class Draft:
 
         return specify(
             self.kind.specification,
-            self.kind.options,
             file,
             self.options(root),
             shell=True,
@@ -339,7 +350,10 @@ class Draft:
         words = ["unikat", self.kind.name, file, "--keys", ",".join(self.key_texts)]
         for name, value in self._given.items():
             flag = f"--{name.replace('_', '-')}"
-            if name in FLAGS:
+            if name in self._rare:
+                setting = "true" if name in FLAGS else value
+                words += ["--set", f"{self._rare[name]}={setting}"]
+            elif name in FLAGS:
                 words.append(flag)
             elif name in SEVERAL:
                 words += [flag, ",".join(value.splitlines())]

@@ -141,7 +141,6 @@ class Runs:
         name = next(name for name in (REQUEST, run.kind.spec) if (place / name).exists())
         spec, _ = specify(
             run.kind.specification,
-            run.kind.options,
             place / name,
             changes,
             shell=True,

@@ -327,7 +327,7 @@ class _Binder:
             self.refuse(
                 position,
                 f"the head's {name!r} is not known, because the head has keys of its own "
-                f"({listed(known)}); name {name!r} among them (--head-keys).",
+                f"({listed(known)}); name {name!r} among them (--set households.head_keys).",
             )
         return HEAD, k
 

@@ -21,7 +21,7 @@ from unikat.report.text.summary import summarise
 from unikat.report.text.zeros import conflicts_sentence, mass_sentence, shown_rules
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.tables import ZerosSpec
+from unikat.spec.rules import ZerosSpec
 from unikat.spec.trust import SHOWN
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros

@@ -34,8 +34,8 @@ from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summar
 from unikat.risk.limits import Judged, Measured, Verdict, judge, smallest
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
+from unikat.spec.model import ModelSpec
 from unikat.spec.provenance import Provenance
-from unikat.spec.tables import ModelSpec
 from unikat.zeros.conflicts import Handled
 
 SCHEMA = "unikat.result/1"

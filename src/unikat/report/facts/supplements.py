@@ -19,7 +19,8 @@ from unikat.report.facts.classics import ClassicsResult, classics_result, column
 from unikat.report.facts.registry import RegistryResult, registry_result
 from unikat.risk.registry import RegistryRisk
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.tables import ClassicsSpec, Code
+from unikat.spec.missing import Code
+from unikat.spec.tables import ClassicsSpec
 from unikat.zeros.conflicts import Handled
 
 

@@ -28,7 +28,8 @@ from unikat.report.folders.folder import write_run
 from unikat.report.folders.parquet import write_table
 from unikat.report.pages.protection import render
 from unikat.spec.kinds import PROTECT
-from unikat.spec.protection import PlanSpec, ProtectionSpec
+from unikat.spec.plan import PlanSpec
+from unikat.spec.protection import ProtectionSpec
 
 
 def codebook_beside(file: str) -> str:

@@ -213,7 +213,7 @@ def _posterior(facts: PosteriorFacts) -> str:
     if facts.n_unknown == facts.n_persons:
         return (
             f"{base} That is too few for any number (at least {number(facts.least_draws)} are "
-            "needed); raise --ess."
+            "needed); raise --set sampling.ess."
         )
     if facts.n_unknown:
         base += (

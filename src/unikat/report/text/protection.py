@@ -174,7 +174,7 @@ def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, s
     if what.n_left:
         said["perturbation"] += (
             f" {counted(what.n_left, 'record')} at risk found no partner to swap with; with fewer "
-            "keys in which partners agree (--swap-match) more do."
+            "keys in which partners agree (--set swap_match) more do."
         )
     return said
 

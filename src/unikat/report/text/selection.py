@@ -19,7 +19,7 @@ from unikat.report.text import track_record
 from unikat.report.text.numbers import counted, estimated, interval, listed, number
 from unikat.report.text.sentences import level
 from unikat.report.text.uncertainty import KINDS
-from unikat.spec.tables import ModelSpec
+from unikat.spec.model import ModelSpec
 
 if TYPE_CHECKING:
     from unikat.report.facts.result import Result, SampleFacts

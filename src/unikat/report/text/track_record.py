@@ -17,7 +17,7 @@ from unikat.files.toml import packaged_toml
 from unikat.models.named import ALL
 from unikat.report.facts.result import sample_facts
 from unikat.spec.assessment import HOUSEHOLDS
-from unikat.spec.tables import ModelSpec
+from unikat.spec.model import ModelSpec
 
 if TYPE_CHECKING:
     from unikat.report.facts.comparison import ModelFacts

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from unikat.errors import UnikatError
 from unikat.spec.assessment import HOUSEHOLDS
-from unikat.spec.from_options import split_codes
+from unikat.spec.missing import split_codes
 from unikat.spec.splitting import split_keys
 from unikat.web.drafts import DESIGN, Draft
 from unikat.web.pages import told

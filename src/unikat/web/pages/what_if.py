@@ -442,7 +442,6 @@ def apply(request: Request) -> Response:
     """Start the protection that does the recoding, and go to its page."""
     from unikat.spec.from_options import specify
     from unikat.spec.protection import ProtectionSpec
-    from unikat.spec.protection_options import ProtectOptions
 
     state = _State.of(request, request.state.form)
     rules = state.rules()
@@ -451,7 +450,6 @@ def apply(request: Request) -> Response:
             raise SpecError("Nothing is recoded; move a slider first.")
         spec, _ = specify(
             ProtectionSpec,
-            ProtectOptions,
             state.place / ASSESS.spec,
             {"recode": rules, "target": state.target or None},
             shell=True,
