@@ -213,9 +213,12 @@ def limited(example: Example, words: list[str]) -> list[str]:
     for option, value in options(LIMITS):
         if option not in words:
             added += [option, *value]
-    of_file = words[1] in ("assess", "protect") and not words[2].endswith(".toml")
-    if of_file and "--model" not in words:
-        added += ["--set", f"evidence_seconds={SECONDS}", "--set", f"candidates={CANDIDATES}"]
+    if "--model" not in words and not words[2].endswith(".toml"):
+        if words[1] == "assess":
+            added += ["--set", f"evidence_seconds={SECONDS}", "--set", f"candidates={CANDIDATES}"]
+        elif words[1] == "protect":
+            # What `auto` does is on the pages of assessments.
+            added += ["--model", "latent-class"]
     if words[1] == "evaluate" and "--repeats" not in words:
         added += ["--repeats", REPEATS]
     return [*added, "--overwrite"]

@@ -22,8 +22,8 @@ CALL = """
 import os, sys
 os.chdir(sys.argv[1])
 import unikat
-unikat.assess("d.csv", keys=["a", "b"], population_size=400, max_sweeps=20, workers=2, out="out",
-              progress=False)
+unikat.assess("d.csv", keys=["a", "b"], population_size=400, model="gom", max_sweeps=20, workers=2,
+              out="out", progress=False)
 """
 
 
@@ -55,11 +55,13 @@ def check(done: subprocess.CompletedProcess[str], folder: Path) -> None:
     assert done.returncode in (0, 2), done.stderr
 
 
+@pytest.mark.slow
 def test_workers_of_the_program(folder: Path) -> None:
     check(python(Path(sys.executable).with_name("unikat"), *ASSESS, cwd=folder), folder)
     assert (folder / "out" / "result.json").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["dask"])
 def test_workers_of_a_cluster_on_this_machine(folder: Path, executor: str) -> None:
     pytest.importorskip("distributed")
@@ -68,6 +70,7 @@ def test_workers_of_a_cluster_on_this_machine(folder: Path, executor: str) -> No
     assert (folder / "out" / "result.json").is_file()
 
 
+@pytest.mark.slow
 def test_python_m(folder: Path) -> None:
     """What Python imports to find the program there cannot be kept out; all else is."""
     (folder / "contextlib.py").unlink()
@@ -104,6 +107,7 @@ sys.path[:] = path
     assert len(ran[0]) < 9
 
 
+@pytest.mark.slow
 def test_workers_of_a_script(folder: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(CALL)

@@ -10,23 +10,31 @@ from contextlib import suppress
 import pytest
 
 from conftest import forbidden_network
+from hostile.watch import watched
 
 MAIN = "import sys; from unikat.cli.main import main; sys.exit(main())"
 REACH = "import socket; socket.create_connection(('127.0.0.1', 9))"
 
 
 @pytest.mark.slow
-def test_a_run_uses_no_network(watched_network, tmp_path):
+def test_a_run_uses_no_network_and_shows_its_files_to_nobody(watched_network, tmp_path):
+    """The longest: `auto`, with its workers, under a umask that lets others in."""
     environment, uses = watched_network
-    run = subprocess.run(
-        [sys.executable, "-c", MAIN, "demo", "--out", str(tmp_path / "demo")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    here = tmp_path / "here"
+    here.mkdir()
+    with watched(here) as seen:
+        run = subprocess.run(
+            [sys.executable, "-c", MAIN, "demo", "--out", str(here / "demo")],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            umask=0,
+        )
     assert run.returncode == 0, run.stderr
     assert uses() == []
+    assert any(path.endswith("result.json") for path in seen.files)
+    assert seen.open_ == {}
 
 
 def test_use_in_a_child_would_be_noticed(watched_network):

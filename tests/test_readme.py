@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
 import pytest
 
 import doc_pages
+import unikat
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -22,6 +24,9 @@ def blocks(language: str) -> list[str]:
 def test_python_example_runs(tmp_path, monkeypatch, capsys):
     (example,) = blocks("python")
     monkeypatch.chdir(tmp_path)
+    few = "auto:candidates=latent-class,loglinear:evidence_seconds=0.5"
+    quick = functools.partial(unikat.assess, model=few, chains=2, ess=100, workers=1)
+    monkeypatch.setattr(unikat, "assess", quick)
     exec(compile(example, "README.md", "exec"), {"__name__": "readme"})
     shown = capsys.readouterr().out
     assert re.search(r"^τ1 \d+ \(\d+ to \d+\)  population uniques in the file", shown, re.MULTILINE)

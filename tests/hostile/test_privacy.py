@@ -29,6 +29,8 @@ from unikat.web.folder import Folder
 from unikat.web.security import Access
 from web_client import PORT, Client
 
+pytestmark = pytest.mark.slow
+
 KEYS = "AGE,SEX,WORK,CODE"
 SHORT = ["--chains", "2", "--workers", "1", "--max-sweeps", "30", "--allow-unconverged"]
 SIZE = ["--population-size", "3000"]

@@ -185,6 +185,7 @@ def learned_p_values() -> tuple[float, float]:
     return float(p_values.min()), moved / (CHAINS * LEARNED_SWEEPS)
 
 
+@pytest.mark.slow
 def test_the_learned_prior_of_the_profiles_is_that_of_the_enumeration(monkeypatch):
     """Two t tests on batch means; split-merge is accepted in more than a tenth of the sweeps."""
     monkeypatch.setattr(profiles, "_EVERY", SELDOM)

@@ -14,7 +14,7 @@ from unikat.models.base import Stream
 from unikat.models.mixtures import latent_class
 from unikat.models.mixtures.hdp import HDP
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 FALSE_ALARM = 1e-5
 """Of each test, shared evenly among the functions that are compared; 23 such tests, so 2.3e-4
@@ -104,7 +104,6 @@ class Recalling(HDP):
 top_of = [0.0]
 
 
-@pytest.mark.slow
 def test_tables_with_the_wrong_concentration_are_caught(monkeypatch):
     """Paper 1's slip: alpha_0 in the place of alpha in the table counts (its step 2, eq. 12)."""
     right = weights.draw_tables
@@ -182,7 +181,6 @@ LENGTHS = {"tokens of the base": (400, 144, 3000)}
 """Runs, sweeps and draws of the prior for a bug in what is drawn every fourth sweep."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bugs_are_caught(name, monkeypatch):
     """A wrong number handed to a kernel."""
@@ -194,7 +192,6 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     assert not passes(p, 0.01), p
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bug", "prior", "n_runs"),
     [

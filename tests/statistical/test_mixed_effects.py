@@ -22,7 +22,7 @@ from unikat.models.loglinear import mixed_effects
 from unikat.models.loglinear.mixed_effects import MixedEffects
 from unikat.rng import chain_key
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 FALSE_ALARM = 1e-5
 """Of each test, shared evenly among what it compares; 42 such tests, so 4.2e-4 in total. A planted
@@ -104,7 +104,6 @@ BUGS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bugs_are_caught(name, monkeypatch):
     """A wrong number handed to a kernel."""
@@ -115,7 +114,6 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     assert not passes(p, 0.01), p
 
 
-@pytest.mark.slow
 def test_values_moved_under_the_wrong_mean_are_caught(monkeypatch):
     """The Langevin move takes the values' prior mean for 0."""
     right = MixedEffects._prior

@@ -19,7 +19,7 @@ from unikat.models.households import records
 from unikat.models.households.composition import listing
 from unikat.zeros.household_rules import HouseholdZeros
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 FALSE_ALARM = 1e-5
 """Of each test, shared evenly among the numbers that are compared; a planted bug has to be seen at
@@ -38,20 +38,17 @@ def passes(p_values: dict[str, float], share: float = 1.0) -> bool:
     return min(p_values.values()) > share * FALSE_ALARM / len(p_values)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PRIORS)
 def test_sampler_keeps_the_joint_law(name):
     p = nested.joint_test(PRIORS[name], seed=1, n_runs=40, n_steps=18)
     assert passes(p), p
 
 
-@pytest.mark.slow
 def test_sampler_keeps_the_joint_law_with_missing_keys():
     p = nested.joint_test(SMALL, seed=2, n_runs=40, n_steps=18, hidden=0.3)
     assert passes(p), p
 
 
-@pytest.mark.slow
 def test_wrong_weights_of_person_classes_are_caught(monkeypatch):
     """Members counted twice in the weights of the person classes."""
     right = kernels.draw_member_weights
@@ -66,7 +63,6 @@ def test_wrong_weights_of_person_classes_are_caught(monkeypatch):
     assert not passes(p, 0.01), p
 
 
-@pytest.mark.slow
 def test_flat_profiles_where_they_are_not_are_caught(monkeypatch):
     """Another Dirichlet prior of the profiles than was asked for."""
     right = profiles.draw_profiles
@@ -79,7 +75,6 @@ def test_flat_profiles_where_they_are_not_are_caught(monkeypatch):
     assert not passes(p, 0.01), p
 
 
-@pytest.mark.slow
 def test_splits_by_another_concentration_are_caught(monkeypatch):
     """Household classes split as if alpha were twenty times as large."""
     right = nested_split.propose
@@ -92,7 +87,6 @@ def test_splits_by_another_concentration_are_caught(monkeypatch):
     assert not passes(p, 0.01), p
 
 
-@pytest.mark.slow
 def test_ranks_of_the_truth_are_uniform():
     """Simulation-based calibration of cell probabilities, weights and concentrations."""
     p = nested.rank_test(SMALL._replace(n=12), seed=1, n_sets=80)
@@ -261,7 +255,6 @@ ROLES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ROLES)
 @pytest.mark.parametrize("hidden", [0.0, 0.3])
 def test_sampler_keeps_the_joint_law_with_the_composition_by_role(name, hidden):
@@ -269,7 +262,6 @@ def test_sampler_keeps_the_joint_law_with_the_composition_by_role(name, hidden):
     assert passes(p), p
 
 
-@pytest.mark.slow
 def test_members_of_one_role_that_have_the_profile_of_another_are_caught(monkeypatch):
     """Rows of the profiles of the second role are those of the first."""
     right = records.columns_of
@@ -284,7 +276,6 @@ def test_members_of_one_role_that_have_the_profile_of_another_are_caught(monkeyp
     assert not passes(p, 0.01), p
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [0.0, 0.2])
 def test_sampler_keeps_the_joint_law_under_rules(hidden):
     """With missing keys too, which are imputed such that the rules hold."""
@@ -292,7 +283,6 @@ def test_sampler_keeps_the_joint_law_under_rules(hidden):
     assert passes(p), p
 
 
-@pytest.mark.slow
 def test_impossible_households_that_are_not_counted_are_caught(monkeypatch):
     """The sign with which they are counted is zero."""
     right = nested_truncation.simulate
@@ -305,7 +295,6 @@ def test_impossible_households_that_are_not_counted_are_caught(monkeypatch):
     assert not passes(p, 0.01), p
 
 
-@pytest.mark.slow
 def test_ranks_of_the_truth_are_uniform_under_rules():
     """Chains are longer: what is impossible of a class leaves its weight open."""
     p = nested.rank_test(RULED._replace(n=6), seed=2, n_sets=48, thin=24, warmup=120)

@@ -21,7 +21,7 @@ from unikat.data.table import CellTable
 from unikat.models.base import Info, Stream
 from unikat.models.mixtures import gom, hdp, latent_class, mixed_membership, truncation
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 FALSE_ALARM = 1e-5
 """Of each test, shared evenly among what is compared; 25 such tests, so 2.5e-4 in total. A planted
@@ -235,7 +235,6 @@ BUGS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bugs_are_caught(name, monkeypatch):
     prior, n_runs, module, function, plant = BUGS[name]
@@ -273,7 +272,6 @@ RIDGE_BUGS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", RIDGE_BUGS)
 def test_planted_bugs_of_ridges_are_caught(name, monkeypatch):
     only_ridges(monkeypatch)
@@ -324,7 +322,6 @@ def test_ranks_of_the_truth_are_uniform(name):
     assert min(p_values) > FALSE_ALARM / len(p_values), p_values
 
 
-@pytest.mark.slow
 def test_ranks_tell_a_sampler_without_truncation(monkeypatch):
     monkeypatch.setattr(truncation, CLASSES, ignored(truncation.simulate_classes))
     p_values = joint.rank_test(RANKED["classes"], [[0, 0, 0], [1, -1, 0]], seed=6, n_sets=160)
