@@ -80,6 +80,7 @@ def test_python_m(folder: Path) -> None:
     assert (folder / "out" / "result.json").is_file()
 
 
+@pytest.mark.slow
 def test_python_m_runs_no_more_of_a_folder_than_python_itself(tmp_path: Path) -> None:
     """`python -m` imports a few modules before it has found the program, whichever that is."""
     trace = tmp_path / MARKER

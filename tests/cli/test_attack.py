@@ -188,6 +188,7 @@ def test_claims_are_judged_by_a_population_and_by_an_assessment(capsys):
     assert "is not a folder" in refused(capsys, *made[:2], "--risk", "nowhere")
 
 
+@pytest.mark.slow
 def test_an_intruder_who_knows_all_other_records(capsys):
     few = ["--max-sweeps", "8000", "--chains", "2", "--workers", "1"]
     few += ["--set", "sampling.rhat=1.1", "--set", "sampling.ess=150", "--allow-unconverged"]

@@ -55,6 +55,7 @@ def refused(capsys: pytest.CaptureFixture[str], *options: str, keys: str = ",".j
     return said.err
 
 
+@pytest.mark.slow
 def test_households_and_persons_are_attacked_and_the_folder_repeats_it(monkeypatch):
     """By their composition, under rules; a key of households need not be among the keys."""
     monkeypatch.setattr(posterior, "LEAST_DRAWS", 0.1)
@@ -88,6 +89,7 @@ def test_households_and_persons_are_attacked_and_the_folder_repeats_it(monkeypat
     assert again == found
 
 
+@pytest.mark.slow
 def test_python_gives_the_same_with_a_head_who_is_apart():
     frames = [pd.read_csv("original.csv"), pd.read_csv("made.csv")]
     asked = {

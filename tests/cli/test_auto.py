@@ -32,6 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_default_chooses_and_tells_how(
     here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +73,7 @@ def test_the_default_chooses_and_tells_how(
     assert numbers(here / "b") == result
 
 
+@pytest.mark.slow
 def test_without_its_error_it_is_the_model(here: Path) -> None:
     only = ("--set", "candidates=latent-class", "--set", "calibrate=false", "--quiet")
     assert main(["assess", "people.csv", *QUICK, *only, "--out", "a"]) == 0
@@ -203,6 +205,7 @@ def test_ctrl_c_while_candidates_are_fitted(here: Path) -> None:
     assert {path.name for path in (here / "out").iterdir()} == kept
 
 
+@pytest.mark.slow
 def test_a_comparison_takes_auto_by_its_label(
     here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_the_whole_comparison(
     assert everything(folder) == before
 
 
+@pytest.mark.slow
 def test_an_unconverged_comparison_is_marked_and_resumed(
     people: Path, here: Path, capsys: Any
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_path_and_a_model_that_is_added(people: Path, here: Path, capsys: Any)
     assert [row["model"] for row in rows] == ["hdp:alpha=per-record", label]
 
 
+@pytest.mark.slow
 def test_a_fit_that_the_clock_ended_is_repeated(people: Path, here: Path) -> None:
     specify(here, models="hdp", rhat=1.0001, ess=1e6, max_sweeps=10**6)
     assert main(["compare", "spec.toml", "--out", "a", "--max-seconds", "1", "--quiet"]) == 2

@@ -43,6 +43,7 @@ def text_of(path: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
+@pytest.mark.slow
 def test_assess_and_compare_count_the_same_records(
     gaps: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_run_that_was_interrupted_goes_on(here: Path, monkeypatch: pytest.Monk
         assert result()[name] == result("plain")[name]
 
 
+@pytest.mark.slow
 def test_a_run_can_be_repeated(here: Path):
     options = [*COMMON, *HEAD, "--population-households", "9000", "--zeros", "rules.toml"]
     assert main(["assess", "homes.csv", "--out", "out", *options]) == 0
@@ -156,6 +157,7 @@ def test_what_contradicts_itself_leaves_nothing(here: Path, capsys: Any):
     assert "--population-households" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_households_that_break_a_rule_stop_the_run_or_are_left_out(here: Path, capsys: Any):
     homes = pd.read_csv("homes.csv")
     child = homes.index[homes["relation"] == "child"][0]

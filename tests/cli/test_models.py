@@ -136,6 +136,7 @@ def test_what_is_wrong_is_one_message(
     assert [path.name for path in here.iterdir()] == [people.name]
 
 
+@pytest.mark.slow
 def test_too_many_cells_are_refused(here: Path, capsys: Any) -> None:
     names = [f"K{j}" for j in range(12)]
     write_people(here / "wide.csv", names, (9,) * 12, 3000)

@@ -348,6 +348,7 @@ def test_no_formula_is_written_into_a_csv(here: Path, capfd: Any) -> None:
     assert last == [line.split()[:4] for line in again if line.startswith("all together")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )

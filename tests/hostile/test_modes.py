@@ -50,6 +50,7 @@ def run(here: Path, arguments: list[str]) -> Seen:
     return seen
 
 
+@pytest.mark.slow
 def test_what_a_library_writes_is_the_owners_alone(tmp_path: Path) -> None:
     """DuckDB makes files of its own when it needs more memory than it may take."""
     rng = np.random.default_rng(1)

@@ -375,6 +375,7 @@ def test_a_round_that_lasts_beyond_the_time_limit_is_given_up(workers, tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_was_done_before_a_long_round_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(chains, "GRACE_SECONDS", 0.0)
     plan = Plan(thin=1, stop=StopRule(max_seconds=2.0))

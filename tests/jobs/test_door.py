@@ -63,7 +63,13 @@ def option(label: str) -> Any:
     return Auto(candidates=("latent-class", "elamir-skinner"), evidence_seconds=0.5)
 
 
-@pytest.mark.parametrize("label", VARIANTS.values(), ids=VARIANTS.keys())
+@pytest.mark.parametrize(
+    "label",
+    [
+        pytest.param(label, id=name, marks=[pytest.mark.slow] if name == "auto" else [])
+        for name, label in VARIANTS.items()
+    ],
+)
 def test_every_way_in_finds_the_same_draws(label: str, tmp_path: Path) -> None:
     population = people(1200)
     everybody = Population.of(
@@ -365,6 +371,7 @@ AUTO: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_the_preliminary_answer_is_kept_on_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def test_what_takes_long_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fit.seconds.upper == fit.seconds_at_limit == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("candidates", [["latent-class", "hdp", "loglinear"], ["loglinear", "gom"]])
 def test_auto_makes_the_fits_that_were_told(
     candidates: list[str], monkeypatch: pytest.MonkeyPatch

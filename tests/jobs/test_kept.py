@@ -48,6 +48,7 @@ def same(one: RiskEstimate, other: RiskEstimate) -> None:
     assert one.tau1.mean > 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "missing"),
     [

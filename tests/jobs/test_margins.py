@@ -145,7 +145,10 @@ def test_a_comparison_uses_them(here: Path) -> None:
         "loglinear:interval=bootstrap",
         "skinner-holmes",
         "mixed-effects",
-        "auto:candidates=latent-class,individual-risk:evidence_seconds=0.5",
+        pytest.param(
+            "auto:candidates=latent-class,individual-risk:evidence_seconds=0.5",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_every_model_of_keys_can_use_them(model: str) -> None:
@@ -197,6 +200,7 @@ def test_a_frame_that_is_not_there_any_more_is_asked_for(here: Path) -> None:
         unikat.assess("out/assessment.toml", trust_spec=True)
 
 
+@pytest.mark.slow
 def test_a_file_is_protected_by_the_risk_within_the_margins(here: Path) -> None:
     SAMPLE.to_csv("sample.csv", index=False)
     counts("age", "sex").to_csv("census.csv", index=False)

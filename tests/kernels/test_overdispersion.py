@@ -159,6 +159,7 @@ def test_means_without_the_own_records_are_those_of_the_conjugate_law():
         assert after.mean() * POPULATION > 1.1 * POPULATION * a / b
 
 
+@pytest.mark.slow
 def test_repeats_have_the_law_without_the_own_records():
     """Against sums of SciPy's negative binomial over the draws, every k and d."""
     rng = np.random.default_rng(2)

@@ -158,6 +158,7 @@ def deviations(share, n=8_000, **wrong):
     return np.abs(found.mean(axis=0) - expected) / (found.std(axis=0) / np.sqrt(n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_the_mean_is_that_of_a_sample_without_the_companions(share):
     assert deviations(share).max() < 4.5

@@ -444,6 +444,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], tuple[str, str] | None]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", WRONG)
 def test_planted_bugs_are_caught(name):

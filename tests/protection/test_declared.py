@@ -380,6 +380,7 @@ def test_a_code_of_a_plan_that_another_file_has_is_not_taken_twice(tmp_path: Pat
     assert code not in meta.variable_value_labels["age"]
 
 
+@pytest.mark.slow
 def test_a_stata_file_through_assess_protect_and_verify(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

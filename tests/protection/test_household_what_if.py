@@ -214,6 +214,7 @@ def test_classes_of_a_design_of_households_keep_their_chances(told: bool) -> Non
         np.testing.assert_allclose(mine, expected, rtol=2e-5)
 
 
+@pytest.mark.slow
 def test_one_fit_of_households_agrees_with_fits_of_the_recoded_file() -> None:
     prior = nested.Prior((3, 3), (4, 5), 100)
     table = replace(fitted(prior)[0].table, population_size=250)

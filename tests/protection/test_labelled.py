@@ -141,6 +141,7 @@ def test_codes_and_labels_of_spss(tmp_path: Path, ending: str) -> None:
     assert made.changes[0].joined == (("Hindu, Sikh, Jewish", ("Hindu", "Sikh", "Jewish")),)
 
 
+@pytest.mark.slow
 def test_codes_of_groups_are_free_of_codes_that_mean_missing(tmp_path: Path) -> None:
     frame = people()
     frame["age"] = frame["age"].fillna(998.0)

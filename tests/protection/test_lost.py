@@ -102,6 +102,7 @@ def test_suppression_counts_in_risk_loss_and_heading(tmp_path: Path) -> None:
     assert answer in (out / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [{"pram": {"age": 0.6}}, {"swap": "region: r1 > 0.01", "set": {"swap_match": ["sex"]}}],
@@ -120,6 +121,7 @@ def test_perturbation_counts_in_risk_loss_and_heading(how: dict[str, Any]) -> No
     assert what.refit.tau1 == what.before.tau1 == what.chosen.risk.tau1
 
 
+@pytest.mark.slow
 def test_a_plan_has_one_upper_end() -> None:
     """The search, what-if and the page: to the digit."""
     frame = people(250)

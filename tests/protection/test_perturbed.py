@@ -205,6 +205,7 @@ def test_a_perturbed_file(perturbed: tuple[pd.DataFrame, Path], tmp_path: Path) 
     assert (tmp_path / "b" / "protected.csv").read_bytes() == (out / "protected.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_perturbation_after_recoding_and_before_suppression() -> None:
     frame = people()
     found = unikat.protect(
@@ -242,6 +243,7 @@ def test_perturbation_after_recoding_and_before_suppression() -> None:
     assert shown.duplicated(keep=False).mean() > 0.5
 
 
+@pytest.mark.slow
 def test_whole_households_exchange_areas_and_share_what_is_drawn() -> None:
     frame = people(300)
     frame["home"] = np.arange(300) // 3
@@ -379,6 +381,7 @@ def test_an_intruder_without_the_swapped_key_is_counted() -> None:
     assert "without region" in made.summary.sentences["matches"]
 
 
+@pytest.mark.slow
 def test_what_would_undo_a_perturbation_is_in_no_published_place() -> None:
     frame = people(200)
     frame["schooling"] = frame["education"].str.upper()

@@ -230,6 +230,7 @@ def test_what_cannot_be_done_is_said(
     assert not (out / "protected.csv").exists()
 
 
+@pytest.mark.slow
 def test_missing_values_and_statistical_files(tmp_path: Path) -> None:
     pyreadstat = pytest.importorskip("pyreadstat")
     frame = people(200).drop(columns=["id", "note"])
@@ -289,6 +290,7 @@ def test_missing_keys_have_both_numbers_and_rows_count_the_same_records(
     assert found.released.smallest == found.refit.smallest
 
 
+@pytest.mark.slow
 def test_tables_of_the_terminal_fit_it_and_lose_no_number(
     protected: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
@@ -305,6 +307,7 @@ def test_tables_of_the_terminal_fit_it_and_lose_no_number(
         assert interval(SimpleNamespace(**plan["risk"]["tau1"])) in table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suppress", ["k >= 2", "r1 <= 0.3"])
 def test_suppression_makes_every_record_safe(tmp_path: Path, suppress: str) -> None:
     frame = people(250)
@@ -386,6 +389,7 @@ def test_columns_that_tell_what_was_recoded_are_named() -> None:
     assert "The search stopped early" in render(replace(early, sentences=text.sentences(early)))
 
 
+@pytest.mark.slow
 def test_files_of_keys_alone_nested_columns_and_plans_told_once(tmp_path: Path) -> None:
     options: Any = {
         "population_size": 8000, "keys": KEYS.split(","), "target": "tau1 <= 10", "keep": "sex",
@@ -468,6 +472,7 @@ def test_names_of_keys_may_hold_colons_and_equals_signs() -> None:
         ProtectionSpec.parse({**values, "suppress": "k >= 1"})
 
 
+@pytest.mark.slow
 def test_rows_outside_the_assessment_and_a_missed_target_are_said(tmp_path: Path) -> None:
     frame = people(250)
     frame.loc[:2, ["age", "education"]] = [5, "high"]
@@ -498,6 +503,7 @@ def test_rows_outside_the_assessment_and_a_missed_target_are_said(tmp_path: Path
         assert word not in page
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_told_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = tmp_path / "people.csv", tmp_path / "out"
     people(200).to_csv(source, index=False)

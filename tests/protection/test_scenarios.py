@@ -153,6 +153,7 @@ def test_with_missing_keys_the_sample_is_a_population_of_its_records() -> None:
         assert found == other.value(margin, asked.target, 0.95).measure > 0.0
 
 
+@pytest.mark.slow
 def test_a_scenario_and_a_single_run_have_the_same_numbers(tmp_path: Path) -> None:
     frame = people(200)
     source = tmp_path / "people.csv"

@@ -119,6 +119,7 @@ def test_labels_say_what_codes_mean() -> None:
         assert found.n_unchanged == 2
 
 
+@pytest.mark.slow
 def test_a_file_of_sdcmicro_and_one_of_arx(tmp_path: Path, capsys: Any) -> None:
     frame = people(300)
     frame["born"] = 2026 - frame["age"]
@@ -173,6 +174,7 @@ PLANTED_TEXT = "84</"
 """An age of one person, as a cell of a table."""
 
 
+@pytest.mark.slow
 def test_our_own_files_agree_with_what_protect_said() -> None:
     frame = people()
     recoded = unikat.protect(
@@ -212,6 +214,7 @@ def test_our_own_files_agree_with_what_protect_said() -> None:
         unikat.verify(frame, protected=perturbed.frame, target="r1 <= 0.2", **QUICKLY)
 
 
+@pytest.mark.slow
 def test_a_suppressed_file_is_judged_by_the_worse_of_new_fit_and_model_of_the_original() -> None:
     """As by `protect` itself."""
     frame = people()

@@ -312,6 +312,7 @@ def test_plans_that_share_cells_have_the_same_numbers_for_them() -> None:
             np.testing.assert_allclose(of_every[some], of_some, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_the_laws_are_those_of_the_drawn_populations(missing: float) -> None:
@@ -483,6 +484,7 @@ def test_known_margins_are_those_of_the_keys_as_they_were(
         assert (np.bincount(places, coarse.counts, len(margin.counts)) <= margin.counts).all()
 
 
+@pytest.mark.slow
 def test_what_if_with_known_margins_agrees_with_a_fit_of_the_recoded_file() -> None:
     table = with_known_margins(sample_of(70), (0, 3), (1,), others=70)
     plan = Plan(n_chains=2, stop=StopRule(max_sweeps=800))
@@ -502,6 +504,7 @@ def test_what_if_with_known_margins_agrees_with_a_fit_of_the_recoded_file() -> N
     assert law.tau1(0.95).mean == pytest.approx(found.tau1.mean, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_few_states_reject_no_plan_that_all_states_accept() -> None:
     """A plan that few states accept is looked at by all before it is taken: they may err there."""
     frame = people(250)

@@ -170,6 +170,7 @@ def test_auto_selects_no_model_that_keeps_them():
     assert all(MODELS[name].leaves_out_companions for name in CHOOSABLE)
 
 
+@pytest.mark.slow
 def test_auto_leaves_them_out_with_every_model():
     """Its evidence, by rare cells, and its answer."""
     table = town(90)

@@ -498,6 +498,7 @@ def error_differences(telling: bool) -> dict[str, np.ndarray]:
     return {name: np.array(values) for name, values in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("telling", [False, True])
 def test_the_models_error_is_that_of_cells_of_so_many_units(telling, monkeypatch):
@@ -809,6 +810,7 @@ def repeated(kind: str, model: Any, n_repeats: int = 400) -> dict[str, np.ndarra
     return {name: np.array(values) for name, values in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("kind", ["key", "no key", "weights"])

@@ -137,6 +137,7 @@ def enumerated(p: Any) -> Any:
     return risk[:, 0], risk[:, :1] - risk[:, 1:]
 
 
+@pytest.mark.slow
 def test_falls_are_those_of_an_enumeration():
     """Missing keys elsewhere may take a record's uniqueness; bounds of 5 standard errors."""
     p = np.array([[0.30, 0.05, 0.10], [0.25, 0.10, 0.20]])

@@ -43,6 +43,7 @@ def people(missing: bool) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [False, True])
 def test_the_draws_are_those_of_a_small_table(
     missing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -329,6 +329,7 @@ def coverage(n_populations: int, n_draws: int = 60) -> tuple[np.ndarray, np.ndar
     return ranks, variances
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_intervals_are_calibrated_and_narrower(monkeypatch: pytest.MonkeyPatch) -> None:
     """One false alarm in ten thousand, by the Kolmogorov test; a mistake is seen."""

@@ -181,6 +181,7 @@ def test_risk_is_that_of_the_population():
     assert z_score(differences(known_coverage=False)) < -limit
 
 
+@pytest.mark.slow
 def test_two_records_of_a_combination_may_be_two_units(monkeypatch):
     """Where the survey has the combination too: a z test at 1e-6, which plants fail at 1e-8.
 
@@ -196,6 +197,7 @@ def test_two_records_of_a_combination_may_be_two_units(monkeypatch):
     assert z_score(differences(shared=True)) > stats.norm.isf(0.01 * FALSE_ALARM / 2)
 
 
+@pytest.mark.slow
 def test_records_of_both_files_are_less_evidence_than_of_one():
     """Posterior by quadrature: a gamma size, one record in the survey and one in the registry."""
     rng = np.random.default_rng(8)

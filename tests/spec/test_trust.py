@@ -181,6 +181,7 @@ def test_all_is_named_at_once_and_the_users_own_options_count(
     assert [line.split(":")[0].strip() for line in lines] == ["data.path", "registry.query"]
 
 
+@pytest.mark.slow
 def test_one_option_allows_and_says_what_was_taken(sent: Path, capsys: Any) -> None:
     spec = written(sent, '[data]\npath = "../survey.csv"\n[sampling]\nmax_sweeps = 20\n')
     assert main(["assess", str(spec), "--out", "out", "--workers", "1"]) == 1

@@ -240,6 +240,7 @@ def test_the_error_is_what_the_rare_cells_tell_of_the_chosen_model():
     assert np.exp(SHIFTS[0]) <= level["lower"] <= level["median"] <= level["upper"]
 
 
+@pytest.mark.slow
 def test_the_last_fit_goes_on_from_the_evidence():
     """Of the chosen model, whichever place it has; the others have fewer chains and sweeps."""
     table = some_table()
@@ -333,6 +334,7 @@ def test_more_seconds_are_more_sweeps():
     assert counted[0]["score"] != counted[1]["score"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_whatever_the_workers():
     table = replace(some_table(holes=True), population_size=170)
     asked = auto(RIGHT)
@@ -341,6 +343,7 @@ def test_the_same_seed_gives_the_same_whatever_the_workers():
     assert chosen(asked, table, seed=2).weights != one.weights
 
 
+@pytest.mark.slow
 def test_a_second_call_goes_on_where_the_first_was(tmp_path, monkeypatch):
     asked = auto(WRONG, RIGHT)
     folder = tmp_path / "evidence"

@@ -170,6 +170,7 @@ def test_an_interrupt_within_a_fit_is_no_result(monkeypatch):
         evaluate(people(60), {"toy": Toy()}, study(), workers=HERE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", [{"design": "stratified", "allocation": "equal"}, {"design": "pps"}]
 )

@@ -144,6 +144,7 @@ def test_without_calibration_it_is_the_model_alone():
         NestedHouseholds(calibrate=1)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_whatever_the_workers():
     table = homes()
     one, other = calibrated(table), calibrated(table, workers=Workers(n_workers=2, n_threads=1))

@@ -293,6 +293,7 @@ def test_shares_of_a_run_are_combined():
     assert first.text == "share(all same sex | size = 2)"
 
 
+@pytest.mark.slow
 def test_the_specification_of_households_repeats_the_run(tmp_path):
     homes().to_csv(tmp_path / "homes.csv", index=False)
     (tmp_path / "rules.toml").write_text(

@@ -184,6 +184,7 @@ def test_a_wrong_conditional_is_caught(monkeypatch, slip):
     assert Household(prior, house, members).p_value(replaced) < FALSE_ALARM / 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [

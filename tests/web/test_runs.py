@@ -126,6 +126,7 @@ def test_runs_of_a_terminal_are_listed(client: Client, folder: Path) -> None:
     assert client.ask("/runs/terminal").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_stopped_run_is_resumed_by_the_next_workbench(client: Client, folder: Path) -> None:
     assert "Interrupted" in client.ask("/runs").text
     sweeps = [

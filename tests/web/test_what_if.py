@@ -156,6 +156,7 @@ def loaded(client: Client, at: str, words: str) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_the_page_without_scripts(closed: Client, run: Path) -> None:
     text = loaded(closed, "/what-if/kept", "By all 400 states")
     assert 'value="tau1 &lt;= 5"' in text
@@ -195,6 +196,7 @@ def test_runs_that_kept_nothing_say_what_to_do(closed: Client, run: Path) -> Non
     assert closed.ask("/what-if/survey.csv").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}")
 def test_from_a_slider_to_the_protected_file(
     address: str,  # noqa: F811

@@ -142,6 +142,7 @@ def test_simplified_forms() -> None:
         np.testing.assert_allclose(got, p * times, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @BOTH
 @pytest.mark.parametrize("missing", [0.0, 0.2])

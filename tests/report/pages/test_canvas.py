@@ -174,6 +174,7 @@ def of_a_synthesis() -> list[Drawing]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.0, 54_321.0, LARGE])
 def test_no_text_is_cut_whatever_comes(scale: float, tmp_path: Path) -> None:
     drawings = [*of_a_report(scale), *of_a_comparison(scale), *of_an_evaluation(scale)]

@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from report.browser import run
 from report.estimates import estimate, provenance, spec
 from report.text.test_selection import result as selected
@@ -25,6 +27,7 @@ def pages(html: str, folder: Path) -> int:
     return len(re.findall(rb"/Type\s*/Page[^s]", printed.read_bytes()))
 
 
+@pytest.mark.slow
 def test_the_report_prints_to_a_few_pages_with_all_sections(tmp_path: Path) -> None:
     asked = spec(Path("/data/people.csv"), threshold="tau1 <= 50")
     everything = replace(selected(), sensitivity=ROWS)

@@ -166,6 +166,7 @@ def errors(prior: nested.Prior, n_fits: int = 2) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", CASES)
 def test_means_of_the_ratios_are_those_of_the_weighed_prior(name):
@@ -174,6 +175,7 @@ def test_means_of_the_ratios_are_those_of_the_weighed_prior(name):
     np.testing.assert_allclose(found, 0.0, atol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_impossible_households_that_are_left_out_are_caught(monkeypatch):
     """Planted: the classes are drawn, and counted, as if every household were possible."""

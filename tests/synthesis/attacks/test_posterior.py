@@ -142,6 +142,7 @@ def test_rho_is_that_of_a_conjugate_law_and_so_is_the_estimate_of_the_paper():
     assert before.first == pytest.approx(np.full(len(effective), 1 / 4))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_rho_of_latent_classes_is_that_of_all_partitions():
     """The model of the house, fitted to four records, and to these with a synthetic file of two."""
