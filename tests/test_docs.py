@@ -15,6 +15,7 @@ import doc_pages
 import unikat
 from report.folders.test_comparison import compared
 from unikat.data import formats
+from unikat.language.rules import parse
 from unikat.models.auto import CANDIDATES, Auto
 from unikat.models.base import Uncertainty
 from unikat.models.calibrated import (
@@ -43,7 +44,6 @@ from unikat.studies.calibrate import (
     HOUSEHOLD_EXPERIENCE,
     SAMPLED_HOUSEHOLDS,
 )
-from unikat.zeros.rules import parse
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(

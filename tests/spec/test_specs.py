@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from unikat.errors import SpecError
 from unikat.files.toml import read_toml, toml_value, write_toml
+from unikat.language.keys import split_keys
 from unikat.models.named import compared_models
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.model import ModelSpec
 from unikat.spec.provenance import Provenance
-from unikat.spec.splitting import split_keys
 from unikat.spec.trust import SHOWN
 
 scalars = (

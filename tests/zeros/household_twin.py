@@ -13,8 +13,7 @@ from math import inf
 from typing import Any
 
 from unikat.data import Key
-from unikat.zeros.household_language import parse_household_rule
-from unikat.zeros.rules import (
+from unikat.language.rules import (
     Both,
     Count,
     Either,
@@ -25,6 +24,7 @@ from unikat.zeros.rules import (
     Missingness,
     Not,
     Size,
+    parse,
 )
 
 Value = frozenset[int] | None
@@ -78,7 +78,7 @@ class Twin:
 
     def possible(self, name: str) -> Value:
         """Levels that a head can have, where its role is about this key alone."""
-        expression = parse_household_rule(self.roles["head"])
+        expression = parse(self.roles["head"], households=True)
         said = _names(expression)
         if said != {name}:
             return None
@@ -90,7 +90,7 @@ class Twin:
         return frozenset(levels)
 
     def is_broken(self, rule: str, household: Household) -> bool:
-        expression = parse_household_rule(rule)
+        expression = parse(rule, households=True)
         who = sorted(self.roles_of(expression))
         people: list[Person] = [*household.persons, NOBODY]
         for chosen in product(range(len(people)), repeat=len(who)):
@@ -110,7 +110,7 @@ class Twin:
             return True
         if role == "head" and self.head_apart:
             return person is household.head
-        condition = parse_household_rule(self.roles[role])
+        condition = parse(self.roles[role], households=True)
         return self.truth(condition, {".": person}, household) is True
 
     def roles_of(self, expression: Any) -> set[str]:

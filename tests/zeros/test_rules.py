@@ -115,7 +115,7 @@ def test_key_against_key(keys):
         ("AGE not «3»", "in is expected after not"),
         ("AGE is «3»", "missing is expected after is"),
         ("«1» < 2", "one of them must be a key"),
-        ("«1» in (2)", "a key stands before in"),
+        ("«1» in (2)", "a key stands before 'in'"),
         ("AGE < «in»", "stands in backquotes"),
         ("AGE < «1»4years", "neither a number nor a name"),
         ("AGE < 14 «#» why", "comment"),

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
 from typing import Literal, TypeAlias
 
 from unikat.data.design import CLASS
 from unikat.data.names import column_hint
 from unikat.errors import DataError, SpecError, brief, suggest, visible
-from unikat.spec.splitting import split_keys
+from unikat.language.keys import Call, entry_of, key_of, split_keys
 
 RuleName: TypeAlias = Literal["quantile", "width", "cut"]
 
-_SPEC = re.compile(r"(?P<name>.+):\s*(?P<rule>\w+)\s*\((?P<arguments>[^()]*)\)\s*", re.DOTALL)
 _EXAMPLES = "'NAME:quantile(10)', 'NAME:width(5)' or 'NAME:cut(0,1000,5000)'"
 MOST_BINS = 10_000
 """Most edges of a rule; more would not be a coarsening."""
@@ -64,7 +61,7 @@ def parse_keys(
         if not all(isinstance(item, str) for item in items):
             raise SpecError("keys must be names of columns (strings), such as ['AGE', 'SEX'].")
     items = [item.strip() for item in items if item.strip()]
-    confirmed = any(_column(item, columns) in columns for item in items)
+    confirmed = any(key_of(item, columns)[0] in columns for item in items)
     specs = [_parse(item, columns, source, confirmed=confirmed) for item in items]
     if not specs:
         raise SpecError(
@@ -91,35 +88,21 @@ def parse_keys(
     return specs
 
 
-def _column(item: str, columns: Sequence[str]) -> str:
-    """Column that a key specification names, whether it is there or not."""
-    match = None if item in columns else _SPEC.fullmatch(item)
-    return match["name"].strip() if match else item
-
-
 def _parse(item: str, columns: Sequence[str], source: str, *, confirmed: bool) -> KeySpec:
-    if item in columns:
-        return KeySpec(name=item)
-    match = _SPEC.fullmatch(item)
-    name = _column(item, columns)
-    if match is None and ":" in item and item.rpartition(":")[0].strip() in columns:
+    name, call = key_of(item, columns)
+    if call is None and name not in columns and entry_of(item, last=True)[0] in columns:
         raise SpecError(f"The binning rule in {brief(item)!r} is malformed; write {_EXAMPLES}.")
     if name not in columns:
         raise DataError(
             f"{source} has no column {brief(name)!r}."
             + column_hint(name, columns, confirmed=confirmed)
         )
-    return KeySpec(name=name, rule=_rule(match, item) if match else None)
+    return KeySpec(name=name, rule=_rule(call, item) if call else None)
 
 
-def _rule(match: re.Match[str], item: str) -> Rule:
-    name, said = match["rule"].lower(), brief(item)
-    arguments = [part.strip() for part in match["arguments"].split(",")]
-    try:
-        numbers = tuple(float(part) for part in arguments)
-    except ValueError:
-        numbers = ()
-    if not numbers or not all(map(isfinite, numbers)):
+def _rule(call: Call, item: str) -> Rule:
+    name, numbers, said = call.word, call.numbers, brief(item)
+    if not numbers:
         raise SpecError(
             f"The binning rule in {said!r} is malformed: numbers are expected between the "
             f"parentheses; write {_EXAMPLES}."
@@ -148,7 +131,7 @@ def _rule(match: re.Match[str], item: str) -> Rule:
             f"{said!r}: the binning rule {brief(name)!r} is not known; write {_EXAMPLES}."
             + suggest(name, ("quantile", "width", "cut"))
         )
-    return Rule(rule=rule, arguments=numbers, text=f"{name}({','.join(arguments)})")
+    return Rule(rule=rule, arguments=numbers, text=str(call))
 
 
 def grouped(name: str, rule: str) -> str:

@@ -10,7 +10,6 @@ numbers; their group reaches as far as the one beside it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +20,7 @@ from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.keys import Key
 from unikat.data.letters import is_letter
 from unikat.errors import DataError, brief
+from unikat.language.keys import Call
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _MOST_DECIMALS = 9
 _LEAST_FOR_MEAN = 10
 """Records of a group whose mean says how far it reaches."""
-_RULE = re.compile(r"(?P<rule>\w+)\((?P<arguments>.*)\)")
 
 
 class Range(NamedTuple):
@@ -180,15 +179,15 @@ class LevelValues:
         totals = np.bincount(codes, values, minlength=n_levels)
         counts = np.bincount(codes, minlength=n_levels)
         mean = totals / np.maximum(counts, 1)
-        rule = _RULE.fullmatch(self.key.binning or "")
+        rule = Call.of(self.key.binning or "")
         assert rule is not None
-        arguments = [float(part) for part in rule["arguments"].split(",")]
+        arguments = rule.numbers
         there = np.flatnonzero(np.isfinite(least))
-        if rule["rule"] == "width":
+        if rule.word == "width":
             low[there] = np.floor(least[there] / arguments[0]) * arguments[0]
             high[there] = low[there] + arguments[0]
         else:
-            edges = np.array(arguments) if rule["rule"] == "cut" else least[there][1:]
+            edges = np.array(arguments) if rule.word == "cut" else least[there][1:]
             place = np.searchsorted(edges, least[there], side="right")
             bounds = np.concatenate(([-np.inf], edges, [np.inf]))
             low[there], high[there] = bounds[place], bounds[place + 1]

@@ -24,6 +24,7 @@ from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.households import attacked_households
 from unikat.jobs.inputs import UNKNOWN, open_data, without_conflicts
 from unikat.jobs.job import Outcome, in_folder, plan_of, start, workers_of
+from unikat.language.keys import column_of
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
 from unikat.report.facts.attack import SCHEMA, AttackSummary, FileFacts
@@ -135,11 +136,11 @@ def run(
     started = datetime.now(UTC)
     model = None if spec.model is None else build_model(spec.model.name, spec.model.options)
     watcher.stage("Reading")
-    names = [one.partition(":")[0].strip() for one in spec.all_keys]
+    names = [column_of(one) for one in spec.all_keys]
     if model is not None:
         check_model(model)
     known = None if spec.risk is None else _known_risk(spec.risk.path, names)
-    further = [one for one in spec.targets if one.partition(":")[0].strip() not in names]
+    further = [one for one in spec.targets if column_of(one) not in names]
     used = [*spec.all_keys, *further]
     data = _opened(spec, spec.data, used, inputs.data, watcher=watcher)
     made = list(_synthetic(spec, used, inputs.synthetic))
@@ -167,7 +168,7 @@ def run(
         homes = attacked_households(spec, files, original, synthetic, watcher)
     elif model is not None:
         table = job.table(files.original, spec.zeros)
-    wanted = [one.partition(":")[0].strip() for one in spec.targets] or names
+    wanted = [column_of(one) for one in spec.targets] or names
     link = [name for name in names if name in (spec.link or names[: (len(names) + 1) // 2])]
     rest = [name for name in names if name not in link]
     results = attacks.attack(
@@ -255,7 +256,7 @@ def _known_risk(folder: Path, keys: Sequence[str]) -> _KnownRisk:
         If it has other keys.
     """
     found = load(folder)
-    assessed = [one.partition(":")[0].strip() for one in found.spec.keys]
+    assessed = [column_of(one) for one in found.spec.keys]
     if sorted(assessed) != sorted(keys):
         raise DataError(
             f"The assessment in {folder} has the keys {', '.join(assessed)}, and the attack has "

@@ -18,6 +18,7 @@ from unikat.errors import DataError
 from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
 from unikat.jobs.job import Outcome, in_folder, plan_of, start, workers_of
+from unikat.language.keys import column_of
 from unikat.models.base import AnyModel
 from unikat.models.named import models_by_label
 from unikat.report.facts.evaluation import EvaluationSummary
@@ -271,9 +272,9 @@ def _strata(spec: EvaluationSpec, n_units: int, source: Any) -> Int64:
     """Number of the stratum of each unit; a missing value is a stratum of its own."""
     data = spec.data
     assert spec.strata is not None
-    name = spec.strata.partition(":")[0]
+    name = column_of(spec.strata)
     # Two columns, since one alone is refused as a set of keys.
-    other = next(key for key in spec.keys if key.partition(":")[0] != name)
+    other = next(key for key in spec.keys if column_of(key) != name)
     try:
         as_levels = data.model_copy(update={"missing": "level"})
         table = tabulate(as_levels, [spec.strata, other], UNKNOWN, source)

@@ -23,6 +23,8 @@ from unikat.errors import DataError, SpecError, brief, option, suggest
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
 from unikat.jobs.inputs import UNKNOWN, make_household_zeros, open_data, with_clues
+from unikat.language.keys import column_of
+from unikat.language.rules import names_in, parse
 from unikat.models.households.records import columns_of, possible
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.attack import AttackSpec
@@ -32,7 +34,6 @@ from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.tables import DataSpec, FileSpec
 from unikat.synthesis.attacks.files import Files, Named
 from unikat.zeros.household_conflicts import HouseholdConflicts, find_household_conflicts
-from unikat.zeros.rules import names_in, parse
 from unikat.zeros.zeros import holds
 
 HEAD = "The rule of the head"
@@ -285,4 +286,4 @@ def _role(names: Sequence[str]) -> str | None:
 
 def _plain(texts: Sequence[str]) -> set[str]:
     """Names of keys without the rules that group them."""
-    return {*texts, *(text.partition(":")[0].strip() for text in texts)}
+    return {*texts, *(column_of(text) for text in texts)}

@@ -17,6 +17,8 @@ from unikat.data.table import Margin
 from unikat.errors import DataError, SpecError
 from unikat.inference.progress import SILENT, Watcher
 from unikat.interrupts import interruptible
+from unikat.language.keys import column_of
+from unikat.language.rules import names_in, parse
 from unikat.report.text.declared import declared_words
 from unikat.report.text.sentences import understood
 from unikat.risk.registry import Registry
@@ -28,9 +30,7 @@ from unikat.spec.rules import ZerosSpec
 from unikat.spec.tables import DataSpec, FileSpec
 from unikat.zeros import Zeros
 from unikat.zeros.conflicts import Handled, apply_zeros
-from unikat.zeros.household_language import parse_household_rule
 from unikat.zeros.household_rules import HouseholdZeros
-from unikat.zeros.rules import names_in, parse
 from unikat.zeros.zeros import holds
 
 UNKNOWN = Design(without_population=True)
@@ -134,7 +134,7 @@ class _Relatives(NamedTuple):
         needed = [relative.key for relative in asked]
         for role in {relative.role: None for relative in asked}:
             needed += names_in(parse(spec.roles[role], f"The rule of the {role}"))
-        known = {*keys, *(text.partition(":")[0].strip() for text in keys)}
+        known = {*keys, *(column_of(text) for text in keys)}
         return cls(asked, spec.roles, tuple(dict.fromkeys(n for n in needed if n not in known)))
 
     def added(self, table: CellTable, n_keys: int) -> CellTable:
@@ -259,7 +259,7 @@ def _counts_members(rule: str) -> bool:
         parse(rule)
     except SpecError:
         with suppress(SpecError):
-            parse_household_rule(rule)
+            parse(rule, households=True)
             return True
     return False
 

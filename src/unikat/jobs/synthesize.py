@@ -29,6 +29,7 @@ from unikat.inference.progress import Watcher
 from unikat.jobs.households import HEAD, read_households
 from unikat.jobs.inputs import make_household_zeros, make_zeros, open_data, without_conflicts
 from unikat.jobs.job import Unfinished, check_folder, in_folder, plan_of, start, workers_of
+from unikat.language.rules import names_in, parse
 from unikat.models.base import AnyModel
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.models.named import build_model
@@ -73,7 +74,6 @@ from unikat.synthesis.shares import (
     share_of,
 )
 from unikat.synthesis.utility import margin_utility, repeated_uniques
-from unikat.zeros.rules import names_in, parse
 from unikat.zeros.zeros import holds
 
 

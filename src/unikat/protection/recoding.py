@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -20,6 +19,7 @@ from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, suggest
 from unikat.errors import shown as value_shown
+from unikat.language.keys import Call
 from unikat.protection.edges import edges_below, numbers_of, quantile_edges
 from unikat.protection.groups import (
     bands,
@@ -39,7 +39,6 @@ Rule: TypeAlias = "str | Mapping[Any, Any] | Sequence[Sequence[Any]] | None"
 """How a key is recoded: a rule such as ``"width(10)"``, a mapping of levels to groups, a list of
 lists of levels, or None to leave the key out."""
 
-_FORM = re.compile(r"\s*(?P<rule>\w+)\s*\((?P<arguments>[^()]*)\)\s*")
 _FORMS = "width(10), cut(18,65), quantile(4), top(80), bottom(20), rare(0.05) or bands(0.05)"
 
 
@@ -396,18 +395,14 @@ def _after_levels(key: Key, levels: Levels, part: Sequence[object]) -> str:
 
 
 def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecoding:
-    found = _FORM.fullmatch(text)
-    try:
-        numbers = [float(part) for part in found["arguments"].split(",")] if found else []
-    except ValueError:
-        numbers = []
-    rule = found["rule"].lower() if found else ""
+    call = Call.of(text)
+    rule, numbers = ("", ()) if call is None else (call.word, call.numbers)
     if rule not in ("width", "cut", "quantile", "top", "bottom", "rare", "bands"):
         raise SpecError(
             f"Key {key.name!r}: the recoding {brief(text)!r} is not known; write {_FORMS}, a "
             "mapping of levels to groups, or none to leave the key out."
         )
-    if not numbers or not all(map(math.isfinite, numbers)) or (rule != "cut" and len(numbers) > 1):
+    if not numbers or (rule != "cut" and len(numbers) > 1):
         raise SpecError(f"Key {key.name!r}: {brief(text)!r} is malformed; write {_FORMS}.")
     shown = f"{rule}({','.join(number_shown(number) for number in numbers)})"
     if rule in ("rare", "bands"):

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from unikat.language.keys import column_of
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec
@@ -158,7 +159,7 @@ class AttackSpec(Spec):
                 "--household-keys, --head and other values of households are about attacks on "
                 f"households; add --model {HOUSEHOLDS}, or leave them out"
             )
-        known = {name.partition(":")[0].strip() for name in self.keys}
+        known = {column_of(name) for name in self.keys}
         if strange := [name for name in self.link if name not in known]:
             raise ValueError(
                 f"--link names {', '.join(strange)}, which is none of the keys; name some of the "

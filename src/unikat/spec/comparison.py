@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from unikat.errors import SpecError
 from unikat.files.toml import toml_value
+from unikat.language.keys import entry_of, split_keys
 from unikat.spec.base import Spec
 from unikat.spec.model import read_models
 from unikat.spec.option import Option
@@ -47,14 +48,14 @@ class PathSpec(BaseModel):
         >>> PathSpec.of("components=2,5")
         {'option': 'components', 'values': [2, 5]}
         """
-        option, equals, listed = text.partition("=")
-        values = [toml_value(part.strip()) for part in listed.split(",") if part.strip()]
+        option, listed = entry_of(text, "=")
+        values = [toml_value(part) for part in split_keys(listed)]
         numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
-        if not equals or not option.strip() or not values or not numbers:
+        if not option or not values or not numbers:
             raise SpecError(
                 f"The path {text!r} is not OPTION=NUMBER,NUMBER,...; write it as components=2,5,10."
             )
-        return {"option": option.strip(), "values": values}
+        return {"option": option, "values": values}
 
 
 class ComparisonSpec(Spec):

@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from unikat.errors import SpecError
+from unikat.language.keys import split_keys
 from unikat.spec.base import Spec
 from unikat.spec.model import read_models
 from unikat.spec.option import Option
-from unikat.spec.splitting import split_keys
 from unikat.spec.tables import SamplingSpec
 from unikat.spec.values import Keys, Level, Names, Whole
 

@@ -11,12 +11,12 @@ from pydantic import BaseModel
 
 from unikat.errors import SpecError, option, suggest
 from unikat.files.toml import read_toml, toml_value
+from unikat.language.keys import entry_of, split_keys
 from unikat.spec.addresses import is_address
 from unikat.spec.base import Spec
 from unikat.spec.model import ModelSpec
 from unikat.spec.option import Asked, Defined, moved, options_of, plain
 from unikat.spec.paths import given_path, is_path
-from unikat.spec.splitting import split_keys
 from unikat.spec.tables import FileSpec
 from unikat.spec.trust import Trust
 
@@ -163,10 +163,10 @@ def _settings(value: Any) -> dict[str, Any]:
         return {str(name): plain(setting) for name, setting in value.items()}
     found = {}
     for setting in [value] if isinstance(value, str) else value:
-        name, equals, text = str(setting).partition("=")
-        if not equals or not name.strip():
+        name, text = entry_of(str(setting), "=")
+        if not name:
             raise SpecError(f"--set {setting!r} is not NAME=VALUE, such as alpha_shape=2.")
-        found[name.strip()] = toml_value(text.strip())
+        found[name] = toml_value(text)
     return found
 
 

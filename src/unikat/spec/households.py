@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from unikat.errors import shown
+from unikat.language.keys import entry_of, split_keys
 from unikat.spec.option import Option
 from unikat.spec.tables import FileSpec
 from unikat.spec.values import Names, Table, Whole
@@ -74,15 +75,14 @@ def _roles(value: object) -> object:
     if not isinstance(value, str):
         return value
     found = {}
-    for part in value.split(";"):
-        role, colon, rule = part.partition(":")
-        if part.strip() and (not colon or not role.strip() or not rule.strip()):
+    for part in split_keys(value, ";"):
+        role, rule = entry_of(part)
+        if not role or not rule:
             raise ValueError(
-                f"{shown(part.strip())} is no role with its rule; write head: REL == 1, and a "
+                f"{shown(part)} is no role with its rule; write head: REL == 1, and a "
                 "semicolon between several"
             )
-        if part.strip():
-            found[role.strip()] = rule.strip()
+        found[role] = rule
     return found
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from unikat.language.keys import column_of, entry_of, split_keys
 from unikat.spec.option import Asked, plain
-from unikat.spec.splitting import split_keys
 
 Code: TypeAlias = str | int | float
 
-_OF_KEY = re.compile(r"\s*(?P<key>[^;]*?[^;\s])\s*:\s+(?P<codes>[^;]+)")
 _NONE = "none"
-_RULE = re.compile(r"(?P<name>.+):\s*\w+\s*\([^()]*\)\s*", re.DOTALL)
 
 
 def missing_codes(value: Any, columns: Sequence[str] = ()) -> Any:
@@ -59,11 +56,10 @@ def split_codes(text: str) -> tuple[str, dict[str, str]]:
     >>> split_codes("-1; AGE: 999,998")
     ('-1', {'AGE': '999,998'})
     """
-    parts = [(part, _OF_KEY.fullmatch(part)) for part in text.split(";")]
-    shared = ";".join(part for part, found in parts if found is None)
-    return shared.strip(), {
-        found["key"]: found["codes"].strip() for _, found in parts if found is not None
-    }
+    # A code may hold a colon: only one with a blank after it follows the name of a key.
+    parts = [(part, entry_of(part, r":\s")) for part in text.split(";")]
+    shared = ";".join(part for part, (name, codes) in parts if not (name and codes))
+    return shared.strip(), {name: codes for _, (name, codes) in parts if name and codes}
 
 
 def _codes(text: str) -> list[str]:
@@ -81,7 +77,7 @@ def _columns(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
         listed += split_keys(said) if isinstance(said, str) else plain(said)
     # A plan has a table for each key.
     listed = [one["key"] if isinstance(one, Mapping) else one for one in listed]
-    return [text if (found := _RULE.fullmatch(text)) is None else found["name"] for text in listed]
+    return list(map(column_of, listed))
 
 
 def read_missing_values(value: Any, asked: Asked) -> Any:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from unikat.errors import SpecError, brief, may_be_address
 from unikat.files.toml import toml_literal, toml_value
+from unikat.language.keys import entry_of
 from unikat.spec.option import Asked, Option
 
 
@@ -52,14 +53,14 @@ class ModelSpec(BaseModel):
                 settings[-1] += f":{part}"
         options: dict[str, Any] = {}
         for setting in settings:
-            option, equals, value = setting.partition("=")
-            if not equals or not option.strip() or option.strip() == "name":
+            option, value = entry_of(setting, "=")
+            if not option or option == "name":
                 part = "A part" if may_be_address(text) else repr(brief(setting))
                 raise SpecError(
                     f"{part} in the model {brief(text)!r} is not NAME=VALUE; write a "
                     "model with its options as name:option=value:option=value."
                 )
-            options[option.strip()] = toml_value(value.strip())
+            options[option] = toml_value(value)
         return cls(name=name, **options)
 
     @property

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from pydantic import BeforeValidator
 
 from unikat.errors import SpecError, shown
+from unikat.language.keys import entry_of, split_keys
 
 Matrix: TypeAlias = dict[str, dict[str, float]]
 """For each level the probabilities of what it becomes."""
@@ -26,21 +27,19 @@ def _pram(value: object) -> object:
     if not isinstance(value, str):
         return value
     found: dict[str, object] = {}
-    for part in filter(str.strip, value.split(";")):
+    for part in split_keys(value, ";"):
         # A name may hold a colon; the path of a file on Windows does: the name comes first.
-        name, colon, rule = part.partition(":")
-        if not re.fullmatch(_NUMBER, rule.strip()) and re.fullmatch(
-            _NUMBER, part.rpartition(":")[2].strip()
-        ):
-            name, colon, rule = part.rpartition(":")
-        if not colon or not rule.strip() or not name.strip():
+        name, rule = entry_of(part, last=True)
+        if not re.fullmatch(_NUMBER, rule):
+            name, rule = entry_of(part)
+        if not rule or not name:
             raise ValueError(
                 "name each key and the probability of keeping its value, or the file of its "
                 "matrix, as in 'region: 0.8; education: matrix.csv'"
             )
-        if name.strip() in found:
-            raise ValueError(f"{shown(name.strip())} is named twice; name each key once")
-        found[name.strip()] = _of_key(rule.strip())
+        if name in found:
+            raise ValueError(f"{shown(name)} is named twice; name each key once")
+        found[name] = _of_key(rule)
     return found
 
 
@@ -136,11 +135,9 @@ class SwapRule(NamedTuple):
         ValueError
             If the text has another form.
         """
-        names, _, rule = text.rpartition(":")
+        names, rule = entry_of(text, last=True)
         found = _ABOVE.fullmatch(rule)
-        if found is None:
-            names = text
-        keys = tuple(name.strip() for name in names.split(",") if name.strip())
+        keys = tuple(split_keys(text if found is None else names))
         above = float(found["above"]) if found else 0.0
         if above >= 1.0:
             raise ValueError(f"{shown(text)}: r1 is a probability; give a number below 1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -10,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from unikat.errors import shown
+from unikat.language.keys import Call
 from unikat.spec.base import Spec
 from unikat.spec.protection import LEFT_OUT
 from unikat.spec.values import Table
@@ -21,7 +21,6 @@ def _one_key(text: str) -> str:
     return text
 
 
-_OF_ANY_RECORDS = re.compile(r"\s*(?:width|cut|top|bottom)\s*\([^()]*\)\s*", re.IGNORECASE)
 OneKey = Annotated[str, AfterValidator(_one_key)]
 
 
@@ -54,7 +53,9 @@ class PlanKey(Table):
     @field_validator("rule")
     @classmethod
     def _of_any_records(cls, rule: str | Mapping[str, str] | None) -> Any:
-        if isinstance(rule, str) and rule != LEFT_OUT and not _OF_ANY_RECORDS.fullmatch(rule):
+        call = Call.of(rule) if isinstance(rule, str) else None
+        of_any = call is not None and call.word in ("width", "cut", "top", "bottom")
+        if isinstance(rule, str) and rule != LEFT_OUT and not of_any:
             raise ValueError(
                 f"{shown(rule)} is no rule of a plan, which does the same to any records; write "
                 f"width(10), cut(18,65), top(80), bottom(20), '{LEFT_OUT}', or groups by level"

@@ -10,12 +10,12 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from unikat.errors import SpecError, brief, shown, visible
 from unikat.files.toml import read_toml
+from unikat.language.keys import entries_of, split_keys
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.limits import Limit
 from unikat.spec.option import Asked, Option, plain
 from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, is_path, with_paths
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
-from unikat.spec.splitting import split_keys
 from unikat.spec.values import Names, Table
 
 LEFT_OUT = "left out"
@@ -39,15 +39,14 @@ def recodings_of(value: object) -> object:
     if not isinstance(value, str):
         return value
     found = {}
-    for part in split_keys(value, ";"):
-        # A name may hold a colon, a rule has one within parentheses alone.
-        *name, rules = split_keys(part, ":", empty=True)
+    # A name may hold a colon, a rule has one within parentheses alone.
+    for name, rules in entries_of(value, last=True):
         if not name or not rules:
             raise ValueError(
                 "name each key and its recodings, as in 'age: width(5), width(10); region: "
                 f"{LEFT_OUT}'"
             )
-        found[":".join(name)] = split_keys(rules)
+        found[name] = split_keys(rules)
     return found
 
 
@@ -69,17 +68,17 @@ def _tables(value: object) -> object:
     """Read `age,sex; region,income`; lists stay as they are."""
     if not isinstance(value, str):
         return value
-    return [split_keys(part) for part in value.split(";") if part.strip()]
+    return [split_keys(part) for part in split_keys(value, ";")]
 
 
 def _importance(value: object) -> object:
     """Read `age=2,region=0.5`; a mapping stays as it is."""
     if not isinstance(value, str):
         return value
-    pairs = [part.rpartition("=") for part in value.split(",") if part.strip()]
-    if not all(equals for _, equals, _ in pairs):
+    pairs = dict(entries_of(value, ",", "=", last=True))
+    if not all(pairs):
         raise ValueError("name each key and its weight, as in 'age=2,region=0.5'")
-    return {name.strip(): weight.strip() for name, _, weight in pairs}
+    return pairs
 
 
 def _several(value: object) -> object:

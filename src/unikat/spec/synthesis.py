@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from unikat.language.keys import split_keys
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec
@@ -21,7 +22,7 @@ MODELS = ("latent-class", "hdp", "gom")
 
 def _formulas(value: object) -> object:
     if isinstance(value, str):
-        return [part.strip() for part in value.split(";") if part.strip()]
+        return split_keys(value, ";")
     return value
 
 

@@ -17,12 +17,12 @@ from pydantic import (
 )
 
 from unikat.errors import SpecError, check_column_name, has_surrogates, shown
+from unikat.language.keys import split_keys
 from unikat.spec.addresses import checked_address, database_name
 from unikat.spec.limits import Limit
 from unikat.spec.missing import Code, read_missing_values
 from unikat.spec.option import Asked, Option, plain
 from unikat.spec.paths import OfUser, is_path
-from unikat.spec.splitting import split_keys
 from unikat.spec.stratum_sizes import read_stratum_sizes
 from unikat.spec.values import Level, Names, Table, Whole
 

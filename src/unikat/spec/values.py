@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from unikat.errors import shown
+from unikat.language.keys import split_keys
 from unikat.spec.option import Option
-from unikat.spec.splitting import split_keys
 
 Code = str | int | float
 

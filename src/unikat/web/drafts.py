@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from unikat.language.keys import key_of
 from unikat.spec.kinds import ASSESS, Kind
 from unikat.web.folder import Folder
 
@@ -51,8 +52,6 @@ KEEPING = ("auto", "hdp", "gom", "latent-class", "households")
 """Models whose states tell what recoded keys would change."""
 SEVERAL = ("margins",)
 """Fields of several paths, one on each line."""
-_GROUPED = re.compile(r"(?P<name>.+):\s*(?P<rule>\w+\([^()]*\))\s*", re.DOTALL)
-"""A key with its rule."""
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]+")
 """The probability of keeping a value, and not the file of a matrix."""
 RULES = "rules.toml"
@@ -157,15 +156,15 @@ class Draft:
             values["n"] = ", ".join(map(str, spec["n"]))
         # Who repeats a perturbation with other keys is not to draw the same numbers.
         values.pop("perturbation_seed", None)
-        matched = [(text, _GROUPED.fullmatch(text)) for text in spec.get("keys", ())]
+        matched = list(map(key_of, spec.get("keys", ())))
         rules = spec.get("zeros", {}).get("rules", ())
         return cls(
             path=path,
             kind=kind,
             values=values,
             of_keys={name: texts for name, texts in of_keys.items() if texts},
-            keys=tuple(text if found is None else found["name"] for text, found in matched),
-            groupings={found["name"]: found["rule"] for _, found in matched if found is not None},
+            keys=tuple(name for name, _ in matched),
+            groupings={name: str(call) for name, call in matched if call is not None},
             rules="\n".join(rule if isinstance(rule, str) else rule["rule"] for rule in rules),
         )
 

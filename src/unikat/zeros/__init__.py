@@ -1,6 +1,6 @@
 """Impossible combinations: readable rules into conditions and a diagram of what is possible."""
 
-from unikat.zeros.disjoint_conditions import disjoint, n_covered
+from unikat.zeros.disjoint_conditions import disjoint
 from unikat.zeros.household_conflicts import HouseholdConflicts, find_household_conflicts
 from unikat.zeros.household_rules import HouseholdZeros
 from unikat.zeros.suggest import Suggestion, suggest
@@ -17,7 +17,6 @@ __all__ = [
     "conditions_from_table",
     "disjoint",
     "find_household_conflicts",
-    "n_covered",
     "rule_text",
     "suggest",
 ]

@@ -9,34 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
 
 import numpy as np
 
 from unikat._typing import Bool, Int64
 from unikat.data.keys import Key
-from unikat.errors import SpecError, brief, listed, suggest
-from unikat.zeros.levels import Interval, Levels, compare, is_number
-from unikat.zeros.rules import (
-    Both,
+from unikat.errors import SpecError, brief
+from unikat.language.rules import (
     Comparison,
-    Either,
     Expression,
     KeyRef,
     Literal,
     Membership,
     Missingness,
-    Not,
-    refuse,
+    Part,
 )
+from unikat.zeros.binding import MIRRORED, NEGATED, Binder
+from unikat.zeros.levels import Interval, Levels, compare
 
 MOST_CONDITIONS = 100_000
 """Most conditions that a rule may expand to."""
 _MOST_COMPARED = 2_000
 """Up to so many conditions, each is compared with each other."""
-
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,9 +140,6 @@ class Context:
     def conditions(self, expression: Expression, text: str, where: str) -> list[int]:
         """Expand an expression to conditions.
 
-        ``not`` is moved to the comparisons, none of which a missing value meets: ``not (A == 1)``
-        is ``A != 1``, and neither holds of the level for missing values.
-
         Raises
         ------
         SpecError
@@ -158,205 +149,65 @@ class Context:
         return _Expander(self, text, where).expand(expression, negated=False)
 
 
-class _Expander:
-    """Expands one rule."""
+class _Expander(Binder[int]):
+    """Expands one rule to conditions."""
+
+    most = MOST_CONDITIONS
 
     def __init__(self, context: Context, text: str, where: str) -> None:
-        self.context, self.text, self.where = context, text, where
-        self.layout = context.layout
+        super().__init__(text, where)
+        self.context, self.layout = context, context.layout
 
-    def refuse(self, position: int, message: str) -> NoReturn:
-        refuse(self.text, position, message, self.where)
+    def together(self, a: int, b: int) -> int | None:
+        return None if self.layout.is_empty(a & b) else a & b
 
-    def expand(self, expression: Expression, *, negated: bool) -> list[int]:
-        if isinstance(expression, Not):
-            return self.expand(expression.part, negated=not negated)
-        if isinstance(expression, (Both, Either)):
-            parts = [self.expand(part, negated=negated) for part in expression.parts]
-            if isinstance(expression, Either) != negated:
-                united = [condition for part in parts for condition in part]
-                return merged(united, self.layout.masks)
-            return self.product(parts, expression.position)
-        if isinstance(expression, Missingness):
-            return self.missingness(expression, negated != expression.negated)
-        if isinstance(expression, Membership):
-            return self.membership(expression, negated != expression.negated)
-        assert isinstance(expression, Comparison)
-        return self.comparison(expression, negated)
+    def tidied(self, found: Iterable[int]) -> list[int]:
+        return merged(found, self.layout.masks)
 
-    def product(self, parts: list[list[int]], position: int) -> list[int]:
-        found = parts[0]
-        for part in parts[1:]:
-            if len(found) * len(part) > MOST_CONDITIONS:
-                self.refuse(
-                    position,
-                    f"the rule becomes more than {MOST_CONDITIONS:,} conditions here; write it as "
-                    "several rules, without or within and.",
-                )
-            both = (a & b for a in found for b in part)
-            found = merged(
-                (condition for condition in both if not self.layout.is_empty(condition)),
-                self.layout.masks,
-            )
-        return found
-
-    def key(self, reference: KeyRef, other: object = None) -> int:
+    def key(self, reference: KeyRef, other: Part | None = None) -> int:
         """Find the key that a name means."""
-        position = self.context.position.get(reference.name)
-        if position is None:
-            names = tuple(self.context.position)
-            name = brief(reference.name)
-            hint = suggest(reference.name, names)
-            if isinstance(other, KeyRef) and other.name in self.context.position:
-                levels = self.context.levels[self.context.position[other.name]]
-                if levels.called(reference.name):
-                    hint = f" If a level of {brief(other.name)!r} is meant, put it in quotes."
-            keys = "" if "Did" in hint else f" The keys are {listed(names)}."
-            self.refuse(
-                reference.position,
-                f"no key is called {name!r}.{hint or ' Correct the name.'}{keys}",
-            )
-        return self.context.position[reference.name]
-
-    def level(self, j: int, literal: Literal) -> int:
-        """Find the level that a literal means."""
-        levels, name = self.context.levels[j], brief(self.context.keys[j].name)
-        said = literal.value if is_number(literal.value) else brief(str(literal.value))
-        found = levels.called(literal.value)
-        if len(found) == 1:
-            return min(found)
-        if found:
-            labels = levels.shown(found)
-            which = f" (by value or label: {labels})" if labels else ""
-            self.refuse(
-                literal.position,
-                f"{said!r} means several levels of {name!r}{which}; give the levels labels in the "
-                "codebook that are no other level's value, and use these.",
-            )
-        missing = levels.key.missing_level
-        if missing is not None and str(literal.value) == levels.key.labels[missing]:
-            self.refuse(
-                literal.position,
-                f"the level for missing values is no value of {name!r}; write `{name}` is missing.",
-            )
-        self.refuse(
-            literal.position,
-            f"{name!r} has no level {said!r}.{levels.hint(str(literal.value))}",
-        )
-
-    def missingness(self, expression: Missingness, negated: bool) -> list[int]:
-        j = self.key(expression.key)
-        key = self.context.keys[j]
-        if key.missing_level is None:
-            self.refuse(
-                expression.key.position,
-                f"missing values of {key.name!r} are not a level; a rule can name them only where "
-                "they are one (missing='level').",
-            )
-        chosen = {key.n_levels - 1}
-        return self.of_levels(j, set(range(key.n_levels)) - chosen if negated else chosen)
-
-    def membership(self, expression: Membership, negated: bool) -> list[int]:
-        j = self.key(expression.key)
-        chosen = {self.level(j, literal) for literal in expression.levels}
-        named = set(range(self.context.levels[j].n_named))
-        return self.of_levels(j, named - chosen if negated else chosen)
+        places = self.context.position
+        if reference.name not in places:
+            near = places.get(other.name) if isinstance(other, KeyRef) else None
+            levels = None if near is None else self.context.levels[near]
+            self.no_key(reference, tuple(places), levels)
+        return places[reference.name]
 
     def of_levels(self, j: int, levels: Iterable[int]) -> list[int]:
         condition = self.layout.only(j, levels)
         return [] if self.layout.is_empty(condition) else [condition]
 
-    def comparison(self, expression: Comparison, negated: bool) -> list[int]:
-        operator = _NEGATED[expression.operator] if negated else expression.operator
-        left, right = expression.left, expression.right
+    def of_key(self, expression: Membership | Missingness, *, negated: bool) -> list[int]:
+        j = self.key(expression.key)
+        found = self.stated(self.context.levels[j], expression, negated=negated)
+        return self.of_levels(j, found)
+
+    def comparison(self, expression: Comparison, *, negated: bool) -> list[int]:
+        operator = NEGATED[expression.operator] if negated else expression.operator
+        (_, left), (_, right) = *expression.left, *expression.right
         if isinstance(left, KeyRef) and isinstance(right, KeyRef):
             i, j = self.key(left, right), self.key(right, left)
-            return self.two_keys(i, operator, j, expression)
+            return self.two_keys(i, operator, j, expression.position)
         if isinstance(left, Literal):
-            assert isinstance(right, KeyRef)
-            left, right, operator = right, left, _MIRRORED[operator]
+            left, right, operator = right, left, MIRRORED[operator]
+        assert isinstance(left, KeyRef)
         assert isinstance(right, Literal)
         j = self.key(left)
-        named = set(range(self.context.levels[j].n_named))
-        if operator in ("==", "!="):
-            equal = {self.level_or_inside(j, right)}
-            return self.of_levels(j, equal if operator == "==" else named - equal)
-        return self.of_levels(j, self.ordered(j, operator, right, expression))
+        found = self.compared(self.context.levels[j], operator, right, expression)
+        return self.of_levels(j, found)
 
-    def level_or_inside(self, j: int, literal: Literal) -> int:
-        """Find the level that a literal means; refuse a number within an interval."""
-        levels = self.context.levels[j]
-        if not levels.called(literal.value) and is_number(literal.value):
-            number = float(literal.value)
-            for view in levels.views:
-                for code, interval in enumerate(view):
-                    if compare(interval, "==", Interval(number, number)) is None:
-                        self.refuse(
-                            literal.position,
-                            f"{literal.value} is only a part of {levels.called_in_text(code)} of "
-                            f"{brief(levels.key.name)!r}; a rule can name whole levels only.",
-                        )
-        return self.level(j, literal)
-
-    def ordered(self, j: int, operator: str, literal: Literal, expression: Comparison) -> set[int]:
-        """Find the levels of a key that lie below or above a number."""
-        levels = self.context.levels[j]
-        name = brief(levels.key.name)
-        try:
-            number = float(literal.value)
-        except ValueError:
-            self.refuse(
-                literal.position,
-                f"{expression.operator} compares {name!r} with a number; for texts write == or "
-                "in (...).",
-            )
-        against = Interval(number, number)
-        found: list[set[int]] = []
-        for view in self.views(j, expression):
-            chosen = set()
-            for code, interval in enumerate(view):
-                holds = compare(interval, operator, against)
-                if holds is None:
-                    self.refuse(
-                        literal.position,
-                        f"{literal.value} cuts through {levels.called_in_text(code)} of {name!r}; "
-                        "compare with a number at which a level begins, or bin the key "
-                        "differently.",
-                    )
-                if holds:
-                    chosen.add(code)
-            found.append(chosen)
-        self.check_agreement(found, name, expression)
-        return found[0]
-
-    def views(self, j: int, expression: Comparison) -> tuple[tuple[Interval, ...], ...]:
-        levels = self.context.levels[j]
-        if not levels.views:
-            self.refuse(
-                expression.position,
-                f"{brief(levels.key.name)!r} has no order of numbers: {levels.without_number} is "
-                "neither a number nor an interval. List levels with in (...).",
-            )
-        return levels.views
-
-    def check_agreement(self, found: Sequence[object], name: str, expression: Comparison) -> None:
-        if any(other != found[0] for other in found[1:]):
-            self.refuse(
-                expression.position,
-                f"values and labels of {name!r} are different numbers, and the comparison would "
-                "depend on which is meant. List levels with in (...).",
-            )
-
-    def two_keys(self, i: int, operator: str, j: int, expression: Comparison) -> list[int]:
-        names = [brief(self.context.keys[k].name) for k in (i, j)]
+    def two_keys(self, i: int, operator: str, j: int, position: int) -> list[int]:
+        a, b = self.context.levels[i], self.context.levels[j]
+        names = [brief(one.key.name) for one in (a, b)]
         if i == j:
-            self.refuse(expression.position, f"{names[0]!r} is compared with itself.")
+            self.refuse(position, f"{names[0]!r} is compared with itself.")
         found = [
-            self.pairs(i, left, operator, j, right, expression)
-            for left in self.views(i, expression)
-            for right in self.views(j, expression)
+            self.pairs(i, left, operator, j, right, position)
+            for left in self.views(a, position)
+            for right in self.views(b, position)
         ]
-        self.check_agreement(found, f"{names[0]}' and '{names[1]}", expression)
+        if any(other != found[0] for other in found[1:]):
+            self.several_numbers(f"{names[0]}' and '{names[1]}", position)
         return found[0]
 
     def pairs(
@@ -366,7 +217,7 @@ class _Expander:
         operator: str,
         j: int,
         right: Sequence[Interval],
-        expression: Comparison,
+        position: int,
     ) -> list[int]:
         """Conditions of the pairs of levels that are in a relation."""
         groups: dict[frozenset[int], list[int]] = {}
@@ -377,7 +228,7 @@ class _Expander:
                 if holds is None:
                     a, b = (self.context.levels[k] for k in (i, j))
                     self.refuse(
-                        expression.position,
+                        position,
                         f"whether this holds is not certain for {a.called_in_text(code)} of "
                         f"{brief(a.key.name)!r} and {b.called_in_text(other)} of "
                         f"{brief(b.key.name)!r}; compare keys whose levels are numbers.",

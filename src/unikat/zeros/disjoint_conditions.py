@@ -10,7 +10,6 @@ import numpy as np
 from unikat._typing import Bool, Int32, Int64
 from unikat.errors import SpecError
 from unikat.zeros.conditions import Layout, check_conditions, merged, simplified
-from unikat.zeros.diagram import NothingPossibleError, build, n_possible
 
 MOST_PIECES = 1_000_000
 """Most pieces that are listed."""
@@ -82,29 +81,6 @@ def _refuse(what: str) -> NoReturn:
         f"The conditions {what}. Give keys fewer levels, or leave out the rules that join the most "
         "keys."
     )
-
-
-def n_covered(conditions: Bool, offsets: Int64 | Sequence[int]) -> int:
-    """Return the number of cells that meet a condition, exactly, without listing them.
-
-    Parameters
-    ----------
-    conditions, offsets
-        As in :func:`disjoint`.
-
-    Examples
-    --------
-    >>> n_covered(np.array([[1, 0, 1, 1, 1], [1, 1, 0, 0, 1]], dtype=bool), [0, 2, 5])
-    4
-    """
-    layout = check_conditions(conditions, offsets)
-    n_cells = int(np.prod(np.array(layout.n_levels, dtype=object)))
-    if layout.any in (bits := layout.to_bits(np.asarray(conditions, dtype=np.bool_))) or not bits:
-        return n_cells if bits else 0
-    try:
-        return n_cells - n_possible(build(conditions, offsets), layout.n_levels)
-    except NothingPossibleError:
-        return n_cells
 
 
 def covers(conditions: Sequence[int], box: int, layout: Layout) -> bool:

@@ -1,12 +1,8 @@
-"""Names of household rules bound to keys and roles: expressions into clauses.
-
-`not` is moved to the comparisons, none of which holds of a missing value.
-"""
+"""Names of household rules bound to keys and roles: expressions into clauses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, nextafter
 from typing import NoReturn
 
@@ -26,7 +22,22 @@ from unikat.kernels.household_rules import (
     SIZE,
     UNEQUAL,
 )
-from unikat.zeros.conditions import Context
+from unikat.language.rules import (
+    WORDS,
+    Comparison,
+    Count,
+    Either,
+    Expression,
+    Extreme,
+    KeyRef,
+    Literal,
+    Membership,
+    Missingness,
+    Part,
+    Size,
+    parse,
+)
+from unikat.zeros.binding import MIRRORED, NEGATED, Binder
 from unikat.zeros.household_clauses import (
     ANY,
     HEAD,
@@ -40,33 +51,12 @@ from unikat.zeros.household_clauses import (
     boxes_of,
     distinct,
     is_certain,
-    one_need,
+    needs,
     term_of,
     together,
 )
-from unikat.zeros.household_language import parse_household_rule
 from unikat.zeros.levels import Levels
-from unikat.zeros.rules import (
-    WORDS,
-    Both,
-    Comparison,
-    Count,
-    Either,
-    Expression,
-    Extreme,
-    KeyRef,
-    Literal,
-    Membership,
-    Missingness,
-    Not,
-    Part,
-    Size,
-    SumComparison,
-    refuse,
-)
 
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _CODES = {"==": EQUAL, "!=": UNEQUAL, "<": LESS, "<=": AT_MOST}
 
 
@@ -106,7 +96,7 @@ class Vocabulary:
             and name.startswith(f"{HEAD}.")
         }
         """Household key that is the head's, by person key."""
-        self._contexts: dict[tuple[bool, int], Context] = {}
+        self._levels: dict[tuple[bool, int], Levels] = {}
         self._numbers: dict[tuple[bool, int], tuple[tuple[float, ...], tuple[float, ...]]] = {}
         self.roles: dict[str, tuple[Box, ...]] = {}
         for role, text in roles.items():
@@ -115,7 +105,7 @@ class Vocabulary:
                 raise SpecError(
                     f"{where} has no name that a rule can use; use letters, digits and _ only."
                 )
-            self.roles[role] = self.boxes(parse_household_rule(text, where), text, where)
+            self.roles[role] = self.boxes(parse(text, where, households=True), text, where)
             if not self.roles[role]:
                 raise SpecError(
                     f"{where} can be nobody's: no combination of levels meets it.\n  {brief(text)}"
@@ -164,13 +154,12 @@ class Vocabulary:
     def numbers(self, person: bool, j: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
         """Least and largest number of each level of a key; None if they have none for sure."""
         if (person, j) not in self._numbers:
-            key = self.key(person, j)
-            levels = Levels(key=key)
+            levels = self.levels(person, j)
             # Letters, which are above all numbers, cannot be counted with.
             if len(levels.views) != 1 or any(end.low == inf for end in levels.views[0]):
                 return None
             view = levels.views[0]
-            unknown = [(-inf, inf)] * (key.n_levels - levels.n_named)
+            unknown = [(-inf, inf)] * (levels.key.n_levels - levels.n_named)
             ends = [
                 (
                     end.low if end.has_low else nextafter(end.low, inf),
@@ -184,11 +173,11 @@ class Vocabulary:
             )
         return self._numbers[person, j]
 
-    def context(self, person: bool, j: int) -> Context:
-        """Return the context of one key alone."""
-        if (person, j) not in self._contexts:
-            self._contexts[person, j] = Context([self.key(person, j)])
-        return self._contexts[person, j]
+    def levels(self, person: bool, j: int) -> Levels:
+        """Return the levels of a key by whose it is and its position."""
+        if (person, j) not in self._levels:
+            self._levels[person, j] = Levels(key=self.key(person, j))
+        return self._levels[person, j]
 
     def is_never(self, clause: Clause) -> bool:
         """Whether a clause holds of no household, as far as that is easily told."""
@@ -250,46 +239,27 @@ class Vocabulary:
         return min(lows), max(highs), max(lows), min(highs)
 
 
-class _Binder:
+class _Binder(Binder[Clause]):
     """Binds the names of one rule, or of one condition on a person, and expands it."""
 
+    most = MOST_CLAUSES
+
     def __init__(self, words: Vocabulary, text: str, where: str, *, one_person: bool) -> None:
-        self.words, self.text, self.where = words, text, where
-        self.one_person = one_person
+        super().__init__(text, where)
+        self.words, self.one_person = words, one_person
 
-    def refuse(self, position: int, message: str) -> NoReturn:
-        refuse(self.text, position, message, self.where)
+    def together(self, a: Clause, b: Clause) -> Clause | None:
+        return together(a, b)
 
-    def expand(self, expression: Expression, *, negated: bool) -> list[Clause]:
-        if isinstance(expression, Not):
-            return self.expand(expression.part, negated=not negated)
-        if isinstance(expression, (Both, Either)):
-            parts = [self.expand(part, negated=negated) for part in expression.parts]
-            if isinstance(expression, Either) != negated:
-                return distinct([clause for part in parts for clause in part])
-            return self.product(parts, expression.position)
-        if isinstance(expression, (Membership, Missingness)):
-            if expression.key.name == "size":
-                return self.size_in(expression, negated)
-            who, j = self.resolve(expression.key)
-            name = self.words.key(who is not None, j).name
-            key = KeyRef(name=name, position=expression.key.position)
-            return self.levels(who, j, replace(expression, key=key), negated)
-        assert isinstance(expression, SumComparison)
-        return self.comparison(expression, negated)
+    def tidied(self, found: Iterable[Clause]) -> list[Clause]:
+        return distinct(found)
 
-    def product(self, parts: Sequence[Sequence[Clause]], position: int) -> list[Clause]:
-        found = list(parts[0])
-        for part in parts[1:]:
-            if len(found) * len(part) > MOST_CLAUSES:
-                self.refuse(
-                    position,
-                    f"the rule becomes more than {MOST_CLAUSES:,} conditions here; write it as "
-                    "several rules, without or within and.",
-                )
-            both = (together(a, b) for a in found for b in part)
-            found = distinct([clause for clause in both if clause is not None])
-        return found
+    def of_key(self, expression: Membership | Missingness, *, negated: bool) -> list[Clause]:
+        if expression.key.name == "size":
+            return self.size_in(expression, negated)
+        who, j = self.resolve(expression.key)
+        levels = self.words.levels(who is not None, j)
+        return needs(who, j, self.stated(levels, expression, negated=negated))
 
     def resolve(self, reference: KeyRef, other: object = None) -> tuple[str | None, int]:
         """Find what a name means: who (None: the household), and the position of the key."""
@@ -333,7 +303,6 @@ class _Binder:
 
     def unknown(self, reference: KeyRef, other: object) -> NoReturn:
         words, at = self.words, reference.position
-        name = brief(reference.name)
         role, dot, key = reference.name.partition(".")
         if dot and key in words.house_place and role in words.roles:
             self.refuse(
@@ -356,65 +325,36 @@ class _Binder:
                 f"no role is called {brief(role)!r}."
                 f"{suggest(role, words.roles) or declared} {remedy}",
             )
-        names = (
-            [*words.person_place]
-            if self.one_person
-            else [
-                *words.person_place,
-                *words.house_place,
-                "size",
-            ]
-        )
         if dot and role in words.roles:
             hint = suggest(key, words.person_place)
             said = f" The keys of persons are {listed(list(words.person_place))}."
             self.refuse(at, f"no key of persons is called {brief(key)!r}.{hint or said}")
-        hint = suggest(reference.name, names)
-        if isinstance(other, KeyRef) and other.name in words.person_place:
-            levels = words.context(True, words.person_place[other.name]).levels[0]
-            if levels.called(reference.name):
-                hint = f" If a level of {brief(other.name)!r} is meant, put it in quotes."
-        keys = "" if "Did" in hint else f" The keys are {listed(names)}."
-        self.refuse(at, f"no key is called {name!r}.{hint or ' Correct the name.'}{keys}")
-
-    def levels(
-        self, who: str | None, j: int, expression: Expression, negated: bool
-    ) -> list[Clause]:
-        """Clauses of what speaks of one key; its name is that of the key alone."""
-        context = self.words.context(who is not None, j)
-        said = Not(part=expression, position=expression.position) if negated else expression
-        bits = context.conditions(said, self.text, self.where)
-        found = frozenset(
-            level
-            for level in range(context.layout.n_levels[0])
-            if any(condition >> level & 1 for condition in bits)
-        )
-        return [one_need(who, j, found)] if found else []
+        names = list(words.person_place)
+        if not self.one_person:
+            names += [*words.house_place, "size"]
+        near = words.person_place.get(other.name) if isinstance(other, KeyRef) else None
+        self.no_key(reference, names, None if near is None else words.levels(True, near))
 
     def size_in(self, expression: Membership | Missingness, negated: bool) -> list[Clause]:
         if self.one_person or isinstance(expression, Missingness):
             said = "is never missing" if isinstance(expression, Missingness) else "is no key"
             self.refuse(expression.key.position, f"the size {said}; compare it with numbers.")
+        position = expression.position
         size = ((1, Size(position=expression.key.position)),)
-        equal: tuple[Expression, ...] = tuple(
-            SumComparison(
-                left=size, operator="==", right=((1, level),), position=expression.position
-            )
+        equal = tuple(
+            Comparison(left=size, operator="==", right=((1, level),), position=position)
             for level in expression.levels
         )
-        return self.expand(
-            Either(parts=equal, position=expression.position),
-            negated=negated != expression.negated,
-        )
+        return self.expand(Either(parts=equal, position=position), negated=negated)
 
-    def comparison(self, expression: SumComparison, negated: bool) -> list[Clause]:
-        operator = _NEGATED[expression.operator] if negated else expression.operator
+    def comparison(self, expression: Comparison, *, negated: bool) -> list[Clause]:
+        operator = NEGATED[expression.operator] if negated else expression.operator
         parts = [*expression.left, *((-sign, part) for sign, part in expression.right)]
         keys = [part for _, part in parts if isinstance(part, KeyRef)]
         n_others = sum(isinstance(part, (Size, Count, Extreme)) for _, part in parts)
         places = [self.resolve(part, _opposite(expression, part)) for part in keys]
         if len(keys) == 1 and not n_others:
-            return self.with_number(expression, negated, keys[0], *places[0])
+            return self.with_number(expression, operator, keys[0], *places[0])
         plain = len(parts) == 2 and len(keys) == 2
         if plain and places[0] == places[1]:
             self.refuse(expression.position, f"{brief(keys[0].name)!r} is compared with itself.")
@@ -433,17 +373,15 @@ class _Binder:
             else:
                 where = next(place) if isinstance(part, KeyRef) else None
                 terms += (self.term(flip * sign, part, where, expression.position),)
-        code = _CODES[_MIRRORED[operator] if flip < 0 else operator]
+        code = _CODES[MIRRORED[operator] if flip < 0 else operator]
         return self.of_test(
             Test(operator=code, terms=terms, constant=constant), expression.position
         )
 
     def with_number(
-        self, expression: SumComparison, negated: bool, key: KeyRef, who: str | None, j: int
+        self, expression: Comparison, operator: str, key: KeyRef, who: str | None, j: int
     ) -> list[Clause]:
         """Clauses of a key that is compared with a number or a text."""
-        name = KeyRef(name=self.words.key(who is not None, j).name, position=key.position)
-        operator = expression.operator
         if len(expression.left) == len(expression.right) == 1:
             on_left = isinstance(expression.left[0][1], KeyRef)
             value = expression.right[0][1] if on_left else expression.left[0][1]
@@ -455,17 +393,9 @@ class _Binder:
             total = -of_key * sum(sign * self.number(part) for sign, part in numbers)
             value = Literal(value=total, position=expression.position)
             on_left = of_key > 0
-        return self.levels(
-            who,
-            j,
-            Comparison(
-                left=name,
-                operator=operator if on_left else _MIRRORED[operator],
-                right=value,
-                position=expression.position,
-            ),
-            negated,
-        )
+        operator = operator if on_left else MIRRORED[operator]
+        levels = self.words.levels(who is not None, j)
+        return needs(who, j, self.compared(levels, operator, value, expression))
 
     def number(self, literal: Literal) -> float:
         if isinstance(literal.value, str):
@@ -504,21 +434,10 @@ class _Binder:
         return Term(kind=COUNT, sign=sign, index=self.words.counts.index(counted))
 
     def check_numbers(self, person: bool, j: int, position: int) -> None:
-        if self.words.numbers(person, j) is not None:
-            return
-        levels = self.words.context(person, j).levels[0]
-        name = brief(levels.key.name)
-        if levels.views:
-            self.refuse(
-                position,
-                f"values and labels of {name!r} are different numbers, and the comparison would "
-                "depend on which is meant. List levels with in (...).",
-            )
-        self.refuse(
-            position,
-            f"{name!r} has no order of numbers: {levels.without_number} is neither a number nor "
-            "an interval. List levels with in (...).",
-        )
+        if self.words.numbers(person, j) is None:
+            levels = self.words.levels(person, j)
+            self.views(levels, position)
+            self.several_numbers(brief(levels.key.name), position)
 
     def of_test(self, test: Test, position: int) -> list[Clause]:
         if self.one_person:
@@ -532,7 +451,7 @@ class _Binder:
         if len(keys) > 2:
             self.refuse(position, "a condition on one person compares at most two keys at a time.")
         holds = self.holds(test)
-        n_levels = [self.words.context(True, k).levels[0].n_named for k in keys]
+        n_levels = [self.words.levels(True, k).n_named for k in keys]
         groups: dict[frozenset[int], set[int]] = {}
         for code in range(n_levels[0]):
             if len(keys) == 1:
@@ -571,7 +490,7 @@ class _Binder:
         return compare
 
 
-def _opposite(expression: SumComparison, part: Part) -> Part | None:
+def _opposite(expression: Comparison, part: Part) -> Part | None:
     """Return what alone stands on the other side of a comparison."""
     for side, other in (
         (expression.left, expression.right),

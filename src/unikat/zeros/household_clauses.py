@@ -6,7 +6,7 @@ for each role that the clause names, who have certain levels, and the comparison
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -70,7 +70,7 @@ def boxes_of(clauses: Sequence[Clause]) -> tuple[Box, ...]:
     return tuple(clause.persons.get(ONE, {}) for clause in clauses)
 
 
-def distinct(clauses: Sequence[Clause]) -> list[Clause]:
+def distinct(clauses: Iterable[Clause]) -> list[Clause]:
     """Drop clauses that are repeated."""
     seen: dict[object, Clause] = {}
     for clause in clauses:
@@ -112,11 +112,17 @@ def is_certain(operator: int, least: float, most: float) -> bool:
     return most < 0 or least > 0
 
 
-def one_need(who: str | None, j: int, levels: frozenset[int]) -> Clause:
-    """Return the clause that somebody, or the household (None), has some levels of a key."""
+def needs(who: str | None, j: int, levels: Iterable[int]) -> list[Clause]:
+    """Return the clause that somebody, or the household (None), has some levels of a key.
+
+    No clause, if it has none.
+    """
+    chosen = {j: frozenset(levels)}
+    if not chosen[j]:
+        return []
     if who is None:
-        return Clause(house={j: levels}, persons={})
-    return Clause(house={}, persons={who: {j: levels}})
+        return [Clause(house=chosen, persons={})]
+    return [Clause(house={}, persons={who: chosen})]
 
 
 def term_of(sign: int, who: str | None, j: int) -> Term:

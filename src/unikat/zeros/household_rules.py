@@ -26,13 +26,13 @@ from unikat.kernels.household_rules import (
     broken_rules,
     household_scratch,
 )
+from unikat.language.rules import EXAMPLE_OF_HOUSEHOLDS as EXAMPLE
+from unikat.language.rules import called, parse
 from unikat.zeros.conditions import Layout
 from unikat.zeros.diagram import NothingPossibleError, build
 from unikat.zeros.household_binding import Vocabulary
 from unikat.zeros.household_clauses import ANY, HEAD, Box, Clause
-from unikat.zeros.household_language import EXAMPLE, parse_household_rule
 from unikat.zeros.household_programs import compile_rules
-from unikat.zeros.rules import called
 from unikat.zeros.tables import conditions_from_table, name_of_table
 
 
@@ -246,7 +246,7 @@ def alike_to(program: HouseholdRules, n_levels: int, person: bool, j: int) -> In
 
 
 def _read(text: str, words: Vocabulary, where: str, name: str | None) -> HouseholdRule:
-    clauses = words.clauses(parse_household_rule(text, where), text, where)
+    clauses = words.clauses(parse(text, where, households=True), text, where)
     shown = f"  {brief(text)}"
     if not clauses:
         raise SpecError(

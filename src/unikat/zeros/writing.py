@@ -9,9 +9,9 @@ from math import inf
 from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
 from unikat.errors import SpecError
+from unikat.language.rules import WORDS, parse
 from unikat.zeros.conditions import Context
 from unikat.zeros.levels import Interval, Levels, is_number
-from unikat.zeros.rules import WORDS, parse
 
 _BARE = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 

@@ -14,9 +14,9 @@ from unikat._typing import AnyArray, Bool, Int64
 from unikat.data.keys import MISSING, Key
 from unikat.errors import SpecError, brief
 from unikat.kernels.zeros import Diagram
+from unikat.language.rules import called, parse
 from unikat.zeros.conditions import Context, Layout, simplified
 from unikat.zeros.diagram import NothingPossibleError, build, n_possible, possible
-from unikat.zeros.rules import called, parse
 from unikat.zeros.tables import conditions_from_table, name_of_table
 
 
@@ -58,7 +58,7 @@ class Rule:
 
     @classmethod
     def of(cls, text: str, keys: Sequence[Key], name: str | None = None) -> Rule:
-        """Read a rule (see :mod:`unikat.zeros.rules`).
+        """Read a rule (see :mod:`unikat.language.rules`).
 
         Parameters
         ----------

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from unikat.errors import listed, option
+from unikat.language.keys import Call
 from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
 from unikat.report.text.declared import copied_words, made_valid_words
 from unikat.report.text.numbers import changed, counted, estimated, number, percent
@@ -201,9 +200,6 @@ def warnings(found: ProtectionSummary) -> tuple[str, ...]:
     return tuple(said)
 
 
-_RULE = re.compile(r"(?P<rule>\w+)\((?P<arguments>.*)\)")
-
-
 def plan_words(plan: PlanFacts) -> str:
     """Say what a plan does: `age in groups of 10, region left out`."""
     if not plan.recodings:
@@ -219,12 +215,12 @@ def key_words(name: str, text: str) -> str:
     >>> key_words("age", "width(10)"), key_words("place", "rare(0.05)")
     ('age in groups of 10', 'place: levels under 5% joined')
     """
-    found = _RULE.fullmatch(text)
+    found = Call.of(text)
     if found is None:
         return f"{name} {text}"
-    argument = found["arguments"]
-    if found["rule"] in ("rare", "bands"):
-        which = "levels" if found["rule"] == "rare" else "neighbouring levels"
+    argument = ",".join(found.arguments)
+    if found.word in ("rare", "bands"):
+        which = "levels" if found.word == "rare" else "neighbouring levels"
         return f"{name}: {which} under {100.0 * float(argument):.3g}% joined"
     return {
         "width": f"{name} in groups of {argument}",
@@ -232,7 +228,7 @@ def key_words(name: str, text: str) -> str:
         "quantile": f"{name} in {argument} groups of about as many records",
         "top": f"{name}: {argument} and above joined",
         "bottom": f"{name}: {argument} and below joined",
-    }[found["rule"]]
+    }[found.word]
 
 
 def table_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.language.keys import split_keys
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.missing import split_codes
-from unikat.spec.splitting import split_keys
 from unikat.web.drafts import DESIGN, Draft
 from unikat.web.pages import told
 from unikat.web.pages.told import Checked, Grouped, Population, Suggested

@@ -161,7 +161,7 @@ def _stem(path: str) -> str:
 def _page(
     bench: Workbench, draft: Draft, out: str, problem: str = "", status: int = 200
 ) -> Response:
-    from unikat.spec.splitting import split_keys
+    from unikat.language.keys import split_keys
 
     names = [name for name, _ in MODELS]
     asked = split_keys(draft.values.get("models", ""))

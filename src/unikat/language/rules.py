@@ -1,4 +1,4 @@
-"""The text of a rule, which says what is impossible, into an expression.
+"""The language of rules, which say what is impossible of a person or of a household.
 
 ::
 
@@ -7,13 +7,16 @@
     one        = "not" one | "(" rule ")" | comparison
     comparison = KEY [ "not" ] "in" "(" literal { "," literal } ")"
                | KEY "is" [ "not" ] "missing"
-               | operand operator operand { operator operand }
+               | sum operator sum { operator sum }
     operator   = "==" | "!=" | "<" | "<=" | ">" | ">="
-    operand    = KEY | literal
+    sum        = operand { ( "+" | "-" ) operand }
+    operand    = KEY | literal | "size" | "count" "(" rule ")" | ( "min" | "max" ) "(" KEY ")"
 
 A KEY is a bare name, or any name in backquotes; a literal is a number, or text in single or double
-quotes. Names are looked up and levels are matched later (`unikat.zeros.conditions`); every part
-of an expression keeps its place in the text, so that an error can point at it.
+quotes. Sums, the size, what is counted and extremes belong to rules of households, where a KEY may
+be ``ROLE.KEY``: the key of a member who has a role. Names are looked up and levels are matched
+later (`unikat.zeros.binding`); every part of an expression keeps its place in the text, so that an
+error can point at it.
 """
 
 from __future__ import annotations
@@ -32,12 +35,12 @@ _WINDOW = 100
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+)
-  | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
   | (?P<text>"[^"\n]*"|'[^'\n]*')
-  | (?P<quoted>`[^`\n]*`)
+  | (?P<quoted>(?:[^\W\d]\w*\.)?`[^`\n]*`)
   | (?P<name>[^\W\d]\w*(?:\.\w+)*)
   | (?P<operator>==|!=|<=|>=|<|>)
-  | (?P<mark>[(),])
+  | (?P<mark>[(),+-])
     """,
     re.VERBOSE,
 )
@@ -57,8 +60,14 @@ _INSTEAD = {
     "`": "this backquote is not closed; put another at the end of the name.",
     "#": "'#' is not understood; a rule holds no comment.",
 }
-OPERAND = "a key, a number or a text in quotes"
+_AGGREGATES = ("count", "min", "max")
+_OPERANDS = {
+    False: "a key, a number or a text in quotes",
+    True: "a key, a number, count(...), min(...) or max(...)",
+}
+_COMPARISONS = {False: "AGE < 14", True: "spouse.AGE < 16"}
 _EXAMPLE = 'AGE < 14 and MARST in ("married", "widowed")'
+EXAMPLE_OF_HOUSEHOLDS = 'spouse.AGE < 16 or count(REL == "head") != 1'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,19 +83,6 @@ class Literal:
     """A number or a text that means a level, or is compared with levels."""
 
     value: float | str
-    position: int
-
-
-Operand: TypeAlias = KeyRef | Literal
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """Two operands and ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``; one at least is a key."""
-
-    left: Operand
-    operator: str
-    right: Operand
     position: int
 
 
@@ -135,7 +131,7 @@ class Either:
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """Number of persons of a household; only in the rules of households, as what follows."""
+    """Number of persons of a household; in rules of households, as what follows."""
 
     position: int
 
@@ -160,17 +156,21 @@ class Extreme:
 Part: TypeAlias = KeyRef | Literal | Size | Count | Extreme
 
 
-@dataclass(frozen=True, kw_only=True)
-class SumComparison:
-    """Two sums, of parts with sign 1 or -1, and an operator."""
+Sum: TypeAlias = tuple[tuple[int, Part], ...]
+"""Parts, each with its sign, 1 or -1."""
 
-    left: tuple[tuple[int, Part], ...]
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two sums and ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``; not all parts are literals."""
+
+    left: Sum
     operator: str
-    right: tuple[tuple[int, Part], ...]
+    right: Sum
     position: int
 
 
-Expression: TypeAlias = Comparison | SumComparison | Membership | Missingness | Not | Both | Either
+Expression: TypeAlias = Comparison | Membership | Missingness | Not | Both | Either
 
 
 def refuse(text: str, position: int, message: str, where: str = "The rule") -> NoReturn:
@@ -213,11 +213,11 @@ class _Token:
         return "this text" if self.kind == "text" else f"{brief(self.value)!r}"
 
 
-def _tokens(text: str, where: str, pattern: re.Pattern[str]) -> list[_Token]:
+def _tokens(text: str, where: str) -> list[_Token]:
     tokens: list[_Token] = []
     position = 0
     while position < len(text):
-        match = pattern.match(text, position)
+        match = _TOKEN.match(text, position)
         if match is None:
             char = text[position]
             refuse(text, position, _INSTEAD.get(char, f"{char!r} is not understood."), where)
@@ -245,8 +245,17 @@ def _tokens(text: str, where: str, pattern: re.Pattern[str]) -> list[_Token]:
     return tokens
 
 
-def parse(text: str, where: str | None = None) -> Expression:
-    """Parse the text of a rule, as the module describes it; messages call it `where`.
+def parse(text: str, where: str | None = None, *, households: bool = False) -> Expression:
+    """Parse the text of a rule, as the module describes it.
+
+    Parameters
+    ----------
+    text
+        The rule.
+    where
+        What messages call it.
+    households
+        Whether it is of households.
 
     Raises
     ------
@@ -255,8 +264,8 @@ def parse(text: str, where: str | None = None) -> Expression:
 
     Examples
     --------
-    >>> parse("AGE < 14").operator
-    '<'
+    >>> parse("child.AGE > head.AGE - 12", households=True).operator
+    '>'
     >>> parse("AGE < 14 and")
     Traceback (most recent call last):
     ...
@@ -266,24 +275,27 @@ def parse(text: str, where: str | None = None) -> Expression:
     """
     where = called(text) if where is None else where
     if not text.strip():
-        raise SpecError(f"{where} is empty; write what is impossible, such as {_EXAMPLE}.")
-    return _Parser(text, where).whole()
+        example = EXAMPLE_OF_HOUSEHOLDS if households else _EXAMPLE
+        raise SpecError(f"{where} is empty; write what is impossible, such as {example}.")
+    return _Parser(text, where, households).whole()
 
 
 class _Parser:
     """Recursive descent over the tokens of one rule."""
 
-    pattern = _TOKEN
-
-    def __init__(self, text: str, where: str) -> None:
-        self.text, self.where = text, where
-        self.tokens = _tokens(text, where, self.pattern)
+    def __init__(self, text: str, where: str, households: bool) -> None:
+        self.text, self.where, self.households = text, where, households
+        self.tokens = _tokens(text, where)
         self.place = 0
         self.depth = 0
 
     @property
     def token(self) -> _Token:
         return self.tokens[self.place]
+
+    @property
+    def following(self) -> _Token:
+        return self.tokens[min(self.place + 1, len(self.tokens) - 1)]
 
     def take(self) -> _Token:
         token = self.token
@@ -334,11 +346,14 @@ class _Parser:
             inner: Expression = Not(part=self.one(), position=opening.position)
         else:
             inner = self.either()
-            if self.token.kind != ")":
-                self.refuse(opening.position, "this parenthesis is never closed; add ')'.")
-            self.take()
+            self.close(opening.position)
         self.depth -= 1
         return inner
+
+    def close(self, opening: int) -> None:
+        if self.token.kind != ")":
+            self.refuse(opening, "this parenthesis is never closed; add ')'.")
+        self.take()
 
     def deeper(self, position: int) -> None:
         self.depth += 1
@@ -349,26 +364,24 @@ class _Parser:
             )
 
     def comparison(self) -> Expression:
-        first = self.operand("a comparison is expected here, such as AGE < 14")
-        if isinstance(first, KeyRef) and self.token.kind in ("not", "in"):
-            return self.membership(first)
-        if isinstance(first, KeyRef) and self.token.kind == "is":
-            return self.missingness(first)
+        start = self.token.position
+        such = _COMPARISONS[self.households]
+        left = self.sum(f"a comparison is expected here, such as {such}")
+        if self.token.kind in ("not", "in", "is"):
+            key = self.key_alone(left, start)
+            return self.missingness(key) if self.token.kind == "is" else self.membership(key)
         if self.token.kind not in OPERATORS:
-            if self.token.kind == "in":
-                self.refuse(first.position, "a key stands before in, not a level.")
             self.refuse(
                 self.token.position,
                 f"a comparison (== != < <= > >= in is) is expected here, not {self.token.said}.",
             )
         parts: list[Comparison] = []
-        left = first
         while self.token.kind in OPERATORS:
             sign = self.take()
-            right = self.operand(f"{OPERAND} is expected here")
-            if isinstance(left, Literal) and isinstance(right, Literal):
+            right = self.sum(f"{_OPERANDS[self.households]} is expected here")
+            if all(isinstance(part, Literal) for _, part in left + right):
                 self.refuse(
-                    left.position,
+                    left[0][1].position,
                     "two values are compared; one of them must be a key, whose name stands "
                     "without quotes (in backquotes if it has blanks).",
                 )
@@ -376,9 +389,49 @@ class _Parser:
                 Comparison(left=left, operator=sign.kind, right=right, position=sign.position)
             )
             left = right
-        if len(parts) == 1:
-            return parts[0]
-        return Both(parts=tuple(parts), position=first.position)
+        return parts[0] if len(parts) == 1 else Both(parts=tuple(parts), position=start)
+
+    def key_alone(self, found: Sum, start: int) -> KeyRef:
+        """The key before ``in`` or ``is``."""
+        sign, part = found[0]
+        if len(found) > 1 or sign < 0 or not isinstance(part, (KeyRef, Size)):
+            self.refuse(start, f"a key stands before {self.token.said}, and nothing else.")
+        return part if isinstance(part, KeyRef) else KeyRef(name="size", position=start)
+
+    def sum(self, message: str) -> Sum:
+        parts = [(1, self.part(message))]
+        while self.households and self.token.kind in ("+", "-"):
+            sign = -1 if self.take().kind == "-" else 1
+            parts.append((sign, self.part(f"{_OPERANDS[True]} is expected here")))
+        for _, part in parts:
+            if len(parts) > 1 and isinstance(part, Literal) and isinstance(part.value, str):
+                self.refuse(part.position, "only numbers are added and subtracted, not a text.")
+        return tuple(parts)
+
+    def part(self, message: str) -> Part:
+        token = self.token
+        if self.households and token.kind == "key":
+            if self.following.kind == "(" and token.value.lower() in _AGGREGATES:
+                return self.aggregate(token.value.lower())
+            if token.value == "size":
+                self.take()
+                return Size(position=token.position)
+        return self.operand(message)
+
+    def aggregate(self, word: str) -> Part:
+        start = self.take().position
+        opening = self.take().position
+        self.deeper(opening)
+        found: Part
+        if word == "count":
+            found = Count(condition=self.either(), position=start)
+        else:
+            name = self.expect("key", f"the name of a key is expected here, as in {word}(AGE).")
+            key = KeyRef(name=name.value, position=name.position)
+            found = Extreme(which=word, key=key, position=start)
+        self.close(opening)
+        self.depth -= 1
+        return found
 
     def missingness(self, key: KeyRef) -> Expression:
         start = self.take().position
@@ -402,19 +455,21 @@ class _Parser:
                 return Membership(key=key, levels=tuple(levels), negated=negated, position=start)
             self.expect(",", "a comma or ')' is expected here.")
 
-    def operand(self, message: str) -> Operand:
+    def operand(self, message: str) -> KeyRef | Literal:
+        start, sign = self.token.position, 1
+        if self.token.kind in ("+", "-") and self.following.kind == "number":
+            sign = -1 if self.take().kind == "-" else 1
         token = self.token
         if token.kind not in ("key", "number", "text"):
             hint = "; a key of this name stands in backquotes" if token.kind in WORDS else ""
             self.refuse(token.position, f"{message}, not {token.said}{hint}.")
         self.take()
         if token.kind == "key":
-            return KeyRef(name=token.value, position=token.position)
+            return KeyRef(name=token.value, position=start)
         if token.kind == "text":
-            return Literal(value=token.value, position=token.position)
-        number = float(token.value)
-        plain = token.value.lstrip("+-").isdigit()
-        return Literal(value=int(token.value) if plain else number, position=token.position)
+            return Literal(value=token.value, position=start)
+        number = int(token.value) if token.value.isdigit() else float(token.value)
+        return Literal(value=sign * number, position=start)
 
 
 def names_in(expression: Expression) -> tuple[str, ...]:
@@ -431,8 +486,19 @@ def names_in(expression: Expression) -> tuple[str, ...]:
         case Both() | Either():
             found = [name for part in expression.parts for name in names_in(part)]
         case Comparison():
-            sides = (expression.left, expression.right)
-            found = [side.name for side in sides if isinstance(side, KeyRef)]
+            parts = [part for _, part in expression.left + expression.right]
+            found = [name for part in parts for name in _names_of(part)]
         case Membership() | Missingness():
             found = [expression.key.name]
     return tuple(dict.fromkeys(found))
+
+
+def _names_of(part: Part) -> tuple[str, ...]:
+    match part:
+        case KeyRef():
+            return (part.name,)
+        case Extreme():
+            return (part.key.name,)
+        case Count():
+            return names_in(part.condition)
+    return ()

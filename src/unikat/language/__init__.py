@@ -1,0 +1,1 @@
+"""What users write in one text: keys with their rules, and rules of what is impossible."""

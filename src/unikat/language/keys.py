@@ -1,0 +1,159 @@
+"""The little language of keys: lists of them, what is done to each, and names with a value.
+
+::
+
+    list    = item { "," item }                       entries stand between ";"
+    key     = NAME [ ":" call ]                       AGE   AGE:width(5)
+    call    = WORD "(" [ number { "," number } ] ")"  width(5)   cut(0,1000,5000)
+    entry   = NAME sign value                         age: width(5), width(10)   region = 2
+
+A NAME is that of a column and may hold anything, also a sign, and commas between parentheses. So
+what is a column is that column whatever it looks like; else the last colon before a call counts,
+and each option says whether the first or the last sign of an entry does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from itertools import pairwise
+from math import isfinite
+from typing import NamedTuple
+
+_CALL = r"\s*(?P<word>\w+)\s*\((?P<arguments>[^()]*)\)\s*"
+_KEY = re.compile(rf"(?P<name>.+):{_CALL}", re.DOTALL)
+_ONLY_CALL = re.compile(_CALL)
+
+
+class Call(NamedTuple):
+    """A rule of a key, such as ``width(5)``."""
+
+    word: str
+    """In small letters."""
+    arguments: tuple[str, ...]
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The arguments; empty if one of them is no finite number."""
+        try:
+            numbers = tuple(map(float, self.arguments))
+        except ValueError:
+            return ()
+        return numbers if all(map(isfinite, numbers)) else ()
+
+    def __str__(self) -> str:
+        return f"{self.word}({','.join(self.arguments)})"
+
+    @classmethod
+    def of(cls, text: str) -> Call | None:
+        """Read a rule; None if the text is none.
+
+        Examples
+        --------
+        >>> str(Call.of("Cut( 0, 10 )")), Call.of("left out")
+        ('cut(0,10)', None)
+        """
+        found = _ONLY_CALL.fullmatch(text)
+        return None if found is None else cls._found(found)
+
+    @classmethod
+    def _found(cls, found: re.Match[str]) -> Call:
+        arguments = tuple(part.strip() for part in found["arguments"].split(","))
+        return cls(found["word"].lower(), arguments)
+
+
+def key_of(text: str, columns: Collection[str] = ()) -> tuple[str, Call | None]:
+    """Return the column that a key names, and its rule.
+
+    Parameters
+    ----------
+    text
+        The key.
+    columns
+        What is one of these has no rule.
+
+    Examples
+    --------
+    >>> key_of("AGE: width(5)"), key_of("AGE")
+    (('AGE', Call(word='width', arguments=('5',))), ('AGE', None))
+    """
+    found = None if text in columns else _KEY.fullmatch(text)
+    return (text, None) if found is None else (found["name"].strip(), Call._found(found))
+
+
+def column_of(text: str) -> str:
+    """Return the column that a key names.
+
+    Examples
+    --------
+    >>> column_of("AGE:width(5)")
+    'AGE'
+    """
+    return key_of(text)[0]
+
+
+def split_keys(text: str, at: str = ",") -> list[str]:
+    """Split `A,B:cut(0,10),C` at the commas that are not between parentheses.
+
+    Parameters
+    ----------
+    text
+        The list.
+    at
+        The character between its items.
+
+    Examples
+    --------
+    >>> split_keys("A, B:cut(0,10),C")
+    ['A', 'B:cut(0,10)', 'C']
+    """
+    places = [(-1, 0), *_places(text, re.escape(at)), (len(text), 0)]
+    items = [text[end:start].strip() for (_, end), (start, _) in pairwise(places)]
+    return [item for item in items if item]
+
+
+def entry_of(text: str, sign: str = ":", *, last: bool = False) -> tuple[str, str]:
+    """Split an entry into name and value; the name is empty where there is no sign.
+
+    Parameters
+    ----------
+    text
+        The entry.
+    sign
+        What stands between the two, a regular expression; not between parentheses.
+    last
+        Whether the last sign counts, so that the name may hold others; else the first one does.
+
+    Examples
+    --------
+    >>> entry_of("a:b: width(5)", last=True), entry_of("head: REL == 1"), entry_of("AGE")
+    (('a:b', 'width(5)'), ('head', 'REL == 1'), ('', 'AGE'))
+    """
+    places = _places(text, sign)
+    if not places:
+        return "", text.strip()
+    start, end = places[-1 if last else 0]
+    return text[:start].strip(), text[end:].strip()
+
+
+def _places(text: str, sign: str) -> list[tuple[int, int]]:
+    """Where a sign begins and ends that is not between parentheses."""
+    places, depth = [], 0
+    for found in re.finditer(f"[()]|{sign}", text):
+        depth += (found[0] == "(") - (found[0] == ")")
+        if found[0] not in "()" and depth <= 0:
+            places.append(found.span())
+    return places
+
+
+def entries_of(
+    text: str, at: str = ";", sign: str = ":", *, last: bool = False
+) -> list[tuple[str, str]]:
+    """Split a text into its entries, and each into name and value (see `entry_of`).
+
+    Examples
+    --------
+    >>> entries_of("head: REL == 1; spouse: REL == 2")
+    [('head', 'REL == 1'), ('spouse', 'REL == 2')]
+    """
+    return [entry_of(part, sign, last=last) for part in split_keys(text, at)]
