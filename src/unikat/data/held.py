@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from unikat.data.engine import DEFAULT_MEMORY, session
+from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.profile import labelled
 from unikat.data.readers import open_source
 from unikat.data.sources import Declared, TableSource
@@ -79,7 +79,7 @@ def hold(
     for name in names:
         if name not in opened.columns:
             raise DataError(f"{opened.name} has no column {brief(name)!r}.")
-    with session(opened.files, name=opened.name, memory_limit=memory_limit) as connection:
+    with opened.session(memory_limit=memory_limit) as connection:
         table = opened.values(connection, names)
     opened.delete_copies()
     import pyarrow as pa

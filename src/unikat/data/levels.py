@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from unikat.data.binning import KeySpec, bin_label, edges_sql, grouped, width_sql
 from unikat.data.codebook import Entry
-from unikat.data.decimals import decimal_hint, find_decimal, number_sql
 from unikat.data.engine import quoted
 from unikat.data.keys import MISSING_LABEL, MOST_LEVELS, DeclaredCode, Key
 from unikat.data.letters import is_letter, letter_number, letter_of
@@ -24,7 +23,7 @@ from unikat.data.numbers import date_shown, number_meant, number_of, number_show
 from unikat.data.sampling import one_way
 from unikat.data.sources import Declared, Source
 from unikat.data.table import Missing
-from unikat.data.texts import check_texts
+from unikat.data.texts import check_texts, decimal_hint, find_decimal, number_sql
 from unikat.errors import DataError, SpecError, brief, option
 
 if TYPE_CHECKING:

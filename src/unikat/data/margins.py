@@ -16,7 +16,6 @@ import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.design import LARGEST_POPULATION, Design
-from unikat.data.engine import session
 from unikat.data.keys import Key
 from unikat.data.numbers import number_meant
 from unikat.data.readers import open_source
@@ -214,8 +213,7 @@ def _columns(source: Any, keys: Sequence[Key], reading: dict[str, Any]) -> _File
         )
         raise DataError(f"{name} {have}.")
     columns = [*known, *others]
-    with session(opened.files, name=opened.name) as connection:
-        opened.attach(connection, columns)
+    with opened.session(columns) as connection:
         coded = [_texts_of(connection, f"c{j}") for j in range(len(columns))]
     opened.delete_copies()
     if not len(coded[0][0]):

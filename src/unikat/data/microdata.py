@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.clues import MOST_COLUMNS, MOST_ROWS, clues, codes_of_column, joined
 from unikat.data.design import Design
-from unikat.data.engine import DEFAULT_MEMORY, quoted, session
+from unikat.data.engine import DEFAULT_MEMORY, quoted
 from unikat.data.keys import Key
 from unikat.data.levels import CodedKey, clean_rows
 from unikat.data.names import column_hint
@@ -110,10 +110,7 @@ class Microdata:
         words = _words([key.n_levels for key in self.keys])
         columns = columns_of([key.name for key in self.keys], self.design)
         limit = self._memory_limit if memory_limit is None else memory_limit
-        with session(
-            self._source.files, name=self.name, memory_limit=limit, threads=threads
-        ) as connection:
-            self._source.attach(connection, columns)
+        with self._source.session(columns, memory_limit=limit, threads=threads) as connection:
             places = {column: f"c{j}" for j, column in enumerate(columns)}
             sampling, population_size = make_sampling(
                 connection, self.design, places, self.name, self._source.decimal
@@ -160,9 +157,7 @@ class Microdata:
         names = list(dict.fromkeys([*used, *self._source.columns]))[:MOST_COLUMNS]
         try:
             self._source.check_unchanged()
-            with session(
-                self._source.files, name=self.name, memory_limit=self._memory_limit
-            ) as connection:
+            with self._source.session(memory_limit=self._memory_limit) as connection:
                 rows = self._source.first(connection, names, MOST_ROWS)
         except DataError:
             return ()
@@ -301,9 +296,7 @@ class Microdata:
         for column in columns:
             self._check_column(column)
         self._source.check_unchanged()
-        with session(
-            self._source.files, name=self.name, memory_limit=self._memory_limit
-        ) as connection:
+        with self._source.session(memory_limit=self._memory_limit) as connection:
             found = self._source.values(connection, columns)
         self._source.delete_copies()
         return found
@@ -313,9 +306,7 @@ class Microdata:
         """Give a connection whose view ``source`` has the column as c0."""
         self._check_column(column)
         self._source.check_unchanged()
-        files, limit = self._source.files, self._memory_limit
-        with session(files, name=self.name, memory_limit=limit) as connection:
-            self._source.attach(connection, [column])
+        with self._source.session([column], memory_limit=self._memory_limit) as connection:
             yield connection
         self._source.delete_copies()
 

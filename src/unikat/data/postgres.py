@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from unikat.data.engine import pattern, quoted, session
+from unikat.data.engine import pattern, quoted
 from unikat.data.names import choose_table
 from unikat.data.queries import check_one, failing_column, relation_of, without_values
 from unikat.data.sources import Declared, Source, identifier
@@ -190,7 +190,7 @@ class PostgresSource(Source):
 
     def native(self) -> Any:
         """Give the rows with all columns, in the order of this source."""
-        with session(self.files, name=self.name) as connection:
+        with self.session() as connection:
             return self.values(connection, self.columns)
 
     def declared(self, name: str) -> Declared:

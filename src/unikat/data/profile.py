@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from unikat.data.engine import DEFAULT_MEMORY, literals, session
+from unikat.data.engine import DEFAULT_MEMORY, literals
 from unikat.data.readers import open_source
 from unikat.data.sources import Declared, Source
 from unikat.data.text_files import TextSource
@@ -110,8 +110,7 @@ def profile(source: Any, *, memory_limit: str = DEFAULT_MEMORY, **reading: Any) 
     """
     opened = open_source(source, memory_limit=memory_limit, **reading)
     names = list(opened.columns[:MOST_COLUMNS])
-    with session(opened.files, name=opened.name, memory_limit=memory_limit) as connection:
-        opened.attach(connection, names)
+    with opened.session(names, memory_limit=memory_limit) as connection:
         n_records, columns = _columns(connection, opened, names)
     opened.delete_copies()
     text = opened if isinstance(opened, TextSource) else None
@@ -145,7 +144,7 @@ def preview(
     """
     opened = open_source(source, **reading)
     names = opened.columns[:MOST_COLUMNS]
-    with session(opened.files, name=opened.name) as connection:
+    with opened.session() as connection:
         rows = opened.first(connection, names, n_rows)
     opened.delete_copies()
     # What cannot be read is left out.

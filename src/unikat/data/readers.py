@@ -18,21 +18,21 @@ from unikat.data.binning import parse_keys
 from unikat.data.codebook import codebook_warnings, load_codebook
 from unikat.data.databases import open_duckdb, open_sqlite
 from unikat.data.design import Design
-from unikat.data.engine import DEFAULT_MEMORY, session
+from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.folders import Parts, find_parts
 from unikat.data.formats import (
     DATABASES,
     SHEETS,
     TABLES,
     checked_format,
-    format_of,
     named_format,
+    no_file,
+    what_is,
 )
 from unikat.data.levels import survey
 from unikat.data.microdata import Microdata, columns_of
 from unikat.data.names import column_hint
 from unikat.data.numbers import number_meant
-from unikat.data.paths import no_file, what_is
 from unikat.data.postgres import PostgresSource
 from unikat.data.r_files import open_r
 from unikat.data.sources import FrameSource, Source, check_columns
@@ -182,8 +182,7 @@ def read(
     names = [spec.name for spec in specs]
     _check_design(design, opened)
     codes = _missing_values(missing_values, [*names, *design.household], opened)
-    with session(opened.files, name=opened.name, memory_limit=memory_limit) as connection:
-        opened.attach(connection, columns_of(names, design))
+    with opened.session(columns_of(names, design), memory_limit=memory_limit) as connection:
         n_records, coded = survey(
             connection,
             opened,
@@ -347,5 +346,5 @@ def _several(path: Path, kind: str | None) -> Parts | None:
     if found == "folder" or (found is None and any(char in str(path) for char in "*?[")):
         return find_parts(path, kind, is_folder=found == "folder")
     if found is None:
-        raise no_file(path, format_of)
+        raise no_file(path)
     return None

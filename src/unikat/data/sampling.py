@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.decimals import decimal_hint, find_decimal, number_sql
 from unikat.data.design import LARGEST_POPULATION, Design, Sampling
 from unikat.data.numbers import number_meant, number_shown
 from unikat.data.table import CellTable
+from unikat.data.texts import decimal_hint, find_decimal, number_sql
 from unikat.errors import DataError, SpecError, option
 
 if TYPE_CHECKING:

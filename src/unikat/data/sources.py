@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unikat._typing import AnyArray
-from unikat.data.engine import pattern, quoted, session
+from unikat.data.engine import DEFAULT_MEMORY, pattern, quoted, session
 from unikat.data.names import NO_HEADER, like_record
 from unikat.errors import DataError, brief, listed
 from unikat.files.scratch import Scratch, private
@@ -127,6 +127,22 @@ class Source(ABC):
     @abstractmethod
     def attach(self, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> None:
         """Make the view ``source`` of the named columns, renamed c0, c1, ..."""
+
+    @contextlib.contextmanager
+    def session(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        memory_limit: str = DEFAULT_MEMORY,
+        threads: int | None = None,
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Give a session of DuckDB (see `engine.session`), with the view of some columns."""
+        with session(
+            self.files, name=self.name, memory_limit=memory_limit, threads=threads
+        ) as connection:
+            if names is not None:
+                self.attach(connection, names)
+            yield connection
 
     def first(
         self, connection: duckdb.DuckDBPyConnection, names: Sequence[str], n_rows: int
@@ -249,7 +265,7 @@ class RelationSource(Source):
     def native(self) -> Any:
         """Give the rows with all columns."""
         self.check_unchanged()
-        with session(self.files, name=self.name) as connection:
+        with self.session() as connection:
             self._prepare(connection)
             table = connection.sql(f"SELECT * FROM {self._relation}").to_arrow_table()
         return table.rename_columns(list(self.columns))

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from unikat.data.engine import literals, pattern, quoted, session, translated
+from unikat.data.engine import literals, pattern, quoted, translated
 from unikat.data.folders import Parts, check_alike
 from unikat.data.formats import check_packed, head_of
 from unikat.data.sources import Source, check_columns
@@ -150,7 +150,7 @@ class TextSource(Source):
     def native(self) -> Any:
         """Give the rows with all columns."""
         self.check_unchanged()
-        with session(self.files, name=self.name) as connection:
+        with self.session() as connection:
             return self._rows(connection, self.columns, None)
 
     def _rows(

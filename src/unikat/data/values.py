@@ -19,6 +19,7 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.keys import Key
 from unikat.data.letters import is_letter
+from unikat.data.texts import is_text
 from unikat.errors import DataError, brief
 from unikat.language.keys import Call
 
@@ -157,7 +158,7 @@ class LevelValues:
             whole = self.column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
             step = 86_400.0 if pa.types.is_date(kind) else 1.0
             return _floats(whole), step
-        if _is_text(kind):
+        if is_text(kind):
             text = pc.utf8_trim_whitespace(self.column.cast(pa.string()))
             text = pc.if_else(pa.array(known), text, pa.scalar(None, pa.string()))
             if self.decimal == ",":
@@ -222,7 +223,7 @@ class LevelValues:
             decimals = round(-np.log10(step))
             numbers = pa.array(np.round(multiples * step, decimals))
             text = np.array([f"{value:.{decimals}f}" for value in multiples * step])
-        if not _is_text(kind):
+        if not is_text(kind):
             return numbers.cast(kind)
         written = [value.replace(".", self.decimal) for value in text.tolist()]
         return pa.array(written, pa.string())
@@ -233,7 +234,7 @@ def decimal_of(column: pa.ChunkedArray, asked: str | None) -> str:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if asked is not None or not _is_text(column.type):
+    if asked is not None or not is_text(column.type):
         return asked or "."
     text = column.cast(pa.string())
     comma = pc.any(pc.match_substring_regex(text, r"^\s*[+-]?[0-9]*,[0-9]*\s*$")).as_py()
@@ -243,13 +244,6 @@ def decimal_of(column: pa.ChunkedArray, asked: str | None) -> str:
 
 def _missing(key: Key) -> int:
     return -1 if key.missing_level is None else key.missing_level
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain))
 
 
 def _floats(column: pa.ChunkedArray | pa.Array) -> Float64:

@@ -23,6 +23,7 @@ from unikat.data.letters import is_letter
 from unikat.data.sources import Source
 from unikat.data.statistical import StatisticalSource
 from unikat.data.text_files import TextSource
+from unikat.data.texts import is_text
 from unikat.errors import DataError, option
 from unikat.files.writing import create, finish, write_bytes
 
@@ -163,7 +164,7 @@ def _write_statistical(
         for name in names:
             # A column of text is as wide as its longest value.
             width = source.declared(name).width
-            if width is not None and _is_text(table[name].type):
+            if width is not None and is_text(table[name].type):
                 text = frame[name].iloc[0]
                 text = text if isinstance(text, str) else ""
                 frame[name] = frame[name].astype(object)
@@ -228,12 +229,6 @@ def _whole(column: Any) -> Any:
     if column.dtype.kind not in "if" or column.abs().max() > _LARGEST_WHOLE:
         return column
     return column.astype("Int32")
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 WRITTEN = (

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unikat.data import Design, read
-from unikat.data.engine import session
 from unikat.data.held import Held
 from unikat.data.sampling import make_sampling
 from unikat.errors import SpecError
@@ -116,8 +115,7 @@ def population_told(design: DesignSpec, held: Held) -> Told:
     """
     asked = Design(**design.model_dump(exclude={"household"}))
     columns = {name: f"c{j}" for j, name in enumerate(asked.columns)}
-    with session(held.files, name=held.name) as connection:
-        held.attach(connection, list(columns))
+    with held.session(list(columns)) as connection:
         sampling, size = make_sampling(connection, asked, columns, held.name)
     if sampling is None or size is None:
         raise SpecError("Neither weights nor sizes of strata are named.")

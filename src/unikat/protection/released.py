@@ -17,6 +17,7 @@ from unikat.data.microdata import Microdata
 from unikat.data.numbers import number_meant
 from unikat.data.sampling import one_way
 from unikat.data.sources import as_categories
+from unikat.data.texts import is_text
 from unikat.protection.codes import Groups, groups_of, number_codes, text_codes
 from unikat.protection.groups import is_labelled, labels_of
 from unikat.protection.recoding import KeyRecoding, Recoding
@@ -182,9 +183,9 @@ def _written(
     groups, source = groups_of(key, one), microdata.source
     declared = microdata.declared(key.name)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    is_text = _is_text(kind)
-    width = declared.width if is_text else None
-    coded = is_labelled(key) or (source.holds_labels and not is_text)
+    texts = is_text(kind)
+    width = declared.width if texts else None
+    coded = is_labelled(key) or (source.holds_labels and not texts)
     if width is not None and any(len(name.encode()) > width for name in groups.names):
         # A short text, and what it means as its label.
         coded = True
@@ -197,9 +198,9 @@ def _written(
     used += [*declared.labels, *(level for level in key.levels if level is not None)]
     numbers = [number_meant(value) for value in used]
     meant = [float(n) for n in numbers if n is not None]
-    if not is_text or len(meant) == len(used):
+    if not texts or len(meant) == len(used):
         found: list[Any] = list(number_codes(key, one.key, groups, meant, declared, known))
-        if not is_text:
+        if not texts:
             return _Written(groups, found, True)
         if width is None or all(len(str(code)) <= width for code in found):
             return _Written(groups, list(map(str, found)), True)
@@ -230,7 +231,7 @@ def _column(
         order = found.take(pa.array(rows)).drop_null().unique().to_pylist()
         ordered = bool(kind.ordered and (one.key.ordered or one.key.binning is not None))
         return as_categories(found, order, pa.dictionary(pa.int32(), found.type, ordered))
-    if written.values and not written.coded and not _is_text(kind):
+    if written.values and not written.coded and not is_text(kind):
         return _as_texts(one, shown, nothing)
     missing = (shown < 0) | (shown == one.key.missing_level)
     place = np.full(one.key.n_levels + 1, -1, np.int64)
@@ -247,12 +248,6 @@ def _column(
             nothing = nothing | missing
     found = column.take(pa.array(row)).combine_chunks()
     return pc.if_else(pa.array(nothing), pa.scalar(None, found.type), found)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _fits(values: Sequence[int], kind: pa.DataType) -> bool:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Generic, NoReturn, TypeVar
 
-from unikat.errors import brief, listed, suggest
+from unikat.errors import SpecError, brief, listed, suggest
 from unikat.language.rules import (
     Both,
     Comparison,
@@ -224,3 +224,19 @@ class Binder(ABC, Generic[Alternative]):
             f"values and labels of {name!r} are different numbers, and the comparison would "
             "depend on which is meant. List levels with in (...).",
         )
+
+
+def nothing_forbidden(text: str, where: str, unit: str) -> SpecError:
+    """Say that no household, or no combination of levels, meets a rule."""
+    return SpecError(
+        f"{where} forbids nothing: no {unit} meets it. A rule says what is impossible; correct it "
+        f"or leave it out.\n  {brief(text)}"
+    )
+
+
+def all_forbidden(text: str, where: str, unit: str) -> SpecError:
+    """Say that every household, or every combination of levels, meets a rule."""
+    return SpecError(
+        f"{where} forbids everything: every {unit} meets it. A rule says what is impossible, not "
+        f"what is possible; perhaps a not is missing.\n  {brief(text)}"
+    )

@@ -7,7 +7,7 @@ cannot be fitted to such records, so they are handled before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -48,6 +48,12 @@ class BrokenRule:
     n_records: int
     first_rows: tuple[int, ...]
     """Their first row numbers in the file; the first row is 1."""
+
+    @property
+    def rows_listed(self) -> str:
+        """The first row numbers in a sentence."""
+        more = ", ..." if self.n_records > len(self.first_rows) else ""
+        return ", ".join(f"{row:,}" for row in self.first_rows) + more
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,21 +152,16 @@ class Conflicts:
 
     def message(self, name: str) -> str:
         """Say how many records break which rule, in which rows, and what can be done."""
-        broken = [rule for rule in self.rules if rule.n_records]
-        lines = [_line(rule) for rule in broken[:_MOST_RULES]]
-        if len(broken) > _MOST_RULES:
-            lines.append(f"... and {len(broken) - _MOST_RULES} more rules")
         n, total = self.n_records, self.table.n_records
         breaks = "breaks" if n == 1 else "break"
-        return "\n  ".join(
-            [
-                f"{n:,} of {total:,} records {breaks} a rule of what is impossible, in {name}:",
-                *lines,
-                "Correct the rules or the file (`unikat zeros check` lists all rows); or leave "
-                'these records out with --zeros-conflict drop (on_conflict="drop"), or set the '
-                "keys of the broken rules missing in them with --zeros-conflict missing "
-                '(on_conflict="missing").',
-            ]
+        return broken_told(
+            f"{n:,} of {total:,} records {breaks} a rule of what is impossible, in {name}:",
+            self.rules,
+            ("row ({})", "rows ({})"),
+            "Correct the rules or the file (`unikat zeros check` lists all rows); or leave "
+            'these records out with --zeros-conflict drop (on_conflict="drop"), or set the '
+            "keys of the broken rules missing in them with --zeros-conflict missing "
+            '(on_conflict="missing").',
         )
 
     @cached_property
@@ -437,8 +438,23 @@ def cut(text: str) -> str:
     return brief(text, _LONGEST_SHOWN)
 
 
-def _line(rule: BrokenRule) -> str:
-    listed = ", ".join(f"{row:,}" for row in rule.first_rows)
-    more = ", ..." if rule.n_records > len(rule.first_rows) else ""
-    rows = "row" if rule.n_records == 1 else "rows"
-    return f"{shown(rule)}: {rule.n_records:,} {rows} ({listed}{more})"
+def broken_told(head: str, rules: Sequence[BrokenRule], units: tuple[str, str], remedy: str) -> str:
+    """Return a message with a line for each broken rule, the first ones of many.
+
+    Parameters
+    ----------
+    head, remedy
+        The first line and the last one.
+    rules
+        All rules.
+    units
+        What breaks them, one and several, with the place of the row numbers.
+    """
+    broken = [rule for rule in rules if rule.n_records]
+    lines = [
+        f"{shown(rule)}: {rule.n_records:,} " + units[rule.n_records != 1].format(rule.rows_listed)
+        for rule in broken[:_MOST_RULES]
+    ]
+    if len(broken) > _MOST_RULES:
+        lines.append(f"... and {len(broken) - _MOST_RULES} more rules")
+    return "\n  ".join([head, *lines, remedy])

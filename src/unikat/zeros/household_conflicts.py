@@ -9,10 +9,8 @@ import numpy as np
 
 from unikat._typing import AnyArray, Bool, Int64
 from unikat.errors import SpecError, brief
-from unikat.zeros.conflicts import LISTED, BrokenRule, shown
+from unikat.zeros.conflicts import LISTED, BrokenRule, broken_told
 from unikat.zeros.household_rules import HouseholdZeros
-
-_MOST_RULES = 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,19 +69,14 @@ class HouseholdConflicts:
 
     def message(self, name: str) -> str:
         """Say how many households break which rule, where they begin, and what can be done."""
-        broken = [rule for rule in self.rules if rule.n_records]
-        lines = [_line(rule) for rule in broken[:_MOST_RULES]]
-        if len(broken) > _MOST_RULES:
-            lines.append(f"... and {len(broken) - _MOST_RULES} more rules")
         breaks = "breaks" if self.n_households == 1 else "break"
-        return "\n  ".join(
-            [
-                f"{self.n_households:,} of {len(self.broken):,} households {breaks} a rule of what "
-                f"is impossible, in {name}; the rows are those in which they begin:",
-                *lines,
-                "Correct the rules or the file, or leave these households out with "
-                '--zeros-conflict drop (on_conflict="drop").',
-            ]
+        return broken_told(
+            f"{self.n_households:,} of {len(self.broken):,} households {breaks} a rule of what is "
+            f"impossible, in {name}; the rows are those in which they begin:",
+            self.rules,
+            ("household, row {}", "households, rows {}"),
+            "Correct the rules or the file, or leave these households out with "
+            '--zeros-conflict drop (on_conflict="drop").',
         )
 
     @property
@@ -135,10 +128,3 @@ def find_household_conflicts(
         record_household=np.asarray(record_household, np.int64),
         roles_of_nobody=zeros.roles_of_nobody(members, n_members),
     )
-
-
-def _line(rule: BrokenRule) -> str:
-    rows = ", ".join(f"{row:,}" for row in rule.first_rows)
-    more = ", ..." if rule.n_records > len(rule.first_rows) else ""
-    said = "household, row" if rule.n_records == 1 else "households, rows"
-    return f"{shown(rule)}: {rule.n_records:,} {said} {rows}{more}"

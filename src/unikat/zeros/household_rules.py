@@ -11,7 +11,7 @@ import numpy as np
 
 from unikat._typing import AnyArray, Bool, Int64
 from unikat.data.keys import Key
-from unikat.errors import SpecError, brief
+from unikat.errors import SpecError
 from unikat.kernels.household_rules import (
     COUNT,
     COUNTS,
@@ -28,12 +28,13 @@ from unikat.kernels.household_rules import (
 )
 from unikat.language.rules import EXAMPLE_OF_HOUSEHOLDS as EXAMPLE
 from unikat.language.rules import called, parse
+from unikat.zeros.binding import all_forbidden, nothing_forbidden
 from unikat.zeros.conditions import Layout
 from unikat.zeros.diagram import NothingPossibleError, build
 from unikat.zeros.household_binding import Vocabulary
 from unikat.zeros.household_clauses import ANY, HEAD, Box, Clause
 from unikat.zeros.household_programs import compile_rules
-from unikat.zeros.tables import conditions_from_table, name_of_table
+from unikat.zeros.tables import conditions_from_table, everything_forbidden, text_of_table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -247,17 +248,10 @@ def alike_to(program: HouseholdRules, n_levels: int, person: bool, j: int) -> In
 
 def _read(text: str, words: Vocabulary, where: str, name: str | None) -> HouseholdRule:
     clauses = words.clauses(parse(text, where, households=True), text, where)
-    shown = f"  {brief(text)}"
     if not clauses:
-        raise SpecError(
-            f"{where} forbids nothing: no household meets it. A rule says what is "
-            f"impossible; correct it or leave it out.\n{shown}"
-        )
+        raise nothing_forbidden(text, where, "household")
     if any(map(words.is_always, clauses)) or _is_everybody(clauses, words):
-        raise SpecError(
-            f"{where} forbids everything: every household meets it. A rule says what "
-            f"is impossible, not what is possible; perhaps a not is missing.\n{shown}"
-        )
+        raise all_forbidden(text, where, "household")
     return HouseholdRule(text=text, name=name, clauses=tuple(clauses))
 
 
@@ -277,13 +271,9 @@ def _read_table(table: Any, words: Vocabulary, encoding: str | None) -> Househol
         person = {j - n_house: chosen for j, chosen in levels.items() if j >= n_house}
         house = {j: chosen for j, chosen in levels.items() if j < n_house}
         clauses.append(Clause(house=house, persons={ANY: person} if person else {}))
-    said = name_of_table(table)
     if _is_everybody(clauses, words):
-        raise SpecError(
-            f"{said} forbids everything: its conditions together leave no combination "
-            "possible. A row says what is impossible, not what is possible."
-        )
-    text = f"{len(clauses):,} condition{'s' if len(clauses) != 1 else ''} of {said}"
+        raise everything_forbidden(table)
+    text = text_of_table(table, len(clauses))
     return HouseholdRule(text=text, name=None, clauses=tuple(clauses))
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from unikat._typing import Bool
-from unikat.data.engine import session
 from unikat.data.keys import Key
 from unikat.data.names import is_name
 from unikat.data.numbers import number_meant
@@ -137,13 +136,25 @@ def _read(
             "has a column per key and no others, and a first line that names them; the keys are "
             f"{listed(list(keys))}."
         )
-    with session(source.files, name=source.name) as connection:
-        source.attach(connection, names)
+    with source.session(names) as connection:
         return source.name, columns, connection.execute("SELECT * FROM source").fetchall()
 
 
-def name_of_table(table: Any) -> str:
-    """What messages call a table: its file's name."""
+def text_of_table(table: Any, n_conditions: int) -> str:
+    """Say what a rule is that is a table of conditions."""
+    plural = "s" if n_conditions != 1 else ""
+    return f"{n_conditions:,} condition{plural} of {_name_of(table)}"
+
+
+def everything_forbidden(table: Any) -> SpecError:
+    """Say that a table leaves nothing possible."""
+    return SpecError(
+        f"{_name_of(table)} forbids everything: its conditions together leave no combination "
+        "possible. A row says what is impossible, not what is possible."
+    )
+
+
+def _name_of(table: Any) -> str:
     return Path(table).name if isinstance(table, (str, PathLike)) else "a table"
 
 

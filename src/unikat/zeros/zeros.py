@@ -12,12 +12,13 @@ import numpy as np
 
 from unikat._typing import AnyArray, Bool, Int64
 from unikat.data.keys import MISSING, Key
-from unikat.errors import SpecError, brief
+from unikat.errors import SpecError
 from unikat.kernels.zeros import Diagram
 from unikat.language.rules import called, parse
+from unikat.zeros.binding import all_forbidden, nothing_forbidden
 from unikat.zeros.conditions import Context, Layout, simplified
 from unikat.zeros.diagram import NothingPossibleError, build, n_possible, possible
-from unikat.zeros.tables import conditions_from_table, name_of_table
+from unikat.zeros.tables import conditions_from_table, everything_forbidden, text_of_table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,17 +105,13 @@ class Rule:
             If it cannot be read, does not fit the keys, or forbids everything.
         """
         conditions = conditions_from_table(table, keys, encoding=encoding)
-        said = name_of_table(table)
-        text = f"{len(conditions):,} condition{'s' if len(conditions) != 1 else ''} of {said}"
+        text = text_of_table(table, len(conditions))
         layout = Layout(n_levels=tuple(key.n_levels for key in keys))
         rule = replace(_rule(conditions, layout, keys, text, name), from_table=True)
         try:
             _ = rule.diagram
         except NothingPossibleError:
-            raise SpecError(
-                f"{said} forbids everything: its conditions together leave no combination "
-                "possible. A row says what is impossible, not what is possible."
-            ) from None
+            raise everything_forbidden(table) from None
         return rule
 
     @property
@@ -283,12 +280,9 @@ def _any_rule(rule: str | tuple[str | None, str] | Rule, context: Context, numbe
 def _read(text: str, context: Context, where: str, name: str | None) -> Rule:
     layout = context.layout
     bits = context.conditions(parse(text, where), text, where)
-    shown = f"  {brief(text)}"
+    unit = "combination of levels"
     if not bits:
-        raise SpecError(
-            f"{where} forbids nothing: no combination of levels meets it. A rule says what is "
-            f"impossible; correct it or leave it out.\n{shown}"
-        )
+        raise nothing_forbidden(text, where, unit)
     rule = _rule(layout.to_array(bits), layout, context.keys, text, name)
     everything = not rule.constrained
     if not everything and len(bits) > 1:
@@ -297,10 +291,7 @@ def _read(text: str, context: Context, where: str, name: str | None) -> Rule:
         except NothingPossibleError:
             everything = True
     if everything:
-        raise SpecError(
-            f"{where} forbids everything: every combination of levels meets it. A rule says what "
-            f"is impossible, not what is possible; perhaps a not is missing.\n{shown}"
-        )
+        raise all_forbidden(text, where, unit)
     return rule
 
 
