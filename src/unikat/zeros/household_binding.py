@@ -52,6 +52,7 @@ from unikat.zeros.household_clauses import (
     distinct,
     is_certain,
     needs,
+    sum_of,
     term_of,
     together,
 )
@@ -190,14 +191,9 @@ class Vocabulary:
     def _never(self, test: Test, clause: Clause) -> bool:
         if test.operator >= SAME_LEVEL:
             return False
-        least, most, highest = [test.constant] * 3
-        for term in test.terms:
-            ranges = self._range(term, clause)
-            low, high, largest_low, smallest_high = ranges
-            least += low if term.sign > 0 else -high
-            most += high if term.sign > 0 else -low
-            # The least that the upper end of the sum can be.
-            highest += smallest_high if term.sign > 0 else -largest_low
+        least, most = sum_of(test, lambda term: self._range(term, clause)[:2])
+        # The least that the upper end of the sum can be.
+        _, highest = sum_of(test, lambda term: self._range(term, clause)[2:])
         if test.operator == LESS:
             return highest >= 0
         if test.operator == AT_MOST:
@@ -210,16 +206,7 @@ class Vocabulary:
         if any(term.kind not in (SIZE, COUNT) for term in test.terms):
             return False
         empty = Clause(house={}, persons={})
-        least = most = test.constant
-        for term in test.terms:
-            low, high, _, _ = self._range(term, empty)
-            least += low if term.sign > 0 else -high
-            most += high if term.sign > 0 else -low
-        if test.operator == LESS:
-            return most < 0
-        if test.operator == AT_MOST:
-            return most <= 0
-        return test.operator == UNEQUAL and (most < 0 or least > 0)
+        return is_certain(test.operator, *sum_of(test, lambda term: self._range(term, empty)[:2]))
 
     def _range(self, term: Term, clause: Clause) -> tuple[float, float, float, float]:
         """Least, largest number; largest of the low ends, least of the high ends of the levels."""
@@ -478,14 +465,13 @@ class _Binder(Binder[Clause]):
             return lambda codes: (codes[a.index] == codes[b.index]) == (test.operator == SAME_LEVEL)
 
         def compare(codes: Mapping[int, int]) -> bool:
-            least = most = test.constant
-            for term in test.terms:
+            def ends(term: Term) -> tuple[float, float]:
                 numbers = self.words.numbers(True, term.index)
                 assert numbers is not None
-                low, high = (ends[codes[term.index]] for ends in numbers)
-                least += low if term.sign > 0 else -high
-                most += high if term.sign > 0 else -low
-            return is_certain(test.operator, least, most)
+                low, high = (of_levels[codes[term.index]] for of_levels in numbers)
+                return low, high
+
+            return is_certain(test.operator, *sum_of(test, ends))
 
         return compare
 

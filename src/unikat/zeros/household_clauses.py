@@ -6,7 +6,7 @@ for each role that the clause names, who have certain levels, and the comparison
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -99,6 +99,16 @@ def _narrowed(a: Mapping[int, frozenset[int]], b: Mapping[int, frozenset[int]]) 
     return {
         k: a.get(k, b.get(k, frozenset())) & b.get(k, a.get(k, frozenset())) for k in {**a, **b}
     }
+
+
+def sum_of(test: Test, ends: Callable[[Term], tuple[float, float]]) -> tuple[float, float]:
+    """Return the least and the largest value of a sum, from those of its terms without sign."""
+    least = most = test.constant
+    for term in test.terms:
+        low, high = ends(term)
+        least += low if term.sign > 0 else -high
+        most += high if term.sign > 0 else -low
+    return least, most
 
 
 def is_certain(operator: int, least: float, most: float) -> bool:

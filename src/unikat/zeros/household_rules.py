@@ -218,12 +218,6 @@ class HouseholdZeros:
         return found
 
 
-def _levels_apart(program: HouseholdRules, n_levels: int, person: bool, j: int) -> list[int]:
-    """Levels of a key, one of those each that no rule tells apart."""
-    found = alike_to(program, n_levels, person, j)
-    return np.flatnonzero(found == np.arange(n_levels)).tolist()
-
-
 def alike_to(program: HouseholdRules, n_levels: int, person: bool, j: int) -> Int64:
     """First of the levels of a key that no rule tells apart from each, (n_levels,)."""
     code = program.code
