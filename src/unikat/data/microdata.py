@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.clues import MOST_COLUMNS, MOST_ROWS, clues, codes_of_column, joined
+from unikat.data.columns import CodedKey
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, quoted
 from unikat.data.keys import Key
-from unikat.data.levels import CodedKey, clean_rows
+from unikat.data.levels import clean_rows
 from unikat.data.names import column_hint
 from unikat.data.sampling import (
     codes_of,

@@ -23,14 +23,15 @@ counts only once it was found to be a level: who refuses two questions is no gro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from unikat._typing import Bool, Int64
+from unikat.data.columns import CodedKey, Column
 from unikat.data.engine import quoted
-from unikat.data.keys import DeclaredCode
+from unikat.data.table import Missing
 
 if TYPE_CHECKING:
     import duckdb
@@ -120,39 +121,11 @@ def is_group(n_records: int, n_with: int, n_inside: int, n_inside_with: int) -> 
     )
 
 
-class _Coded(Protocol):
-    @property
-    def codes(self) -> Mapping[object, int]:
-        """Code of each value."""
-
-
-CodedT = TypeVar("CodedT", bound=_Coded)
-CodedT_co = TypeVar("CodedT_co", bound=_Coded, covariant=True)
-
-
-class _Column(Protocol[CodedT_co]):
-    """A key on its way from a column to codes."""
-
-    spec: Any
-    clean_sql: str
-    value_sql: str
-    declared_codes: dict[str, int]
-    answers: dict[str, tuple[str, ...]]
-
-    def candidates(self) -> list[str]: ...
-
-    def has_code(self, code: str) -> str: ...
-
-    def prepare(self) -> None: ...
-
-    def code(self, missing: Any) -> CodedT_co: ...
-
-
 def keep_answers(
     connection: duckdb.DuckDBPyConnection,
-    columns: Sequence[_Column[CodedT]],
-    coded: list[CodedT],
-    missing: object,
+    columns: Sequence[Column],
+    coded: list[CodedKey],
+    missing: Missing,
 ) -> None:
     """Make levels of codes that are declared missing and are answers of groups.
 
@@ -182,8 +155,8 @@ def keep_answers(
 
 def _told_by(
     connection: duckdb.DuckDBPyConnection,
-    columns: Sequence[_Column[CodedT]],
-    coded: Sequence[CodedT],
+    columns: Sequence[Column],
+    coded: Sequence[CodedKey],
     place: int,
     code: str,
 ) -> tuple[str, ...]:
@@ -213,7 +186,7 @@ def _told_by(
         if values:
             inside.append(f"{columns[j].value_sql} IN ({', '.join(map(_literal, values))})")
             if counts.n_with[levels].sum() >= _WORTH_NAMING * n_with:
-                names.append(str(columns[j].spec.name))
+                names.append(columns[j].spec.name)
     if not inside:
         return ()
     listed = ", ".join(f"{columns[j].clean_sql} AS k{j}" for j in others)
@@ -226,42 +199,3 @@ def _told_by(
 
 def _literal(value: object) -> str:
     return quoted(value) if isinstance(value, str) else repr(value)
-
-
-def codes_told(
-    counts: Mapping[str, int],
-    labels: Mapping[str, str],
-    named: Set[str],
-    levels: Mapping[str, tuple[str, ...]],
-) -> tuple[DeclaredCode, ...]:
-    """Tell what codes that are declared missing were taken for.
-
-    Parameters
-    ----------
-    counts
-        Records of each code.
-    labels
-        Of codes.
-    named
-        Codes that the file, the codebook or the user names. Others lie in a range that is declared
-        missing; without a label they are told together, since only records tell them.
-    levels
-        Those that are levels, with the keys that tell who has them.
-    """
-    found = [
-        DeclaredCode(
-            code=code,
-            label=labels.get(code),
-            n_records=n,
-            is_level=code in levels,
-            told_by=levels.get(code, ()),
-        )
-        for code, n in counts.items()
-        if code in labels or code in named
-    ]
-    others = [code for code in counts if code not in labels and code not in named]
-    if others:
-        n = sum(counts[code] for code in others)
-        is_level = all(code in levels for code in others)
-        found.append(DeclaredCode(code="other codes", label=None, n_records=n, is_level=is_level))
-    return tuple(found)
