@@ -6,7 +6,7 @@
     condition = part { "and" part }
     part      = "all" "same" KEY | ROLE "present" | "size" "=" NUMBER | rule
 
-A rule is one of households (`unikat.zeros.household_language`), here of what is counted and not of
+A rule is one of households (`unikat.language.rules`), here of what is counted and not of
 what is impossible. Behind the bar stands which households are looked at. A condition that a missing
 key leaves open is not met.
 """
