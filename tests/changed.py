@@ -13,7 +13,17 @@ import subprocess
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
-COMPUTES = {"kernels", "data", "language", "zeros", "models", "inference", "risk", "classics", "studies"}
+COMPUTES = {
+    "kernels",
+    "data",
+    "language",
+    "zeros",
+    "models",
+    "inference",
+    "risk",
+    "classics",
+    "studies",
+}
 
 
 def changed(base: str) -> list[PurePosixPath]:

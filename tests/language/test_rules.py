@@ -33,7 +33,7 @@ def test_sums_and_counts_are_of_households() -> None:
     assert isinstance(count, Count)
     assert (sign, one) == (-1, Literal(value=1, position=17))
     for text in ("AGE + 1 > 3", "count(AGE < 3) == 1", "AGE - 1 > 3"):
-        with pytest.raises(SpecError, match="a comparison .* is expected here"):
+        with pytest.raises(SpecError, match=r"a comparison .* is expected here"):
             parse(text)
 
 
