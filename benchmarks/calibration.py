@@ -1,20 +1,21 @@
 """What is known of the error of latent classes before a file is seen: the prior of `auto`.
 
-    python benchmarks/calibration.py FOLDER --cases 442
+    python benchmarks/calibration.py FOLDER --cases 612
     python benchmarks/calibration.py FOLDER --table
 
-Every case is a population of real records (all rows of a file of the shared data, or a part of its
-households), four to ten of its columns as keys, and one sample of 200 to 15,000 persons, drawn one
-by one (samples of whole households: sampled_households.py). Keys have the levels of the sample (in
-six of ten cases) or of the population. Latent classes are fitted to the sample; kept are draws of
-the probability of each cell that is seen once, twice or three times, and the population counts of
-the sample uniques. These give the likelihood of the overdispersion k and the shift d of the fit
-(`models.calibrated`): counts above six say no more than that, since what matters is how many are
-one, and cells that are far more frequent than the model says would decide everything else. Together
-with what the rare cells of the sample itself tell (`studies.rare_cells`) they give the parameters
-of `studies.calibrate` that make the truth likely given the sample, each survey counting with the
-square root of its cases. Printed: these parameters, all surveys together and without each; and how
-well tau1 and tau2 are predicted in the survey left out.
+Every one of the first 442 cases is a population of real records (all rows of a file of the shared
+data, or a part of its households), four to ten of its columns as keys, and one sample of 200 to
+15,000 persons, drawn one by one (samples of whole households: sampled_households.py). Cases 442 to
+581 are of six further surveys, and from 582 on samples of less than 0.3% of large files. Keys have
+the levels of the sample (in six of ten cases) or of the population. Latent classes are fitted to
+the sample; kept are draws of the probability of each cell that is seen once, twice or three times,
+and the population counts of the sample uniques. These give the likelihood of the overdispersion k
+and the shift d of the fit (`models.calibrated`): counts above six say no more than that, since what
+matters is how many are one, and cells that are far more frequent than the model says would decide
+everything else. Together with what the rare cells of the sample itself tell (`studies.rare_cells`)
+they give the parameters of `studies.calibrate` that make the truth likely given the sample, each
+survey counting with the square root of its cases. Printed: these parameters, all surveys together
+and without each; and how well tau1 and tau2 are predicted in the survey left out.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import sampled_households
 from common import DATA, print_table
 from learning import (
     PERSONS,
@@ -35,13 +37,16 @@ from learning import (
     Scored,
     by_chance,
     command,
+    experience,
     fit_case,
     learned,
     print_scores,
-    scored_without,
+    scored_by,
     shares,
     survey,
     tabulated,
+    write_cases,
+    write_deciles,
 )
 
 ACS = "AGEP AGE5 SEX RAC1P MAR SCHL ESR CIT DIS LANX MIL HISP COW JWTRNS IND OCC ST PUMA"
@@ -78,6 +83,8 @@ SOURCES: dict[str, tuple[str, str, list[str], str]] = {
     "ny": ("nyexample_X", "", [], ""),
 }  # fmt: skip
 """File, key variables (none named: all columns), columns of the household, rows that are taken."""
+FURTHER, FEW = 442, 582
+"""First cases of the surveys of sampled_households.py, and of samples of few persons."""
 SAME = (("AGEP", "AGE5"), ("edad", "edad_quinquenal"), ("region", "provincia"), ("ST", "PUMA"))
 """Pairs of which a case has one."""
 SIX, TEN = "AGEP SEX RAC1P MAR SCHL ESR", "AGE5 SEX RAC1P MAR SCHL ESR CIT DIS LANX MIL"
@@ -162,6 +169,10 @@ def run_case(case: int, folder: Path) -> str:
     """Fit a case, and keep what is learned from it."""
     from unikat import LatentClass
 
+    if case >= FEW:
+        return sampled_households.run_case(case - FEW, folder, kind="few", number=case)
+    if case >= FURTHER:
+        return sampled_households.run_case(case - FURTHER, folder, kind="persons", number=case)
     begin = time.monotonic()
     found = drawn(case)
     if found["by_hh"]:
@@ -179,19 +190,28 @@ def run_case(case: int, folder: Path) -> str:
 def tables(cases: list[dict[str, Any]]) -> None:
     """Print the parameters, and how well the truth is predicted in the survey left out."""
     cases = [case for case in cases if not case["by_hh"]]
-    without = learned(cases, PERSONS)
-    found = scored_without(cases, without, PERSONS)
+    of = {name: experience(v, PERSONS) for name, v in learned(cases, PERSONS, "persons").items()}
+    everything = scored_by(cases, of, PERSONS, least=0)
+    found = {
+        kind: [(case, row) for case, row in scored if case["true1"] >= 20]
+        for kind, scored in everything.items()
+    }
     groups: dict[str, Any] = {
         "all real": lambda c: c["source"] != SIMULATED,
         "n below 400": lambda c: c["source"] != SIMULATED and c["n"] < 400,
         "n 400 to 1000": lambda c: c["source"] != SIMULATED and 400 <= c["n"] < 1000,
         "n 1000 to 4000": lambda c: c["source"] != SIMULATED and 1000 <= c["n"] < 4000,
         "n above 4000": lambda c: c["source"] != SIMULATED and c["n"] >= 4000,
+        "less than 0.3%": lambda c: c["source"] != SIMULATED and c["n"] < 0.003 * c["N"],
     }
-    for name in without:
+    for name in of:
         groups[name] = partial(_is, name)
     situations(found["rare cells"])
     print_scores(found, groups)
+    real = [case for case in cases if survey(case) != SIMULATED]
+    real = {name: one for name, one in of.items() if name != SIMULATED}
+    write_cases("persons", cases, real, PERSONS)
+    write_deciles("persons", cases, real, PERSONS)
     by_chance(cases)
 
 
@@ -222,7 +242,7 @@ def _is(name: str, case: dict[str, Any]) -> bool:
 
 def main() -> None:
     """Run and print."""
-    command(__doc__, run_case, 442, tables)
+    command(__doc__, run_case, 612, tables)
 
 
 if __name__ == "__main__":

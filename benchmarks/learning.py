@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+import pandas as pd
 from common import machine, print_table
 from scipy.optimize import minimize
 
@@ -162,6 +163,8 @@ def read_case(path: Path, households: bool = False) -> dict[str, Any]:
         with np.load(kept) as file:
             return {name: file[name][()] for name in file.files}
     with np.load(path) as file:
+        if "answers" in file:
+            return {name: file[name][()] for name in file.files}
         names = ("source", "by_hh", "studied", "levels", "n", "N", "F1", "p1", "p2", "p3")
         case = {name: file[name][()] for name in names} | {"n_keys": len(file["n_levels"])}
     n, size = float(case["n"]), float(case["N"])
@@ -171,9 +174,10 @@ def read_case(path: Path, households: bool = False) -> dict[str, Any]:
     shape = (len(tried), len(SHIFTS))
     truth, found = np.zeros(shape), np.zeros((4, *shape))
     grids = (tried, SHIFTS, FALL)
+    few = np.ascontiguousarray(p[::10, ::step])
     of_truth(np.ascontiguousarray(p[::5, ::step]), counts[::step], n, size - n, size, *grids, LAST,
              truth)  # fmt: skip
-    answers(np.ascontiguousarray(p[::10, ::step]), n, size, *grids, found)
+    answers(few, n, size, *grids, found)
     times = np.repeat([1, 2, 3], [case[f"p{f}"].shape[1] for f in (1, 2, 3)])
     rare = RareCells(
         cells=np.zeros((len(times), 1), np.int32),
@@ -199,6 +203,9 @@ def read_case(path: Path, households: bool = False) -> dict[str, Any]:
         "truth": step * truth,
         "evidence": rare.log_likelihood(totals),
         "answers": step * found,
+        "few": few.astype(np.float32),
+        "counts": counts[::step],
+        "step": step,
     }
     np.savez(kept, **result)
     return result
@@ -303,7 +310,7 @@ class Study(NamedTuple):
     """Surveys that nothing is learned from."""
 
 
-PERSONS = Study(fixed=("sharing", "sharing_spread"))
+PERSONS = Study(keys=(3, 12), fixed=("sharing", "sharing_spread"))
 
 
 def experience(values: np.ndarray, study: Study) -> Any:
@@ -317,6 +324,9 @@ def experience(values: np.ndarray, study: Study) -> Any:
         keys=study.keys,
         records=study.records,
         learned=study.records,
+        fractions=(0.0, 1.0),
+        uniques=(0.0, 1.0),
+        alike=math.inf,
     )
 
 
@@ -365,8 +375,13 @@ Scored = list[tuple[dict[str, Any], list[float]]]
 KINDS = ("model alone", "prior", "rare cells")
 
 
-def learned(cases: list[dict[str, Any]], study: Study) -> dict[str, np.ndarray]:
-    """Print the parameters, all surveys together and without each; return the latter."""
+def learned(
+    cases: list[dict[str, Any]], study: Study, name_of_study: str = ""
+) -> dict[str, np.ndarray]:
+    """Print the parameters, all surveys together and without each; return the latter.
+
+    name_of_study: write them to `RESULTS`.
+    """
     real = [case for case in cases if survey(case) not in (SIMULATED, *study.apart)]
     surveys = sorted({survey(case) for case in cases} - set(study.apart))
     everything = learn(real, study)
@@ -382,6 +397,9 @@ def learned(cases: list[dict[str, Any]], study: Study) -> dict[str, np.ndarray]:
         rows.append([label, n, *(f"{getattr(of, name):.3f}" for name in START)])
     print_table(["surveys", "cases", *START], rows)
     print()
+    if name_of_study:
+        path = RESULTS / f"{name_of_study}-parameters.csv"
+        pd.DataFrame(rows, columns=["surveys", "cases", *START]).to_csv(path, index=False)
     return without | dict.fromkeys(study.apart, everything)
 
 
@@ -389,14 +407,22 @@ def scored_without(
     cases: list[dict[str, Any]], without: dict[str, np.ndarray], study: Study, least: int = 20
 ) -> dict[str, Scored]:
     """Score every case of a true τ1 of `least` by what was learned without its survey, by kind."""
+    of = {name: experience(values, study) for name, values in without.items()}
+    return scored_by(cases, of, study, least)
+
+
+def scored_by(
+    cases: list[dict[str, Any]], of: dict[str, Any], study: Study, least: int = 20
+) -> dict[str, Scored]:
+    """Score every case of a true τ1 of `least` by the `Experience` of its survey, by kind."""
     found: dict[str, Scored] = {kind: [] for kind in KINDS}
-    for name, values in without.items():
+    for name, values in of.items():
         left_out = [c for c in cases if survey(c) == name and c["true1"] >= least]
         if not left_out:
             continue
         group = Cases(left_out, study)
         for kind in KINDS:
-            weights = group.weights(experience(values, study), kind)
+            weights = group.weights(values, kind)
             found[kind] += [(c, scored(c, w)) for c, w in zip(left_out, weights, strict=True)]
     return found
 
@@ -439,6 +465,86 @@ def shares(rows: np.ndarray) -> list[str]:
         said += [f"{100 * error.mean():+.1f}%", f"{100 * np.abs(error).mean():.1f}%",
                  f"{int(contained.sum())}/{len(rows)}", f"{above}, {below}"]  # fmt: skip
     return said
+
+
+RESULTS = Path(__file__).parent / "results"
+"""What the tables of docs/accuracy.md are made of (accuracy_tables.py)."""
+
+
+def write_cases(
+    study_name: str, cases: list[dict[str, Any]], of: dict[str, Any], study: Study
+) -> None:
+    """Write a row for each case, answered by the `Experience` of its survey, to `RESULTS`."""
+    rows = []
+    zero = int(np.argmin(np.abs(_shifts())))
+    for name, values in of.items():
+        group = Cases([case for case in cases if survey(case) == name], study)
+        for case, weights in zip(group.cases, group.weights(values), strict=True):
+            model = float(case["answers"][0, 0, zero])
+            row = {
+                "source": case["source"], "survey": name, "n": int(case["n"]), "N": int(case["N"]),
+                "keys": int(case["n_keys"]), "shared": case.get("n_shared", ""),
+                "alike": f"{float(case.get('sharing', 0.0)):.2f}", "uniques": case["uniques"],
+                "all_members": f"{float(case.get('alone', [model])[0]):.1f}",
+                "model": f"{model:.1f}",
+                "chance": f"{math.sqrt(2.0 / math.pi * case['answers'][1, 12, 12]):.2f}",
+            }  # fmt: skip
+            for tau in (1, 2):
+                draws = predicted(case, weights, tau)
+                lower, upper = np.quantile(draws, (0.025, 0.975))
+                row |= {
+                    f"true{tau}": f"{case[f'true{tau}']:.1f}", f"mean{tau}": f"{draws.mean():.1f}",
+                    f"lower{tau}": int(np.floor(lower)), f"upper{tau}": int(np.ceil(upper)),
+                }  # fmt: skip
+            rows.append(row)
+    RESULTS.mkdir(exist_ok=True)
+    pd.DataFrame(rows).to_csv(RESULTS / f"{study_name}.csv", index=False)
+
+
+def _shifts() -> np.ndarray:
+    from unikat.models.calibrated import SHIFTS
+
+    return SHIFTS
+
+
+def write_deciles(
+    study_name: str, cases: list[dict[str, Any]], of: dict[str, Any], study: Study
+) -> None:
+    """Write the sum of r1 and the true number of population uniques, by decile of r1."""
+    from unikat.kernels.overdispersion import FALL
+    from unikat.models.calibrated import HOUSEHOLD_OVERDISPERSION, SHIFTS
+
+    risks, unique, counted = [], [], []
+    for name, values in of.items():
+        group = Cases([case for case in cases if survey(case) == name], study)
+        for case, weights in zip(group.cases, group.weights(values), strict=True):
+            p, n = case["few"].astype(np.float64), float(case["n"])
+            size, r1 = float(case["N"]), np.zeros(case["few"].shape[1])
+            for m, s in np.argwhere(weights > 1e-4):
+                q = np.maximum(np.exp(SHIFTS[s]) * p, 1e-300)
+                k = HOUSEHOLD_OVERDISPERSION[m]
+                k = np.minimum(k * (size * q) ** -FALL, largest(k))
+                none = 1.0 / (1.0 + k * (size - n) * q / (1.0 + k * n * q))
+                r1 += weights[m, s] * (none ** (1.0 / k + 1.0)).mean(axis=0)
+            risks.append(r1)
+            unique.append(case["counts"] == 1)
+            counted.append(np.full(len(r1), float(case["step"])))
+    r1, true, each = (np.concatenate(one) for one in (risks, unique, counted))
+    order = np.argsort(r1, kind="stable")
+    tenth = np.minimum((10 * np.cumsum(each[order]) / each.sum()).astype(int), 9)
+    rows = []
+    for decile in range(10):
+        part = order[tenth == decile]
+        said, there = (each[part] * r1[part]).sum(), (each[part] * true[part]).sum()
+        spread = math.sqrt((each[part] ** 2 * r1[part] * (1.0 - r1[part])).sum())
+        rows.append(
+            {
+                "decile": decile + 1, "mean": f"{r1[part].mean():.3f}", "predicted": round(said),
+                "true": round(there), "deviation": f"{spread:.1f}",
+            }
+        )  # fmt: skip
+    RESULTS.mkdir(exist_ok=True)
+    pd.DataFrame(rows).to_csv(RESULTS / f"{study_name}-deciles.csv", index=False)
 
 
 def by_chance(cases: list[dict[str, Any]]) -> None:

@@ -1,15 +1,16 @@
 """Samples of whole households: what is known of the error of latent classes beforehand.
 
-    python benchmarks/sampled_households.py FOLDER --cases 200
+    python benchmarks/sampled_households.py FOLDER --cases 236
     python benchmarks/sampled_households.py FOLDER --table
     python benchmarks/sampled_households.py OTHER_FOLDER --cases 44 --hdp    (or --gom)
 
-As calibration.py does for persons. Every case is a population (a survey of households, or a part
-of its households), zero to six keys that members share, three to six of persons, and one sample of
-whole households with 200 to 3,000 members. Latent classes are fitted, companions are left out of
-the probabilities (`kernels.thinning`), and kept is what the sample tells of the error, and what the
-population does. Printed: the parameters of `studies.calibrate`, all surveys together and without
-each, and how well τ1 and τ2 are predicted in the survey left out, by the number of shared keys.
+As calibration.py does for persons. Every case is a population (a survey of households, or a part of
+its households), zero to six keys that members share, three to six of persons, and one sample of
+whole households with 200 to 3,000 members, from case 212 on with up to 8,000. Latent classes are
+fitted, companions are left out of the probabilities (`kernels.thinning`), and kept is what the
+sample tells of the error, and what the population does. Printed: the parameters of
+`studies.calibrate`, all surveys together and without each, and how well τ1 and τ2 are predicted in
+the survey left out, by the number of shared keys.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import time
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,11 +28,14 @@ from learning import (
     Study,
     by_chance,
     command,
+    experience,
     learned,
-    scored_without,
+    scored_by,
     shares,
     survey,
     tabulated,
+    write_cases,
+    write_deciles,
 )
 
 SOURCES: dict[str, tuple[str, str, str, str]] = {
@@ -61,10 +65,17 @@ SOURCES: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 """File, columns of the household, keys of persons, keys that members share; the first of the keys
 of persons is the age. SIZE: members of the household."""
+Kind = Literal["households", "persons", "few"]
 WARM_UP, SWEEPS, CHAINS, KEPT = 500, 1300, 2, 100
+NEW = ("pakistan", "mexico", "spain-2011", "spain-2019", "ense", "colombia", "bolivia")
+"""Files whose persons are drawn one by one, for calibration.py."""
+LARGE = ("acs-northeast", "acs-west", "eph", "pakistan")
+"""Files of many persons, of which few are drawn."""
+FIRST_LARGE = 212
+"""From this case on samples of 3,000 to 8,000 persons of these files."""
 FEWER = 300, 700
 """Sweeps left out, and all, of the other mixtures."""
-STUDY = Study(keys=(3, 12), records=(200, 3000))
+STUDY = Study(keys=(3, 12), records=(200, 8000))
 
 
 @cache
@@ -86,10 +97,16 @@ def frame(source: str) -> tuple[pd.DataFrame, np.ndarray]:
     return coded.astype(np.int32), home
 
 
-def drawn(case: int) -> dict[str, Any]:
-    """Draw the population, the keys and the sample of a case."""
-    rng = np.random.default_rng([12, case])
-    source = list(SOURCES)[case % len(SOURCES)]
+def drawn(case: int, kind: Kind = "households") -> dict[str, Any]:
+    """Draw the population, the keys and the sample of a case.
+
+    kind: of whole households; of persons; of few persons of a whole large file.
+    """
+    large = kind == "households" and case >= FIRST_LARGE
+    sources = {"households": tuple(SOURCES), "persons": NEW, "few": LARGE}[kind]
+    sources = LARGE if large else sources
+    rng = np.random.default_rng([{"households": 12, "persons": 13, "few": 14}[kind], case])
+    source = sources[case % len(sources)]
     data, home = frame(source)
     persons, shared = (SOURCES[source][part].split() for part in (2, 3))
     n_shared = int(rng.integers(0, min(6, len(shared)) + 1))
@@ -98,14 +115,22 @@ def drawn(case: int) -> dict[str, Any]:
     own += rng.choice(persons[1:], n_own - 1, replace=False).tolist()
     chosen = [*own, *rng.choice(shared, n_shared, replace=False).tolist()]
     size = int(np.exp(rng.uniform(np.log(10_000), np.log(len(data)))))
+    size = len(data) if kind == "few" or large else size
     rank = np.argsort(rng.permutation(home.max() + 1))
     units = np.argsort(rank[home], kind="stable")[:size]
     household = np.unique(home[units], return_inverse=True)[1]
     least, most = max(200, 0.003 * size), min(3000, 0.12 * size)
+    if kind == "few":
+        least, most = 200, 0.003 * size
+    elif large:
+        least, most = 3_000, 8_000
     n = int(np.exp(rng.uniform(np.log(least), np.log(max(most, 1.2 * least)))))
-    order = rng.permutation(household.max() + 1)
-    enough = np.searchsorted(np.cumsum(np.bincount(household)[order]), n) + 1
-    sampled = np.flatnonzero(np.isin(household, order[:enough]))
+    if kind != "households":
+        sampled = np.sort(rng.choice(size, n, replace=False))
+    else:
+        order = rng.permutation(household.max() + 1)
+        enough = np.searchsorted(np.cumsum(np.bincount(household)[order]), n) + 1
+        sampled = np.flatnonzero(np.isin(household, order[:enough]))
     return {
         "source": source,
         "chosen": chosen,
@@ -117,9 +142,17 @@ def drawn(case: int) -> dict[str, Any]:
 
 
 def run_case(
-    case: int, folder: Path, model: Any = None, sweeps: tuple[int, int] = (WARM_UP, SWEEPS)
+    case: int,
+    folder: Path,
+    model: Any = None,
+    sweeps: tuple[int, int] = (WARM_UP, SWEEPS),
+    kind: Kind = "households",
+    number: int | None = None,
 ) -> str:
-    """Fit a case, and keep what is learned from it; model: instead of latent classes."""
+    """Fit a case, and keep what is learned from it, as of this number.
+
+    model: instead of latent classes.
+    """
     from dataclasses import replace
 
     from learning import LAST, answers, of_truth
@@ -134,10 +167,11 @@ def run_case(
     from unikat.studies.rare_cells import RareCells
 
     begin = time.monotonic()
-    found = drawn(case)
+    found = drawn(case, kind)
     codes, units = found["codes"], found["sampled"]
     table, population_counts = tabulated(codes, units, found["chosen"], units)
-    table = replace(table, households=found["household"].astype(np.int32))
+    if kind == "households":
+        table = replace(table, households=found["household"].astype(np.int32))
     if table.unique.sum() < 5:
         return f"{case}: too few sample uniques"
     truth_of = population_counts[table.unique]
@@ -163,20 +197,21 @@ def run_case(
     shape = (len(OVERDISPERSION), len(SHIFTS))
     truth, answered = np.zeros(shape), np.zeros((4, *shape))
     grids = (OVERDISPERSION, SHIFTS, FALL)
+    few = np.ascontiguousarray(p[::10, ::step])
     of_truth(np.ascontiguousarray(p[::5, ::step]), truth_of[::step], n, size - n, size, *grids,
              LAST, truth)  # fmt: skip
-    answers(np.ascontiguousarray(p[::10, ::step]), n, size, *grids, answered)
+    answers(few, n, size, *grids, answered)
     rest = size - n
     alone = [float(((1.0 - np.minimum(q, 1.0)) ** rest).sum(axis=1).mean())
              for q in (np.array(before), p)]  # fmt: skip
     np.savez(
-        folder / f"case-{case}.npz",
-        source=found["source"], by_hh=True, studied=False, levels="sample", n=n, N=size,
-        n_keys=table.n_keys, n_shared=found["n_shared"], sharing=sharing(table),
-        households=int(table.households.max()) + 1, uniques=len(truth_of),
+        folder / f"case-{case if number is None else number}.npz",
+        source=found["source"], by_hh=kind == "households", studied=False, levels="sample", n=n,
+        N=size, n_keys=table.n_keys, n_shared=found["n_shared"], sharing=sharing(table),
+        households=len(np.unique(found["household"])), uniques=len(truth_of),
         true1=int((truth_of == 1).sum()), true2=float((1.0 / truth_of).sum()),
         truth=step * truth, evidence=rare.log_likelihood(totals), answers=step * answered,
-        alone=np.array(alone),
+        alone=np.array(alone), few=few.astype(np.float32), counts=truth_of[::step], step=step,
     )  # fmt: skip
     return (
         f"{case} {found['source']}: n {table.n_records}, {found['n_shared']} shared, "
@@ -207,14 +242,18 @@ def read_case(path: Path) -> dict[str, Any]:
 
 def tables(cases: list[dict[str, Any]]) -> None:
     """Print the parameters, and how well the truth is predicted in the survey left out."""
-    without = learned(cases, STUDY)
-    found = scored_without(cases, without, STUDY, least=0)
+    without = learned(cases, STUDY, "households")
+    of = {name: experience(values, STUDY) for name, values in without.items()}
+    found = scored_by(cases, of, STUDY, least=0)
     groups: dict[tuple[str, str], Any] = {}
     for low, high in ((0, 0), (1, 2), (3, 4), (5, 6)):
         groups[f"{low} to {high} shared", "all"] = partial(_is, low, high, "")
-        for name in without:
+        for name in of:
             groups[f"{low} to {high} shared", name] = partial(_is, low, high, name)
+    for name in of:
+        groups["any", name] = partial(_is, 0, 99, name)
     groups["any", "true τ1 below 20"] = lambda c: c["true1"] < 20
+    groups["any", "true τ1 of 20 or more"] = lambda c: c["true1"] >= 20
     for low, high in ((200, 400), (400, 1000), (1000, 3001)):
         groups["any", f"{low:,} to {high:,} records"] = lambda c, low=low, high=high: (
             low <= c["n"] < high
@@ -229,6 +268,8 @@ def tables(cases: list[dict[str, Any]]) -> None:
         print(f"{kind}\n")
         print_table(["keys", "samples of", "samples", *SHARES], rows)
         print()
+    write_cases("households", cases, of, STUDY)
+    write_deciles("households", cases, of, STUDY)
     by_chance(cases)
 
 
@@ -238,7 +279,15 @@ def _is(low: int, high: int, name: str, case: dict[str, Any]) -> bool:
 
 def main() -> None:
     """Run and print."""
-    command(__doc__, run_case, 200, tables, read=read_case, hdp=run_hdp, gom=run_gom)
+    command(
+        __doc__,
+        run_case,
+        236,
+        tables,
+        read=read_case,
+        hdp=run_hdp,
+        gom=run_gom,
+    )
 
 
 if __name__ == "__main__":

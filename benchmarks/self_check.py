@@ -6,7 +6,8 @@
 Draws samples of persons and of whole households (names that end in "-hh") from populations taken as
 a whole, and assesses each as `auto` does where latent-class is the only candidate: a fit whose rare
 cells are looked at, then the calibrated fit. The prior of a model's error, and what it makes of the
-rare cells, are learned without any population of the same survey (`WITHOUT`, from calibration.py).
+rare cells, are learned without any population of the same survey (files of calibration.py and
+sampled_households.py).
 What the model says without its error is set beside. Sweeps are limited, not seconds, so the numbers
 do not depend on the machine. One line of JSON per sample is kept in FOLDER; an interrupted study
 goes on where it stopped.
@@ -28,6 +29,7 @@ import numpy as np
 import pandas as pd
 from accuracy import LEAST, POPULATIONS, SHARES, prepare
 from common import DATA, machine, print_table
+from learning import RESULTS
 
 ORIGIN = "ST,AGEP,SEX,RAC1P,HISP,MAR,SCHL"
 HOUSEHOLDS = {
@@ -41,88 +43,6 @@ HOUSEHOLDS = {
 NAMES = [*POPULATIONS, *HOUSEHOLDS]
 SMALL = 300
 """Records of a sample as small as surveys of rare groups have."""
-WITHOUT = {
-    "acs": (
-        -0.822,
-        1.709,
-        0.574,
-        -0.012,
-        0.027,
-        0.0,
-        0.0,
-        0.033,
-        0.968,
-        0.108,
-        0.372,
-        0.127,
-        1.459,
-    ),
-    "adult": (
-        -0.833,
-        1.46,
-        0.525,
-        -0.024,
-        0.017,
-        0.0,
-        0.0,
-        0.043,
-        0.819,
-        0.086,
-        0.405,
-        0.14,
-        1.572,
-    ),
-    "eph": (-0.761, 1.565, 0.446, -0.02, 0.016, 0.0, 0.0, 0.033, 0.79, 0.162, 0.395, 0.131, 1.348),
-    "nist": (
-        -0.788,
-        1.462,
-        0.474,
-        -0.026,
-        0.02,
-        0.0,
-        0.0,
-        0.035,
-        0.826,
-        0.159,
-        0.371,
-        0.139,
-        1.569,
-    ),
-}
-"""Parameters learned without a survey: the rows of docs/accuracy.md."""
-WITHOUT_HOUSEHOLDS = {
-    "acs": (
-        -0.342,
-        1.623,
-        0.743,
-        0.029,
-        0.122,
-        -0.056,
-        0.385,
-        0.049,
-        0.18,
-        0.021,
-        0.27,
-        0.052,
-        0.849,
-    ),
-    "eph": (
-        -0.334,
-        1.821,
-        0.687,
-        0.022,
-        0.119,
-        -0.065,
-        0.312,
-        0.051,
-        0.228,
-        0.014,
-        0.259,
-        0.052,
-        0.802,
-    ),
-}
-"""The same of samples of whole households. The first fields of `Experience`, in their order."""
 SWEEPS = {"evidence": 1200, "calibrated": 1600}
 N_DECILES = 10
 
@@ -146,7 +66,14 @@ def population(name: str, folder: Path) -> Any:
     return Population.of(table)
 
 
-def calibrated_fit(table: Any, experience: tuple[float, ...], seed: int) -> Any:
+def without(study: str, survey: str) -> dict[str, float]:
+    """Parameters of the calibration that were learned without a survey."""
+    rows = pd.read_csv(RESULTS / f"{study}-parameters.csv", index_col="surveys")
+    found: dict[str, float] = rows.loc[f"without {survey}"].drop("cases").to_dict()
+    return found
+
+
+def calibrated_fit(table: Any, experience: dict[str, float], seed: int) -> Any:
     """Fit latent classes to a sample with the error that its rare cells and experience tell."""
     from unikat import LatentClass
     from unikat.inference.backends import Workers
@@ -154,20 +81,13 @@ def calibrated_fit(table: Any, experience: tuple[float, ...], seed: int) -> Any:
     from unikat.models.auto import Auto
     from unikat.models.calibrated import Calibrated
     from unikat.studies.auto import Execution
-    from unikat.studies.calibrate import (
-        EXPERIENCE,
-        SAMPLED_HOUSEHOLDS,
-        Experience,
-        posterior,
-        prior,
-    )
+    from unikat.studies.calibrate import EXPERIENCE, SAMPLED_HOUSEHOLDS, posterior, prior
     from unikat.studies.fit import fit
     from unikat.studies.predictive import CheckedMeasures
     from unikat.studies.rare_cells import RareCells
 
     known = SAMPLED_HOUSEHOLDS if table.households is not None else EXPERIENCE
-    named = dict(zip(Experience.__dataclass_fields__, experience, strict=False))
-    learned = replace(known, **named)
+    learned = replace(known, **experience)
     workers = Workers(n_workers=1, n_threads=1)
 
     def plan(kind: str) -> Plan:
@@ -195,8 +115,8 @@ def assess_sample(name: str, n: int, repeat: int, folder: Path) -> dict[str, Any
     how = "households" if name in HOUSEHOLDS else "simple"
     drawn = draw_sample(population(name, folder), n, repeat, seed=1, design=how, levels="sample")
     table = drawn.table
-    of = WITHOUT_HOUSEHOLDS if name in HOUSEHOLDS else WITHOUT
-    fitted = calibrated_fit(table, of[name.split("-")[0]], chain_seed(1, n, repeat))
+    known = without("households" if name in HOUSEHOLDS else "persons", name.split("-")[0])
+    fitted = calibrated_fit(table, known, chain_seed(1, n, repeat))
     draws, estimate = fitted.draws, fitted.estimate()
     unique = table.unique
     r1, counts = estimate.records.r1[unique], drawn.population_counts[unique]

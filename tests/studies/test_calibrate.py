@@ -49,10 +49,10 @@ def table(n_keys=8, n_records=1_800, households=False):
 @pytest.mark.parametrize(
     ("n_keys", "n_records", "expected"),
     [
-        (4, 200, []),
-        (10, 15_000, []),
-        (3, 1_800, [("keys", 3)]),
-        (11, 1_800, [("keys", 11)]),
+        (3, 200, []),
+        (12, 15_000, []),
+        (2, 1_800, [("keys", 2)]),
+        (13, 1_800, [("keys", 13)]),
         (8, 199, [("records", 199)]),
         (2, 15_001, [("keys", 2), ("records", 15_001)]),
     ],
@@ -60,14 +60,6 @@ def table(n_keys=8, n_records=1_800, households=False):
 def test_a_file_unlike_all_samples_that_were_learned_from(n_keys, n_records, expected):
     found = outside(table(n_keys, n_records), EXPERIENCE)
     assert [(one.what, one.value) for one in found] == expected
-
-
-@pytest.mark.parametrize("n_keys", [2, 5, 8, 15, 40])
-def test_the_prior_is_a_distribution(n_keys):
-    weights = prior(table(n_keys))
-    assert weights.shape == SHAPE
-    assert (weights >= 0.0).all()
-    np.testing.assert_allclose(weights.sum(), 1.0)
 
 
 NARROW = replace(
@@ -80,10 +72,43 @@ NARROW = replace(
     sharing=-0.01,
     sharing_spread=0.05,
     shift_deviation=0.05,
+    alike=20.0,
 )
 
 
-@pytest.mark.parametrize("n_keys", [3, 8, 12])
+@pytest.mark.parametrize(
+    ("times", "n_uniques", "expected"),
+    [
+        (10, 1_000, []),
+        (5_000, 1_000, [("sampling_fraction", 1 / 5_000)]),
+        (2, 1_000, [("sampling_fraction", 0.5)]),
+        (10, 2, [("share_of_uniques", 0.002)]),
+    ],
+)
+def test_samples_of_other_fractions_and_shares_of_uniques(times, n_uniques, expected):
+    """The prior is the wider the further away, around the same middle."""
+    codes = np.arange(1_000)
+    codes[n_uniques:] = n_uniques + codes[n_uniques:] // 2
+    keys = [Key.of_size("A", 1_000)] + [Key.of_size(f"K{j}", 2) for j in range(4)]
+    columns = np.column_stack([codes] + 4 * [codes % 2])
+    sample = CellTable.from_codes(columns, keys, times * 1_000)
+    found = outside(sample, EXPERIENCE)
+    assert [(one.what, pytest.approx(one.value)) for one in found] == expected
+    usual = CellTable.from_codes(np.column_stack(5 * [np.arange(1_000)]), keys[:1] * 5, 20_000)
+    here, there = (moments(prior(one, NARROW).sum(axis=1), LOG_K) for one in (sample, usual))
+    assert here[0] == pytest.approx(there[0], abs=0.05)
+    assert (here[1] > 1.1 * there[1]) == bool(expected)
+
+
+@pytest.mark.parametrize("n_keys", [2, 5, 8, 15, 40])
+def test_the_prior_is_a_distribution(n_keys):
+    weights = prior(table(n_keys))
+    assert weights.shape == SHAPE
+    assert (weights >= 0.0).all()
+    np.testing.assert_allclose(weights.sum(), 1.0)
+
+
+@pytest.mark.parametrize("n_keys", [2, 8, 15])
 @pytest.mark.parametrize("n_records", [50, 1_800, 60_000])
 @pytest.mark.parametrize("households", [False, True])
 @pytest.mark.parametrize("share", [0.2, 0.9])
@@ -94,11 +119,11 @@ def test_the_prior_has_the_middle_of_experience(n_keys, n_records, households, s
     weights = prior(sample, NARROW, share * n_uniques)
     rare = math.log(9.0) if share == 0.9 else 0.0
     # Numbers beyond those that were learned from count as the nearest.
-    centre = -2.0 + 1.3 * math.log(min(max(n_keys, 4), 10) / 8.0)
+    centre = -2.0 + 1.3 * math.log(min(max(n_keys, 3), 12) / 8.0)
     alike = sharing(sample)
     shift = 0.07 - 0.01 * alike * rare + 0.05 * math.log(min(max(n_records, 200), 20_000) / 1800.0)
     # Each doubling beyond adds the variance between populations.
-    keys = {3: math.log2(4 / 3), 8: 0.0, 12: math.log2(12 / 10)}[n_keys]
+    keys = {2: math.log2(3 / 2), 8: 0.0, 15: math.log2(15 / 12)}[n_keys]
     records = {50: 2.0, 1_800: 0.0, 60_000: 2.0}[n_records]
     wider = math.sqrt((1.0 + keys + records) * TAILS / (TAILS - 2.0))
     mean, deviation = moments(weights.sum(axis=1), LOG_K)

@@ -120,15 +120,19 @@ class ErrorFacts:
     """The median is the last of the values that are tried, so that the truth may lie beyond."""
 
 
+OutsideOf = Literal["keys", "records", "sampling_fraction", "share_of_uniques", "alike"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutsideFacts:
     """A number of the file that the samples of the calibration did not have."""
 
-    what: Literal["keys", "records"]
-    """Of a file of households: its key variables and its households."""
-    value: int
-    lowest: int
-    highest: int
+    what: OutsideOf
+    """Of a file of households: its key variables and its households. `alike`: how much members of a
+    household are alike, summed over the keys; a key that all members share adds 1."""
+    value: float
+    lowest: float
+    highest: float
     """Of the samples that were learned from."""
 
 

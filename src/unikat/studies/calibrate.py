@@ -1,8 +1,8 @@
 """The error of a model: what is known of it beforehand, and what the sample adds.
 
-Latent classes with learned priors were fitted to samples of persons and of whole households from
-many populations whose truth is known (`benchmarks/calibration.py`). In each, the population counts
-of the sample uniques tell the overdispersion k of the cells around the model and the error d of
+Latent classes with learned priors were fitted to samples of persons from many populations whose
+truth is known (`benchmarks/calibration.py`). In each, the population counts of
+the sample uniques tell the overdispersion k of the cells around the model and the error d of
 its level (`models.calibrated`). Over populations
 
     log k ~ t5(a + b log(J / 8), v),    d ~ t5(m + h s g + z log(n / 1800), t exp(y s)),
@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -42,6 +41,7 @@ from unikat.models.calibrated import (
     HOUSEHOLD_OVERDISPERSION,
     SHIFTS,
     OutsideFacts,
+    OutsideOf,
     values_of_k,
 )
 from unikat.models.households.composition import role_of
@@ -85,46 +85,58 @@ class Experience:
     """Records; fewer or more count as so many, as with keys."""
     learned: tuple[int, int]
     """Records of the samples that were learned from."""
+    fractions: tuple[float, float]
+    """Sampling fractions of these."""
+    uniques: tuple[float, float]
+    """Shares of their records that are sample uniques."""
+    alike: float
+    """Largest s of these."""
 
 
 EXPERIENCE = Experience(
-    centre=-0.784,
-    slope=1.617,
-    deviation=0.515,
-    shift=-0.024,
-    size=0.019,
+    centre=-0.549,
+    slope=1.888,
+    deviation=0.573,
+    shift=-0.029,
+    size=0.027,
     sharing=0.0,
     sharing_spread=0.0,
-    shift_deviation=0.039,
-    lag_k=0.826,
-    lag_d=0.118,
-    spread_k=0.389,
-    spread_d=0.138,
-    power=1.529,
-    keys=(4, 10),
+    shift_deviation=0.05,
+    lag_k=0.624,
+    lag_d=0.088,
+    spread_k=0.236,
+    spread_d=0.084,
+    power=0.952,
+    keys=(3, 12),
     records=(200, 20_000),
     learned=(200, 15_000),
+    fractions=(0.0005, 0.12),
+    uniques=(0.004, 1.0),
+    alike=0.0,
 )
-"""Fitted by `benchmarks/calibration.py`."""
+"""Of samples of persons: fitted by `benchmarks/calibration.py` to 458 samples."""
 SAMPLED_HOUSEHOLDS = Experience(
-    centre=-0.314,
-    slope=1.742,
-    deviation=0.682,
-    shift=0.018,
-    size=0.114,
-    sharing=-0.054,
-    sharing_spread=0.324,
-    shift_deviation=0.052,
-    lag_k=0.275,
-    lag_d=-0.001,
-    spread_k=0.253,
-    spread_d=0.052,
-    power=0.825,
+    centre=-0.33,
+    slope=1.9,
+    deviation=0.747,
+    shift=-0.028,
+    size=0.053,
+    sharing=-0.064,
+    sharing_spread=0.261,
+    shift_deviation=0.063,
+    lag_k=0.061,
+    lag_d=-0.027,
+    spread_k=0.308,
+    spread_d=0.051,
+    power=0.894,
     keys=(3, 12),
-    records=(200, 3_000),
-    learned=(200, 3_000),
+    records=(200, 8_000),
+    learned=(200, 8_000),
+    fractions=(0.003, 0.12),
+    uniques=(0.006, 1.0),
+    alike=7.4,
 )
-"""Of samples of whole households: fitted by `benchmarks/sampled_households.py` to 166 samples."""
+"""Of samples of whole households: fitted by `benchmarks/sampled_households.py` to 236 samples."""
 HOUSEHOLD_EXPERIENCE = Experience(
     centre=0.810,
     slope=0.0,
@@ -142,6 +154,9 @@ HOUSEHOLD_EXPERIENCE = Experience(
     keys=(2, 12),
     records=(200, 3_000),
     learned=(200, 3_000),
+    fractions=(0.003, 0.12),
+    uniques=(0.01, 0.9),
+    alike=0.0,
 )
 """Of the model of households: fitted by `benchmarks/household_calibration.py` to 182 samples of
 seven surveys."""
@@ -162,6 +177,9 @@ COMPOSITION_EXPERIENCE = Experience(
     keys=(2, 12),
     records=(200, 3_000),
     learned=(200, 3_000),
+    fractions=(0.006, 0.16),
+    uniques=(0.11, 0.9),
+    alike=0.0,
 )
 """Of that model with the composition by role: fitted by the same command with `--composition` to
 182 samples of seven surveys."""
@@ -191,9 +209,9 @@ def rarity(alone: float, n_uniques: float) -> float:
 def prior(table: CellTable, experience: Experience | None = None, alone: float = 0.0) -> Float64:
     """Probability of each overdispersion and shift before the rare cells of the file are looked at.
 
-    A number of keys or records beyond those that were learned from counts as the nearest of these,
-    and each doubling adds as much variance as there is between populations: nobody knows where the
-    error of the model goes from there.
+    A number of keys or records beyond those that were learned from counts as the nearest of these.
+    Each doubling from there, as of a sampling fraction and the other numbers of `outside`, adds as
+    much variance as there is between populations: nobody knows where the error of the model goes.
 
     Parameters
     ----------
@@ -214,9 +232,7 @@ def prior(table: CellTable, experience: Experience | None = None, alone: float =
     records = min(max(table.n_records, experience.records[0]), experience.records[1])
     centre = experience.centre + experience.slope * math.log(keys / 8.0)
     alike = sharing(table)
-    # Incomplete records count as uniques, which most of them are once they are imputed.
-    n_uniques = int(table.unique.sum()) + int(table.counts[table.incomplete].sum())
-    shift = experience.shift + experience.sharing * alike * rarity(alone, n_uniques)
+    shift = experience.shift + experience.sharing * alike * rarity(alone, _n_uniques(table))
     shift += experience.size * math.log(records / 1800.0)
     scale = experience.shift_deviation * math.exp(experience.sharing_spread * alike)
     wider = math.sqrt(1.0 + sum(_doublings(one) for one in outside(table, experience)))
@@ -231,20 +247,32 @@ def prior(table: CellTable, experience: Experience | None = None, alone: float =
 
 def outside(table: CellTable, experience: Experience) -> tuple[OutsideFacts, ...]:
     """Say in what a sample is unlike all that were learned from; empty if in nothing."""
-    sizes: tuple[tuple[Literal["keys", "records"], int, tuple[int, int]], ...] = (
+    n_records = max(table.n_records, 1)
+    ranges: tuple[tuple[OutsideOf, float, tuple[float, float]], ...] = (
         ("keys", len(table.variables), experience.keys),
         ("records", table.n_records, experience.learned),
+        ("sampling_fraction", n_records / max(table.n_units, n_records), experience.fractions),
+        ("share_of_uniques", _n_uniques(table) / n_records, experience.uniques),
+        ("alike", sharing(table), (0.0, experience.alike)),
     )
     return tuple(
         OutsideFacts(what=what, value=value, lowest=ends[0], highest=ends[1])
-        for what, value, ends in sizes
+        for what, value, ends in ranges
         if not ends[0] <= value <= ends[1]
     )
 
 
+def _n_uniques(table: CellTable) -> int:
+    """Sample uniques. Incomplete records count: most are unique once they are imputed."""
+    return int(table.unique.sum()) + int(table.counts[table.incomplete].sum())
+
+
 def _doublings(one: OutsideFacts) -> float:
     """How often a number doubles, or halves, from the nearest that was learned from."""
-    return math.log2(max(one.lowest / max(one.value, 1), one.value / one.highest))
+    if one.value > one.highest:
+        return math.log2(one.value / one.highest)
+    # However few: a share of none counts as one in 10,000.
+    return math.log2(one.lowest / max(one.value, 1e-4))
 
 
 def posterior(

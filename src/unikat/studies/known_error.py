@@ -15,6 +15,7 @@ from unikat.models.calibrated import (
     SHIFTS,
     ErrorFacts,
     OutsideFacts,
+    OutsideOf,
     SelectionFacts,
     TauFacts,
     values_of_k,
@@ -65,20 +66,35 @@ def _error(
     )
 
 
+_WORDS: dict[OutsideOf, tuple[str, str, float]] = {
+    "keys": ("{:,.0f} to {:,.0f} keys", "{:,.0f} key{s}", 1.0),
+    "records": ("{:,.0f} to {:,.0f} {unit}s", "{:,.0f} {unit}{s}", 1.0),
+    "sampling_fraction": (
+        "sampling fractions of {:.2g}% to {:.2g}%", "a sampling fraction of {:.2g}%", 100.0,
+    ),
+    "share_of_uniques": ("{:.2g}% to {:.3g}% sample uniques", "{:.2g}% sample uniques", 100.0),
+    "alike": ("at most {1:.0f} shared keys", "as much sharing as {:.1f} shared keys make", 1.0),
+}  # fmt: skip
+"""What the samples of the calibration have, what the file has, and in which units."""
+
+
 def _unlike(found: Sequence[OutsideFacts], table: CellTable) -> list[str]:
-    """Warn of a file of a size that the calibration has not seen."""
+    """Warn of a file unlike those of the calibration."""
     if not found:
         return []
-    nouns = {"keys": "key", "records": "record" if table.layout is None else "household"}
-    seen = " and ".join(f"{one.lowest:,} to {one.highest:,} {nouns[one.what]}s" for one in found)
-    here = " and ".join(
-        f"{one.value:,} {nouns[one.what]}{'' if one.value == 1 else 's'}" for one in found
-    )
+    unit = "record" if table.layout is None else "household"
+    seen, here = [], []
+    for one in found:
+        those, this, times = _WORDS[one.what]
+        seen.append(those.format(times * one.lowest, times * one.highest, unit=unit))
+        plural = "" if one.value == 1 else "s"
+        here.append(this.format(times * one.value, unit=unit, s=plural))
     elsewhere = ", or evaluate the model on a population like yours (unikat evaluate)"
     return [
-        f"Model uncertainty was calibrated on samples with {seen}. This file has {here}: the "
-        "uncertainty is larger for this, but the interval of τ1 is not tested there. Decide on it "
-        f"only if it is far from your limit{elsewhere if table.layout is None else ''}."
+        f"Model uncertainty was calibrated on samples with {' and '.join(seen)}. This file has "
+        f"{' and '.join(here)}: the uncertainty is larger for this, but the interval of τ1 is not "
+        "tested there. Decide on it only if it is far from your limit"
+        f"{elsewhere if table.layout is None else ''}."
     ]
 
 
