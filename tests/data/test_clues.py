@@ -283,7 +283,7 @@ def test_copies_of_households_are_told_of_where_households_are_the_units() -> No
     copied = people(600, distinct=120)
     spec = of_households(copied, ["AGE", "SEX", "EDU"], "HID")
     notes: list[str] = []
-    asked = assess.ready(spec, Inputs(data=copied), Watcher(note=notes.append))
+    asked = assess.load_and_check(spec, Inputs(data=copied), Watcher(note=notes.append))
     (said,) = [text for text in table_warnings(asked.table) if "copies of households" in text]
     assert asked.table.layout is not None
     assert f"Warning: {said}" in notes

@@ -14,9 +14,8 @@ from click.testing import CliRunner
 
 from unikat.cli.main import cli
 from unikat.spec.kinds import KINDS
-from unikat.spec.option import options_of, rare_options_of
 from unikat.spec.trust import Trust
-from unikat.web.drafts import BY_KEY, READING, RUN, Draft
+from unikat.web.drafts import Draft
 from web_client import SURVEY, Client
 
 KEYS = {
@@ -63,14 +62,6 @@ def posted(client: Client, kind: str, out: str = "new", **more: str) -> Any:
 
 def alert(text: str) -> str:
     return html.unescape(text.partition('role="alert"')[2].partition("</div>")[0])
-
-
-@pytest.mark.parametrize("kind", RUN)
-def test_fields_are_options(kind: str) -> None:
-    names = {*READING, *RUN[kind], *(BY_KEY if kind == "protect" else ())}
-    asks = KINDS[kind].specification
-    assert names <= {one.name for one in (*options_of(asks), *rare_options_of(asks))}
-    assert set(RUN) == {kind.name for kind in KINDS.values() if kind.form}
 
 
 @pytest.mark.parametrize("kind", FORMS)

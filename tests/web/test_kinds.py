@@ -20,6 +20,7 @@ from unikat.inference.checkpoint import FILE_NAME
 from unikat.report.folders.assessment import FILES
 from unikat.spec.from_options import specify
 from unikat.spec.kinds import ASSESS, CHECKPOINT, KINDS, Kind
+from unikat.spec.option import options_of
 from unikat.studies.store import FOLDER
 from unikat.web.app import make_app
 from unikat.web.events import FILE as EVENTS
@@ -124,7 +125,8 @@ def test_a_kind_is_complete(kind: Kind) -> None:
     assert callable(import_module(f"unikat.jobs.{kind.name}").run)
     assert kind.spec in kind.specification.command
     assert kind.specification.command.startswith(kind.name)
-    assert {name for name, _, _ in kind.adds} <= set(kind.options.__annotations__)
+    known = {one.name for one in options_of(kind.specification)}
+    assert {name for name, _, _ in kind.adds} <= known
     assert len(set(kind.files)) == len(kind.files)
 
 

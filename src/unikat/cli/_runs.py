@@ -1,39 +1,44 @@
-"""What the commands that make a run share: where the results go, and what is printed."""
+"""What the commands that make a run share: their options, where results go, and how a run ends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from unikat.cli._options import DATA, Once, given, stem
-from unikat.cli._output import DONE, say
+from unikat.cli._output import DONE, UNCONVERGED, judged, say, tell
 from unikat.spec.kinds import Kind
 
 
 def run_command(
-    kind: Kind, *, resume: str | None = None, dry_run: bool = False
-) -> Callable[[Callable[..., int]], Once]:
-    """Make a function the command of a kind of run, with the options of its specification.
+    kind: Kind, ended: Callable[..., int] | None = None
+) -> Callable[[Callable[[Any, Path], None]], Once]:
+    """Make a command of a kind of run, with the options of its specification.
+
+    The function that is decorated prints the answer of a run and where it is; what it says of
+    itself is the help of the command.
 
     Parameters
     ----------
     kind
         The kind.
-    resume
-        What the help says is continued; None: nothing can be.
-    dry_run
-        Whether the run can be told before it is made.
+    ended
+        Given the answer, the folder and whether runs that have not converged are allowed, says how
+        to continue and returns the exit code; None: :func:`ended` does.
     """
     place = f"Folder of the results.  [default: name of {kind.source} with -{kind.ending}]"
     told = "Read and count, print what would run, its time, memory and files, and write nothing."
-    source = click.argument("source", metavar=f"{kind.source}|{kind.spec}", type=DATA)
-    final = (
+    more = "; models, and to an evaluation sizes and repeats, may be added" if kind.extends else ""
+    continued = f"Continue the {kind.noun} in DIR that was not finished{more}."
+    parts = (
+        click.argument("source", metavar=f"{kind.source}|{kind.spec}", type=DATA),
         click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help=place),
-        *([] if resume is None else [click.option("--resume", is_flag=True, help=resume)]),
-        *([click.option("--dry-run", is_flag=True, help=told)] if dry_run else []),
+        *([click.option("--resume", is_flag=True, help=continued)] if kind.work else []),
+        *([click.option("--dry-run", is_flag=True, help=told)] if kind.told else []),
         click.option("--overwrite", is_flag=True, help=f"Replace the {kind.noun} in DIR."),
         click.option(
             "--allow-unconverged", is_flag=True, help="Exit code 0 also if not converged."
@@ -43,23 +48,39 @@ def run_command(
         ),
         click.option("--quiet", is_flag=True, help="Print errors alone."),
     )
+    end = ended or _ended
 
-    def decorate(function: Callable[..., int]) -> Once:
-        for option in reversed(final):
-            function = option(function)
-        return click.command(cls=Once, asks=kind.asks)(source(function))
+    def decorate(show: Callable[[Any, Path], None]) -> Once:
+        def command(source: str | Path, **values: Any) -> int:
+            if values.get("dry_run"):
+                return _print_dry_run(kind, source, values)
+            found, folder = _run(kind, source, values)
+            if found is None:
+                tell(
+                    f"Interrupted. What was done is kept in {folder}; to continue, give the same "
+                    "command with --resume."
+                )
+                return UNCONVERGED
+            if values["as_json"]:
+                say(_numbers(kind, found, folder))
+            elif not values["quiet"]:
+                show(found, folder)
+            return end(kind, found, folder, allow_unconverged=values["allow_unconverged"])
+
+        made: Any = command
+        for part in reversed(parts):
+            made = part(made)
+        return click.command(show.__name__, cls=Once, asks=kind.asks, help=show.__doc__)(made)
 
     return decorate
 
 
-def perform(kind: Kind, source: str | Path, values: dict[str, Any], run: Any = None) -> Any:
+def _run(kind: Kind, source: str | Path, values: dict[str, Any], run: Any = None) -> Any:
     """Make the run that a command line asks for: return its answer and its folder.
 
     There is no answer (None) if Ctrl-C came before there was one. `run` is made in place of the run
     of the kind.
     """
-    from importlib import import_module
-
     from unikat.jobs.job import Unfinished
     from unikat.jobs.progress import watching
     from unikat.spec.from_options import specify
@@ -82,14 +103,15 @@ def perform(kind: Kind, source: str | Path, values: dict[str, Any], run: Any = N
     return found, folder
 
 
-def foresee(kind: Kind, source: str | Path, values: dict[str, Any], foreseen: Any) -> int:
+def _print_dry_run(kind: Kind, source: str | Path, values: dict[str, Any]) -> int:
     """Print what a run would do (`--dry-run`)."""
     from dataclasses import asdict
 
     from unikat.files.json import json_text
     from unikat.report.text.dry_run import lines
 
-    found, _ = perform(kind, source, values, foreseen)
+    foresee = getattr(import_module("unikat.jobs.dry_run"), f"of_{kind.noun}")
+    found, _ = _run(kind, source, values, foresee)
     if values["as_json"]:
         say(json_text(asdict(found)).rstrip())
     elif not values["quiet"]:
@@ -97,6 +119,24 @@ def foresee(kind: Kind, source: str | Path, values: dict[str, Any], foreseen: An
     return DONE
 
 
-def print_numbers(kind: Kind, folder: Path) -> None:
-    """Print the file with every number of a run (`--json`)."""
-    say((folder / kind.numbers).read_text(encoding="utf-8").rstrip())
+def _numbers(kind: Kind, found: Any, folder: Path) -> str:
+    """Return every number of a run (`--json`); what was interrupted may have no file of them."""
+    from dataclasses import asdict
+
+    from unikat.files.json import json_text
+
+    if hasattr(found, "result"):
+        return json_text(asdict(found.result)).rstrip()
+    return (folder / kind.numbers).read_text(encoding="utf-8").rstrip()
+
+
+def _ended(kind: Kind, found: Any, folder: Path, *, allow_unconverged: bool) -> int:
+    """Say how to continue a run that has not converged, and return the exit code."""
+    if not found.converged:
+        tell(
+            f"Not converged. The results in {folder} are marked so; to continue, give the same "
+            f"command with {'--resume' if kind.work else '--overwrite'} and a higher limit."
+        )
+        if not allow_unconverged:
+            return UNCONVERGED
+    return judged(getattr(found, "verdict", None))

@@ -1,64 +1,50 @@
-"""The commands `assess`, `attack`, `compare`, `evaluate`, `demo` and `report`."""
+"""The commands that make a run, each with what it prints at its end; `demo` and `report`."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import wrap
+from typing import Any
 
 import click
 
 from unikat.cli._output import (
-    DONE,
     UNCONVERGED,
     ending,
     evaluated,
     say,
     show,
     show_evaluation,
-    tell,
     undecided,
 )
-from unikat.cli._runs import foresee, perform, print_numbers, run_command
-from unikat.spec.kinds import ASSESS, ATTACK, COMPARE, EVALUATE
+from unikat.cli._runs import run_command
+from unikat.spec.kinds import (
+    ASSESS,
+    ATTACK,
+    COMPARE,
+    EVALUATE,
+    PROTECT,
+    SYNTHESIZE,
+    VERIFY,
+)
 
-if TYPE_CHECKING:
-    from unikat.report.facts.attack import AttackSummary
-    from unikat.report.facts.comparison import ComparisonSummary
 
-
-@run_command(ASSESS, resume="Continue the run in DIR that was not finished.", dry_run=True)
-def assess(source: str | Path, **values: Any) -> int:
+@run_command(
+    ASSESS,
+    ended=lambda _, found, folder, **how: ending(found.result, folder, **how),
+)
+def assess(found: Any, folder: Path) -> None:
     """Assess FILE, or what an assessment.toml says; options on the command line go first.
 
     Writes result.json, records.parquet, draws.nc, report.html and assessment.toml into DIR, all
     readable by you alone. Ctrl-C stops at once and keeps what is done; --resume continues. The
     model auto fits several models and selects one; its preliminary answer comes first.
     """
-    from unikat.files.json import json_text
-
-    if values["dry_run"]:
-        from unikat.jobs.dry_run import of_assessment
-
-        return foresee(ASSESS, source, values, of_assessment)
-    found, folder = perform(ASSESS, source, values)
-    if found is None:
-        undecided(folder)
-        return UNCONVERGED
-    if values["as_json"]:
-        say(json_text(asdict(found.result)).rstrip())
-    elif not values["quiet"]:
-        show(found.result, folder)
-    return ending(found.result, folder, allow_unconverged=values["allow_unconverged"])
+    show(found.result, folder)
 
 
-@run_command(
-    COMPARE,
-    resume="Continue the comparison in DIR; finished fits are taken from there, and models can be "
-    "added.",
-    dry_run=True,
-)
-def compare(source: str | Path, **values: Any) -> int:
+@run_command(COMPARE)
+def compare(found: Any, folder: Path) -> None:
     """Compare models on FILE, or as a comparison.toml says; options here go first.
 
     Shows τ1 and τ2 of each model side by side, how well it predicts held-out records, and
@@ -66,62 +52,26 @@ def compare(source: str | Path, **values: Any) -> int:
     comparison.html and comparison.toml into DIR, all readable by you alone. Ctrl-C stops at once
     and keeps what is done; --resume continues.
     """
-    if values["dry_run"]:
-        from unikat.jobs.dry_run import of_comparison
-
-        return foresee(COMPARE, source, values, of_comparison)
-    found, folder = perform(COMPARE, source, values)
-    if found is None:
-        tell(
-            f"Interrupted. The fits that were done are kept in {folder}; to continue, give the "
-            "same command with --resume.",
-        )
-        return UNCONVERGED
-    if values["as_json"]:
-        print_numbers(COMPARE, folder)
-    elif not values["quiet"]:
-        _show(found.summary, folder)
-    return _ending(found.summary, folder, allow_unconverged=values["allow_unconverged"])
-
-
-def _show(summary: ComparisonSummary, folder: Path) -> None:
-    """Print the answer, the table and where the page is."""
-    from textwrap import wrap
-
     from unikat.report.text.comparison import terminal_table
     from unikat.report.text.zeros import terminal_sentence
 
-    said = summary.sentences
+    said = found.summary.sentences
     lines = ["", *wrap(said["answer"], width=88), *wrap(said["evidence"], width=88), ""]
-    lines += [*terminal_table(summary), ""]
+    lines += [*terminal_table(found.summary), ""]
     lines += wrap(said["intervals"], width=88)
-    for position in range(len(summary.paths)):
+    for position in range(len(found.summary.paths)):
         lines += wrap(said[f"paths.{position}"], width=88)
-    lines += wrap(terminal_sentence(summary.zeros), width=88)
-    state = "" if summary.converged else "NOT CONVERGED. "
+    lines += wrap(terminal_sentence(found.summary.zeros), width=88)
+    state = "" if found.summary.converged else "NOT CONVERGED. "
     lines += [*wrap(state + said["converged"], width=88), f"Page: {folder / COMPARE.report}", ""]
     say("\n".join(lines))
 
 
-def _ending(
-    summary: ComparisonSummary | AttackSummary, folder: Path, *, allow_unconverged: bool
-) -> int:
-    if summary.converged:
-        return DONE
-    again = "--overwrite" if hasattr(summary, "attacks") else "--resume"
-    tell(
-        f"Not all fits have converged. The results in {folder} are marked so; to continue, give "
-        f"the same command with {again} and a higher limit.",
-    )
-    return DONE if allow_unconverged else UNCONVERGED
-
-
 @run_command(
     EVALUATE,
-    resume="Continue the study in DIR; models, sizes, repeats may be added.",
-    dry_run=True,
+    ended=lambda _, found, folder, **how: evaluated(found.summary, folder, **how),
 )
-def evaluate(source: str | Path, **values: Any) -> int:
+def evaluate(found: Any, folder: Path) -> None:
     """Try models on samples from a file whose rows are taken as the whole population.
 
     Draws samples again and again, fits every model to each, and compares with the true values,
@@ -129,20 +79,11 @@ def evaluate(source: str | Path, **values: Any) -> int:
     evaluation.toml into DIR, all readable by you alone. Ctrl-C stops at once and keeps the fits
     that are done; --resume continues.
     """
-    if values["dry_run"]:
-        from unikat.jobs.dry_run import of_evaluation
-
-        return foresee(EVALUATE, source, values, of_evaluation)
-    found, folder = perform(EVALUATE, source, values)
-    if values["as_json"]:
-        print_numbers(EVALUATE, folder)
-    elif not values["quiet"]:
-        show_evaluation(found.summary, folder)
-    return evaluated(found.summary, folder, allow_unconverged=values["allow_unconverged"])
+    show_evaluation(found.summary, folder)
 
 
 @run_command(ATTACK)
-def attack(source: str | Path, **values: Any) -> int:
+def attack(found: Any, folder: Path) -> None:
     """Attack synthetic files of ORIGINAL as an intruder would, or as an attack.toml says.
 
     Shows how often each attack succeeds, how often it does without the synthetic file, and the
@@ -150,13 +91,99 @@ def attack(source: str | Path, **values: Any) -> int:
     """
     from unikat.report.text.attack import terminal_lines
 
-    found, folder = perform(ATTACK, source, values)
-    if values["as_json"]:
-        print_numbers(ATTACK, folder)
-    elif not values["quiet"]:
-        page = folder / ATTACK.report
-        say("\n".join(["", *terminal_lines(found.summary), f"Page: {page}", ""]))
-    return _ending(found.summary, folder, allow_unconverged=values["allow_unconverged"])
+    page = folder / ATTACK.report
+    say("\n".join(["", *terminal_lines(found.summary), f"Page: {page}", ""]))
+
+
+@run_command(PROTECT)
+def protect(found: Any, folder: Path) -> None:
+    """Recode or perturb FILE to reach a target with the least loss of information.
+
+    Writes protected, in the format of FILE, report.html, protect.json, plans.parquet, plan.toml and
+    protect.toml into DIR, all readable by you alone. To do the same to another file: unikat apply
+    plan.toml FILE2 --out FILE3.
+    """
+    from unikat.report.text.numbers import columns
+    from unikat.report.text.protection import joined_rows, plan_rows, scenario_rows, table_rows
+
+    summary = found.summary
+    said = summary.sentences
+    lines = [""]
+    for place in (
+        "verdict",
+        "answer",
+        "hidden",
+        "plan",
+        *(["search"] if summary.least_lost is not None else []),
+        "perturbation",
+        "matches",
+        "links",
+        "suppression",
+        "refit",
+    ):
+        lines += wrap(said.get(place, ""), width=88)
+    if summary.scenarios:
+        lines += ["", *columns(scenario_rows(summary), (0, 1, 2, 6))]
+    lines += ["", *columns(plan_rows(summary)), ""] if len(summary.plans) > 1 else [""]
+    if joined := joined_rows(summary, most=4):
+        lines += [*columns(joined, (0, 1, 2)), ""]
+    if summary.utility.tables:
+        lines += [*columns(table_rows(summary)), ""]
+    for warning in summary.warnings:
+        lines += wrap(f"Note: {warning}", width=88)
+    lines += wrap(said["columns"], width=88)
+    lines += [
+        f"Protected file: {folder / (summary.file or '')}",
+        f"Page: {folder / PROTECT.report}",
+        "",
+    ]
+    say("\n".join(lines))
+
+
+@run_command(VERIFY)
+def verify(found: Any, folder: Path) -> None:
+    """Say what any program did to ORIGINAL, and what risk is left in PROTECTED.
+
+    Writes report.html, verify.json and verify.toml into DIR, all readable by you alone.
+    """
+    from unikat.report.text.numbers import columns
+    from unikat.report.text.verification import HEAD, key_rows
+
+    said = found.summary.sentences
+    lines = [""]
+    for place in ("verdict", "answer", "records", "method", "local"):
+        lines += wrap(said.get(place, ""), width=88)
+    lines += ["", *columns([HEAD, *key_rows(found.summary)]), ""]
+    for warning in found.summary.warnings:
+        lines += wrap(f"Note: {warning}", width=88)
+    lines += wrap(said["copied"], width=88)
+    say("\n".join([*lines, f"Page: {folder / VERIFY.report}", ""]))
+
+
+@run_command(SYNTHESIZE)
+def synthesize(found: Any, folder: Path) -> None:
+    """Draw synthetic files from a model fitted to FILE, or as a synthesis.toml says.
+
+    Writes synthetic_1, synthetic_2, ... in the format of FILE, with the key variables in its
+    order, types and labels, and utility.json, synthesis.html and synthesis.toml into DIR, all
+    readable by you alone. Ctrl-C stops at once and keeps the chains; --resume continues.
+    """
+    from unikat.report.text.numbers import columns
+    from unikat.report.text.synthesis import share_rows, terminal_rows
+
+    summary = found.summary
+    said = summary.sentences
+    lines = [""]
+    for place in ("files", "fit", "method", "impossible", "rows_left_out", "left_out"):
+        lines += wrap(said.get(place, ""), width=88)
+    lines += ["", *columns(terminal_rows(summary)), ""]
+    if summary.shares:
+        lines += [*columns(share_rows(summary)), ""]
+    lines += wrap(said["repeated"], width=88)
+    for warning in summary.warnings:
+        lines += wrap(f"Note: {warning}", width=88)
+    lines += [f"Page: {folder / SYNTHESIZE.report}", ""]
+    say("\n".join(lines))
 
 
 @click.command()

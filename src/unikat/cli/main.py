@@ -15,9 +15,18 @@ import click
 from unikat._version import __version__
 from unikat.cli._boundary import Stops, open_streams, quiet_libraries, stopping, tell_unforeseen
 from unikat.cli._output import quietly_closed, tell, write_any_character
-from unikat.cli.commands import assess, attack, compare, demo, evaluate, report
-from unikat.cli.protect import apply, protect, verify
-from unikat.cli.synthesize import synthesize
+from unikat.cli.apply import apply
+from unikat.cli.commands import (
+    assess,
+    attack,
+    compare,
+    demo,
+    evaluate,
+    protect,
+    report,
+    synthesize,
+    verify,
+)  # fmt: skip
 from unikat.cli.web import web
 from unikat.cli.zeros import zeros
 from unikat.errors import OutputError, UnikatError, bounded

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +16,10 @@ from unikat.inference.chains import Plan
 from unikat.inference.checkpoint import Checkpoint, Earlier
 from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
+from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import read_households
 from unikat.jobs.inputs import design_of, note_table, read_registry, read_table
-from unikat.jobs.job import Unfinished, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Job, Unfinished, in_folder, plan_of
 from unikat.models.auto import Auto
 from unikat.models.device import check_kernels
 from unikat.models.named import build_model
@@ -34,10 +34,8 @@ from unikat.report.text import sentences
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
-from unikat.spec.from_options import Inputs, documented
+from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import ASSESS
-from unikat.spec.provenance import Provenance
-from unikat.studies.auto import Execution
 from unikat.studies.fit import check_registry, fit
 from unikat.studies.store import FitStore
 from unikat.zeros.conflicts import Handled
@@ -46,16 +44,8 @@ EVIDENCE = "evidence"
 """Folder inside a run's in which `auto` keeps finished fits until the run has converged."""
 
 
-@documented(AssessmentSpec)
-def assess(
-    data: Any,
-    *,
-    out: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    progress: bool | None = None,
-    **options: Any,
-) -> Assessment:
+@documented(ASSESS)
+def assess(data: Any, **options: Any) -> Assessment:
     """Assess the disclosure risk of microdata: the whole job, from a file or frame to the answer.
 
     Parameters
@@ -86,38 +76,25 @@ def assess(
     >>> result.tau1.mean
     3.0
     """
-    return start(ASSESS, run, data, options, out, resume, overwrite, progress)
+    return run_from_python(ASSESS, run, data, options)
 
 
 @in_folder(ASSESS)
-def run(
-    spec: AssessmentSpec,
-    inputs: Inputs,
-    folder: Path | None,
-    *,
-    resume: bool,
-    overwrite: bool,
-    watcher: Watcher,
-) -> Assessment:
+def run(job: Job[AssessmentSpec]) -> Assessment:
     """Assess what a specification names, in a folder of its own (see :func:`in_folder`).
 
     While the run lasts the folder holds the checkpoint, which stays if the chains have not
     converged, and what `auto` has found out so far. Results are written as a whole or not at all.
     """
-    started = datetime.now(UTC)
-    asked = ready(spec, inputs, watcher)
+    spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
+    asked = load_and_check(spec, inputs, watcher)
     model, plan, microdata, table = asked.model, asked.plan, asked.microdata, asked.table
     handled, households, registry = asked.handled, asked.households, asked.registry
     classics, columns = asked.classics, asked.columns
 
     def findings(estimate: RiskEstimate, supplements: Supplements, stage: Stage) -> Findings:
-        record = Provenance.now(
-            seed=spec.sampling.seed,
-            data_fingerprint=table.fingerprint,
-            started=started,
-            queries=microdata.source.queries,
-        )
-        return Findings.of(estimate, _completed(spec, plan), record, handled, supplements, stage)
+        record = job.record(table.fingerprint, microdata.source.queries)
+        return Findings.of(estimate, job.completed(), record, handled, supplements, stage)
 
     first: list[Findings] = []
 
@@ -130,7 +107,7 @@ def run(
         if folder is not None and not (folder / results.MANIFEST).exists():
             results.write_result(first[0], folder)
 
-    kept = _Kept(folder, resume=resume, overwrite=overwrite)
+    kept = _Kept(folder, resume=job.resume, overwrite=job.overwrite)
     try:
         fitted = fit(
             model,
@@ -140,11 +117,9 @@ def run(
             level=spec.report.level,
             registry=registry,
             checkpoint=kept.checkpoint,
-            execution=Execution(
-                workers=workers_of(spec.sampling),
+            execution=replace(
+                job.execution,
                 folder=None if kept.evidence is None else kept.evidence.folder,
-                resume=resume,
-                watcher=watcher,
                 preliminary=preliminary,
                 whole_run=True,
             ),
@@ -155,7 +130,7 @@ def run(
         kept.unfinished()
         raise
     except SpecError:
-        if not resume:
+        if not job.resume:
             # What cannot be decided is no unfinished run.
             kept.clear(folder)
         raise
@@ -179,7 +154,7 @@ def run(
     return _assessment(found, inputs, folder)
 
 
-class Ready(NamedTuple):
+class Loaded(NamedTuple):
     """Everything that is known before the first fit."""
 
     model: Any
@@ -193,7 +168,7 @@ class Ready(NamedTuple):
     registry: Registry | None
 
 
-def ready(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Ready:
+def load_and_check(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
     """Read all that an assessment reads, and check all that can be checked before the first fit.
 
     Raises
@@ -230,7 +205,7 @@ def ready(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Ready:
     if spec.registry is not None:
         watcher.stage("Reading the registry")
         registry = read_registry(spec, table, inputs.registry)
-    return Ready(model, plan, microdata, table, handled, households, classics, columns, registry)
+    return Loaded(model, plan, microdata, table, handled, households, classics, columns, registry)
 
 
 def _assessment(found: Findings, inputs: Inputs, folder: Path | None) -> Assessment:
@@ -290,9 +265,3 @@ class _Kept:
             self.checkpoint.remove()
         if folder is not None and not (folder / results.MANIFEST).exists():
             (folder / RESULT).unlink(missing_ok=True)
-
-
-def _completed(spec: AssessmentSpec, plan: Plan) -> AssessmentSpec:
-    """Write down the limit that was left to the sampler; the estimate tells the rest."""
-    sampling = spec.sampling.model_copy(update={"max_sweeps": plan.stop.max_sweeps})
-    return spec.model_copy(update={"sampling": sampling})

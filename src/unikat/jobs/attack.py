@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,14 +14,14 @@ import pyarrow.parquet as pq
 
 from unikat._typing import Float64, Int32
 from unikat.data import CellTable, Key
-from unikat.data.frames import FrameKind
 from unikat.data.grouping import numbered_households
 from unikat.errors import DataError
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import SILENT, Watcher
+from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import attacked_households
 from unikat.jobs.inputs import UNKNOWN, open_data, without_conflicts
-from unikat.jobs.job import Outcome, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Job, Tabled, in_folder
 from unikat.language.keys import column_of
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
@@ -37,13 +35,10 @@ from unikat.report.pages.attack import render
 from unikat.report.text.attack import explained, terminal_lines
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.attack import AttackSpec
-from unikat.spec.from_options import Inputs, documented
 from unikat.spec.kinds import ATTACK, Kind
 from unikat.spec.model import ModelSpec
-from unikat.spec.provenance import Provenance
 from unikat.spec.rules import ZerosSpec
 from unikat.spec.tables import FileSpec
-from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
 from unikat.synthesis.attacks import run as attacks
 from unikat.synthesis.attacks.claims import Claims, claimed
@@ -54,7 +49,7 @@ from unikat.synthesis.attacks.posterior import check_model, one_unknown
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Attacks(Outcome):
+class Attacks(Tabled):
     """What an intruder learns from synthetic files; from :func:`unikat.attack`.
 
     `table` has one row per attack.
@@ -82,15 +77,8 @@ class Attacks(Outcome):
         return html
 
 
-@documented(AttackSpec)
-def attack(
-    data: Any,
-    *,
-    out: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-    progress: bool | None = None,
-    **options: Any,
-) -> Attacks:
+@documented(ATTACK)
+def attack(data: Any, **options: Any) -> Attacks:
     """Attack synthetic files as an intruder would, and compare with what he has without them.
 
     Parameters
@@ -119,21 +107,13 @@ def attack(
     >>> found.table["rate"].tolist()[0]
     0.5
     """
-    return start(ATTACK, run, data, options, out, False, overwrite, progress)
+    return run_from_python(ATTACK, run, data, options)
 
 
 @in_folder(ATTACK)
-def run(
-    spec: AttackSpec,
-    inputs: Inputs,
-    folder: Path | None,
-    *,
-    resume: bool,
-    overwrite: bool,
-    watcher: Watcher,
-) -> Attacks:
+def run(job: Job[AttackSpec]) -> Attacks:
     """Attack the synthetic files of a specification (see :func:`in_folder`)."""
-    started = datetime.now(UTC)
+    spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
     model = None if spec.model is None else build_model(spec.model.name, spec.model.options)
     watcher.stage("Reading")
     names = [column_of(one) for one in spec.all_keys]
@@ -162,12 +142,12 @@ def run(
     if control is not None:
         watcher.stage("Comparing the control file")
         check_control(files, data, made, control, spec.sampling.seed)
-    job = _Job(spec, files, original.table.keys[: len(names)], watcher)
+    persons = _Persons(job, files, original.table.keys[: len(names)])
     table, homes = None, None
     if isinstance(model, NestedHouseholds):
         homes = attacked_households(spec, files, original, synthetic, watcher)
     elif model is not None:
-        table = job.table(files.original, spec.zeros)
+        table = persons.table(files.original, spec.zeros)
     wanted = [column_of(one) for one in spec.targets] or names
     link = [name for name in names if name in (spec.link or names[: (len(names) + 1) // 2])]
     rest = [name for name in names if name not in link]
@@ -181,13 +161,13 @@ def run(
         n_threads=spec.sampling.threads or available_cores(),
         stage=watcher.stage,
     )
-    claims, converged = job.claims(known)
+    claims, converged = persons.claims(known)
     posterior = household_posterior = None
     if spec.model is not None:
         asked: dict[str, Any] = {
             "label": spec.model.label,
             "seed": spec.sampling.seed,
-            "plan": plan_of(spec.sampling),
+            "plan": job.plan,
             "level": spec.level,
             "execution": job.execution,
         }
@@ -220,17 +200,13 @@ def run(
             household_posterior=household_posterior,
             converged=converged,
             sentences={},
-            provenance=Provenance.now(
-                seed=spec.sampling.seed,
-                data_fingerprint=original.table.fingerprint,
-                started=started,
-            ),
+            provenance=job.record(original.table.fingerprint),
         )
     )
     if folder is not None:
         watcher.stage("Writing")
         write_run(ATTACK, summary, render(summary), spec, folder)
-    return Attacks(summary=summary, spec=spec, folder=folder, _frames=FrameKind.of(inputs.data))
+    return Attacks(summary=summary, spec=spec, folder=folder, _frames=job.frames)
 
 
 class _KnownRisk(NamedTuple):
@@ -276,27 +252,21 @@ def _known_risk(folder: Path, keys: Sequence[str]) -> _KnownRisk:
 
 
 @dataclass(frozen=True)
-class _Job:
-    """The files, and how models are fitted to them."""
+class _Persons:
+    """The files as records of persons, and how models are fitted to them."""
 
-    spec: AttackSpec
+    job: Job[AttackSpec]
     files: Files
     keys: tuple[Key, ...]
-    watcher: Watcher
-
-    @property
-    def execution(self) -> Execution:
-        """Workers and progress."""
-        return Execution(workers=workers_of(self.spec.sampling), watcher=self.watcher)
 
     def table(self, records: Int32, zeros: ZerosSpec | None = None) -> CellTable:
         """Tabulate the keys of the original, or of a synthetic file, as a sample."""
         codes = records[:, : len(self.keys)]
-        size = self.spec.population_size
+        size = self.job.spec.population_size
         table = CellTable.from_codes(
             codes, self.keys, len(codes) + 1 if size is None else size, "level"
         )
-        return table if zeros is None else without_conflicts(table, zeros, self.spec.data).table
+        return table if zeros is None else without_conflicts(table, zeros, self.job.spec.data).table
 
     def claims(self, known: _KnownRisk | None) -> tuple[Claims, bool]:
         """Find τ of the synthetic files, and whether all fits converged.
@@ -306,7 +276,7 @@ class _Job:
         DataError
             If the assessment is of another file.
         """
-        spec, files = self.spec, self.files
+        spec, files = self.job.spec, self.files
         original = self.table(files.original)
         converged: list[bool] = []
         # A model of households has no law of a file of persons.
@@ -315,14 +285,14 @@ class _Job:
         asked = ModelSpec.of(label)
 
         def estimate(records: Int32) -> RiskEstimate:
-            self.watcher.stage(f"Fitting {label} for τ1")
+            self.job.watcher.stage(f"Fitting {label} for τ1")
             found = complete_fit(
                 build_model(asked.name, asked.options),
                 self.table(records),
                 seed=spec.sampling.seed,
-                plan=plan_of(spec.sampling),
+                plan=self.job.plan,
                 level=spec.level,
-                execution=self.execution,
+                execution=self.job.execution,
             ).estimate(spec.level)
             converged.append(found.converged)
             return found

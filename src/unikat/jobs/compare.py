@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from unikat.data.frames import FrameKind
 from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
 from unikat.errors import option
 from unikat.inference.identity import digest
 from unikat.inference.progress import Watcher
+from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import design_of, read_table
-from unikat.jobs.job import Outcome, Unfinished, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Job, Tabled, Unfinished, in_folder, plan_of
 from unikat.models.auto import Auto
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary
@@ -28,9 +26,8 @@ from unikat.report.text.comparison import notes, short_table, terminal_table
 from unikat.report.text.summary import summarise_comparison
 from unikat.risk.estimate import known_exactly
 from unikat.spec.comparison import ComparisonSpec
-from unikat.spec.from_options import Inputs, documented
+from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import COMPARE, Kind
-from unikat.spec.provenance import Provenance
 from unikat.studies import compare as comparing
 from unikat.studies.auto import Execution, decided
 from unikat.studies.compare import Candidate, ComparisonSettings
@@ -42,7 +39,7 @@ EVIDENCE = "evidence"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Comparison(Outcome):
+class Comparison(Tabled):
     """Several models side by side; from :func:`unikat.compare`.
 
     `table` has one row per model, with the columns of `comparison.parquet`.
@@ -81,16 +78,8 @@ class Comparison(Outcome):
         )
 
 
-@documented(ComparisonSpec)
-def compare(
-    data: Any,
-    *,
-    out: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    progress: bool | None = None,
-    **options: Any,
-) -> Comparison:
+@documented(COMPARE)
+def compare(data: Any, **options: Any) -> Comparison:
     """Compare several models on the same data.
 
     Parameters
@@ -113,38 +102,29 @@ def compare(
     KeyboardInterrupt
         On Ctrl-C; finished fits are kept in `out`.
     """
-    return start(COMPARE, run, data, options, out, resume, overwrite, progress)
+    return run_from_python(COMPARE, run, data, options)
 
 
 @in_folder(COMPARE)
-def run(
-    spec: ComparisonSpec,
-    inputs: Inputs,
-    folder: Path | None,
-    *,
-    resume: bool,
-    overwrite: bool,
-    watcher: Watcher,
-) -> Comparison:
+def run(job: Job[ComparisonSpec]) -> Comparison:
     """Compare the models of a specification, in a folder of their own (see :func:`in_folder`).
 
     Finished fits and checkpoints are kept there in `fits/`; models can be added later.
     """
-    started = datetime.now(UTC)
-    named, settings, microdata, table, handled = ready(spec, inputs, watcher)
-    del microdata
-    store = None if folder is None else FitStore(folder=folder / COMPARE.work[0], resume=resume)
-    if overwrite and store is not None:
+    spec, folder, watcher = job.spec, job.folder, job.watcher
+    named, settings, _, table, handled = load_and_check(spec, job.inputs, watcher)
+    store = None
+    if folder is not None:
+        store = FitStore(folder=folder / COMPARE.work[0], resume=job.resume)
+    if job.overwrite and store is not None:
         _clear(store)
-    workers = workers_of(spec.sampling)
-    execution = Execution(workers=workers, resume=resume, watcher=watcher)
     try:
-        chosen = [_resolved(one, table, spec, store, execution) for one in named]
+        chosen = [_resolved(one, table, spec, store, job.execution) for one in named]
         comparison = comparing.compare(
             [Candidate(label=one.label, model=one.model) for one in chosen],
             table,
             settings,
-            workers=workers,
+            workers=job.workers,
             store=store,
             watcher=watcher,
         )
@@ -157,20 +137,16 @@ def run(
                 f"{option('resume', True)}."
             ) from None
         raise
-    record = Provenance.now(
-        seed=spec.sampling.seed, data_fingerprint=table.fingerprint, started=started
-    )
+    record = job.record(table.fingerprint)
     summary = summarise_comparison(comparison, named, table, spec, record, handled)
-    completed = _completed(spec, settings, comparison)
+    completed = job.completed(limits=_limits(settings, comparison))
     if folder is not None:
         watcher.stage("Writing")
         pages.write(summary, folder, completed)
-    return Comparison(
-        summary=summary, spec=completed, folder=folder, _frames=FrameKind.of(inputs.data)
-    )
+    return Comparison(summary=summary, spec=completed, folder=folder, _frames=job.frames)
 
 
-class Ready(NamedTuple):
+class Loaded(NamedTuple):
     """Everything that is known before the first fit."""
 
     named: tuple[Named, ...]
@@ -180,7 +156,7 @@ class Ready(NamedTuple):
     handled: Handled | None
 
 
-def ready(spec: ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Ready:
+def load_and_check(spec: ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
     """Read the data of a comparison, and check what is asked of them.
 
     Raises
@@ -191,7 +167,7 @@ def ready(spec: ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Ready:
     named = compared_models(spec)
     design = design_of(spec)
     settings = _settings(spec)
-    return Ready(named, settings, *read_table(spec, design, inputs, watcher))
+    return Loaded(named, settings, *read_table(spec, design, inputs, watcher))
 
 
 def _resolved(
@@ -237,10 +213,10 @@ def _settings(spec: ComparisonSpec) -> ComparisonSettings:
     )
 
 
-def _completed(
-    spec: ComparisonSpec, settings: ComparisonSettings, comparison: comparing.Comparison
-) -> ComparisonSpec:
-    """Write down what was left to the sampler, and where the clock ended a fit."""
+def _limits(
+    settings: ComparisonSettings, comparison: comparing.Comparison
+) -> dict[str, dict[str, int]]:
+    """Say where the clock ended a fit."""
     limits = {label: dict(limit) for label, limit in settings.limits.items()}
     for model in comparison.models:
         fits = {"risk": model.risk.sampling}
@@ -249,5 +225,4 @@ def _completed(
         for kind, fit in fits.items():
             if fit.stop_reason == "time limit":
                 limits.setdefault(model.label, {})[kind] = fit.n_sweeps
-    sampling = spec.sampling.model_copy(update={"max_sweeps": settings.plan.stop.max_sweeps})
-    return spec.model_copy(update={"sampling": sampling, "limits": limits})
+    return limits

@@ -17,10 +17,10 @@ from typing import Any, ParamSpec
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.inference.progress import Watcher
 from unikat.inference.trial import SLOWER
 from unikat.jobs import assess, compare, evaluate
-from unikat.jobs.job import beside_folder, start, workers_of
+from unikat.jobs.from_python import run_from_python
+from unikat.jobs.job import Job, beside_folder
 from unikat.models.auto import Auto
 from unikat.models.options import memory
 from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, KeyCount, Span
@@ -30,7 +30,6 @@ from unikat.risk.estimate import known_exactly
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.evaluation import EvaluationSpec
-from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import ASSESS, COMPARE, EVALUATE
 from unikat.studies import foreseen
 from unikat.studies.compare import Candidate, check_candidates
@@ -96,33 +95,18 @@ def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryR
             "would be called with."
         )
     # Called wrongly, the message names the function that would run.
-    inspect.signature(run).bind(*args, **kwargs)
-    called: Any = _called
-    return called(*found, *args, **kwargs)  # type: ignore[no-any-return]  # what _called returns
-
-
-def _called(
-    kind: Any,
-    foresee: Any,
-    data: Any,
-    *,
-    out: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    progress: bool | None = None,
-    **options: Any,
-) -> DryRun:
-    found: DryRun = start(kind, foresee, data, options, out, resume, overwrite, progress)
-    return found
+    bound = inspect.signature(run).bind(*args, **kwargs).arguments
+    kind, foresee = found
+    told: DryRun = run_from_python(kind, foresee, bound.pop("data"), bound)
+    return told
 
 
 @beside_folder(ASSESS)
-def of_assessment(
-    spec: AssessmentSpec, inputs: Inputs, folder: Path | None, *, watcher: Watcher
-) -> DryRun:
+def of_assessment(job: Job[AssessmentSpec]) -> DryRun:
     """Say what `jobs.assess.run` would do (see :func:`beside_folder`)."""
+    spec, folder, watcher = job.spec, job.folder, job.watcher
     begin = time.monotonic()
-    asked = assess.ready(spec, inputs, watcher)
+    asked = assess.load_and_check(spec, job.inputs, watcher)
     read = time.monotonic() - begin
     watcher.stage("Measuring sweeps")
     load = foreseen.of_assessment(
@@ -130,7 +114,7 @@ def of_assessment(
         asked.table,
         plan=asked.plan,
         seed=spec.sampling.seed,
-        workers=workers_of(spec.sampling),
+        workers=job.workers,
         registry=asked.registry,
     )
     kept = max((fit.course.n_chains * fit.pace.state_bytes for fit in _sampled(load)), default=0.0)
@@ -149,12 +133,11 @@ def of_assessment(
 
 
 @beside_folder(COMPARE)
-def of_comparison(
-    spec: ComparisonSpec, inputs: Inputs, folder: Path | None, *, watcher: Watcher
-) -> DryRun:
+def of_comparison(job: Job[ComparisonSpec]) -> DryRun:
     """Say what `jobs.compare.run` would do (see :func:`beside_folder`)."""
+    spec, folder, watcher = job.spec, job.folder, job.watcher
     begin = time.monotonic()
-    asked = compare.ready(spec, inputs, watcher)
+    asked = compare.load_and_check(spec, job.inputs, watcher)
     read = time.monotonic() - begin
     # What auto selects is not known yet; where the file tells the risk nothing is selected.
     settled = [
@@ -171,24 +154,21 @@ def of_comparison(
         [(one.label, one.model) for one in asked.named],
         asked.table,
         asked.settings,
-        workers=workers_of(spec.sampling),
+        workers=job.workers,
     )
     results = Span(lower=100e3, upper=500e3 + 50e3 * len(asked.named))
     return _dry_run("compare", spec, asked.table, asked.handled, load, folder, read, results)
 
 
 @beside_folder(EVALUATE)
-def of_evaluation(
-    spec: EvaluationSpec, inputs: Inputs, folder: Path | None, *, watcher: Watcher
-) -> DryRun:
+def of_evaluation(job: Job[EvaluationSpec]) -> DryRun:
     """Say what `jobs.evaluate.run` would do (see :func:`beside_folder`)."""
+    spec, folder, watcher = job.spec, job.folder, job.watcher
     begin = time.monotonic()
-    asked = evaluate.ready(spec, inputs, watcher)
+    asked = evaluate.load_and_check(spec, job.inputs, watcher)
     read = time.monotonic() - begin
     watcher.stage("Measuring sweeps")
-    load = foreseen.of_study(
-        asked.population, asked.models, asked.study, workers=workers_of(spec.sampling)
-    )
+    load = foreseen.of_study(asked.population, asked.models, asked.study, workers=job.workers)
     n_fits = len(asked.study.sizes) * asked.study.repeats * len(asked.models)
     results = Span(lower=100e3 + 1e3 * n_fits, upper=500e3 + 6e3 * n_fits)
     table = asked.population.table

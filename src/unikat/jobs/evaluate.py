@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,11 +11,12 @@ import pyarrow as pa
 
 from unikat._typing import Int64
 from unikat._version import __version__
-from unikat.data.frames import FILE, FrameKind
+from unikat.data.frames import FILE
 from unikat.errors import DataError
 from unikat.inference.progress import SILENT, Watcher
+from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
-from unikat.jobs.job import Outcome, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Job, Tabled, in_folder, plan_of
 from unikat.language.keys import column_of
 from unikat.models.base import AnyModel
 from unikat.models.named import models_by_label
@@ -28,9 +27,8 @@ from unikat.report.pages.evaluation import render
 from unikat.report.text.numbers import counted
 from unikat.report.text.summary import summarise_evaluation
 from unikat.spec.evaluation import EvaluationSpec
-from unikat.spec.from_options import Inputs, documented
+from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import EVALUATE, Kind
-from unikat.spec.provenance import Provenance
 from unikat.studies import evaluate as studies
 from unikat.studies.designs import Population
 from unikat.studies.evaluate import Study, check_study
@@ -39,7 +37,7 @@ from unikat.zeros.conflicts import Handled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Evaluation(Outcome):
+class Evaluation(Tabled):
     """How well models did where the truth is known; from :func:`unikat.evaluate`.
 
     `table` has one row per sample and model, with the columns of `evaluation.parquet`.
@@ -82,16 +80,8 @@ class Evaluation(Outcome):
         return html
 
 
-@documented(EvaluationSpec)
-def evaluate(
-    data: Any,
-    *,
-    out: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    progress: bool | None = None,
-    **options: Any,
-) -> Evaluation:
+@documented(EVALUATE)
+def evaluate(data: Any, **options: Any) -> Evaluation:
     """Draw repeated samples from data taken as the population, and compare models with the truth.
 
     Parameters
@@ -125,26 +115,18 @@ def evaluate(
     >>> found.table["n_drawn"].tolist()
     [4, 4]
     """
-    return start(EVALUATE, run, data, options, out, resume, overwrite, progress)
+    return run_from_python(EVALUATE, run, data, options)
 
 
 @in_folder(EVALUATE)
-def run(
-    spec: EvaluationSpec,
-    inputs: Inputs,
-    folder: Path | None,
-    *,
-    resume: bool,
-    overwrite: bool,
-    watcher: Watcher,
-) -> Evaluation:
+def run(job: Job[EvaluationSpec]) -> Evaluation:
     """Evaluate models on samples from the data of a specification (see :func:`in_folder`).
 
     Finished fits are kept in `tasks/`; models, sizes and repeats may be added later.
     The folder of another study than the one to resume is refused (OutputError).
     """
-    started = datetime.now(UTC)
-    models, study, population, handled = ready(spec, inputs, watcher)
+    spec, folder, watcher = job.spec, job.folder, job.watcher
+    models, study, population, handled = load_and_check(spec, job.inputs, watcher)
     watcher.note(
         f"Population: {population.n_units:,} units; samples of "
         f"{', '.join(f'{n:,}' for n in study.sizes)}, {study.repeats:,} of each size"
@@ -152,20 +134,18 @@ def run(
     store = None if folder is None else StudyStore(folder, _identity(study, population))
     try:
         if store is not None:
-            store.open(resume=resume)
+            store.open(resume=job.resume)
         watcher.stage("Fitting")
         found = studies.evaluate(
             population,
             models,
             study,
-            workers=workers_of(spec.sampling),
+            workers=job.workers,
             store=store,
             watcher=watcher,
         )
-        record = Provenance.now(
-            seed=study.seed, data_fingerprint=population.fingerprint, started=started
-        )
-        completed = _completed(spec, study)
+        record = job.record(population.fingerprint)
+        completed = job.completed(n=study.sizes)
         summary = summarise_evaluation(found, population, completed, record, handled)
         samples = pages.table(found.scores, summary)
         if folder is not None:
@@ -176,14 +156,14 @@ def run(
             spec=completed,
             folder=folder,
             _made=samples,
-            _frames=FrameKind.of(inputs.data),
+            _frames=job.frames,
         )
     finally:
         if store is not None:
             store.discard_if_empty()
 
 
-class Ready(NamedTuple):
+class Loaded(NamedTuple):
     """Everything that is known before the first fit."""
 
     models: dict[str, AnyModel]
@@ -192,7 +172,7 @@ class Ready(NamedTuple):
     handled: Handled | None
 
 
-def ready(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Ready:
+def load_and_check(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
     """Read the population of a study, and check what is asked of it.
 
     Raises
@@ -215,7 +195,7 @@ def ready(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Ready:
         level=spec.level,
     )
     check_study(population, models, study)
-    return Ready(models, study, population, handled)
+    return Loaded(models, study, population, handled)
 
 
 def understood(spec: EvaluationSpec) -> str:
@@ -313,9 +293,3 @@ def _design(study: Study) -> str:
     if study.levels == "sample":
         parts.append("levels of the sample")
     return ", ".join(parts)
-
-
-def _completed(spec: EvaluationSpec, study: Study) -> EvaluationSpec:
-    """Write down what was left to be decided."""
-    sampling = spec.sampling.model_copy(update={"max_sweeps": study.plan.stop.max_sweeps})
-    return spec.model_copy(update={"sampling": sampling, "n": study.sizes})

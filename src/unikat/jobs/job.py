@@ -1,10 +1,9 @@
 """What all kinds of runs share: the call, the folder they work in, and what they leave there.
 
-A kind of run is a line in `unikat.spec.kinds`, a specification, and a function
-``run(spec, inputs, folder, *, resume, overwrite, watcher)`` that :func:`in_folder` decorates. The
-function raises SpecError or DataError if anything asked for is wrong, before anything is written;
-OutputError if the results cannot be written; and, on Ctrl-C before there is an answer, Unfinished
-if work is kept in the folder, else KeyboardInterrupt.
+A kind of run is a line in `unikat.spec.kinds`, a specification, and a function of a :class:`Job`
+that :func:`in_folder` decorates. The function raises SpecError or DataError if anything asked for
+is wrong, before anything is written; OutputError if the results cannot be written; and, on Ctrl-C
+before there is an answer, Unfinished if work is kept in the folder, else KeyboardInterrupt.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ import contextlib
 import functools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -30,14 +30,15 @@ from unikat.files.writing import make_folder
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
 from unikat.inference.executors import executor_for_run, executor_of_run
-from unikat.inference.progress import SILENT
-from unikat.jobs.progress import watching
+from unikat.inference.progress import SILENT, Watcher
 from unikat.models.device import check_device
-from unikat.spec.from_options import specify
+from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import Kind
+from unikat.spec.provenance import Provenance
 from unikat.spec.tables import SamplingSpec
+from unikat.studies.auto import Execution
 
-Run = TypeVar("Run", bound=Callable[..., Any])
+S = TypeVar("S", bound=Any)
 Answer = TypeVar("Answer")
 
 
@@ -47,10 +48,10 @@ class Unfinished(KeyboardInterrupt):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Outcome(ABC):
-    """The answer of a run that fits several models."""
+    """The answer of a run, whether it was just made or read from its folder."""
 
     summary: Any
-    """Every number of the page, as `summary.json` holds them."""
+    """Every number of the page, as the file of the numbers holds them."""
     spec: Any
     """What was asked, completed with what was left to be decided."""
     folder: Path | None = None
@@ -64,13 +65,8 @@ class Outcome(ABC):
         """Whether all fits converged."""
         return bool(self.summary.converged)
 
-    @cached_property
-    def table(self) -> Any:
-        """The table of the results, a frame of the kind of the data; a pandas frame for files."""
-        return self._frames.frame(self._table(), same_rows=False)
-
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write page, table, numbers and specification into a folder.
+        """Write all files of the run into a folder.
 
         Raises
         ------
@@ -87,86 +83,139 @@ class Outcome(ABC):
         """Return the page, a complete HTML document that needs no network."""
 
     @abstractmethod
-    def _table(self) -> pa.Table: ...
-
-    @abstractmethod
     def _write(self, folder: Path) -> None: ...
 
 
-def start(
-    kind: Kind,
-    run: Callable[..., Answer],
-    data: Any,
-    options: Mapping[str, Any],
-    out: str | os.PathLike[str] | None,
-    resume: bool,
-    overwrite: bool,
-    progress: bool | None,
-) -> Answer:
-    """Run what Python asks for: options as keywords, progress where it can be shown."""
-    spec, inputs = specify(kind.specification, data, options)
-    folder = None if out is None else Path(out).expanduser()
-    with watching(progress) as watcher:
-        return run(spec, inputs, folder, resume=resume, overwrite=overwrite, watcher=watcher)
+class Tabled(Outcome):
+    """An answer whose results are a table."""
+
+    @cached_property
+    def table(self) -> Any:
+        """The table of the results, a frame of the kind of the data; a pandas frame for files."""
+        return self._frames.frame(self._table(), same_rows=False)
+
+    @abstractmethod
+    def _table(self) -> pa.Table: ...
 
 
-def in_folder(kind: Kind) -> Callable[[Run], Run]:
+@dataclass(frozen=True, kw_only=True)
+class Job(Generic[S]):
+    """A run that has its folder: what is asked, and what every kind of run makes of it."""
+
+    spec: S
+    inputs: Inputs
+    folder: Path | None
+    """Where the results go; None: nothing is written."""
+    resume: bool
+    overwrite: bool
+    watcher: Watcher
+    started: datetime
+
+    @property
+    def plan(self) -> Plan:
+        """Chains, thinning and limits of each fit."""
+        return plan_of(self.spec.sampling)
+
+    @property
+    def workers(self) -> Workers:
+        """Processes and threads."""
+        return workers_of(self.spec.sampling)
+
+    @property
+    def execution(self) -> Execution:
+        """How fits are made whose chains are not kept in the folder."""
+        return Execution(workers=self.workers, resume=self.resume, watcher=self.watcher)
+
+    @property
+    def frames(self) -> FrameKind:
+        """The kind of frames that the answer gives."""
+        return FrameKind.of(self.inputs.data)
+
+    def record(self, data_fingerprint: str = "", queries: tuple[str, ...] = ()) -> Provenance:
+        """Say what made the results.
+
+        Parameters
+        ----------
+        data_fingerprint
+            Of the table of cells; empty where it would confirm guesses of what was hidden.
+        queries
+            What ran on the server of a database.
+        """
+        return Provenance.now(
+            seed=self.spec.sampling.seed,
+            data_fingerprint=data_fingerprint,
+            started=self.started,
+            queries=queries,
+        )
+
+    def completed(self, **more: Any) -> S:
+        """Return what was asked with the limit that was left to the sampler, and with `more`."""
+        limit = {"max_sweeps": self.plan.stop.max_sweeps}
+        sampling = self.spec.sampling.model_copy(update=limit)
+        found: S = self.spec.model_copy(update={"sampling": sampling, **more})
+        return found
+
+
+def in_folder(kind: Kind) -> Callable[[Callable[[Job[Any]], Answer]], Callable[..., Answer]]:
     """Let a run have its folder to itself, after proving that it may and can write there.
 
-    The decorated function raises before it begins: SpecError if `resume` and `overwrite` contradict
-    each other or lack a folder; OutputError if another run writes there, if the folder holds
-    results that are neither to be resumed nor replaced, if a file there is not one of unikat's or
-    is an input of the run, or if the folder cannot be written to.
+    The function that is decorated takes a :class:`Job`. The one that this makes takes ``(spec,
+    inputs, folder, *, resume, overwrite, watcher)``. It raises before it begins: SpecError if
+    `resume` and `overwrite` contradict each other or lack a folder; OutputError if another run
+    writes there, if the folder holds results that are neither to be resumed nor replaced, if a file
+    there is not one of unikat's or is an input of the run, or if the folder cannot be written to.
     """
-    return _placed(kind, dry=False)
+    return functools.partial(_placed, kind, False)
 
 
-def beside_folder(kind: Kind) -> Callable[[Run], Run]:
+def beside_folder(kind: Kind) -> Callable[[Callable[[Job[Any]], Answer]], Callable[..., Answer]]:
     """Let a dry run see its folder as `in_folder` does, with the same refusals, and leave it."""
-    return _placed(kind, dry=True)
+    return functools.partial(_placed, kind, True)
 
 
-def _placed(kind: Kind, *, dry: bool) -> Callable[[Run], Run]:
+def _placed(kind: Kind, dry: bool, run: Callable[[Job[Any]], Answer]) -> Callable[..., Answer]:
     names = (*kind.files, *kind.work)
 
-    def decorate(run: Run) -> Run:
-        @functools.wraps(run)
-        def alone(
-            spec: Any,
-            inputs: Any,
-            folder: Path | None,
-            *,
-            resume: bool = False,
-            overwrite: bool = False,
-            watcher: Any = None,
-        ) -> Any:
-            if folder is None and (resume or overwrite):
-                raise SpecError(
-                    f"resume and overwrite need the folder of the {kind.noun}; name it with out."
-                )
-            if spec.sampling.executor == "processes":
-                # A worker of a cluster looks for itself.
-                check_device(spec.sampling.device)
-            how = {"watcher": watcher or SILENT}
-            with ExitStack() as stack:
-                if folder is not None and dry:
-                    check_free(folder, names, spec.input_files())
-                elif folder is not None:
-                    stack.enter_context(owned(folder, names, spec.input_files()))
+    @functools.wraps(run)
+    def with_folder(
+        spec: Any,
+        inputs: Inputs,
+        folder: Path | None,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        watcher: Watcher | None = None,
+    ) -> Answer:
+        if folder is None and (resume or overwrite):
+            raise SpecError(
+                f"resume and overwrite need the folder of the {kind.noun}; name it with out."
+            )
+        if spec.sampling.executor == "processes":
+            # A worker of a cluster looks for itself.
+            check_device(spec.sampling.device)
+        with ExitStack() as stack:
+            if folder is not None and dry:
+                check_free(folder, names, spec.input_files())
+            elif folder is not None:
+                stack.enter_context(owned(folder, names, spec.input_files()))
+            if folder is not None:
+                check_folder(kind, folder, resume=resume, overwrite=overwrite)
+            if not dry:
                 if folder is not None:
-                    check_folder(kind, folder, resume=resume, overwrite=overwrite)
-                if not dry:
-                    how |= {"resume": resume, "overwrite": overwrite}
-                    if folder is not None:
-                        make_folder(folder)
-                    stack.enter_context(
-                        executor_for_run(spec.sampling.executor, spec.sampling.workers)
-                    )
-                return run(spec, inputs, folder, **how)
+                    make_folder(folder)
+                stack.enter_context(executor_for_run(spec.sampling.executor, spec.sampling.workers))
+            job = Job(
+                spec=spec,
+                inputs=inputs,
+                folder=folder,
+                resume=resume,
+                overwrite=overwrite,
+                watcher=watcher or SILENT,
+                started=datetime.now(UTC),
+            )
+            return run(job)
 
-        return alone  # type: ignore[return-value]  # with the same parameters
-
-    return decorate
+    return with_folder
 
 
 def check_folder(

@@ -11,28 +11,9 @@ from unikat.jobs import assessment
 from unikat.report.folders.assessment import load as load_assessment
 from unikat.report.folders.assessment import write_report
 from unikat.report.folders.folder import read_run, replace_page
-from unikat.spec.kinds import (
-    ASSESS,
-    ATTACK,
-    COMPARE,
-    EVALUATE,
-    PROTECT,
-    SYNTHESIZE,
-    VERIFY,
-    kind_in,
-)
+from unikat.spec.kinds import ASSESS, PROTECT, kind_in
 from unikat.spec.plan import PlanSpec
 from unikat.spec.trust import SHOWN
-
-_ANSWERS = {
-    COMPARE: "Comparison",
-    EVALUATE: "Evaluation",
-    PROTECT: "Protection",
-    SYNTHESIZE: "Synthesis",
-    ATTACK: "Attacks",
-    VERIFY: "Verification",
-}
-"""Names of the classes of answers, in the modules of their jobs."""
 
 
 def load(folder: str | os.PathLike[str], *, trust_spec: bool = False) -> Any:
@@ -69,7 +50,8 @@ def load(folder: str | os.PathLike[str], *, trust_spec: bool = False) -> Any:
     if kind in (None, ASSESS):
         return assessment.load(folder, trust_spec=trust_spec)
     summary, spec = read_run(kind, folder)
-    answer = getattr(import_module(f"unikat.jobs.{kind.name}"), _ANSWERS[kind])
+    module = vars(import_module(f"unikat.jobs.{kind.name}"))
+    answer: Any = next(one for one in module.values() if getattr(one, "kind", None) is kind)
     more = {"plan": PlanSpec.read(folder / PROTECT.others[0], SHOWN)} if kind is PROTECT else {}
     return answer(summary=summary, spec=spec, folder=folder.resolve(), **more)
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from unikat._typing import Bool, Int32
-from unikat.data.frames import FILE, FrameKind
+from unikat.data.frames import FILE
 from unikat.data.hierarchies import Hierarchy, read_hierarchy
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
@@ -22,8 +20,8 @@ from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.errors import SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.json import parse_json
-from unikat.inference.progress import Watcher
 from unikat.jobs.applied import plan_keys
+from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.goals import (
     Stages,
     aim_of,
@@ -34,7 +32,7 @@ from unikat.jobs.goals import (
     verified,
 )
 from unikat.jobs.inputs import design_of, read_table
-from unikat.jobs.job import check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Job, Outcome, in_folder
 from unikat.jobs.perturbing import (
     perturbation_facts,
     perturbed_records,
@@ -68,36 +66,26 @@ from unikat.report.text.declared import declared_words
 from unikat.report.text.protection import sentences, warnings
 from unikat.report.text.track_record import unknown_of
 from unikat.risk.limits import Measured, Verdict, together
-from unikat.spec.from_options import Inputs, documented
-from unikat.spec.kinds import PROTECT
+from unikat.spec.kinds import PROTECT, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.paths import hierarchy_file
 from unikat.spec.plan import PlanSpec
 from unikat.spec.protection import ProtectionSpec
-from unikat.spec.provenance import Provenance
-from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Protection:
+class Protection(Outcome):
     """A protected file; from :func:`unikat.protect`."""
 
     summary: ProtectionSummary
-    """Every number of the page, as `protect.json` holds them."""
     spec: ProtectionSpec
     plan: PlanSpec
     """The recodings, as `plan.toml` holds them."""
-    folder: Path | None = None
-    """Where the files lie; None if they were not written."""
     _made: Released | None = field(default=None)
     _source: Any = None
-    _kind: FrameKind = FILE
 
-    @property
-    def converged(self) -> bool:
-        """Whether both fits converged."""
-        return self.summary.converged
+    kind: ClassVar[Kind] = PROTECT
 
     @property
     def verdict(self) -> Verdict | None:
@@ -110,7 +98,7 @@ class Protection:
         if self._made is None:
             assert self.folder is not None
             return FILE.frame(read_records(PROTECT, self.folder, str(self.summary.file)))
-        return self._kind.frame(self._made.table)
+        return self._frames.frame(self._made.table)
 
     @property
     def codebook(self) -> dict[str, Any] | None:
@@ -130,23 +118,13 @@ class Protection:
         """Return the page, a complete HTML document that needs no network."""
         return render(self.summary)
 
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the protected file, the plan, the page and the numbers into a folder.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds a protection and `overwrite` is not set, or it cannot be written.
-        """
-        folder = Path(folder)
-        check_folder(PROTECT, folder, overwrite=overwrite)
+    def _write(self, folder: Path) -> None:
         if self._made is None:
             assert self.folder is not None
             page = self.to_html()
             copy_run(PROTECT, self.summary, page, self.spec, self.folder, folder)
-            return folder
+            return
         results.write(self.summary, self._made, self.plan, self._source, self.spec, folder)
-        return folder
 
     def __repr__(self) -> str:
         said = self.summary.sentences
@@ -163,15 +141,8 @@ class Protection:
         return "\n".join(said[place] for place in places if place in said)
 
 
-@documented(ProtectionSpec)
-def protect(
-    data: Any,
-    *,
-    out: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-    progress: bool | None = None,
-    **options: Any,
-) -> Protection:
+@documented(PROTECT)
+def protect(data: Any, **options: Any) -> Protection:
     """Recode the keys of microdata so that a target is reached and the least information is lost.
 
     And perturb keys, or suppress single values, if that is asked for.
@@ -203,21 +174,13 @@ def protect(
     >>> found.plan.keys[1].rule, found.frame["age"].nunique()
     ('width(5)', 4)
     """
-    return start(PROTECT, run, data, options, out, False, overwrite, progress)
+    return run_from_python(PROTECT, run, data, options)
 
 
 @in_folder(PROTECT)
-def run(
-    spec: ProtectionSpec,
-    inputs: Inputs,
-    folder: Path | None,
-    *,
-    resume: bool,
-    overwrite: bool,
-    watcher: Watcher,
-) -> Protection:
+def run(job: Job[ProtectionSpec]) -> Protection:
     """Protect what a specification names, in a folder of its own (see :func:`in_folder`)."""
-    started = datetime.now(UTC)
+    spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
     if spec.perturbs and spec.perturbation_seed is None:
         # Who knows it and the probabilities can tell which values are true.
         spec = spec.model_copy(update={"perturbation_seed": secrets.randbits(63)})
@@ -238,8 +201,7 @@ def run(
         claim(folder, [file, beside])
     if inputs.data is None and not has_own_format(microdata.source):
         watcher.note(f"The protected file is Parquet: {WRITTEN}.")
-    execution = Execution(workers=workers_of(spec.sampling), watcher=watcher)
-    level, seed, plan = spec.report.level, spec.sampling.seed, plan_of(spec.sampling)
+    level, seed, plan, execution = spec.report.level, spec.sampling.seed, job.plan, job.execution
     fitted = complete_fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
     estimate = fitted.estimate(level)
     watcher.stage("Going on from the fit")
@@ -371,7 +333,7 @@ def run(
         agrees=_agree(by_plan if perturbed is None else Measured.of(promised), Measured.of(refit)),
         level=level,
         # A fingerprint of the original would confirm guesses of what was hidden.
-        provenance=Provenance.now(seed=seed, data_fingerprint="", started=started),
+        provenance=job.record(),
     )
     summary = replace(summary, warnings=warnings(summary))
     said = {"declared": "\n".join(declared_words(table.variables))}
@@ -384,7 +346,7 @@ def run(
         folder=folder,
         _made=made,
         _source=microdata.source,
-        _kind=FrameKind.of(inputs.data),
+        _frames=job.frames,
     )
     if folder is not None:
         watcher.stage("Writing")

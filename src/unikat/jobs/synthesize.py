@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from unikat._typing import Float64, Int32
 from unikat.data import CellTable, Design, Key
-from unikat.data.frames import FILE, FrameKind
+from unikat.data.frames import FILE
 from unikat.data.microdata import Microdata
 from unikat.data.sampling import telling_key
 from unikat.data.writers import WRITTEN, ending, has_own_format
@@ -26,9 +24,10 @@ from unikat.inference.checkpoint import Checkpoint, Earlier
 from unikat.inference.draws import Draws
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import Watcher
+from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import HEAD, read_households
 from unikat.jobs.inputs import make_household_zeros, make_zeros, open_data, without_conflicts
-from unikat.jobs.job import Unfinished, check_folder, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Job, Outcome, Unfinished, in_folder
 from unikat.language.rules import names_in, parse
 from unikat.models.base import AnyModel
 from unikat.models.mixtures.latent_class import LatentClass
@@ -49,9 +48,7 @@ from unikat.report.text.sentences import understood_households
 from unikat.report.text.synthesis import sentences, warnings
 from unikat.risk.exposure import fitted_table
 from unikat.spec.assessment import HOUSEHOLDS
-from unikat.spec.from_options import Inputs, documented
-from unikat.spec.kinds import SYNTHESIZE
-from unikat.spec.provenance import Provenance
+from unikat.spec.kinds import SYNTHESIZE, Kind
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.combine import Combined, combine_partially_synthetic
 from unikat.synthesis.convergence import SynthesisMeasures
@@ -78,23 +75,16 @@ from unikat.zeros.zeros import holds
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Synthesis:
+class Synthesis(Outcome):
     """Synthetic files; from :func:`unikat.synthesize`."""
 
     summary: SynthesisSummary
-    """Every number of the page, as `utility.json` holds them."""
     spec: SynthesisSpec
-    """What was asked, completed with what was left to be decided."""
-    folder: Path | None = None
-    """Where the files lie; None if they were not written."""
     _tables: tuple[results.Records, ...] = field(default=())
     _microdata: Microdata | None = None
     _data: Any = None
 
-    @property
-    def converged(self) -> bool:
-        """Whether the chains converged."""
-        return self.summary.converged
+    kind: ClassVar[Kind] = SYNTHESIZE
 
     @property
     def utility(self) -> SynthesisSummary:
@@ -108,7 +98,7 @@ class Synthesis:
             assert self.folder is not None
             tables = [read_records(SYNTHESIZE, self.folder, name) for name in self.summary.files]
             return tuple(FILE.frame(one, same_rows=False) for one in tables)
-        kind = FrameKind.of(self._data)
+        kind = self._frames
         found = tuple(kind.frame(one.table, same_rows=False) for one in self._tables)
         if kind.name != "pandas" or self._data is None:
             return found
@@ -136,23 +126,13 @@ class Synthesis:
         """Return the page, a complete HTML document that needs no network."""
         return render(self.summary)
 
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the synthetic files, the page, the numbers and the specification into a folder.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds a synthesis and `overwrite` is not set, or it cannot be written.
-        """
-        folder = Path(folder)
-        check_folder(SYNTHESIZE, folder, overwrite=overwrite)
+    def _write(self, folder: Path) -> None:
         if self._microdata is None:
             assert self.folder is not None
             copy_run(SYNTHESIZE, self.summary, self.to_html(), self.spec, self.folder, folder)
-            return folder
+            return
         keep_inputs([folder / name for name in self.summary.files], self.spec.input_files())
         results.write(self.summary, self._tables, self._microdata.source, self.spec, folder)
-        return folder
 
     def __repr__(self) -> str:
         said = self.summary.sentences
@@ -165,16 +145,8 @@ class Synthesis:
         return "\n".join(lines)
 
 
-@documented(SynthesisSpec)
-def synthesize(
-    data: Any,
-    *,
-    out: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    progress: bool | None = None,
-    **options: Any,
-) -> Synthesis:
+@documented(SYNTHESIZE)
+def synthesize(data: Any, **options: Any) -> Synthesis:
     """Draw synthetic files from a model fitted to microdata, and compare them with the original.
 
     Parameters
@@ -206,7 +178,7 @@ def synthesize(
     >>> [frame.shape for frame in found.frames]
     [(27, 2), (27, 2)]
     """
-    return start(SYNTHESIZE, run, data, options, out, resume, overwrite, progress)
+    return run_from_python(SYNTHESIZE, run, data, options)
 
 
 class _Original(NamedTuple):
@@ -222,21 +194,13 @@ class _Original(NamedTuple):
 
 
 @in_folder(SYNTHESIZE)
-def run(
-    spec: SynthesisSpec,
-    inputs: Inputs,
-    folder: Path | None,
-    *,
-    resume: bool,
-    overwrite: bool,
-    watcher: Watcher,
-) -> Synthesis:
+def run(job: Job[SynthesisSpec]) -> Synthesis:
     """Synthesise what a specification names, in a folder of its own (see :func:`in_folder`).
 
     While the run lasts the folder holds the checkpoint, which stays if the chains have not
     converged. Results are written as a whole or not at all.
     """
-    started = datetime.now(UTC)
+    spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
     options = spec.model.options
     if spec.model.name == HOUSEHOLDS and spec.method != "truncated":
         # Comparators are the paper's.
@@ -266,8 +230,8 @@ def run(
     if folder is not None:
         keep_inputs([folder / name for name in files], spec.input_files())
         claim(folder, files)
-        checkpoint = Checkpoint(folder=folder, resume=resume)
-    earlier = Earlier(checkpoint if overwrite else None)
+        checkpoint = Checkpoint(folder=folder, resume=job.resume)
+    earlier = Earlier(checkpoint if job.overwrite else None)
     table = _fitted_to(original, spec)
     if spec.method == "flat":
         model = LatentClass()
@@ -275,14 +239,13 @@ def run(
     fitted = fitted_table(table)
     with _keeping_chains(checkpoint, earlier):
         watcher.stage("Fitting")
-        plan = plan_of(spec.sampling)
         draws = sample(
             model,
             fitted,
             SynthesisMeasures.of(fitted),
             seed=spec.sampling.seed,
-            plan=plan,
-            workers=workers_of(spec.sampling),
+            plan=job.plan,
+            workers=job.workers,
             checkpoint=checkpoint,
             progress=watcher.progress,
         )
@@ -310,9 +273,6 @@ def run(
             kept=[name for name in original.persons.names if name not in names],
             weights=weights,
         )
-        record = Provenance.now(
-            seed=spec.sampling.seed, data_fingerprint=original.table.fingerprint, started=started
-        )
         layout = original.table.layout
         summary = SynthesisSummary(
             schema=SCHEMA,
@@ -333,11 +293,10 @@ def run(
             repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
             shares=_shares(original, spec, formulas, drawn, weights),
             impossible=_impossible(original, spec, drawn),
-            provenance=record,
+            provenance=job.record(original.table.fingerprint),
         )
         summary = replace(summary, warnings=warnings(summary), sentences=sentences(summary))
-        sampling = spec.sampling.model_copy(update={"max_sweeps": plan.stop.max_sweeps})
-        completed = spec.model_copy(update={"sampling": sampling})
+        completed = job.completed()
         if folder is not None:
             watcher.stage("Writing")
             results.write(summary, tables, original.microdata.source, completed, folder)
@@ -351,6 +310,7 @@ def run(
         _tables=tables,
         _microdata=original.microdata,
         _data=inputs.data,
+        _frames=job.frames,
     )
 
 

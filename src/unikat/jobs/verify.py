@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,9 +19,9 @@ from unikat.data.patterns import distinct
 from unikat.data.readers import open_source
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, option
-from unikat.inference.progress import Watcher
+from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
-from unikat.jobs.job import Outcome, in_folder, plan_of, start, workers_of
+from unikat.jobs.job import Job, Tabled, in_folder
 from unikat.models.named import build_model
 from unikat.protection.compared import (
     Compared,
@@ -43,17 +41,14 @@ from unikat.report.pages.verification import render
 from unikat.report.text.track_record import unknown_of
 from unikat.report.text.verification import HEAD, key_rows, sentences, warnings
 from unikat.risk.limits import Measured, Verdict, judge
-from unikat.spec.from_options import Inputs, documented
 from unikat.spec.kinds import VERIFY, Kind
 from unikat.spec.limits import Limit
-from unikat.spec.provenance import Provenance
 from unikat.spec.verification import VerifySpec
-from unikat.studies.auto import Execution
 from unikat.studies.fit import complete_fit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Verification(Outcome):
+class Verification(Tabled):
     """What protection elsewhere did to a file, and the risk left; from :func:`unikat.verify`.
 
     `table` has one row per key.
@@ -85,15 +80,8 @@ class Verification(Outcome):
         return "\n".join(said[place] for place in ("verdict", "answer", "records") if place in said)
 
 
-@documented(VerifySpec)
-def verify(
-    data: Any,
-    *,
-    out: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-    progress: bool | None = None,
-    **options: Any,
-) -> Verification:
+@documented(VERIFY)
+def verify(data: Any, **options: Any) -> Verification:
     """Assess a file that was protected elsewhere, by any program, against its original.
 
     Parameters
@@ -123,21 +111,13 @@ def verify(
     >>> found.verdict, [key.action for key in found.summary.keys]
     ('met', ['as it is', 'recoded'])
     """
-    return start(VERIFY, run, data, options, out, False, overwrite, progress)
+    return run_from_python(VERIFY, run, data, options)
 
 
 @in_folder(VERIFY)
-def run(
-    spec: VerifySpec,
-    inputs: Inputs,
-    folder: Path | None,
-    *,
-    resume: bool,
-    overwrite: bool,
-    watcher: Watcher,
-) -> Verification:
+def run(job: Job[VerifySpec]) -> Verification:
     """Verify what a specification names, in a folder of its own (see :func:`in_folder`)."""
-    started = datetime.now(UTC)
+    spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, _ = read_table(spec, design_of(spec), inputs, watcher)
     answers = {key.name: key.answers for key in table.keys}
@@ -166,8 +146,7 @@ def run(
             f"Values of the protected file were perturbed, and after perturbation {target.measure} "
             "of single records is not known; set a target of tau1 or tau2."
         )
-    execution = Execution(workers=workers_of(spec.sampling), watcher=watcher)
-    level, seed, plan = spec.report.level, spec.sampling.seed, plan_of(spec.sampling)
+    level, seed, plan, execution = spec.report.level, spec.sampling.seed, job.plan, job.execution
     fitted = complete_fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
     before = after = fitted.estimate(level)
     codes = np.stack([one.codes for one in keys if one is not None], axis=1)
@@ -217,7 +196,7 @@ def run(
         converged=converged,
         level=level,
         # A fingerprint of the original would confirm guesses of what was hidden.
-        provenance=Provenance.now(seed=seed, data_fingerprint="", started=started),
+        provenance=job.record(),
     )
     summary = replace(summary, warnings=warnings(summary))
     summary = replace(summary, sentences=sentences(summary))

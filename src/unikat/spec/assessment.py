@@ -52,6 +52,7 @@ class AssessmentSpec(Spec):
             "",
             "Also k-anonymity, individual risk, SUDA2 and estimates of population uniques.",
             read=lambda value, asked: (asked.before or {}) if value else None,
+            form="run",
         ),
     ] = None
     registry: Annotated[
@@ -61,6 +62,7 @@ class AssessmentSpec(Spec):
             "Registered units that share the keys: how many of them are unique in the population, "
             "estimated from the survey. In Python also a frame.",
             accepts="Any",
+            form="keys",
         ),
     ] = None
     margins: Margins = ()

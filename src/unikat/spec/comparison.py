@@ -85,12 +85,15 @@ class ComparisonSpec(Spec):
             first=True,
             accepts="str | Sequence[Any]",
             read=read_models,
+            form="run",
         ),
     ] = ()
     held_out: Annotated[
         Share,
         Option(
-            "SHARE", "Share of the records to leave out and predict, as 0.2 or 20%; 0 for none."
+            "SHARE",
+            "Share of the records to leave out and predict, as 0.2 or 20%; 0 for none.",
+            form="run",
         ),
     ] = Field(default=0.2, ge=0, lt=1)
     level: Level = Field(default=0.95, gt=0, lt=1)
@@ -101,6 +104,7 @@ class ComparisonSpec(Spec):
             "Fit each model that has this option with each of these values, to see from which "
             "value on τ1 is stable.",
             accepts="str | Mapping[str, Any] | None",
+            form="run",
         ),
     ] = None
     sampling: SamplingSpec = SamplingSpec()

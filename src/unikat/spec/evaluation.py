@@ -48,10 +48,11 @@ class EvaluationSpec(Spec):
             "required",
             first=True,
             accepts="int | str | Sequence[int | str]",
+            form="run",
         ),
     ] = ()
     """In one text, a size that could stand between thousands ("1,500") is refused."""
-    repeats: Annotated[Whole, Option("N", "Samples of each size.")] = Field(
+    repeats: Annotated[Whole, Option("N", "Samples of each size.", form="run")] = Field(
         default=20, ge=1, le=1_000_000
     )
     models: Annotated[
@@ -63,6 +64,7 @@ class EvaluationSpec(Spec):
             first=True,
             accepts="str | Sequence[Any]",
             read=read_models,
+            form="run",
         ),
     ] = ("hdp",)
     design: Annotated[
@@ -72,19 +74,29 @@ class EvaluationSpec(Spec):
             "simple (without replacement), bernoulli, stratified, pps (with probabilities in "
             "proportion to a size), or households (whole households).",
             first=True,
+            form="run",
         ),
     ] = "simple"
-    strata: Annotated[str | None, Option("COLUMN", "Column of the strata.")] = None
+    strata: Annotated[str | None, Option("COLUMN", "Column of the strata.", form="keys")] = None
     allocation: Annotated[
         Literal["proportional", "equal", "power"],
-        Option("HOW", "How strata share a sample: proportional, equal, or power (of their sizes)."),
+        Option(
+            "HOW",
+            "How strata share a sample: proportional, equal, or power (of their sizes).",
+            form="run",
+        ),
     ] = "proportional"
     power: Annotated[
         float | None,
-        Option("Q", "Power of the strata's sizes, from 0 to 1, for --allocation power.", "0.5"),
+        Option(
+            "Q",
+            "Power of the strata's sizes, from 0 to 1, for --allocation power.",
+            "0.5",
+            form="run",
+        ),
     ] = Field(default=None, ge=0, le=1)
     size: Annotated[
-        str | None, Option("COLUMN", "Column of the units' sizes, for --design pps.")
+        str | None, Option("COLUMN", "Column of the units' sizes, for --design pps.", form="run")
     ] = None
     household: Annotated[
         Names,
@@ -92,6 +104,7 @@ class EvaluationSpec(Spec):
             "A,B",
             "Columns that together identify the household, for --design households.",
             first=True,
+            form="keys",
         ),
     ] = ()
     levels: Annotated[
@@ -100,6 +113,7 @@ class EvaluationSpec(Spec):
             "WHOSE",
             "Levels of the keys that models know: all of the population, as from a codebook, or "
             "those of the sample.",
+            form="run",
         ),
     ] = "population"
     level: Level = Field(default=0.95, gt=0, lt=1)

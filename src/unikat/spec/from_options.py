@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
@@ -21,7 +20,6 @@ from unikat.spec.tables import FileSpec
 from unikat.spec.trust import Trust
 
 S = TypeVar("S", bound=Spec)
-Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class Inputs(NamedTuple):
@@ -199,50 +197,3 @@ def _put(values: dict[str, Any], place: tuple[str, ...], value: Any, where: str)
         if not isinstance(table, dict):
             raise SpecError(f"{where} is not valid: {part} must be a table.")
     table[place[-1]] = value
-
-
-_SHARED = (
-    "out",
-    "    Folder for the results; while the run lasts also for what `resume` goes on with. None:",
-    "    nothing is written; see `save` of the answer.",
-    "resume",
-    "    Continue the unfinished run in `out`. Models can be added; to an evaluation also sizes",
-    "    and repeats.",
-    "overwrite",
-    "    Replace the run in `out`, once the new results are complete.",
-    "progress",
-    "    Show the progress. None: in notebooks and on terminals only.",
-)
-"""What the documentation says of the parameters that every run has."""
-
-
-def documented(specification: type[Spec]) -> Callable[[Call], Call]:
-    """Give a function the signature and the documentation of the options that it passes on."""
-
-    def decorate(function: Call) -> Call:
-        signature = inspect.signature(function)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        defined = options_of(specification)
-        listed = [
-            inspect.Parameter(
-                one.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=one.default,
-                annotation=one.accepted,
-            )
-            for one in defined
-        ]
-        lines = [
-            line
-            for one in defined
-            for line in (one.name, f"    {one.option.help} Default: {one.shown_default}.")
-        ]
-        shown_signature = signature.replace(parameters=[*own, *listed])
-        function.__signature__ = shown_signature  # type: ignore[attr-defined]  # of any callable
-        # Beside those of the function, before what it returns.
-        options = "\n".join([*_SHARED, *lines])
-        before, head, after = inspect.cleandoc(function.__doc__ or "").partition("\nReturns\n")
-        function.__doc__ = f"{before}{options}\n{head}{after}"
-        return function
-
-    return decorate

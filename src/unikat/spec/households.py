@@ -27,6 +27,7 @@ class HouseholdsSpec(FileSpec):
             "File with a row for each household, which has the keys of --household-keys.",
             name="household_file",
             accepts="str | PathLike[str] | None",
+            form="keys",
         ),
     ] = None
     keys: Annotated[
@@ -35,6 +36,7 @@ class HouseholdsSpec(FileSpec):
             "A,B",
             "Keys that all members of a household share (with --model households).",
             name="household_keys",
+            form="keys",
         ),
     ] = ()
     population: Annotated[
@@ -43,17 +45,24 @@ class HouseholdsSpec(FileSpec):
             "N",
             "Households in the population. Can be left out where weights tell it.",
             name="population_households",
+            form="keys",
         ),
     ] = None
     head: Annotated[
-        str | None, Option("RULE", "A rule that is true of the head alone: 'REL == 1'.")
+        str | None,
+        Option("RULE", "A rule that is true of the head alone: 'REL == 1'.", form="keys"),
     ] = None
     head_keys: Annotated[
         Names,
-        Option("A,B", "Keys of which the head's value is taken as the household's.", rare=True),
+        Option(
+            "A,B",
+            "Keys of which the head's value is taken as the household's.",
+            rare=True,
+            form="keys",
+        ),
     ] = ()
     scattered: Annotated[
-        bool, Option("", "Members of a household are not neighbours.", rare=True)
+        bool, Option("", "Members of a household are not neighbours.", rare=True, form="keys")
     ] = False
 
     @model_validator(mode="after")
@@ -102,6 +111,7 @@ class RelativesSpec(Table):
             "Keys of relatives in the household that an intruder may know too, such as "
             "head.AGE,spouse.AGE (with --household and --roles).",
             name="relatives",
+            form="keys",
         ),
     ] = ()
     roles: Annotated[
@@ -111,5 +121,6 @@ class RelativesSpec(Table):
             "ROLES",
             "Who is which relative: 'head: REL == 1; spouse: REL == 2'.",
             accepts="str | Mapping[str, str]",
+            form="keys",
         ),
     ] = Field(default_factory=dict)

@@ -44,6 +44,8 @@ class Kind:
     """Files and folders of an unfinished run, with which `resume` continues; none: no resume."""
     extends: bool = False
     """The work stays when the run is complete, so that more can be added to it."""
+    told: bool = False
+    """Whether a dry run tells what would be done (`jobs.dry_run`)."""
     form: bool = False
     """Whether the workbench starts such runs."""
     adds: tuple[tuple[str, str, str], ...] = ()
@@ -129,6 +131,7 @@ ASSESS = Kind(
     ),
     complete="manifest.json",
     work=(CHECKPOINT, EVIDENCE),
+    told=True,
     form=True,
     adds=(_MAX_SWEEPS,),
     ending="unikat",
@@ -144,6 +147,7 @@ COMPARE = Kind(
     others=("comparison.parquet",),
     work=("fits",),
     extends=True,
+    told=True,
     form=True,
     adds=(_MODELS, _MAX_SWEEPS),
     ending="comparison",
@@ -159,6 +163,7 @@ EVALUATE = Kind(
     others=("evaluation.parquet",),
     work=("tasks",),
     extends=True,
+    told=True,
     form=True,
     adds=(_REPEATS, _MODELS),
     ending="evaluation",

@@ -131,11 +131,12 @@ Model = Annotated[
     Named,
     Option(
         "MODEL",
-        "Statistical model, with its options after colons: gom:components=30. auto selects among "
-        "several, and its interval covers the model's own error.",
+        "Statistical model, with its options after colons: gom:components=30. auto selects one of "
+        "several; its interval covers the model error.",
         "auto",
         first=True,
         accepts="Any",
         read=read_model,
+        form="run",
     ),
 ]

@@ -43,6 +43,11 @@ class Option:
     """In Python; on the command line with dashes. Empty: that of the field."""
     first: bool = False
     """Whether `--help` explains it; it lists the others, which `--help all` explains."""
+    form: str = ""
+    """Page of the workbench that asks for it: `file`, `keys`, `run`, or `key` for a field of each
+    key; empty: none."""
+    label: str = ""
+    """Of its field, where the page lists its fields by itself."""
     positional: bool = False
     """Whether the command line takes it as an argument, after the data."""
     rare: bool = False
@@ -74,6 +79,16 @@ class Defined:
         if self.option.positional:
             return self.name.upper()
         return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it names a file."""
+        return self.option.metavar == "FILE"
+
+    @property
+    def is_files(self) -> bool:
+        """Whether it names several files."""
+        return self.option.metavar == "FILE,FILE"
 
     @property
     def table(self) -> type[BaseModel] | None:
@@ -115,6 +130,7 @@ DOOR = {
             "Any other option of the model, components=30, or value of the specification by its "
             "table, sampling.rhat=1.05; in Python a mapping.",
             accepts="Mapping[str, Any] | Sequence[str] | None",
+            form="run",
         ),
     ),
     "trust_spec": (

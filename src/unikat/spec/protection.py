@@ -184,6 +184,7 @@ class ProtectionSpec(AssessmentSpec):
             "Exit code 3 if it is not met, or not known.",
             "required, unless --scenarios, --recode, --pram or --swap is given",
             first=True,
+            form="run",
         ),
     ] = ""
     scenarios: Annotated[
@@ -196,9 +197,10 @@ class ProtectionSpec(AssessmentSpec):
             "one intruder, who knows all keys",
             accepts="str | PathLike[str] | Sequence[Mapping[str, Any]]",
             read=_read_scenarios,
+            form="run",
         ),
     ] = Field(default=(), alias="scenario")
-    keep: Annotated[Names, Option("A,B", "Keys that stay as they are.")] = ()
+    keep: Annotated[Names, Option("A,B", "Keys that stay as they are.", form="key")] = ()
     weights_of_keys: Annotated[
         dict[str, float],
         BeforeValidator(_importance),
@@ -207,6 +209,7 @@ class ProtectionSpec(AssessmentSpec):
             "How much the information of each key counts.",
             "1 for each key",
             accepts="str | Mapping[str, float]",
+            form="key",
         ),
     ] = Field(default={})
     recodings: Annotated[
@@ -222,6 +225,7 @@ class ProtectionSpec(AssessmentSpec):
             "made by the program",
             accepts="str | Mapping[str, Sequence[Any]]",
             read=_read_recodings,
+            form="key",
         ),
     ] = Field(default={})
     recode: Annotated[
@@ -230,11 +234,11 @@ class ProtectionSpec(AssessmentSpec):
         Option(
             "TEXT",
             "Do this recoding instead of searching one: 'age: width(10); region: left out'. Keys "
-            "that are not named stay as they are. With --target the report says whether it is "
-            "reached. In Python a mapping of keys to recodings.",
+            "that are not named stay as they are.",
             "searched, if there is a target",
             first=True,
             accepts="str | Mapping[str, Any]",
+            form="key",
         ),
     ] = Field(default={})
     tables: Annotated[
@@ -246,6 +250,7 @@ class ProtectionSpec(AssessmentSpec):
             "each of them moves.",
             "those of every two keys",
             accepts="str | Sequence[Sequence[str]]",
+            form="run",
         ),
     ] = ()
     suppress: Annotated[
@@ -254,8 +259,8 @@ class ProtectionSpec(AssessmentSpec):
             "TEXT",
             "Then set the fewest values missing so that every record reaches 'r1 <= 0.2', or "
             "'k >= 3'. Weights of keys are the costs of their values.",
-            "nothing is suppressed",
             first=True,
+            form="run",
         ),
     ] = None
     pram: Annotated[
@@ -267,8 +272,8 @@ class ProtectionSpec(AssessmentSpec):
             "of the levels stay. A file has levels in the first row and column. In Python a "
             "mapping of keys to numbers, nested mappings or pandas frames.",
             "no value is replaced",
-            first=True,
             accepts="str | Mapping[str, Any]",
+            form="key",
         ),
     ] = Field(default={})
     swap: Annotated[
@@ -279,8 +284,8 @@ class ProtectionSpec(AssessmentSpec):
             "them: 'region', 'region, district', or 'region: r1 > 0.2' for those above a risk "
             "only. With --household whole households exchange them.",
             "nothing is swapped",
-            first=True,
             accepts="str | Sequence[str] | None",
+            form="run",
         ),
     ] = None
     swap_match: Annotated[
@@ -290,6 +295,7 @@ class ProtectionSpec(AssessmentSpec):
             "Keys in which records that swap agree.",
             "all keys that are not swapped",
             rare=True,
+            form="run",
         ),
     ] = ()
     perturbation_seed: Annotated[
@@ -298,6 +304,7 @@ class ProtectionSpec(AssessmentSpec):
             "N",
             "Seed of --pram and --swap. Keep it to yourself: who knows it can undo them.",
             "drawn, and written to protect.toml",
+            form="run",
         ),
     ] = None
 

@@ -44,6 +44,7 @@ class ZerosSpec(Table):
             "Records that break a rule: stop; drop them; or set the keys of the rule missing in "
             "them.",
             name="zeros_conflict",
+            form="keys",
         ),
     ] = "stop"
     roles: dict[str, str] = Field(default_factory=dict)

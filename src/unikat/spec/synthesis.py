@@ -29,7 +29,9 @@ def _formulas(value: object) -> object:
 class SynthesisSampling(SamplingSpec):
     """The `[sampling]` table; the draws serve to make a few files, and no interval."""
 
-    chains: Annotated[int, Option("N", "Chains of each fit.")] = Field(default=5, ge=1, le=1024)
+    chains: Annotated[int, Option("N", "Chains of each fit.", form="run", label="Chains")] = Field(
+        default=5, ge=1, le=1024
+    )
     """As many as data sets, so that each has a chain of its own."""
     ess: Annotated[
         float,

@@ -32,28 +32,36 @@ class FileSpec(Table):
 
     path: Path | None = None
     """The file; relative paths count from where the specification lies."""
-    format: Annotated[str | None, Option("NAME", "File format, if its name does not say.")] = None
+    format: Annotated[
+        str | None, Option("NAME", "File format, if its name does not say.", form="file")
+    ] = None
     delimiter: Annotated[
         str | None,
         BeforeValidator(lambda value: "\t" if value in ("tab", "\\t") else value),
-        Option("C", "Character between columns; tab for a tab.", accepts="str | None"),
+        Option("C", "Character between columns; tab for a tab.", accepts="str | None", form="file"),
     ] = None
-    encoding: Annotated[str | None, Option("NAME", "Character encoding.", "utf-8")] = None
+    encoding: Annotated[str | None, Option("NAME", "Character encoding.", "utf-8", form="file")] = (
+        None
+    )
     decimal: Annotated[
         Literal[".", ","] | None,
         Option(
             "C",
             "Character before the decimals of numbers in a text file, a point or a comma.",
             "as the file has it",
+            form="file",
         ),
     ] = None
     """What stands before the decimals in texts; None finds it out where it is unambiguous."""
-    sheet: Annotated[str | None, Option("NAME", "Sheet of a workbook (.xlsx, .ods).")] = None
+    sheet: Annotated[
+        str | None, Option("NAME", "Sheet of a workbook (.xlsx, .ods).", form="file")
+    ] = None
     table: Annotated[
         str | None,
         Option(
             "NAME",
             "Table of a database (PostgreSQL, .sqlite, .duckdb), or data frame of an .RData file.",
+            form="file",
         ),
     ] = None
     query: Annotated[
@@ -89,12 +97,15 @@ class DataSpec(FileSpec):
             "FILE",
             "Levels, labels and missing codes.",
             accepts="str | PathLike[str] | Mapping[str, Any] | None",
+            form="keys",
         ),
     ] = None
     missing: Annotated[
         Literal["integrate", "level", "wildcard"],
         Option(
-            "HOW", "Missing keys: integrate over them, take missing as a level, or as a wildcard."
+            "HOW",
+            "Missing keys: integrate over them, take missing as a level, or as a wildcard.",
+            form="keys",
         ),
     ] = "integrate"
     missing_values: Annotated[
@@ -105,6 +116,7 @@ class DataSpec(FileSpec):
             first=True,
             accepts="str | Sequence[str | int | float] | Mapping[str, Any]",
             read=read_missing_values,
+            form="keys",
         ),
     ] = ()
     """Values that mean missing, besides the format's own."""
@@ -157,13 +169,15 @@ class DesignSpec(Table):
             "Weights: the units of the population that each record stands for. They sum to the "
             "population size.",
             first=True,
+            form="keys",
         ),
     ] = None
     inclusion: Annotated[
-        str | None, Option("COLUMN", "Inclusion probabilities, instead of weights.", rare=True)
+        str | None,
+        Option("COLUMN", "Inclusion probabilities, instead of weights.", rare=True, form="keys"),
     ] = None
     strata: Annotated[
-        str | None, Option("COLUMN", "Strata, within which units had equal chances.")
+        str | None, Option("COLUMN", "Strata, within which units had equal chances.", form="keys")
     ] = None
     stratum_sizes: Annotated[
         dict[str, int] | None,
@@ -173,19 +187,23 @@ class DesignSpec(Table):
             "each line, below a header. Without it the sums of the weights.",
             accepts="str | PathLike[str] | Mapping[str, int] | None",
             read=_read_stratum_sizes,
+            form="keys",
         ),
     ] = None
     relative_weights: Annotated[
         bool,
-        Option("", "Weights are known up to a factor: scale them to the population size."),
+        Option(
+            "", "Weights are known up to a factor: scale them to the population size.", form="keys"
+        ),
     ] = False
     household: Annotated[
         Names,
         Option(
             "A,B",
             "Columns that together identify the household, if whole households were sampled and "
-            "not single persons. With --classics also the household risk.",
+            "not single persons.",
             first=True,
+            form="keys",
         ),
     ] = ()
 
@@ -218,7 +236,11 @@ class ClassicsSpec(Table):
 
     sensitive: Annotated[
         Names,
-        Option("A,B", "Sensitive variables, for l-diversity and t-closeness (with --classics)."),
+        Option(
+            "A,B",
+            "Sensitive variables, for l-diversity and t-closeness (with --classics).",
+            form="run",
+        ),
     ] = ()
     missing_match: float = Field(default=1.0, ge=0, le=1)
     """Weight of a record that matches another only because a key is missing; 0 if it does not."""
@@ -261,6 +283,7 @@ Margins = Annotated[
         "sex: a column for each of these keys, and one of counts. Several files are several "
         "margins. In Python also frames.",
         accepts="Any",
+        form="keys",
     ),
 ]
 """Files of known counts; one text may name several, with commas between."""
@@ -271,15 +294,25 @@ SeveralFiles = Annotated[tuple[FileSpec, ...], BeforeValidator(_several_files)]
 class SamplingSpec(Table):
     """The `[sampling]` table: chains, seed, and when to stop."""
 
-    chains: Annotated[int, Option("N", "Chains of each fit.")] = Field(default=4, ge=1, le=1024)
-    seed: Annotated[int, Option("N", "The same seed gives the same numbers.", first=True)] = Field(
-        default=1, ge=0, lt=2**63
+    chains: Annotated[int, Option("N", "Chains of each fit.", form="run", label="Chains")] = Field(
+        default=4, ge=1, le=1024
     )
+    seed: Annotated[
+        int,
+        Option("N", "The same seed gives the same numbers.", first=True, form="run", label="Seed"),
+    ] = Field(default=1, ge=0, lt=2**63)
     thin: Annotated[
         int | None, Option("N", "Sweeps per kept draw.", "chosen by the sampler", rare=True)
     ] = Field(default=None, ge=1, le=500_000_000)
     max_sweeps: Annotated[
-        Whole | None, Option("N", "Stop a fit after so many sweeps of a chain.", "200000")
+        Whole | None,
+        Option(
+            "N",
+            "Stop a fit after so many sweeps of a chain.",
+            "200000",
+            form="run",
+            label="Most sweeps of a chain",
+        ),
     ] = Field(default=None, ge=2, le=1_000_000_000)
     """Two draws are the fewest that make an interval."""
     max_seconds: Annotated[
@@ -288,6 +321,8 @@ class SamplingSpec(Table):
             "S",
             "Stop a fit after so many seconds; with auto, the last one. Its numbers then depend on "
             "the machine.",
+            form="run",
+            label="Most seconds of a fit",
         ),
     ] = Field(default=None, gt=0, le=31_622_400)
     rhat: Annotated[
@@ -298,9 +333,10 @@ class SamplingSpec(Table):
         Option("N", "A fit continues until effective sample sizes are at least this.", rare=True),
     ] = Field(default=400, gt=0, le=1_000_000_000)
     """In bulk and tails, of τ1 and τ2."""
-    workers: Annotated[int | None, Option("N", "Processes.", "one per chain or core")] = Field(
-        default=None, ge=1, le=1024
-    )
+    workers: Annotated[
+        int | None,
+        Option("N", "Processes.", "one per chain or core", form="run", label="Processes"),
+    ] = Field(default=None, ge=1, le=1024)
     """Has no influence on the numbers."""
     threads: Annotated[int | None, Option("N", "Threads of each process.", "cores per process")] = (
         Field(default=None, ge=1, le=256)
@@ -348,7 +384,7 @@ class ReportSpec(Table):
     level: Level = Field(default=0.95, gt=0, lt=1)
     show_small_cells: Annotated[
         bool,
-        Option("", "Print the values of the records at greatest risk in the report."),
+        Option("", "Print the values of the records at greatest risk in the report.", form="run"),
     ] = False
     threshold: Annotated[
         str | None,
@@ -358,6 +394,7 @@ class ReportSpec(Table):
             "'tau1_estimate <= 5', 'r1 <= 0.2' or 'k >= 3'. The report says whether it is met; "
             "exit code 3 if it is not, or not known.",
             first=True,
+            form="run",
         ),
     ] = None
     by: Annotated[
@@ -366,6 +403,7 @@ class ReportSpec(Table):
             "A,B",
             "Columns by which the report breaks the risk down, such as a region; the keys are "
             "always broken down.",
+            form="run",
         ),
     ] = ()
     keep_states: Annotated[

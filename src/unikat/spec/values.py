@@ -84,9 +84,13 @@ PopulationSize = Annotated[
         "Units in the population from which the sample was drawn. Can be left out where weights, "
         "strata or margins tell it.",
         first=True,
+        form="keys",
     ),
 ]
-Level = Annotated[Share, Option("P", "Probability of the intervals.")]
+Level = Annotated[
+    Share,
+    Option("P", "Probability of the intervals.", form="run", label="Probability of the intervals"),
+]
 
 
 class Table(BaseModel):

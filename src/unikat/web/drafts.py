@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,45 +18,34 @@ from unikat.web.folder import Folder
 if TYPE_CHECKING:
     from unikat.spec.assessment import AssessmentSpec
     from unikat.spec.base import Spec
+    from unikat.spec.option import Defined
 
-READING = ("format", "delimiter", "encoding", "decimal", "sheet", "table")
-"""How a file is read; fields of the page of the file."""
-DESIGN = (
-    "population_size", "missing", "missing_values", "codebook", "weights", "relative_weights",
-    "inclusion", "strata", "household", "zeros_conflict", "stratum_sizes", "margins", "registry",
-    "relatives", "roles", "household_keys", "head", "head_keys", "population_households",
-    "household_file", "scattered",
-)  # fmt: skip
-"""Fields of the page of keys and design, besides the keys themselves and the rules."""
-SAMPLING = ("chains", "seed", "max_sweeps", "max_seconds", "workers")
-RUN = {
-    "assess": (
-        "model", "set", "threshold", "by", "classics", "sensitive", "show_small_cells", "level",
-        *SAMPLING,
-    ),
-    "compare": ("models", "path", "held_out", "level", *SAMPLING),
-    "evaluate": (
-        "n", "repeats", "models", "design", "allocation", "power", "size", "levels", "level",
-        *SAMPLING,
-    ),
-    "protect": (
-        "target", "scenarios", "suppress", "swap", "swap_match", "perturbation_seed", "tables",
-        "model", "set", "level", *SAMPLING,
-    ),
-}  # fmt: skip
-"""Fields of the page of the run, by kind of run."""
-BY_KEY = ("keep", "weights_of_keys", "recodings", "recode", "pram")
-"""Fields of that page that there are for each key, of a protection."""
-FLAGS = ("relative_weights", "scattered", "classics", "show_small_cells")
-PATHS = ("codebook", "stratum_sizes", "registry", "household_file", "scenarios")
+PAGES = ("file", "keys", "run", "key")
+"""Pages that ask for options."""
 KEEPING = ("auto", "hdp", "gom", "latent-class", "households")
 """Models whose states tell what recoded keys would change."""
-SEVERAL = ("margins",)
-"""Fields of several paths, one on each line."""
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]+")
 """The probability of keeping a value, and not the file of a matrix."""
 RULES = "rules.toml"
 """File of the impossible combinations in the command line that repeats a run."""
+
+
+@functools.cache
+def fields_on(page: str, kind: Kind = ASSESS) -> Mapping[str, Defined]:
+    """Return the options that a page asks for, by name.
+
+    Parameters
+    ----------
+    page
+        `file`, `keys`, `run`, or `key`: once for each key.
+    kind
+        Of the run.
+    """
+    from unikat.spec.option import options_of, rare_options_of
+
+    asks = kind.specification
+    known = (*options_of(asks), *rare_options_of(asks))
+    return {one.name: one for one in known if one.option.form == page}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +93,6 @@ class Draft:
         >>> draft.keys, draft.groupings, draft.values
         (('AGE', 'SEX'), {'AGE': 'width(5)'}, {'model': 'gom', 'seed': '7', 'set': 'components=9'})
         """
-        from unikat.spec.option import options_of, rare_options_of
         from unikat.spec.paths import with_paths
 
         def located(name: str) -> str:
@@ -114,26 +103,24 @@ class Draft:
 
         values: dict[str, str] = {}
         of_keys: dict[str, dict[str, str]] = {}
-        asks = kind.specification
-        for defined in (*options_of(asks), *rare_options_of(asks)):
+        for defined in (one for page in PAGES for one in fields_on(page, kind).values()):
             place = defined.place
             value: Any = spec
             for part in ("model", "name") if defined.name == "model" else place:
                 value = value.get(part) if isinstance(value, Mapping) else None
-            if defined.name in BY_KEY and kind.name == "protect":
+            if defined.option.form == "key":
                 of_keys[defined.name] = _by_key(with_paths(value, moved, texts=True))
                 continue
-            if defined.name not in (*READING, *DESIGN, *RUN[kind.name]):
-                continue
-            if defined.name in FLAGS:
+            if defined.is_flag:
                 # A table of what a flag asks for stands for it.
                 values |= {} if value in (None, False) else {defined.name: "yes"}
                 continue
-            if defined.name in PATHS:
+            if defined.is_file:
+                value = value.get("path") if defined.table and value else value
                 # What a file held may stand there in its place.
                 value = located(value) if isinstance(value, str) else None
-            if defined.name in SEVERAL:
-                value = [located(one["path"]) for one in value or ()]
+            if defined.is_files:
+                value = [located(one["path"]) for one in value or () if "path" in one]
                 values |= {defined.name: "\n".join(value)} if value else {}
                 continue
             if value not in (None, (), [], defined.default):
@@ -168,7 +155,7 @@ class Draft:
             rules="\n".join(rule if isinstance(rule, str) else rule["rule"] for rule in rules),
         )
 
-    def updated(self, fields: Mapping[str, str], names: Sequence[str]) -> Draft:
+    def updated(self, fields: Mapping[str, str], names: Collection[str]) -> Draft:
         """Return the draft with these options as a form has them, and the others as they were."""
         given = {name: fields.get(name, "").strip("\r\n ") for name in names}
         kept = {name: value for name, value in self.values.items() if name not in names}
@@ -187,7 +174,7 @@ class Draft:
                 for key in self.keys
                 if (text := fields.get(f"{option}:{key}", "").strip("\r\n "))
             }
-            for option in BY_KEY
+            for option in fields_on("key", self.kind)
         }
         return replace(self, of_keys={name: found for name, found in texts.items() if found})
 
@@ -207,7 +194,7 @@ class Draft:
     @property
     def reading(self) -> dict[str, str]:
         """How the file is read, as the functions that read it want it."""
-        given = {name: self.values[name] for name in READING if name in self.values}
+        given = {name: self.values[name] for name in fields_on("file") if name in self.values}
         if given.get("delimiter") == "tab":
             given["delimiter"] = "\t"
         return {name: value for name, value in given.items() if name != "decimal"}
@@ -229,14 +216,14 @@ class Draft:
             If a path leads to nothing in there.
         """
         found: dict[str, Any] = {"keys": self.key_texts, **self._given}
-        for name in FLAGS:
-            if name in found:
+        for name, one in self._fields.items():
+            if name not in found:
+                continue
+            if one.is_flag:
                 found[name] = True
-        for name in PATHS:
-            if name in found:
+            elif one.is_file:
                 found[name] = str(Folder(root).resolve(found[name]))
-        for name in SEVERAL:
-            if name in found:
+            elif one.is_files:
                 listed = found[name].splitlines()
                 found[name] = [str(Folder(root).resolve(path)) for path in listed]
         if self.rule_texts:
@@ -277,16 +264,20 @@ class Draft:
     @property
     def unused(self) -> list[str]:
         """Fields of the page of keys and design that have no use for this kind of run."""
-        return [name for name in self.values if name in DESIGN and name not in self._given]
+        return [
+            name for name in self.values if name in fields_on("keys") and name not in self._given
+        ]
+
+    @property
+    def _fields(self) -> dict[str, Defined]:
+        """The options that forms of this kind of run ask for once."""
+        pages = [page for page in PAGES if page != "key"]
+        return {name: one for page in pages for name, one in fields_on(page, self.kind).items()}
 
     @property
     def _given(self) -> dict[str, str]:
         """The values that the kind of run uses, in the order in which they were given."""
-        from unikat.spec.option import options_of
-
-        fields = {*READING, *DESIGN, *RUN[self.kind.name]}
-        known = {defined.name for defined in options_of(self.kind.specification)}
-        names = fields & {*known, *self._rare}
+        names = set(self._fields)
         if self.kind.name == "evaluate":
             # The columns that the page of the design has, where samples are drawn by them.
             for column, design in (("strata", "stratified"), ("household", "households")):
@@ -299,9 +290,7 @@ class Draft:
     @property
     def _rare(self) -> dict[str, str]:
         """Fields that `set` alone reaches, with their places."""
-        from unikat.spec.option import rare_options_of
-
-        found = rare_options_of(self.kind.specification)
+        found = (one for one in self._fields.values() if one.option.rare)
         return {one.name: ".".join(one.place) for one in found}
 
     def spec(self, file: Path, root: Path) -> AssessmentSpec:
@@ -341,24 +330,23 @@ class Draft:
         Examples
         --------
         >>> draft = Draft(path="a.csv", keys=("AGE", "SEX"), groupings={"AGE": "width(5)"})
-        >>> draft.updated({"model": "loglinear"}, RUN["assess"]).command("new")
+        >>> draft.updated({"model": "loglinear"}, fields_on("run")).command("new")
         "unikat assess a.csv --keys 'AGE:width(5),SEX' --model loglinear --out new"
         """
         # A name with a dash before it would be an option.
         file = f"./{self.path}" if self.path.startswith("-") else self.path
         words = ["unikat", self.kind.name, file, "--keys", ",".join(self.key_texts)]
         for name, value in self._given.items():
-            flag = f"--{name.replace('_', '-')}"
+            one = self._fields[name]
             if name in self._rare:
-                setting = "true" if name in FLAGS else value
-                words += ["--set", f"{self._rare[name]}={setting}"]
-            elif name in FLAGS:
-                words.append(flag)
-            elif name in SEVERAL:
-                words += [flag, ",".join(value.splitlines())]
+                words += ["--set", f"{self._rare[name]}={'true' if one.is_flag else value}"]
+            elif one.is_flag:
+                words.append(one.flag)
+            elif one.is_files:
+                words += [one.flag, ",".join(value.splitlines())]
             else:
                 for part in value.splitlines() if name == "set" else [value]:
-                    words += [flag, part]
+                    words += [one.flag, part]
         if self.kind.name == "protect":
             for name, texts in self.of_keys.items():
                 words += [f"--{name.replace('_', '-')}", _KEY_TEXTS[name](texts)]

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
-from unikat.web.drafts import READING, Draft
+from unikat.web.drafts import Draft, fields_on
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def reread(request: Request) -> Response:
     """Read the file as the form says."""
     bench = workbench_of(request)
     form = request.state.form
-    draft = bench.draft(form.get("path", "")).updated(form, READING)
+    draft = bench.draft(form.get("path", "")).updated(form, fields_on("file"))
     bench.keep(draft)
     return _page(bench, draft, with_rows=False)
 

@@ -13,7 +13,7 @@ from unikat.errors import UnikatError
 from unikat.language.keys import split_keys
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.missing import split_codes
-from unikat.web.drafts import DESIGN, Draft
+from unikat.web.drafts import Draft, fields_on
 from unikat.web.pages import told
 from unikat.web.pages.told import Checked, Grouped, Population, Suggested
 from unikat.web.workbench import Nav, Workbench, is_part, status_of, workbench_of
@@ -133,7 +133,7 @@ def _posted(request: Request) -> Draft:
     form["margins"] = "\n".join(listed[MARGIN])
     parts = [form.get(f"household:{i}", "").strip() for i in (1, 2)]
     form["household"] = ",".join(filter(None, parts))
-    draft = draft.updated(form, DESIGN).with_keys(
+    draft = draft.updated(form, fields_on("keys")).with_keys(
         tuple(listed[KEY]), listed[GROUPING], form.get("rules", "")
     )
     values = dict(draft.values)

@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from unikat.errors import UnikatError
 from unikat.spec.kinds import KINDS, Kind
-from unikat.web.drafts import RULES, RUN, Draft
+from unikat.spec.option import Defined
+from unikat.web.drafts import RULES, Draft, fields_on
 from unikat.web.folder import NotInFolderError
 from unikat.web.kinds import check_models
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
@@ -75,6 +76,8 @@ class StartPage:
     targets: Sequence[tuple[str, str]]
     target: Mapping[str, str]
     """The fields of the target."""
+    listed: Sequence[Defined]
+    """Options that the page lists by their labels."""
     out: str
     """Folder of the results, from that of the workbench."""
     command: str
@@ -103,7 +106,7 @@ def submit(request: Request) -> Response:
     bench, form = workbench_of(request), request.state.form
     draft = bench.draft(form.get("path", ""))
     draft = replace(draft, kind=_kind(form.get("kind", draft.kind.name)))
-    draft = draft.updated(_whole(form, draft.kind), RUN[draft.kind.name])
+    draft = draft.updated(_whole(form, draft.kind), fields_on("run", draft.kind))
     if draft.kind.name == "protect":
         draft = draft.with_key_options(form)
     bench.keep(draft)
@@ -176,6 +179,7 @@ def _page(
         others=",".join(name for name in asked if name not in names),
         targets=TARGETS,
         target=_target(draft.values.get("target", "")),
+        listed=[one for one in fields_on("run", draft.kind).values() if one.option.label],
         out=out,
         command=draft.command(out),
         rules_name=RULES,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unikat.errors import UnikatError
 from unikat.report.text.numbers import counted
 from unikat.spec.assessment import HOUSEHOLDS
-from unikat.web.drafts import READING, Draft
+from unikat.web.drafts import Draft, fields_on
 from unikat.web.pages.pictures import few
 from unikat.web.workbench import Workbench, status_of
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from unikat.spec.assessment import AssessmentSpec
     from unikat.zeros import Suggestion
 
-OF_VALUES = (*READING, "missing_values", "codebook")
-"""Options that say what the values of a key are."""
-OF_SIZE = (*READING, "weights", "inclusion", "strata", "stratum_sizes", "relative_weights")
-"""Options that tell the size of the population."""
+OF_VALUES = ("missing_values", "codebook")
+"""Options that say what the values of a key are, besides how the file is read."""
+OF_SIZE = ("weights", "inclusion", "strata", "stratum_sizes", "relative_weights")
+"""Options that tell the size of the population, likewise."""
 MOST_SUGGESTED = 30
 
 
@@ -162,7 +162,8 @@ def _of_rules(bench: Workbench, draft: Draft) -> AssessmentSpec:
 
 
 def _part(draft: Draft, options: Sequence[str], *, keys: tuple[str, ...], rules: str = "") -> Draft:
-    values = {name: value for name, value in draft.values.items() if name in options}
+    known = {*fields_on("file"), *options}
+    values = {name: value for name, value in draft.values.items() if name in known}
     return replace(draft, values=values, keys=keys, rules=rules)
 
 
