@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 
@@ -42,6 +43,11 @@ def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
 
 def _refuse(_: str) -> float:
     raise ValueError
+
+
+def facts_text(facts: Any) -> str:
+    """Write a dataclass as JSON, beginning with its schema."""
+    return json_text({"schema": facts.schema, **asdict(facts)})
 
 
 def json_text(values: Any) -> str:

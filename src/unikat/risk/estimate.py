@@ -106,12 +106,9 @@ class RecordRisk:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RiskEstimate:
-    """Everything an assessment has found."""
+class Measures:
+    """The risk measures of a file by one fit."""
 
-    table: CellTable = field(repr=False)
-    draws: Draws | None = field(repr=False)
-    """None when the risk is known exactly (N = n, or no sample uniques)."""
     tau1: Summary
     """Predictive: the number of sample uniques that are population unique."""
     tau2: Summary
@@ -119,9 +116,15 @@ class RiskEstimate:
     tau1_expected: Summary
     """Expected given the parameters (the papers' τ*)."""
     tau2_expected: Summary
-    records: RecordRisk = field(repr=False)
-    converged: bool
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskSummary(Measures):
+    """What an assessment has found of a file as a whole."""
+
+    converged: bool
+    """False also of a preliminary answer: a candidate must not be taken for the answer."""
     tau1_variance: VarianceParts | None = None
     """None, as the next, where nothing is drawn, or the draws are those of a bootstrap."""
     tau2_variance: VarianceParts | None = None
@@ -132,6 +135,16 @@ class RiskEstimate:
     """τ1 by what the file shows, its incomplete records by their known keys (`risk.shown`). None,
     as the next, unless records are imputed, and of a bootstrap."""
     tau2_shown: Summary | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskEstimate(RiskSummary):
+    """Everything an assessment has found: of the file, and of every record."""
+
+    table: CellTable = field(repr=False)
+    draws: Draws | None = field(repr=False)
+    """None when the risk is known exactly (N = n, or no sample uniques)."""
+    records: RecordRisk = field(repr=False)
 
 
 def known_exactly(table: CellTable) -> bool:

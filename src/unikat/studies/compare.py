@@ -25,7 +25,7 @@ from unikat.inference.restored import check_states
 from unikat.models.auto import Auto
 from unikat.models.base import CHAINS, AnyModel, Start
 from unikat.models.calibrated import SHIFTS, Calibrated, values_of_k
-from unikat.risk.estimate import Summary, assess, known_exactly
+from unikat.risk.estimate import Measures, assess, known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.observe import observe
 from unikat.studies.held_out import (
@@ -131,22 +131,25 @@ class SamplingRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RiskFit:
-    """One model fitted to all records."""
+class ModelRisk(Measures):
+    """What is told of one model fitted to all records."""
 
-    tau1: Summary
-    tau2: Summary
-    tau1_expected: Summary
-    tau2_expected: Summary
-    tau1_deviation: float
-    """Posterior standard deviation of tau1."""
     checks: tuple[PredictiveCheck, ...]
+    """Counts of counts in simulated samples and in the file."""
     n_simulated: int
     """Samples simulated for the checks."""
-    warnings: tuple[str, ...]
     sampling: SamplingRecord
+    """Judged on τ1 and τ2."""
     fit: Mapping[str, Any] = field(default_factory=dict)
     """What the model says of its fit; empty where it says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskFit(ModelRisk):
+    """One model fitted to all records."""
+
+    tau1_deviation: float
+    """Posterior standard deviation of tau1."""
     evidence: tuple[float, ...] = ()
     """Log-likelihood of each pair of overdispersion and shift by the rare cells, in the order of
     `Calibrated.weights`; empty if it was not asked for."""

@@ -88,17 +88,23 @@ class PredictiveProbabilities(Observer):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HeldOutScore:
-    """Log score of one model on the records left out."""
+class LogScore:
+    """Mean log score of one model on the records left out."""
 
     n_records: int
     """Records left out."""
     n_zero: int
     """Those to which the model gives probability zero; their score is minus infinity."""
     mean: float
-    """Mean score of the others, nats per record; NaN if there are none."""
+    """Mean score of the others, nats per record; higher is better, NaN if there are none."""
     standard_error: float
     """Of the mean, by the chance of which records were left out; NaN below two records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutScore(LogScore):
+    """Log score of one model on the records left out, with that of each pattern."""
+
     scores: Float64
     """(n_cells,): score of each pattern of records left out."""
     counts: Int64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from math import nan
 from typing import Any
 
@@ -11,32 +11,22 @@ from unikat.data.table import CellTable
 from unikat.models.base import Uncertainty
 from unikat.models.named import Named
 from unikat.report.facts.result import SampleFacts, sample_facts
+from unikat.report.facts.taken import taken
 from unikat.report.facts.zeros import ZerosFacts, zeros_facts
-from unikat.risk.estimate import Summary
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.provenance import Provenance
-from unikat.studies.compare import ComparedModel, Comparison, SamplingRecord
+from unikat.studies.compare import ComparedModel, Comparison, ModelRisk, SamplingRecord
+from unikat.studies.held_out import LogScore
 from unikat.studies.path import SIZES, PathPoint, stabilised
-from unikat.studies.predictive import PredictiveCheck
 from unikat.zeros.conflicts import Handled
 
 SCHEMA = "unikat.comparison/1"
-_INSIDE = ("tau1_deviation", "evidence", "states", "n_before")
-"""Parts of a fit that no summary has."""
-_SCORE = ("n_records", "n_zero", "mean", "standard_error")
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOutFacts:
-    """How well a model predicted the held-out records."""
+class HeldOutFacts(LogScore):
+    """How well a model predicted the held-out records, which are the same for all models."""
 
-    n_records: int
-    """Held-out records, the same for all models."""
-    n_zero: int
-    """Those to which the model gives probability zero (log score minus infinity)."""
-    mean: float
-    """Mean log score of the others, nats per record; higher is better."""
-    standard_error: float
     difference: float
     """Mean score minus that of the best model, over the records both give a probability (of a model
     that is not `refuted`: over those that all such models do); above 0 only if it is refuted."""
@@ -52,7 +42,7 @@ class HeldOutFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelFacts:
+class ModelFacts(ModelRisk):
     """One model of the comparison."""
 
     model: str
@@ -65,21 +55,9 @@ class ModelFacts:
     path_value: float | None
     converged: bool
     """Whether all fits of the model have."""
-    tau1: Summary
-    tau2: Summary
-    tau1_expected: Summary
-    tau2_expected: Summary
-    sampling: SamplingRecord
-    """Of the fit to all records; judged on τ1 and τ2."""
-    checks: tuple[PredictiveCheck, ...]
-    """Counts of counts in simulated samples and in the file."""
-    n_simulated: int
     held_out: HeldOutFacts | None
-    warnings: tuple[str, ...]
     uncertainty: Uncertainty = "posterior"
     """What its draws are draws of."""
-    fit: dict[str, Any] = field(default_factory=dict)
-    """What the model says of its fit; empty where it says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +142,7 @@ def _model_facts(model: ComparedModel, named: Named, fewest_zeros: int) -> Model
     if model.held_out is not None and model.difference is not None:
         score = model.held_out.score
         held_out = HeldOutFacts(
-            **{name: getattr(score, name) for name in _SCORE},
+            **taken(LogScore, score),
             difference=model.difference.mean,
             difference_standard_error=model.difference.standard_error,
             difference_n_records=model.difference.n_records,
@@ -183,7 +161,7 @@ def _model_facts(model: ComparedModel, named: Named, fewest_zeros: int) -> Model
         converged=model.converged,
         held_out=held_out,
         uncertainty=model.model.uncertainty,
-        **{name: value for name, value in vars(model.risk).items() if name not in _INSIDE},
+        **taken(ModelRisk, model.risk),
     )
 
 

@@ -7,7 +7,7 @@ small cells.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -29,8 +29,9 @@ from unikat.report.facts.margins import MarginResult, margin_results
 from unikat.report.facts.registry import THRESHOLDS, RegistryResult
 from unikat.report.facts.sensitivity import SensitivityFacts, sensitivity
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
+from unikat.report.facts.taken import taken
 from unikat.report.facts.zeros import ZerosResult, zeros_result, zeros_spec
-from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, Summary, VarianceParts
+from unikat.risk.estimate import EXPECTED_RHAT, RecordRisk, RiskEstimate, RiskSummary
 from unikat.risk.limits import Judged, Measured, Verdict, judge, smallest
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
@@ -199,29 +200,23 @@ class ChainFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
-    """The content of `result.json`."""
+class Result(RiskSummary):
+    """The content of `result.json`: what was found of the file as a whole, and how."""
 
     schema: str
     model: str
     model_options: dict[str, Any]
     seed: int
     seconds: float
-    converged: bool
     stop_reason: str
     known_exactly: bool
     """The file itself determines τ1 and τ2, so nothing was sampled."""
     data: str | None
     """Name of the file, without its folder."""
     sample: SampleFacts
-    tau1: Summary
-    tau2: Summary
-    tau1_expected: Summary
-    tau2_expected: Summary
     keys: tuple[KeyFacts, ...]
     records: RecordFacts
     sampling: SamplingFacts | None
-    warnings: tuple[str, ...]
     sentences: dict[str, str]
     provenance: Provenance
     zeros: ZerosResult | None = None
@@ -248,20 +243,11 @@ class Result:
     """The limit and whether it is met; None if none was set."""
     verdict: Verdict | None = None
     """That of `threshold`."""
-    tau1_variance: VarianceParts | None = None
-    """Where the variance of τ1 comes from; None where nothing is drawn, and of a bootstrap."""
-    tau2_variance: VarianceParts | None = None
-    tau1_of_medians: float | None = None
-    """Sum over the sample uniques of the posterior median of r1; None where nothing is drawn."""
     sensitivity: tuple[SensitivityFacts, ...] = ()
     """τ1 under other assumptions; empty in older results."""
     households: HouseholdsResult | None = None
     """Household risk, of the model `households`: all other numbers are then of households too; None
     where the units are persons."""
-    tau1_shown: Summary | None = None
-    """τ1 of the published file, which shows the known keys of incomplete records alone; None, as
-    the next, unless missing keys are integrated over, and of a bootstrap."""
-    tau2_shown: Summary | None = None
 
     @property
     def unit(self) -> Unit:
@@ -288,6 +274,10 @@ def assessment_facts(
     There are no sentences yet, and the limit is judged as if the numbers could be relied upon.
     """
     table, draws = estimate.table, estimate.draws
+    if stage == "preliminary":
+        # Who asks only whether a run converged must not take a candidate for the answer.
+        warnings = (PRELIMINARY, *estimate.warnings)
+        estimate = replace(estimate, converged=False, warnings=warnings)
     judged = np.flatnonzero(~np.isnan(estimate.records.r1))
     sampling = None
     if draws is not None:
@@ -309,20 +299,13 @@ def assessment_facts(
         model_options=spec.model.options,
         seed=provenance.seed,
         seconds=0.0 if draws is None else round(draws.seconds, 3),
-        # Who asks only whether a run converged must not take a candidate for the answer.
-        converged=estimate.converged and stage == "final",
         stop_reason="known exactly" if draws is None else draws.stop_reason,
         known_exactly=draws is None,
         data=spec.data.name,
         sample=sample_facts(table),
-        tau1=estimate.tau1,
-        tau2=estimate.tau2,
-        tau1_expected=estimate.tau1_expected,
-        tau2_expected=estimate.tau2_expected,
         keys=_key_facts(estimate),
         records=_record_facts(estimate, judged, spec.report.show_small_cells, handled),
         sampling=sampling,
-        warnings=(*((PRELIMINARY,) if stage == "preliminary" else ()), *estimate.warnings),
         sentences={},
         provenance=provenance,
         zeros=zeros_result(handled, draws, estimate.tau1.level),
@@ -336,13 +319,9 @@ def assessment_facts(
         stage=stage,
         breakdowns=breakdowns(estimate, supplements.columns, show_all=spec.report.show_small_cells),
         threshold=_judged(spec.report.threshold, estimate),
-        tau1_variance=estimate.tau1_variance,
-        tau2_variance=estimate.tau2_variance,
-        tau1_of_medians=estimate.tau1_of_medians,
         sensitivity=sensitivity(estimate),
         households=households_result(estimate, supplements.households),
-        tau1_shown=estimate.tau1_shown,
-        tau2_shown=estimate.tau2_shown,
+        **taken(RiskSummary, estimate),
     )
 
 
@@ -441,7 +420,7 @@ def _chain_facts(estimate: RiskEstimate, judged: Int64) -> tuple[ChainFacts, ...
     # An R-hat that is not known is not above the limit.
     if draws is None or draws.n_chains < 2:
         return ()
-    if estimate.converged and not (rhat is not None and rhat > EXPECTED_RHAT):
+    if draws.converged and not (rhat is not None and rhat > EXPECTED_RHAT):
         return ()
     n_judged = max(int(estimate.table.counts[judged].sum()), 1)
     tail = (1.0 - estimate.tau1.level) / 2.0

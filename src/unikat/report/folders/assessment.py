@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.errors import OutputError, why
-from unikat.files.json import json_text, parse_json
+from unikat.files.json import facts_text, json_text, parse_json
 from unikat.files.writing import (
     all_or_nothing,
     replace_file,
@@ -131,7 +131,7 @@ def write_result(found: Findings, folder: Path) -> None:
     OutputError
         If it cannot be written.
     """
-    replace_file(folder / RESULT, json_text(asdict(found.result)).encode())
+    replace_file(folder / RESULT, facts_text(found.result).encode())
 
 
 def check_free(folder: Path, *, overwrite: bool = False) -> None:

@@ -6,7 +6,6 @@ That of an assessment has a manifest besides; see `assessment`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from pydantic import TypeAdapter
 from unikat.data.readers import open_source
 from unikat.errors import OutputError, brief, shown
 from unikat.files.folder import claimed, locked, refuse_links
-from unikat.files.json import json_text, parse_json
+from unikat.files.json import facts_text, parse_json
 from unikat.files.writing import all_or_nothing, replace_file, write_bytes, write_text
 from unikat.spec.base import Spec
 from unikat.spec.kinds import Kind
@@ -72,7 +71,7 @@ def write_run(
             write(scratch / name)
         write_text(scratch / kind.spec, spec.to_toml(folder, note))
         write_text(scratch / kind.report, page)
-        write_text(scratch / kind.numbers, json_text(asdict(summary)))
+        write_text(scratch / kind.numbers, facts_text(summary))
 
 
 def copy_run(kind: Kind, summary: Any, page: str, spec: Spec, source: Path, folder: Path) -> None:

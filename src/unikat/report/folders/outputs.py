@@ -6,10 +6,10 @@ A new file is a function here, or in a module of its own, and a line in `OUTPUTS
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from unikat.files.json import json_text
+from unikat.files.json import facts_text
 from unikat.files.writing import write_bytes, write_text
 from unikat.protection.kept import Kept
 from unikat.report.facts.registry import FILE as REGISTRY
@@ -71,7 +71,7 @@ def _write_draws(found: Findings, path: Path, _: Path) -> None:
 OUTPUTS = (
     Output(
         name=RESULT,
-        write=lambda found, path, _: write_text(path, json_text(asdict(found.result))),
+        write=lambda found, path, _: write_text(path, facts_text(found.result)),
     ),
     Output(name=RECORDS, write=lambda found, path, _: write_records(found, path)),
     Output(
