@@ -23,9 +23,9 @@ from unikat.protection.hierarchies import choices
 from unikat.protection.recoding import Recoding, unchanged
 from unikat.protection.scenarios import Scenario, Scenarios
 from unikat.protection.what_if import Posterior
-from unikat.report.text.numbers import changed
 from unikat.report.text.summary import summarise
 from unikat.report.text.verdict import apart, named, verdict_text
+from unikat.report.text.words import changed
 from unikat.risk.limits import Judged, Measured, judge, together
 from unikat.spec.limits import Limit
 

@@ -78,8 +78,14 @@ def say(text: str = "") -> None:
 def show(result: Result, folder: Path) -> None:
     """Print the answer, the two measures and where the report is."""
     from unikat.report.pages import fitted
-    from unikat.report.text import classics, overview, selection, sentences, track_record
-    from unikat.report.text.numbers import columns
+    from unikat.report.text import (
+        classics,
+        numbers,
+        overview,
+        selection,
+        sentences,
+        track_record,
+    )
 
     lines = [
         "",
@@ -88,21 +94,21 @@ def show(result: Result, folder: Path) -> None:
     ]
     if not result.known_exactly:
         lines += _wrapped(f"{sentences.condition(result)} {sentences.share(result)}")
-    level = sentences.level(result.tau1)
+    level = numbers.level(result.tau1.level)
     rows: list[tuple[str, ...]] = [
         ("", "median", f"{level} interval", "R-hat"),
         ("τ1  unique in file and population", *_cells(result.tau1)),
         ("τ2  correct matches by an intruder", *_cells(result.tau2)),
     ]
-    if sentences.kind(result).independent:
+    if sentences.independent(result):
         # There are no chains that have to agree.
         rows = [row[:-1] for row in rows]
     if track_record.of_result(result).unreliable:
         # Its interval is in the report, with what is known of it.
         rows = [(*row[:2], *row[3:]) for row in rows]
-    lines += ["", *columns(rows)]
+    lines += ["", *numbers.columns(rows)]
     further = [row for row in overview.beside(result) if "τ2" not in row[0]]
-    lines += ["", *columns(further), ""]
+    lines += ["", *numbers.columns(further), ""]
     if result.households is not None:
         lines += _wrapped(_said(result, "households", "households.rules"))
         lines += _wrapped(_said(result, "households.tau1_independent"))
@@ -173,14 +179,14 @@ def undecided(folder: Path, *, remedy: str = "give the same command with --resum
 
 def show_evaluation(summary: EvaluationSummary, folder: Path) -> None:
     """Print how each model did."""
-    from unikat.report.text.evaluation import HEAD, rows
+    from unikat.report.text.evaluation import head, rows
     from unikat.report.text.numbers import columns
     from unikat.report.text.zeros import terminal_sentence
 
     lines = []
     titles = ("τ1  unique in sample and population", "τ2  correct matches by an intruder")
     for measure, title in zip(("tau1", "tau2"), titles, strict=True):
-        lines += ["", title, *columns([HEAD, *rows(summary.results, measure)], left=(1,))]
+        lines += ["", title, *columns([head(), *rows(summary.results, measure)], left=(1,))]
     lines.append("")
     lines += _wrapped(terminal_sentence(summary.zeros))
     for warning in summary.warnings:

@@ -24,14 +24,6 @@ class Unit:
 
     one: str
     many: str
-    whom: str
-    """Of whom an intruder knows the keys, and looks for."""
-    in_population: str
-    """One unit of the population, which may be outside the file."""
-    found: str
-    """What an intruder can do who knows the values."""
-    by_row: str
-    """By which row of the file a unit is named, counted from 1."""
 
     def counted(self, n: int, which: str = "") -> str:
         """Write a number of units, which an adjective may describe."""
@@ -39,19 +31,5 @@ class Unit:
         return f"{n:,} {which} {noun}" if which else f"{n:,} {noun}"
 
 
-RECORD: Final = Unit(
-    one="record",
-    many="records",
-    whom="person",
-    in_population="population unit",
-    found="can find the person's record",
-    by_row="by row number (the first record is row 1)",
-)
-HOUSEHOLD: Final = Unit(
-    one="household",
-    many="households",
-    whom="household",
-    in_population="household of the population",
-    found="can find it in the file",
-    by_row="by the row in which they begin",
-)
+RECORD: Final = Unit(one="record", many="records")
+HOUSEHOLD: Final = Unit(one="household", many="households")

@@ -315,9 +315,18 @@ class Assessment:
             return posterior_of(self._loaded, trust=self._trust)
         return Posterior.of(self._findings.fit)
 
-    def to_html(self) -> str:
-        """Return the report, a complete HTML document that needs no network."""
-        return render(self.result, self._traces)
+    def to_html(self, language: str = "en") -> str:
+        """Return the report, a complete HTML document that needs no network.
+
+        In `language` "es", page one and what is said of numbers are in Spanish, the titles of the
+        technical part in English.
+
+        Raises
+        ------
+        SpecError
+            If there are no words in the language.
+        """
+        return render(self.result, self._traces, language)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the results into a folder: report, numbers, records, draws and specification.

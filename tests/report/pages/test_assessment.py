@@ -201,7 +201,9 @@ def numbers_are_finite(drawing: Drawing) -> None:
 def test_figures_hold_for_odd_draws(draws: Any) -> None:
     from report.estimates import summary
 
-    numbers_are_finite(figures.distribution(draws, summary(draws), "τ1", "τ1 & more"))
+    numbers_are_finite(
+        figures.distribution(draws, summary(draws), "τ1", "τ1 & more", "Draws of τ1")
+    )
     numbers_are_finite(figures.trace(draws, draws.shape[1] // 2, "τ1"))
     numbers_are_finite(figures.trace(draws, draws.shape[1], "τ1"))
 

@@ -86,8 +86,10 @@ def of_a_report(scale: float) -> list[Drawing]:
     terms = ["independence", *(f"KEY_{i}:KEY_{i + 1}" for i in range(14))]
     values = np.linspace(2 * scale, scale, 15).tolist()
     return [
-        figures.distribution(draws, summary(draws), "τ1", words),
-        figures.distribution(np.r_[draws.ravel(), 40 * scale], summary(draws), "τ1", words),
+        figures.distribution(draws, summary(draws), "τ1", words, "Draws of τ1"),
+        figures.distribution(
+            np.r_[draws.ravel(), 40 * scale], summary(draws), "τ1", words, "Draws of τ1"
+        ),
         figures.trace(draws, 3, "τ1"),
         figures.trace(draws, 290, "τ1"),
         figures.record_risks(histogram),
@@ -288,7 +290,7 @@ def test_a_figure_on_a_phone_shows_the_same_numbers() -> None:
 def test_names_and_numbers_are_spoken() -> None:
     drawings: dict[str, Any] = {
         "distribution": figures.distribution(
-            np.arange(200.0), summary(np.arange(200.0)), "τ1", "c"
+            np.arange(200.0), summary(np.arange(200.0)), "τ1", "c", "Posterior distribution of τ1"
         ),
         "trace": figures.trace(np.full((2, 40), 52.0), 10, "τ1"),
     }

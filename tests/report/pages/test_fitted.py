@@ -20,8 +20,9 @@ from unikat.report.facts.result import Result
 from unikat.report.pages import fitted
 from unikat.report.pages.assessment import render
 from unikat.report.text import sentences
+from unikat.report.text.language import known
 from unikat.report.text.summary import summarise
-from unikat.report.text.uncertainty import KINDS
+from unikat.report.text.words import wording_of
 from unikat.risk.estimate import RiskEstimate
 
 STEPS = [
@@ -84,7 +85,9 @@ def page(one: Result) -> str:
 
 
 def test_every_kind_has_its_words() -> None:
-    assert set(KINDS) == set(get_args(Uncertainty))
+    for kind in get_args(Uncertainty):
+        for part in ("title", "caption", "headline", "condition", "covers", "centre", "ends"):
+            assert known(wording_of(kind, part)), (kind, part)
 
 
 @pytest.mark.parametrize("kind", ["conditional", "bootstrap", "empirical-bayes"])

@@ -52,6 +52,8 @@ def result(made: CellTable, model: Any, spec: DesignSpec | None = None) -> Any:
         unit=made.unit,
         households=None,
         known_exactly=False,
+        sampling=None,
+        tau1=SimpleNamespace(level=0.95),
         model=model.name,
         fitted_model=model.name,
     )

@@ -23,7 +23,7 @@ from unikat.report.pages.assessment import render
 from unikat.report.text import selection, sensitivity, sentences
 from unikat.report.text.limits import limits
 from unikat.report.text.summary import summarise
-from unikat.report.text.uncertainty import KINDS
+from unikat.report.text.words import say, wording_of
 
 
 class Calibrated:
@@ -130,7 +130,7 @@ def test_the_choice_is_told_in_the_json_and_on_the_terminal(
     assert "record 50 (40 to 61)" in told
     assert "loglinear 50 (in trials 36% too low on average)" in told
     assert "with an interval" in told
-    assert KINDS["calibrated"].condition in told
+    assert say(wording_of("calibrated", "condition")) in told
     # Told once, not again as facts of the fit.
     assert "Fitted model" not in told
     assert fitted.on_page(found) is None

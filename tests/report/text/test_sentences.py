@@ -142,7 +142,7 @@ def test_the_terminal_says_it_too(capsys: pytest.CaptureFixture[str]) -> None:
     show(result(converged=False), Path("out"))
     told = " ".join(capsys.readouterr().out.split())
     assert told.startswith("Provisional, not converged: about ")
-    assert f". {sentences.CONDITION} That is " in told
+    assert f". {result().sentences['condition']} That is " in told
 
 
 def test_the_terminal_and_the_report_say_that_households_were_sampled(

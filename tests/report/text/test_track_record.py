@@ -168,9 +168,11 @@ SOURCES: dict[tuple[str, str, bool], Callable[[], Numbers]] = {
 }
 
 
-@pytest.mark.parametrize("trials", TRIALS, ids=lambda one: f"{one.model}, {one.label}, {one.dense}")
+@pytest.mark.parametrize(
+    "trials", TRIALS, ids=lambda one: f"{one.model}, {one.called}, {one.dense}"
+)
 def test_the_table_is_that_of_the_documentation(trials: Trials) -> None:
-    samples, covered, error, lowest, highest = SOURCES[trials.model, trials.label, trials.dense]()
+    samples, covered, error, lowest, highest = SOURCES[trials.model, trials.called, trials.dense]()
     assert (trials.samples, trials.covered) == (samples, covered)
     # To the rounding of the table here, in tenths of a percent.
     ours = (trials.error, trials.lowest, trials.highest)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from unikat._typing import Float64
-from unikat.data.units import Unit
 from unikat.report.facts.breakdown import LevelFacts
 from unikat.report.facts.result import Result
 from unikat.report.facts.zeros import ZerosResult
@@ -21,20 +21,21 @@ from unikat.report.text import (
     breakdown,
     classics,
     limits,
+    numbers,
     selection,
     sensitivity,
     sentences,
     track_record,
 )
+from unikat.report.text.language import DEFAULT, speaking
 from unikat.report.text.overview import Overview, groups, overview
 from unikat.report.text.selection import SelectionPage
 from unikat.report.text.sensitivity import SensitivityPage
+from unikat.report.text.summary import explained
+from unikat.report.text.words import nouns, say
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.provenance import Provenance
-
-TAU1 = "τ1, population uniques among the sample uniques"
-TAU2 = "τ2, expected correct matches"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ class ReportPage:
     title: str
     result: Result
     """The content of `result.json`; tables show its numbers."""
-    unit: Unit
+    unit: Any
     """The words for what all numbers are of."""
     said: Mapping[str, str]
     """Its sentences, by the path of the number that they explain."""
@@ -72,13 +73,27 @@ class ReportPage:
     """What repeats the run."""
 
 
-def render(result: Result, traces: Mapping[str, Float64]) -> str:
+def render(result: Result, traces: Mapping[str, Float64], language: str = DEFAULT) -> str:
     """Render the report, a complete HTML document.
 
-    `traces` are the draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones
-    included; empty where nothing was sampled.
+    Parameters
+    ----------
+    result
+        The content of `result.json`, whose sentences are English.
+    traces
+        The draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones included;
+        empty where nothing was sampled.
+    language
+        Of the report (`LANGUAGES`). What a language has no words for is said in English.
+
+    Raises
+    ------
+    SpecError
+        If there are no words in the language.
     """
-    return fill("report.html.j2", context(result, traces))
+    with speaking(language):
+        said = result if language == DEFAULT else explained(result)
+        return fill("report.html.j2", context(said, traces))
 
 
 def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
@@ -87,7 +102,7 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
     fit, selected = fitted.on_page(result), selection.on_page(result)
     error, compared = selection.error_on_page(result), sensitivity.on_page(result)
     measures = classics.rows(result.classics)
-    independent = sentences.kind(result).independent
+    independent = sentences.independent(result)
     present = {
         "measures": ("Risk measures", True),
         "file": ("File and key variables", True),
@@ -106,14 +121,14 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
         "repeat": ("How to repeat this run", True),
     }
     return ReportPage(
-        title=f"Disclosure risk{f' of {result.data}' if result.data else ''}",
+        title=say(f"overview.{'title_of' if result.data else 'title'}", data=result.data),
         result=result,
-        unit=result.unit,
+        unit=nouns(result.unit),
         said=result.sentences,
         overview=overview(result),
         figures=drawn,
         sections={anchor: title for anchor, (title, shown) in present.items() if shown},
-        level=sentences.level(result.tau1),
+        level=numbers.level(result.tau1.level),
         breakdowns=found,
         fitted=fit,
         selection=selected,
@@ -134,16 +149,19 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
     if sampling is not None and "tau1" in traces:
         first = sampling.n_discarded
         tau1, tau2 = traces["tau1"], traces["tau2"]
-        kind = sentences.kind(result)
-        drawn["tau1"] = figures.distribution(tau1[:, first:], result.tau1, "τ1", TAU1, kind.title)
-        drawn["tau2"] = figures.distribution(tau2[:, first:], result.tau2, "τ2", TAU2, kind.title)
-        if not kind.independent:
+        for name, draws, summary in (("τ1", tau1, result.tau1), ("τ2", tau2, result.tau2)):
+            title = sentences.of_kind(result, "title", measure=name)
+            axis = say(f"figures.{name}")
+            drawn[name.replace("τ", "tau")] = figures.distribution(
+                draws[:, first:], summary, name, axis, title
+            )
+        if not sentences.independent(result):
             # Model uncertainty, independent from draw to draw, would hide that chains disagree.
             drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
         if track_record.of_result(result).unreliable:
             drawn["tau1_unreliable"] = drawn.pop("tau1")
     if assumptions := sensitivity.groups(result):
-        drawn["sensitivity"] = figures.sensitivity(assumptions, "τ1", TAU1)
+        drawn["sensitivity"] = figures.sensitivity(assumptions, "τ1", say("figures.τ1"))
     if not result.known_exactly and result.records.n_judged:
         drawn["records"] = figures.record_risks(result.records.histogram, result.unit)
     if any(key.drop is not None for key in result.keys):

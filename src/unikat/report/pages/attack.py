@@ -10,6 +10,7 @@ from unikat.report.pages import attack_figures as figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import fill
 from unikat.report.text import attack as text
+from unikat.report.text.numbers import level
 from unikat.spec.attack import AttackSpec
 from unikat.spec.provenance import Provenance
 
@@ -44,11 +45,11 @@ def context(summary: AttackSummary) -> AttackPage:
     return AttackPage(
         title=f"Attacks on synthetic files of {summary.original.name}",
         summary=summary,
-        head=text.HEAD,
+        head=text.head(),
         rows=[text.row(result) for result in summary.attacks],
         findings=[summary.sentences[f"attacks.{place}"] for place in range(len(summary.attacks))],
         figure=figures.rates([result for result in summary.attacks if result.n]),
-        level=f"{100 * summary.level:g}%",
+        level=level(summary.level),
         provenance=summary.provenance,
         command=AttackSpec.again(),
     )

@@ -18,6 +18,8 @@ from html import escape
 from typing import Concatenate, ParamSpec
 from zlib import crc32
 
+from unikat.report.text.numbers import localised
+
 WIDE, NARROW = 680, 288
 """Widths that figures are drawn for, in pixels at their usual size."""
 _SIZES = {"label": 12.0, "caption": 12.0, "tiny": 11.0, "name": 13.0, "strong": 13.0}
@@ -131,7 +133,7 @@ def tick_text(value: float) -> str:
     >>> tick_text(1500000.0), tick_text(-0.25)
     ('1,500,000', '−0.25')
     """
-    return f"{value:,.15g}".replace("-", "−")
+    return localised(f"{value:,.15g}")
 
 
 def span(ends: Iterable[Sequence[float]], part: float, least: float = 0.0) -> tuple[float, float]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unikat.report.facts.evaluation import EvaluationSummary, Failure, StudyFacts
+from unikat.report.facts.evaluation import EvaluationSummary, Failure
 from unikat.report.facts.zeros import ZerosFacts
 from unikat.report.pages import evaluation_figures as figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import fill
-from unikat.report.text import numbers
+from unikat.report.text import evaluation
+from unikat.report.text.numbers import level
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.scores import (
@@ -86,74 +87,18 @@ def context(summary: EvaluationSummary, rows: Sequence[figures.Row]) -> Evaluati
     return EvaluationPage(
         title=f"Evaluation of models{f' on {data}' if data else ''}",
         summary=summary,
-        answer=_answer(summary),
-        state=_state(summary),
+        answer=evaluation.answer(summary),
+        state=evaluation.state(summary),
         finished=summary.converged and summary.complete and not summary.n_failed,
         parts=[_part(n, summary, rows) for n in _sizes(summary)],
         cutoffs=_CUTOFFS,
         unsafe_cutoffs=UNSAFE_CUTOFFS,
         failures=summary.failures[:_MOST_FAILURES],
-        design=_drawn(summary.study),
-        level=f"{100 * summary.study.level:g}%",
+        design=evaluation.design(summary.study),
+        level=level(summary.study.level),
         zeros=summary.zeros,
         provenance=summary.provenance,
         command=EvaluationSpec.again(),
-    )
-
-
-def _state(summary: EvaluationSummary) -> str:
-    if not summary.complete:
-        return "Not complete."
-    if summary.n_failed:
-        return "Not all fits succeeded."
-    return "All fits converged." if summary.converged else "Not all fits converged."
-
-
-_DESIGNS = {
-    "simple": "simple random sampling without replacement",
-    "bernoulli": "Bernoulli sampling (each unit independently, so the sample size varies)",
-    "stratified": "stratified random sampling, ",
-    "pps": "sampling with probability proportional to size (randomised systematic); the models "
-    "used the weights, the inverse probabilities scaled to sum to the population",
-    "households": "simple random sampling of whole households, so the sample size varies",
-}
-_ALLOCATIONS = {
-    "proportional": "allocation proportional to the stratum sizes",
-    "equal": "the same number of units from every stratum, or all units of smaller strata",
-    "power": "allocation proportional to the stratum sizes to the power ",
-}
-
-
-def _drawn(study: StudyFacts) -> str:
-    """Say how the samples were drawn, and what the models used of the design."""
-    said = _DESIGNS[study.design]
-    if study.allocation is None:
-        return said
-    said += _ALLOCATIONS[study.allocation]
-    if study.power is not None:
-        said += f"{study.power:g}"
-    if study.allocation != "proportional":
-        said += "; the models used the strata and their sizes"
-    return said
-
-
-def _answer(summary: EvaluationSummary) -> str:
-    """Say for each measure how often the intervals contained the true value."""
-    total = sum(one.n_samples for one in summary.results)
-    if not total:
-        return "No fit gave an estimate."
-    covered = {
-        measure: sum(
-            score.n_covered
-            for one in summary.results
-            if (score := getattr(one, measure)) is not None
-        )
-        for measure in ("tau1", "tau2")
-    }
-    level = f"{100 * summary.study.level:g}%"
-    return (
-        f"The {level} intervals contained the true τ1 in {covered['tau1']:,} of "
-        f"{numbers.counted(total, 'fit')} and the true τ2 in {covered['tau2']:,}."
     )
 
 

@@ -25,9 +25,10 @@ from unikat.report.pages.canvas import (
     text_width,
     ticks,
 )
-from unikat.report.text.numbers import number
+from unikat.report.text.numbers import digits, level, number, significant
 from unikat.report.text.overview import Group
 from unikat.report.text.sensitivity import Group as Assumptions
+from unikat.report.text.words import capital, say
 from unikat.risk.estimate import Summary
 
 _MOST_BINS = 44
@@ -44,17 +45,14 @@ def distribution(
     summary: Summary,
     name: str,
     caption: str,
-    title: str = "Posterior distribution of",
+    title: str,
 ) -> None:
     """Draw the distribution of draws, its interval in full colour and its median marked."""
     values = draws.ravel()
     edges = _edges(values)
     counts, _ = np.histogram(values, edges)
-    words = (
-        f"median {number(summary.median)}, {100 * summary.level:g}% between "
-        f"{number(summary.lower)} and {number(summary.upper)}"
-    )
-    canvas.describe(f"{title} {name}", [f"{words[:1].upper()}{words[1:]}."])
+    words = say("figures.distribution.words", summary=summary, level=level(summary.level))
+    canvas.describe(title, [f"{capital(words)}."])
     canvas.inset()
     canvas.x_range = (float(edges[0]), float(edges[-1]))
     canvas.y_range = (0.0, float(counts.max()))
@@ -67,7 +65,13 @@ def distribution(
         inside = summary.lower - 0.5 <= centre <= summary.upper + 0.5
         x, y = canvas.x(low), canvas.y(count)
         box = (x + 0.5, y, canvas.x(high) - x - 1, canvas.bottom - y)
-        tip = f"{name} between {_edge(low)} and {_edge(high)}: {count / len(values):.1%} of draws"
+        tip = say(
+            "figures.distribution.bar",
+            name=name,
+            low=_edge(low),
+            high=_edge(high),
+            part=count / len(values),
+        )
         canvas.rect(box, "bar" if inside else "bar-faint", tip)
     canvas.line((middle, canvas.top - 8), (middle, canvas.bottom), "mark")
     canvas.x_axis(canvas.x_ticks(8), caption)
@@ -84,7 +88,8 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
     low, high = span([(least, float(max(shown.max(), used.max())))], 0.04, 0.5)
     means = ", ".join(number(float(chain.mean())) for chain in used)
     canvas.describe(
-        f"{name} in {n_chains} chains over {n_draws} draws each", [f"Means of the chains: {means}."]
+        say("figures.trace.title", name=name, n_chains=n_chains, n_draws=n_draws),
+        [say("figures.trace.means", means=means)],
     )
     canvas.x_range = (0.0, float(max(n_draws - 1, 1)))
     canvas.y_range = (max(low, 0.0) if least >= 0 else low, high)
@@ -92,30 +97,30 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
     canvas.y_margin(marks)
     edge = canvas.x(n_discarded)
     if n_discarded:
-        canvas.words("not used", at=(canvas.left + edge) / 2)
+        canvas.words(say("figures.trace.unused"), at=(canvas.left + edge) / 2)
     canvas.cursor += 10
     canvas.area(158)
     canvas.y_axis(marks)
     for chain in range(n_chains):
         values = np.clip(draws[chain, ::stride], *canvas.y_range)
         points = [(canvas.x(i * stride), canvas.y(value)) for i, value in enumerate(values)]
-        canvas.path(points, f"chain chain-{chain % 4}", f"chain {chain + 1}")
+        canvas.path(points, f"chain chain-{chain % 4}", say("figures.trace.chain", n=chain + 1))
     if n_discarded:
         box = (canvas.left, canvas.top, edge - canvas.left, canvas.bottom - canvas.top)
-        canvas.rect(box, "veil", "start of the run, not used")
+        canvas.rect(box, "veil", say("figures.trace.start"))
         canvas.line((edge, canvas.top), (edge, canvas.bottom), "mark-thin")
-    canvas.x_axis(canvas.x_ticks(6, whole=True), "draw")
+    canvas.x_axis(canvas.x_ticks(6, whole=True), say("figures.trace.axis"))
 
 
 @drawing
 def record_risks(canvas: Canvas, histogram: Sequence[int], unit: Unit = RECORD) -> None:
     """Draw how many units have which r1."""
-    ends = [f"{i / len(histogram):g}" for i in range(len(histogram) + 1)]
+    ends = [significant(i / len(histogram)) for i in range(len(histogram) + 1)]
     counts = [
-        f"{low} to {high}: {count:,}"
+        say("figures.records.bin", low=low, high=high, n=count)
         for low, high, count in zip(ends[:-1], ends[1:], histogram, strict=True)
     ]
-    canvas.describe(f"Number of {unit.many} by r1", [f"{'; '.join(counts)}."])
+    canvas.describe(say("figures.records.title", unit=unit), [f"{'; '.join(counts)}."])
     if canvas.narrow and len(histogram) % 2 == 0:
         histogram = [a + b for a, b in zip(histogram[::2], histogram[1::2], strict=True)]
     n_bins = len(histogram)
@@ -127,23 +132,25 @@ def record_risks(canvas: Canvas, histogram: Sequence[int], unit: Unit = RECORD) 
     marks = [tick for tick in ticks(*canvas.y_range, 4) if tick == round(tick)]
     canvas.y_margin(marks)
     if first:
-        words = f"{histogram[0]:,} {unit.many} with r1 below {1 / n_bins:g} are not drawn"
+        below = significant(1 / n_bins)
+        words = say("figures.records.not_drawn", unit=unit, n=histogram[0], below=below)
         canvas.words(words, at=canvas.right, anchor="end")
     step = (canvas.right - canvas.left) / len(drawn)
     # All bars or none: a bar without its number would look like one without records.
-    numbered = all(text_width(f"{count:,}", "tiny") <= step for count in drawn)
+    numbered = all(text_width(number(count), "tiny") <= step for count in drawn)
     canvas.cursor += 12 if numbered else 8
     canvas.area(152)
     canvas.y_axis(marks)
     for i, count in enumerate(drawn, start=first):
         x, y = canvas.x(i / n_bins), canvas.y(count)
-        tip = f"r1 from {i / n_bins:.2f} to {(i + 1) / n_bins:.2f}: {unit.counted(count)}"
+        low, high = i / n_bins, (i + 1) / n_bins
+        tip = say("figures.records.bar", unit=unit, low=low, high=high, n=count)
         box = (x + 1, y, step - 2, canvas.bottom - y)
         canvas.rect(box, "bar" if i * 2 >= n_bins else "bar-mid", tip)
         if count and numbered:
-            canvas.text(x + step / 2, y - 4, f"{count:,}", kind="tiny")
+            canvas.text(x + step / 2, y - 4, number(count), kind="tiny")
     shares = [tick for tick in (0, 0.2, 0.4, 0.6, 0.8, 1.0) if tick >= canvas.x_range[0]]
-    canvas.x_axis(shares, f"r1, probability that the {unit.one} is unique in the population")
+    canvas.x_axis(shares, say("figures.records.axis", unit=unit))
 
 
 @drawing
@@ -153,10 +160,9 @@ def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
     whole, bars = max(tau1, 1e-9), []
     for name, drop in sorted(known, key=lambda pair: -pair[1]):
         share = min(max(drop, 0.0), whole) / whole
-        bars.append((name, share, f"−{share:.0%}, leaves {number(max((1.0 - share) * tau1, 0.0))}"))
-    title = "Reduction of expected population uniques if one key is left out"
-    caption = f"reduction of the {number(tau1)} expected population uniques without the key"
-    _bars(canvas, bars, title, caption)
+        left = max((1.0 - share) * tau1, 0.0)
+        bars.append((name, share, say("figures.keys.bar", part=share, left=left)))
+    _bars(canvas, bars, say("figures.keys.title"), say("figures.keys.axis", tau1=tau1))
 
 
 @drawing
@@ -166,12 +172,12 @@ def groups(canvas: Canvas, found: Sequence[Group], tau1: float, unit: Unit = REC
         (
             one.name,
             min(max(one.tau1 / max(tau1, 1e-9), 0.0), 1.0),
-            f"{number(one.tau1)} in {unit.counted(one.n_records)}",
+            say("figures.groups.bar", unit=unit, one=one),
         )
         for one in found
     ]
-    title = f"Expected population uniques by group of {unit.many}"
-    _bars(canvas, bars, title, f"part of the {number(tau1)} expected population uniques")
+    title = say("figures.groups.title", unit=unit)
+    _bars(canvas, bars, title, say("figures.groups.axis", tau1=tau1))
 
 
 def _bars(canvas: Canvas, bars: Sequence[_Bar], title: str, caption: str) -> None:
@@ -211,7 +217,7 @@ def sensitivity(canvas: Canvas, found: Sequence[Assumptions], name: str, caption
     """
     rows = [row for group in found for row in group.rows]
     said = "; ".join(f"{row.label}: {row.tau1.words}" for row in rows)
-    canvas.describe(f"{name} with its interval, under other assumptions", [f"{said}."])
+    canvas.describe(say("figures.sensitivity.title", name=name), [f"{said}."])
     others = [row for row in rows if not row.final] or rows
     names = max(text_width(row.label, "name") for row in others) + _GAP
     room = canvas.width - names - max(text_width(row.tau1.words) for row in others) - _GAP
@@ -262,33 +268,30 @@ def term_selection(
     The selection ends where the statistic reaches the threshold; None where it has no such value.
     """
     steps = "; ".join(
-        f"{term}: {after:,.2f} and {value:,.2f}"
+        say("figures.terms.step", term=term, after=after, value=value)
         for term, after, value in zip(terms, tau1, statistic, strict=True)
     )
-    canvas.describe(
-        f"Expected τ1 and {name} over the {len(terms) - 1} steps of the selection", [f"{steps}."]
-    )
+    canvas.describe(say("figures.terms.title", name=name, n=len(terms) - 1), [f"{steps}."])
     canvas.x_range = (0.0, float(max(len(terms) - 1, 1)))
     panels = []
-    for values, title, level in ((tau1, "expected τ1", None), (statistic, name, threshold)):
-        low, high = span([values, () if level is None else (level,)], 0.08, 0.05)
+    expected = say("figures.terms.tau1")
+    for values, title, end in ((tau1, expected, None), (statistic, name, threshold)):
+        low, high = span([values, () if end is None else (end,)], 0.08, 0.05)
         # Neither is negative, but a log score is.
-        floor = max(low, 0.0) if level is None and min(values) >= 0.0 else low
-        panels.append((values, title, level, (floor, high)))
+        floor = max(low, 0.0) if end is None and min(values) >= 0.0 else low
+        panels.append((values, title, end, (floor, high)))
     canvas.y_margin([tick for *_, y_range in panels for tick in ticks(*y_range, 4)])
     canvas.right -= 6
-    for values, title, level, y_range in panels:
+    for values, title, end, y_range in panels:
         canvas.panel(title, 112, y_range, ticks(*y_range, 4))
-        if level is not None:
-            canvas.line(
-                (canvas.left, canvas.y(level)), (canvas.right, canvas.y(level)), "mark-thin"
-            )
+        if end is not None:
+            canvas.line((canvas.left, canvas.y(end)), (canvas.right, canvas.y(end)), "mark-thin")
         points = [(canvas.x(i), canvas.y(value)) for i, value in enumerate(values)]
         canvas.path(points, "chain chain-0", title)
         for (x, y), term, value in zip(points, terms, values, strict=True):
-            canvas.rect((x - 3, y - 3, 6, 6), "bar", f"{term}: {title} {value:,.2f}")
+            canvas.rect((x - 3, y - 3, 6, 6), "bar", f"{term}: {title} {digits(value, 2)}")
         canvas.cursor += 12
-    canvas.x_axis(canvas.x_ticks(10, whole=True), "terms added")
+    canvas.x_axis(canvas.x_ticks(10, whole=True), say("figures.terms.axis"))
 
 
 def _edges(values: Float64) -> Float64:

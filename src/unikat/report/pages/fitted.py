@@ -10,33 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unikat.files.toml import packaged_toml
 from unikat.report.facts.result import Result
 from unikat.report.pages import figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.text import selection
-from unikat.report.text.numbers import counted, number, percent
+from unikat.report.text.language import known
+from unikat.report.text.numbers import digits, number, significant
+from unikat.report.text.words import capital, counted, say
 
 PATH = "path"
-_PATH_COLUMNS = {
-    "added": "Term added",
-    "B1": "B1/√ν",
-    "B2": "B2/√ν",
-    "tau1": "Expected τ1",
-    "tau2": "Expected τ2",
-    "held_out": "Held-out log score",
-    "gain": "Gain",
-    "gain_error": "Standard error",
-}
+_COLUMNS = ("added", "B1", "B2", "tau1", "tau2", "held_out", "gain", "gain_error")
+"""Of the steps of a term selection; `fit.step` has their titles."""
 _HELD_OUT = "held-out"
 """The criterion of a selection that goes by the score."""
-_FACTS: dict[str, list[str]] = packaged_toml("unikat.report.text", "fit_facts.toml")
-"""Title of a known fact, and what it means."""
-_TERMS = {
-    "independence": "all keys are independent",
-    "two-way": "all two-way interactions",
-    "three-way": "all three-way interactions",
-}
 _UNDERFITTING = 1.645
 _LEFT_OUT = ("margin_error", "criterion", "terms_added")
 """Facts that the terminal leaves out."""
@@ -94,7 +80,7 @@ def brief(result: Result) -> str:
     """Say the single facts in a line for the terminal; nothing if there are none."""
     fit = {name: value for name, value in result.fit.items() if name not in selection.NAMES}
     said = facts_in_line(fit)
-    return f"Fitted model: {said}." if said else ""
+    return say(said and "fit.terminal", facts=said)
 
 
 def facts_in_line(fit: Mapping[str, Any]) -> str:
@@ -104,12 +90,14 @@ def facts_in_line(fit: Mapping[str, Any]) -> str:
         if name == "terms":
             parts.append(str(value))
         elif name == "cells" and isinstance(value, int):
-            parts.append(f"{counted(value, 'cell')} with positive probability")
+            parts.append(say("fit.cells_in_line", n=value))
         elif name == "zero_margins" and isinstance(value, int):
             parts.append(counted(value, "zero margin"))
         elif name not in _LEFT_OUT and not isinstance(value, (list, tuple, Mapping)):
             said = _score(value) if name in ("B1", "B2") else written(value)
-            parts.append(f"{_FACTS[name][0] if name in _FACTS else name.replace('_', ' ')} {said}")
+            code = f"fit.title.{name}"
+            called = say(code) if known(code) else name.replace("_", " ")
+            parts.append(f"{called} {said}")
     return "; ".join(parts)
 
 
@@ -121,8 +109,8 @@ def title(name: str) -> str:
     >>> title("zero_margins"), title("random_effects")
     ('Zero margins', 'Random effects')
     """
-    words = name.replace("_", " ")
-    return _FACTS[name][0] if name in _FACTS else f"{words[:1].upper()}{words[1:]}"
+    code = f"fit.title.{name}"
+    return say(code) if known(code) else capital(name.replace("_", " "))
 
 
 def written(value: Any) -> str:
@@ -136,17 +124,17 @@ def written(value: Any) -> str:
     'alpha 1.5, keys AGE, SEX'
     """
     if value is None:
-        return "not known"
+        return say("numbers.unknown")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return say("fit.yes" if value else "fit.no")
     if isinstance(value, int):
-        return f"{value:,}"
+        return number(value)
     if isinstance(value, float):
-        return f"{value:.3g}".replace("-", "−") if abs(value) < 1000 else f"{value:,.0f}"
+        return significant(value, 3) if abs(value) < 1000 else digits(value, 0)
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {written(item)}" for name, item in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(written, value)) if value else "none"
+        return ", ".join(map(written, value)) if value else say("fit.none")
     return str(value)
 
 
@@ -175,8 +163,8 @@ def _path(steps: Sequence[Mapping[str, Any]], result: Result) -> Table:
     added = result.fit.get("terms_added")
     all_shown = not isinstance(added, int) or added + 1 <= len(steps)
     # Older results have no scores.
-    names = [name for name in _PATH_COLUMNS if any(name in step for step in steps)]
-    caption = "Steps of the term selection" + ("" if all_shown else f", the last {len(steps)}")
+    names = [name for name in _COLUMNS if any(name in step for step in steps)]
+    caption = say("fit.path.all" if all_shown else "fit.path.last", n=len(steps))
     criterion = str(result.fit.get("criterion", "B2"))
     by_score = criterion == _HELD_OUT
     statistic = "held_out" if by_score else criterion
@@ -187,12 +175,12 @@ def _path(steps: Sequence[Mapping[str, Any]], result: Result) -> Table:
             [str(step.get("added", "")) for step in steps],
             [float(step[statistic]) for step in steps],
             [float(step["tau1"]) for step in steps],
-            "held-out log score" if by_score else f"{criterion}/√ν",
+            say("fit.score") if by_score else f"{criterion}/√ν",
             None if by_score else _threshold(result),
         )
     return Table(
         caption=caption,
-        columns=tuple(_PATH_COLUMNS[name] for name in names),
+        columns=tuple(say(f"fit.step.{name}") for name in names),
         rows=tuple(tuple(_of_step(name, step) for name in names) for step in steps),
         figure=figure,
     )
@@ -202,14 +190,14 @@ def _of_step(name: str, step: Mapping[str, Any]) -> str:
     """Write a cell of the path; there is no gain before the first term."""
     value = step.get(name)
     if name in ("held_out", "gain", "gain_error"):
-        return f"{value:.4f}".replace("-", "−") if isinstance(value, (int, float)) else ""
+        return digits(value, 4) if isinstance(value, (int, float)) else ""
     if name in ("B1", "B2"):
         return _score(value)
     return _measure(value) if name in ("tau1", "tau2") else written(value)
 
 
 def _score(value: Any) -> str:
-    return f"{value:.2f}".replace("-", "−") if isinstance(value, (int, float)) else written(value)
+    return digits(value, 2) if isinstance(value, (int, float)) else written(value)
 
 
 def _measure(value: Any) -> str:
@@ -232,58 +220,29 @@ def _words(name: str, result: Result) -> str:
     """Say what a fact means."""
     value = result.fit[name]
     if name == "terms":
-        joined = "main effects, and interactions of keys joined by a colon"
-        return _TERMS.get(str(value), joined)
+        code = f"fit.terms.{value}"
+        return say(code if known(code) else "fit.terms.others")
     if name == "cells" and isinstance(value, int):
-        possible = "possible " if result.zeros is not None else ""
-        grid = _grid(result)
-        return f"{percent(value / grid)} of the {grid:,} {possible}cells"
+        which = "all" if result.zeros is None else "possible"
+        return say(f"fit.cells.{which}", n=value, grid=_grid(result))
     if name == "zero_margins" and isinstance(value, int):
-        return _zero_margins(value, result)
+        some = "smoothing" if result.model_options.get("smoothing") == 0.0 else "some"
+        return say(f"fit.zero_margins.{some if value else 'none'}")
     if name == "criterion" and value == _HELD_OUT:
-        return "each step adds the term with the highest log score of held-out records"
-    return _FACTS.get(name, ("", ""))[1]
+        return say("fit.criterion.score")
+    code = f"fit.meaning.{name}"
+    return say(known(code) and code)
 
 
 def _note(result: Result) -> str:
     """Explain the tests of fit (Skinner and Shlomo 2008) and the scores of a selection."""
+    path, design = result.fit.get(PATH, ()), result.design
+    scored = _is_table(path) and any(step.get("held_out") is not None for step in path)
     if "B1" not in result.fit:
         return ""
-    return (
-        "B1/√ν and B2/√ν test how well the model fits the rates of the cells, weighted by their "
-        "effect on τ1 and τ2. Both are about standard normal if the model is right. Above "
-        f"{_threshold(result):g} the rates vary around the terms; far below 0 the model has more "
-        "terms than the file supports. They tell neither the size nor the sign of the error of τ1 "
-        "and τ2. Several models can lie between, with different estimates; the intervals do not "
-        f"cover these differences.{_with_classes(result)}{_on_scores(result)}"
-    )
-
-
-def _with_classes(result: Result) -> str:
-    """Explain B1 and B2 for samples with design classes; begins with a blank."""
-    if result.design is None or result.design.n_classes == 1:
-        return ""
-    return " They assume one sampling rate for all classes of the design."
-
-
-def _on_scores(result: Result) -> str:
-    """Explain the scores of a selection; begins with a blank."""
-    path = result.fit.get(PATH, ())
-    if not _is_table(path) or not any(step.get("held_out") is not None for step in path):
-        return ""
-    return (
-        " The held-out log score is in nats per record: half of the records were held out, and the "
-        "model fitted to the others. A term that raises it by several standard errors predicts "
-        "better. criterion=held-out selects the terms by it."
-    )
-
-
-def _zero_margins(n: int, result: Result) -> str:
-    if not n:
-        return "every margin of the terms has a record"
-    remedy = "; smoothing=1 leaves no zeros" if result.model_options.get("smoothing") == 0.0 else ""
-    return (
-        "margins of the terms without any record: the fit gives them probability zero, so on small "
-        "samples τ1 tends to be understated"
-        f"{remedy}"
+    return say(
+        "fit.note",
+        design is not None and design.n_classes > 1 and "fit.note_classes",
+        scored and "fit.note_scores",
+        threshold=_threshold(result),
     )

@@ -12,7 +12,8 @@ from unikat.report.facts.synthesis import ShareFacts, SynthesisSummary
 from unikat.report.pages.canvas import Canvas, Drawing, drawing, ticks
 from unikat.report.pages.template import fill
 from unikat.report.text.numbers import counted
-from unikat.report.text.synthesis import ORDERS, interval
+from unikat.report.text.synthesis import interval, order_name
+from unikat.report.text.words import capital
 from unikat.spec.provenance import Provenance
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.utility import MarginUtility, OrderUtility
@@ -60,7 +61,7 @@ def render(summary: SynthesisSummary) -> str:
         summary=summary,
         orders=[
             OrderPart(
-                name=ORDERS[found.order].capitalize(),
+                name=capital(order_name(found.order)),
                 n_margins=found.n_margins,
                 n_looked_at=found.n_looked_at,
                 distance=f"{found.distance:.4f}",
@@ -69,7 +70,7 @@ def render(summary: SynthesisSummary) -> str:
                     None if found.distance_weighted is None else f"{found.distance_weighted:.4f}"
                 ),
                 ratio=f"{found.pmse_ratio:.2f}",
-                figure=margins(ORDERS[found.order], found),
+                figure=margins(order_name(found.order), found),
                 worst=tuple(sorted(found.margins, key=lambda one: -one.pmse_ratio)[:_MOST_MARGINS]),
             )
             for found in summary.margins

@@ -11,7 +11,15 @@ from markupsafe import Markup
 
 from unikat.errors import on_page
 from unikat.report.pages import colours
-from unikat.report.text import breakdown, comparison, evaluation, numbers, sentences, zeros
+from unikat.report.text import (
+    comparison,
+    evaluation,
+    language,
+    numbers,
+    sentences,
+    words,
+    zeros,
+)
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Nothing is loaded and no script runs, whatever a page holds."""
@@ -43,12 +51,13 @@ def environment() -> Environment:
     made.globals |= {
         "policy": CONTENT_POLICY,
         "colours": Markup(colours.style()),
+        "language": language.current,
+        "say": words.say,
         "number": numbers.number,
-        "counted": numbers.counted,
+        "counted": words.counted,
         "percent": numbers.percent,
         "interval": numbers.interval,
         "duration": numbers.duration,
-        "breakdown": breakdown,
         "sentences": sentences,
         "comparison": comparison,
         "evaluation": evaluation,

@@ -11,6 +11,7 @@ from unikat.report.text.numbers import number
 from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText
 from unikat.report.text.verification import HEAD, key_rows, risk_after, verdict_of
+from unikat.report.text.words import capital, say
 from unikat.spec.provenance import Provenance
 from unikat.spec.verification import VerifySpec
 
@@ -57,7 +58,7 @@ def render(summary: VerifySummary) -> str:
             ("Sample uniques", *(number(side.n_uniques) for side in sides)),
             ("Smallest combination, records", *(number(side.smallest) for side in sides)),
         ],
-        head=[word.capitalize() for word in HEAD],
+        head=[capital(say(f"verification.column.{name}")) for name in HEAD],
         keys=key_rows(summary),
         provenance=summary.provenance,
         command=VerifySpec.again(),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unikat.data.units import Unit
 from unikat.report.facts.breakdown import Breakdown, LevelFacts
-from unikat.report.text.numbers import counted
+from unikat.report.text.words import counted, say
 
 MOST_LEVELS = 8
 """Levels of a variable in the report; `result.json` has more."""
@@ -35,11 +35,4 @@ def _lines(found: Breakdown) -> list[LevelFacts]:
 
 def sentence(found: Sequence[Breakdown], unit: Unit) -> str:
     """Say what the numbers mean; nothing if there are none."""
-    if not found:
-        return ""
-    return (
-        f"{unit.many.capitalize()}, sample uniques and expected population uniques by level of "
-        "each variable. The expected population uniques of a level are the sum of r1 over its "
-        f"{unit.many}; over the levels of a variable they add up to the expected τ1. Levels with "
-        f"fewer than 10 {unit.many} are summed up, unless small cells are shown."
-    )
+    return say(bool(found) and "breakdown.meaning", unit=unit)

@@ -7,7 +7,9 @@ from textwrap import wrap
 
 from unikat.inference.progress import range_between
 from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, Span
-from unikat.report.text.numbers import columns, counted, duration, listed
+from unikat.report.text.language import wording
+from unikat.report.text.numbers import columns, listed, localised, number
+from unikat.report.text.words import say
 from unikat.report.text.zeros import terminal_sentence
 
 WIDTH = 88
@@ -19,18 +21,18 @@ def lines(facts: DryRunFacts) -> list[str]:
     found = [*_wrapped(_data(facts)), *_wrapped(_missing(facts))]
     found += _wrapped(terminal_sentence(facts.zeros))
     if facts.known_exactly:
-        found += ["", *_wrapped("The file itself tells the risk. No model will be fitted.")]
+        found += ["", *_wrapped(say("dry_run.exactly"))]
     elif facts.fits:
         found += ["", *_fits(facts.fits), ""]
         found += _wrapped(_sampling(facts))
     for fit in facts.fits:
         if fit.refused is not None:
-            found += _wrapped(f"Without {fit.model}: {fit.refused}")
+            found += _wrapped(say("dry_run.refused", fit=fit))
     found += [""]
-    found += _wrapped(f"Expected time: {_time(facts)}")
-    found += _wrapped(f"Expected memory: {_memory(facts)}")
-    found += _wrapped(f"Files: {_files(facts)}")
-    return [*found, "Dry run: nothing was written."]
+    found += _wrapped(say("dry_run.time_is", time=_time(facts)))
+    found += _wrapped(say("dry_run.memory_is", memory=_memory(facts)))
+    found += _wrapped(say("dry_run.files_are", files=_files(facts)))
+    return [*found, say("dry_run.nothing_written")]
 
 
 def size(n_bytes: float) -> str:
@@ -42,55 +44,45 @@ def size(n_bytes: float) -> str:
     ('812 bytes', '200 KB', '3.2 GB')
     """
     if n_bytes < 1000:
-        return f"{n_bytes:.0f} bytes"
+        return say("dry_run.files.bytes", n=round(n_bytes))
     for unit in ("KB", "MB", "GB", "TB"):
         n_bytes /= 1024
         if n_bytes < 999.5 or unit == "TB":
             break
     written = f"{n_bytes:.1f}" if n_bytes < 9.95 else f"{float(f'{n_bytes:.2g}'):.0f}"
-    return f"{written.removesuffix('.0')} {unit}"
+    return f"{localised(written.removesuffix('.0'))} {unit}"
 
 
 def _data(facts: DryRunFacts) -> str:
     name = "" if facts.data is None else f"{facts.data}: "
-    if facts.command == "evaluate":
-        return (
-            f"{name}population of {counted(facts.n_records, 'unit')}, "
-            f"{counted(len(facts.keys), 'key')}, {counted(facts.n_cells, 'distinct combination')}, "
-            f"{counted(facts.n_sample_uniques, 'population unique')}."
-        )
-    return (
-        f"{name}{counted(facts.n_records, 'record')}, {counted(len(facts.keys), 'key')}, "
-        f"{counted(facts.n_cells, 'distinct combination')}, "
-        f"{counted(facts.n_sample_uniques, 'sample unique')}; population {facts.n_units:,}."
-    )
+    what = "population" if facts.command == "evaluate" else "sample"
+    return say(f"dry_run.{what}", name=name, facts=facts, n_keys=len(facts.keys))
 
 
 def _missing(facts: DryRunFacts) -> str:
     missing = [key for key in facts.keys if key.n_missing]
     if not missing:
-        return "No missing values."
-    first = ", ".join(f"{key.name} {key.n_missing:,}" for key in missing[:MOST_KEYS])
+        return say("dry_run.none_missing")
+    first = ", ".join(f"{key.name} {number(key.n_missing)}" for key in missing[:MOST_KEYS])
     more = len(missing) - MOST_KEYS
-    rest = f" and {more:,} more keys" if more > 0 else ""
-    return f"Missing values: {first}{rest}."
+    rest = say(more > 0 and "dry_run.more_keys", n=more)
+    return say("dry_run.missing", first=first, rest=rest)
 
 
 def _fits(fits: Sequence[FitForeseen]) -> list[str]:
-    rows: list[tuple[str, ...]] = [
-        ("model", "fit", "fits", "chains", "ms per sweep", "sweeps", "time of one")
-    ]
+    rows: list[tuple[str, ...]] = [tuple(wording("dry_run.head"))]
     for fit in fits:
         if fit.refused is not None:
             continue
         if fit.seconds_per_sweep is None:
             chains = sweeps = pace = "–"
         else:
-            chains = f"{fit.n_chains:,}"
-            sweeps = f"{fit.fewest_sweeps:,} to {fit.max_sweeps:,}"
-            pace = f"{_two(1e3 * fit.seconds_per_sweep)}{'' if fit.measured else ' (counted)'}"
+            chains = number(fit.n_chains or 0)
+            sweeps = say("dry_run.sweeps", fit=fit)
+            pace = _two(1e3 * fit.seconds_per_sweep)
+            pace = pace if fit.measured else say("dry_run.counted", pace=pace)
         time = str(range_between(fit.seconds.lower, fit.seconds.upper))
-        rows.append((fit.model, fit.purpose, f"{fit.n_fits:,}", chains, pace, sweeps, time))
+        rows.append((fit.model, fit.purpose, number(fit.n_fits), chains, pace, sweeps, time))
     return columns(rows, left=(0, 1))
 
 
@@ -102,55 +94,45 @@ def _sampling(facts: DryRunFacts) -> str:
     processes = widest.n_workers if facts.at_a_time == 1 else facts.at_a_time
     assert processes is not None
     assert widest.n_threads is not None
-    where = f"the executor {facts.executor}; times are those of this machine"
-    if facts.executor == "processes":
-        plural = "process" if processes == 1 else "processes"
-        threads = counted(widest.n_threads, "thread")
-        where = f"{processes:,} {plural} with {threads}{'' if processes == 1 else ' each'}"
-    return (
-        f"The last fit stops when R-hat is at most {facts.target_rhat:g} and the effective sample "
-        f"size at least {facts.target_ess:g}, or at its limit of sweeps or time. Runs in {where}."
+    where = "processes" if facts.executor == "processes" else "executor"
+    return say(
+        "dry_run.stops",
+        facts=facts,
+        where=say(f"dry_run.{where}", facts=facts, n=processes, threads=widest.n_threads),
     )
 
 
 def _time(facts: DryRunFacts) -> str:
     total = range_between(facts.seconds.lower, facts.seconds.upper)
-    read = f"reading took {duration(facts.seconds_to_read)}"
     if not facts.fits:
-        return f"{total} ({read})."
+        return say("dry_run.time.no_fits", total=total, facts=facts)
     fits = [fit for fit in facts.fits if fit.refused is None]
     counted_only = list(dict.fromkeys(fit.model for fit in fits if not fit.measured))
-    how = "sweeps were measured here"
+    how = "measured"
     if counted_only:
-        how = f"work of {listed(counted_only)} counted, which may be wrong by a factor of three" + (
-            ", that of the others measured here" if any(fit.measured for fit in fits) else ""
-        )
-    limit = duration(facts.seconds_at_limit)
-    return (
-        f"{total} ({read}; {how}). How many sweeps the chains need is not known before; if none "
-        f"converges, the limits end the run after about {limit}."
-    )
+        how = "mixed" if any(fit.measured for fit in fits) else "counted"
+    said = say(f"dry_run.time.{how}", models=listed(counted_only or [""]))
+    return say("dry_run.time.said", total=total, facts=facts, how=said)
 
 
 def _memory(facts: DryRunFacts) -> str:
     if facts.memory is None:
-        return "not known."
-    said = f"{_span(facts.memory)} in all processes"
-    if facts.machine_memory is None:
-        return f"{said}."
-    there = f"this machine has {size(facts.machine_memory)}"
-    if facts.enough_memory:
-        return f"{said}; {there}."
-    return (
-        f"{said}, and {there}. It may not be enough: take fewer workers (--workers 1) or chains "
-        "(--chains 2), group or leave out keys with many levels, or use a machine with more memory."
-    )
+        return say("dry_run.memory.unknown")
+    how, machine = "alone", ""
+    if facts.machine_memory is not None:
+        how = "enough" if facts.enough_memory else "scarce"
+        machine = size(facts.machine_memory)
+    return say(f"dry_run.memory.{how}", memory=_span(facts.memory), machine=machine)
 
 
 def _files(facts: DryRunFacts) -> str:
-    where = "" if facts.folder is None else f" in {facts.folder}"
-    work = "" if facts.work.upper == 0 else f"; up to {size(facts.work.upper)} while it runs"
-    return f"{_span(facts.results)}{where}{work}."
+    upper = facts.work.upper
+    return say(
+        "dry_run.files.said",
+        results=_span(facts.results),
+        where=say(facts.folder is not None and "dry_run.files.where", folder=facts.folder),
+        work=say(upper and "dry_run.files.work", work=size(upper)),
+    )
 
 
 def _span(span: Span) -> str:
@@ -159,11 +141,11 @@ def _span(span: Span) -> str:
         return lower
     if lower.split()[1] == upper.split()[1]:
         lower = lower.split()[0]
-    return f"{lower} to {upper}"
+    return say("dry_run.files.range", lower=lower, upper=upper)
 
 
 def _two(value: float) -> str:
-    return f"{float(f'{value:.2g}'):,g}"
+    return localised(f"{float(f'{value:.2g}'):,g}")
 
 
 def _wrapped(text: str) -> list[str]:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from unikat.models.named import models_by_label
-from unikat.report.facts.evaluation import EvaluationSummary
-from unikat.report.text.numbers import counted, number, percent, verb
+from unikat.report.facts.evaluation import EvaluationSummary, StudyFacts
+from unikat.report.text.language import wording
+from unikat.report.text.numbers import between, digits, level, number, percent, significant
+from unikat.report.text.words import say
 from unikat.studies.scores import MeasureScore, ModelScore
 
 FEW_SAMPLES = 20
 """Samples below which a coverage says little."""
 
 
-HEAD = (
-    "n",
-    "model",
-    "true",
-    "estimated",
-    "bias",
-    "relative",
-    "RMSE",
-    "coverage",
-    "truth above, below",
-    "95% limits",
-    "width",
-)
-"""Titles of the table of one measure."""
+def head() -> tuple[str, ...]:
+    """Return the titles of the table of one measure."""
+    return tuple(wording("evaluation.head"))
 
 
 def rows(results: Sequence[ModelScore], measure: str) -> list[tuple[str, ...]]:
@@ -34,9 +26,9 @@ def rows(results: Sequence[ModelScore], measure: str) -> list[tuple[str, ...]]:
     made = []
     for result in results:
         score: MeasureScore | None = getattr(result, measure)
-        name = (f"{result.n:,}", result.model)
+        name = (number(result.n), result.model)
         if score is None:
-            made.append((*name, *["–"] * (len(HEAD) - 2)))
+            made.append((*name, *["–"] * (len(head()) - 2)))
             continue
         made.append(
             (
@@ -46,9 +38,9 @@ def rows(results: Sequence[ModelScore], measure: str) -> list[tuple[str, ...]]:
                 signed(score.bias) + _error(score.bias_error),
                 "–" if score.relative_bias is None else signed_percent(score.relative_bias),
                 number(score.rmse),
-                f"{score.n_covered} of {result.n_samples}",
+                say("evaluation.covered", score=score, n=result.n_samples),
                 "–" if score.n_above is None else f"{score.n_above}, {score.n_below}",
-                f"{percent(score.coverage_lower)} to {percent(score.coverage_upper)}",
+                between(score.coverage_lower, score.coverage_upper),
                 number(score.width),
             )
         )
@@ -64,7 +56,7 @@ def signed(value: float) -> str:
     ('+3.6', '−12', '0')
     """
     sign = "+" if value > 0 else "−" if value < 0 else ""
-    return sign + (f"{abs(value):.2f}" if 0 < abs(value) < 1 else number(abs(value)))
+    return sign + (digits(abs(value), 2) if 0 < abs(value) < 1 else number(abs(value)))
 
 
 def signed_percent(share: float) -> str:
@@ -84,55 +76,64 @@ def share(value: float | None) -> str:
 
 
 def _error(value: float | None) -> str:
-    return "" if value is None else f" ± {value:.2g}" if value < 10 else f" ± {value:,.0f}"
+    if value is None:
+        return ""
+    return f" ± {significant(value, 2) if value < 10 else number(round(value))}"
 
 
 def warnings(summary: EvaluationSummary) -> tuple[str, ...]:
     """Return what to know before the numbers of a study are used."""
-    study, done = summary.study, summary.n_done
-    said = []
-    if not summary.complete:
-        said.append(
-            f"The study was interrupted: {done:,} of {counted(summary.n_fits, 'fit')} "
-            f"{verb(done, 'were')} made. The numbers are for "
-            f"{'that' if done == 1 else 'those'} only; continue with --resume."
-        )
-    if summary.n_unconverged:
-        said.append(
-            f"{summary.n_unconverged:,} of {counted(done, 'fit')} stopped at a limit before "
-            "converging. They are included; their estimates and intervals are less certain than "
-            "they look."
-        )
-    if summary.n_failed:
-        said.append(
-            f"{summary.n_failed:,} of {counted(done, 'fit')} failed and are excluded; the reasons "
-            "are listed. If the failed samples are unlike the others, the results are biased."
-        )
-    if study.max_seconds is not None:
-        said.append("Fits had a time limit, so the numbers depend on the machine and its load.")
-    if study.repeats < FEW_SAMPLES:
-        said.append(
-            f"With {counted(study.repeats, 'sample')} of a size, coverage is known only roughly: "
-            "see its 95% limits."
-        )
-    if summary.population.n_units in study.sizes and study.design != "bernoulli":
-        said.append("A sample as large as the population is the population: its risk is known.")
-    if study.allocation == "proportional":
-        said.append(
-            "The samples are stratified, and the models treat them as simple random samples."
-        )
-    if study.levels == "sample":
-        said.append(
-            "The models knew only the levels that occur in the sample, as without a codebook."
-        )
+    study = summary.study
     narrow = [
         label
         for label, model in models_by_label(study.models).items()
         if model.uncertainty in ("conditional", "empirical-bayes")
     ]
-    if narrow:
-        said.append(
-            f"The intervals of {', '.join(narrow)} treat estimates as exact and leave out their "
-            "error. Expect them to contain the true value less often than their level."
+    whole = summary.population.n_units in study.sizes and study.design != "bernoulli"
+    codes = (
+        not summary.complete and "interrupted",
+        summary.n_unconverged and "unconverged",
+        summary.n_failed and "failed",
+        study.max_seconds is not None and "time",
+        study.repeats < FEW_SAMPLES and "few",
+        whole and "population",
+        study.allocation == "proportional" and "proportional",
+        study.levels == "sample" and "levels",
+        narrow and "narrow",
+    )
+    facts: dict[str, Any] = {"summary": summary, "study": study, "narrow": ", ".join(narrow)}
+    return tuple(say(f"evaluation.warning.{code}", **facts) for code in codes if code)
+
+
+def state(summary: EvaluationSummary) -> str:
+    """Say whether all fits were made, succeeded and converged."""
+    if not summary.complete:
+        name = "incomplete"
+    elif summary.n_failed:
+        name = "failed"
+    else:
+        name = "converged" if summary.converged else "unconverged"
+    return say(f"evaluation.state.{name}")
+
+
+def design(study: StudyFacts) -> str:
+    """Say how the samples were drawn, and what the models used of the design."""
+    how = study.allocation and f"evaluation.allocation.{study.allocation}"
+    allocation = say(how, power=study.power)
+    return say(f"evaluation.design.{study.design}", allocation=allocation)
+
+
+def answer(summary: EvaluationSummary) -> str:
+    """Say for each measure how often the intervals contained the true value."""
+    total = sum(one.n_samples for one in summary.results)
+    if not total:
+        return say("evaluation.answer.none")
+    covered = {
+        measure: sum(
+            score.n_covered
+            for one in summary.results
+            if (score := getattr(one, measure)) is not None
         )
-    return tuple(said)
+        for measure in ("tau1", "tau2")
+    }
+    return say("evaluation.answer.covered", n=total, level=level(summary.study.level), **covered)

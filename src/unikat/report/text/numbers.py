@@ -7,6 +7,9 @@ import shutil
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from unikat.errors import brief
+from unikat.report.text.language import wording
+
 
 class Ends(Protocol):
     """What has an interval."""
@@ -29,14 +32,42 @@ def number(value: float) -> str:
     ('1,292', '52', '3.6', '0')
     """
     if value != value:
-        return "not known"
+        return _wording("unknown")
     if value == round(value) or abs(value) >= 10:
-        return f"{round(value):,}"
-    return "less than 0.1" if 0 < value < 0.05 else f"{value:.1f}"
+        return localised(f"{round(value):,}")
+    return _wording("tiny") if 0 < value < 0.05 else localised(f"{value:.1f}")
+
+
+def localised(written: str) -> str:
+    """Write a number that Python has written with the signs of the language and of print."""
+    signs = {ord("-"): "−", ord("."): _wording("decimal"), ord(","): _wording("group")}
+    return written.translate(signs)
+
+
+def digits(value: float, n: int) -> str:
+    """Write a number with so many digits behind the point.
+
+    Examples
+    --------
+    >>> digits(1.0042, 3), digits(-0.25, 2)
+    ('1.004', '−0.25')
+    """
+    return localised(f"{value:,.{n}f}")
+
+
+def significant(value: float, n: int = 6) -> str:
+    """Write a number with at most so many digits that count.
+
+    Examples
+    --------
+    >>> significant(0.95), significant(1.645), significant(0.00123456, 2)
+    ('0.95', '1.645', '0.0012')
+    """
+    return localised(f"{value:.{n}g}")
 
 
 def counted(n: int, noun: str) -> str:
-    """Write a number of things.
+    """Write a number of things, with an English noun.
 
     Examples
     --------
@@ -47,7 +78,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def verb(n: int, plural: str) -> str:
-    """Return the form of a verb that goes with a number of things.
+    """Return the form of an English verb that goes with a number of things.
 
     Examples
     --------
@@ -69,12 +100,38 @@ def percent(share: float) -> str:
     """
     value = 100 * share
     if value != value:
-        return "not known"
-    if value == 0 or value >= 10:
-        return f"{value:.0f}%"
-    if value >= 0.095:
-        return f"{value:.1f}%"
-    return f"{value:.2f}%" if value >= 0.0095 else "less than 0.01%"
+        return _wording("unknown")
+    if 0 < value < 0.0095:
+        return _wording("tiny_percent")
+    places = 0 if value == 0 or value >= 10 else 1 if value >= 0.095 else 2
+    return with_percent(digits(value, places))
+
+
+def whole_percent(share: float, places: int = 0) -> str:
+    """Write a share as a percentage with a fixed number of digits behind the point.
+
+    Examples
+    --------
+    >>> whole_percent(0.387), whole_percent(0.0004, 1)
+    ('39%', '0.0%')
+    """
+    return with_percent(digits(100 * share, places))
+
+
+def with_percent(written: str) -> str:
+    """Write the sign of a percentage with a number."""
+    return _wording("percent").format(written)
+
+
+def level(probability: float) -> str:
+    """Write the probability of an interval.
+
+    Examples
+    --------
+    >>> level(0.95), level(0.999)
+    ('95%', '99.9%')
+    """
+    return with_percent(significant(100 * probability))
 
 
 def duration(seconds: float) -> str:
@@ -85,14 +142,12 @@ def duration(seconds: float) -> str:
     >>> duration(12.34), duration(0.2), duration(75), duration(7322)
     ('12 s', '0.2 s', '1 min 15 s', '2 h 2 min')
     """
-    if seconds < 10:
-        return f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 60:
-        return f"{whole} s"
+        return _wording("seconds").format(digits(seconds, 1) if seconds < 10 else whole)
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+        return _wording("minutes").format(whole // 60, whole % 60)
+    return _wording("hours").format(whole // 3600, whole % 3600 // 60)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -103,42 +158,40 @@ def listed(names: Sequence[str]) -> str:
     >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
     """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} {_wording('and')} {names[-1]}"
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """Write the first few names, each brief, and how many more there are.
+
+    Examples
+    --------
+    >>> some(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    first, more = ", ".join(map(brief, names[:most])), len(names) - most
+    return _wording("more").format(first, number(more)) if more > 0 else first
+
+
+def _wording(name: str) -> str:
+    return str(wording(f"numbers.{name}"))
+
+
+def between(lower: float, upper: float) -> str:
+    """Write a range of shares."""
+    return _wording("to").format(percent(lower), percent(upper))
 
 
 def interval(summary: Ends) -> str:
     """Write an interval."""
-    return f"{number(summary.lower)} to {number(summary.upper)}"
+    return _wording("to").format(number(summary.lower), number(summary.upper))
 
 
 def estimated(middle: float, summary: Ends) -> str:
     """Write an estimate with its interval."""
     return f"{number(middle)} ({interval(summary)})"
-
-
-class Estimate(Ends, Protocol):
-    """A mean with an interval."""
-
-    @property
-    def mean(self) -> float:
-        """The estimate."""
-
-
-def changed(name: str, before: Estimate, after: Estimate) -> str:
-    """Say how a number changes: it falls, rises or stays, as its reader sees it.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as E
-    >>> one, two = E(mean=11.0, lower=9.0, upper=13.0), E(mean=5.0, lower=3.0, upper=8.0)
-    >>> changed("τ1", one, two), changed("τ1", one, one)
-    ('τ1 falls from 11 (9 to 13) to 5 (3 to 8)', 'τ1 stays at 11 (9 to 13)')
-    """
-    first, then = estimated(before.mean, before), estimated(after.mean, after)
-    if number(before.mean) == number(after.mean):
-        same = first == then
-        return f"{name} stays at {first}" if same else f"{name} stays: {first} before, {then} after"
-    return f"{name} {'falls' if after.mean < before.mean else 'rises'} from {first} to {then}"
 
 
 WIDTH = 100

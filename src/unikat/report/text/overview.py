@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unikat.report.facts.breakdown import LevelFacts
+from unikat.report.facts.breakdown import MISSING, LevelFacts
 from unikat.report.text import households, sentences
-from unikat.report.text.limits import whole_households
-from unikat.report.text.numbers import counted, number, percent
+from unikat.report.text.numbers import listed, number
+from unikat.report.text.sentences import about
 from unikat.report.text.verdict import VerdictText, verdict_text
+from unikat.report.text.words import say
 
 if TYPE_CHECKING:
     from unikat.report.facts.breakdown import Breakdown
@@ -32,7 +33,8 @@ class Group(LevelFacts):
     @property
     def name(self) -> str:
         """Variable and level."""
-        return f"{self.variable}: {self.label}"
+        label = say("overview.missing") if self.label == MISSING else self.label
+        return f"{self.variable}: {label}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,49 +69,40 @@ def overview(result: Result) -> Overview:
 
 def assessed(result: Result) -> str:
     """Say which file, population and key variables were assessed."""
-    sample = result.sample
     names = [key.name for key in result.keys[:MOST_KEYS]]
     if len(result.keys) > MOST_KEYS:
-        names.append(f"and {len(result.keys) - MOST_KEYS} more")
-    file = result.data or "The data frame"
-    said = (
-        f"{file} holds {result.unit.counted(sample.n_records)} from a population of "
-        f"{sample.population_size:,} ({percent(sample.n_records / sample.population_size)})."
+        names.append(say("overview.assessed.more_keys", n=len(result.keys) - MOST_KEYS))
+    n_dropped = 0 if result.zeros is None else result.zeros.n_dropped
+    homes = result.households
+    persons = homes is None
+    said = about(result)(
+        "overview.assessed.data",
+        persons and n_dropped and "overview.assessed.left_out",
+        persons and f"overview.assessed.{'key' if len(result.keys) == 1 else 'keys'}",
+        file=result.data or say("overview.assessed.frame"),
+        n=n_dropped,
+        n_keys=len(result.keys),
+        names=", ".join(names),
     )
-    if result.households is not None:
-        return f"{said} {households.assessed(result.households)}"
-    if result.zeros is not None and result.zeros.n_dropped:
-        said += f" {counted(result.zeros.n_dropped, 'further record')} broke a rule and " + (
-            "was left out." if result.zeros.n_dropped == 1 else "were left out."
-        )
-    known = "this variable" if len(result.keys) == 1 else f"these {len(result.keys)} variables"
-    return f"{said} An intruder is assumed to know {known}, the keys: {', '.join(names)}."
+    return said if homes is None else f"{said} {households.assessed(homes)}"
 
 
 def meaning(result: Result) -> str:
     """Say what sample and population uniques are."""
-    unit = result.unit
-    said = (
-        f"A sample unique is a {unit.one} that shares its combination of key values with no other."
-    )
-    if result.known_exactly and not result.sample.n_uniques:
-        return f"{said} This file has none."
-    return (
-        f"{said} If it is also unique in the population, anyone who knows these values of "
-        f"a {unit.whom} {unit.found}."
-    )
+    none = result.known_exactly and not result.sample.n_uniques
+    last = "overview.meaning.none" if none else "overview.meaning.found"
+    return about(result)("overview.meaning.unique", last)
 
 
 def verdict_of(result: Result) -> VerdictText | None:
     """Say whether the limit is met; None if none was set."""
     if result.threshold is None:
         return None
-    of = " by the values that the file shows" if result.tau1_shown else ""
     return verdict_text(
         result.threshold,
         result.tau1.level,
-        of=of,
-        remedy="Recode a variable and assess again.",
+        of=say(result.tau1_shown and "overview.verdict.shown"),
+        remedy=say("overview.verdict.remedy"),
         unit=result.unit,
     )
 
@@ -122,11 +115,13 @@ def threshold_sentence(result: Result) -> str:
 
 def beside(result: Result) -> tuple[tuple[str, str], ...]:
     """Name what stands beside the answer: correct matches, sample uniques, the smallest cell."""
-    sample = result.sample
-    found = [("Expected correct matches (τ2)", sentences.in_line(result, result.tau2))]
-    found.append(("Sample uniques", number(sample.n_uniques)))
+    sample, speak = result.sample, about(result)
+    found = [
+        (speak("overview.tau2"), sentences.in_line(result, result.tau2)),
+        (speak("overview.uniques"), number(sample.n_uniques)),
+    ]
     if sample.smallest is not None:
-        found.append((f"Smallest combination, {result.unit.many}", number(sample.smallest)))
+        found.append((speak("overview.smallest"), number(sample.smallest)))
     return tuple(found)
 
 
@@ -156,13 +151,8 @@ def groups(result: Result) -> tuple[Group, ...]:
 
 def _groups_shown(result: Result) -> str:
     columns = [one.variable for one in result.breakdowns if not one.is_key][:2]
-    share = (
-        "evels whose share of the expected population uniques is larger than their share of the "
-        f"{result.unit.many}"
-    )
-    if not columns:
-        return f"L{share}."
-    return f"First the levels of {' and '.join(columns)}, then l{share}."
+    code = "columns" if columns else "levels"
+    return about(result)(f"overview.groups.{code}", columns=listed(columns or [""]))
 
 
 def _groups(found: Breakdown) -> list[Group]:
@@ -173,42 +163,25 @@ def _keys(result: Result) -> str:
     known = [key for key in result.keys if key.drop is not None]
     if not known:
         return ""
-    worst = max(known, key=lambda key: key.drop or 0.0)
-    return (
-        f"Without {worst.name}, about {number(worst.tau1_without or 0.0)} population uniques "
-        "would remain. Merging levels of a variable has part of this effect."
-    )
+    return say("overview.keys.worst", worst=max(known, key=lambda key: key.drop or 0.0))
 
 
 def rests_on(result: Result) -> tuple[str, ...]:
     """Say what the result rests on, in a few lines."""
-    sample, design, unit = result.sample, result.design, result.unit
-    found = []
+    whole = result.sample.n_households is not None
     if result.known_exactly:
-        found.append("The numbers follow from the file itself; nothing was estimated.")
+        first = "exactly"
     elif result.margins:
-        found.append(
-            "Among people with the same keys of the margins, the records are a simple random "
-            "sample."
-        )
-    elif design is None and sample.n_households is None:
-        found.append(f"The {unit.many} are a simple random sample of the population.")
-    elif design is None:
-        found.append("The households are a simple random sample of those in the population.")
-    elif design.used == "none":
-        found.append("The sampling design was not used.")
+        first = "margins"
+    elif result.design is None:
+        first = "whole_households" if whole else "random"
     else:
-        found.append(f"The weights or strata describe how the {unit.many} were sampled.")
-    if sample.n_households is not None:
-        found.append(whole_households(result))
-    found.append(
-        f"The population size ({sample.population_size:,}) and the choice of the keys are right. "
-        f"With more keys, more {unit.many} are unique."
+        first = "unused" if result.design.used == "none" else "design"
+    codes = (
+        f"overview.rests_on.{first}",
+        whole and "households.sampled",
+        "overview.rests_on.population",
+        "overview.rests_on.intruder",
+        result.sample.n_possible and "overview.rests_on.imputed",
     )
-    found.append("The intruder knows all keys without error. Errors make correct matches rarer.")
-    if sample.n_possible:
-        found.append(
-            f"Missing values in {unit.counted(sample.n_incomplete)} were filled in by the "
-            "model, many times."
-        )
-    return tuple(found)
+    return tuple(about(result)(code) for code in codes if code)

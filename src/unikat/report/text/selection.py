@@ -9,40 +9,36 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from unikat.data.units import HOUSEHOLD, Unit
 from unikat.models.calibrated import CandidateFacts, ErrorFacts, SelectionFacts, TauFacts
 from unikat.report.text import track_record
-from unikat.report.text.numbers import counted, estimated, interval, listed, number
-from unikat.report.text.sentences import level
-from unikat.report.text.uncertainty import KINDS
+from unikat.report.text.language import known
+from unikat.report.text.numbers import (
+    digits,
+    estimated,
+    interval,
+    listed,
+    number,
+    significant,
+    whole_percent,
+    with_percent,
+)
+from unikat.report.text.sentences import about
+from unikat.report.text.words import say, wording_of
 from unikat.spec.model import ModelSpec
 
 if TYPE_CHECKING:
+    from unikat.data.units import Unit
     from unikat.report.facts.result import Result, SampleFacts
 
 NAMES = ("chosen", "candidates", "not_fitted", "model_error", "before", "outside")
 """Facts of the selection, which the section on the fitted model leaves out."""
 _FACTS = TypeAdapter(SelectionFacts)
 """Reads them from `result.json`."""
-SURVEYS = "seven surveys and censuses"
-"""That the error of the model of households was calibrated on."""
-_KINDS = {
-    "latent-class": "classes of people; keys are independent within a class",
-    "hdp": "mixed membership in profiles, whose number follows from the file",
-    "gom": "mixed membership in a fixed number of profiles",
-    "loglinear": "log-linear terms, by default all two-way interactions",
-    "elamir-skinner": "log-linear terms, by default independence, with overdispersed cells",
-    "skinner-holmes": "log-linear terms, by default independence, with overdispersed cells",
-    "mixed-effects": "log-linear terms with random effects of the cells",
-    "individual-risk": "each cell by itself, from its records and their weights",
-    "superpopulation-1": "each cell by itself; sizes and sampling rates have one distribution",
-    "superpopulation-2": "each cell by itself, with its sampling rate from the weights",
-}
-"""What a model assumes, in a few words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +81,9 @@ class Candidate:
     @property
     def excess(self) -> str:
         """Sample uniques in simulated data, relative to this file."""
-        return "not known" if self.uniques is None else f"{_signed(100 * self.uniques, 0)}%"
+        if self.uniques is None:
+            return say("numbers.unknown")
+        return with_percent(signed(100 * self.uniques, 0))
 
     @property
     def interval(self) -> str:
@@ -206,13 +204,15 @@ def _model_error(fit: SelectionFacts, model: str) -> ModelError:
 
 def _candidate(one: CandidateFacts, prediction: str, sample: SampleFacts) -> Candidate:
     record = track_record.of_label(one.model, sample)
+    kind = f"selection.model.{ModelSpec.of(one.model).name}"
+    posterior = one.uncertainty == "posterior"
     return Candidate(
         label=one.model,
-        words=_KINDS.get(ModelSpec.of(one.model).name, ""),
+        words=say(known(kind) and kind),
         selected=one.chosen,
         selectable=one.choosable,
-        narrow="" if one.uncertainty == "posterior" else KINDS[one.uncertainty].brief,
-        bias=f"in trials {record.bias}" if record.unreliable else "",
+        narrow="" if posterior else say(wording_of(one.uncertainty, "brief")),
+        bias=say(record.unreliable and "selection.candidate.biased", bias=record.bias),
         impossible=one.impossible,
         behind=one.behind,
         uniques=one.uniques,
@@ -227,13 +227,13 @@ def _prediction(one: CandidateFacts, candidates: Sequence[CandidateFacts]) -> st
     best = next((other for other in candidates if other.behind == 0.0), None)
     best = next(other for other in candidates if other.chosen) if best is None else best
     if one is best:
-        return "best"
+        return say("selection.candidate.best")
     if one.impossible > best.impossible:
         # Ranked after those that give fewer records probability zero, whatever the score.
-        return "refuted"
+        return say("selection.candidate.refuted")
     if one.behind is None:
-        return "not known"
-    return f"{_signed(one.behind, 3)} ± {one.behind_error or 0.0:.3f}"
+        return say("numbers.unknown")
+    return f"{signed(one.behind, 3)} ± {digits(one.behind_error or 0.0, 3)}"
 
 
 def _range(found: ErrorFacts | TauFacts, *, root: bool = False) -> Range:
@@ -263,7 +263,9 @@ def candidates(result: Result) -> tuple[Answer, ...]:
 def answer(result: Result) -> Answer:
     """Return the final answer."""
     selection, error = of(result), error_of(result)
-    label = f"Answer: {result.model}" if selection is None else _final(selection.error)
+    label = say("selection.answer.plain", model=result.model)
+    if selection is not None:
+        label = _final(selection.error)
     if error is not None:
         label = _final(error)
     return Answer(label=label, tau1=_now(result), final=True)
@@ -303,8 +305,9 @@ def brief(result: Result) -> str:
         error = error_of(result)
         return "" if error is None else _change(error, result)
     tried = ", ".join(f"{one.label} {one.answered}" for one in selection.candidates)
-    several = f" τ1 by candidate: {tried}." if len(selection.candidates) > 1 else ""
-    return f"{_reason(selection)}{several} {_change(selection.error, result)}"
+    several = len(selection.candidates) > 1 and "selection.terminal.candidates"
+    parts = (_reason(selection), say(several, tried=tried), _change(selection.error, result))
+    return " ".join(filter(None, parts))
 
 
 def sentences(result: Result) -> dict[str, str]:
@@ -322,7 +325,7 @@ def sentences(result: Result) -> dict[str, str]:
     }
     if selection.not_fitted:
         names = ", ".join(name for name, _ in selection.not_fitted)
-        said["fit.not_fitted"] = f"Candidates that could not be fitted to this file: {names}."
+        said["fit.not_fitted"] = say("selection.terminal.not_fitted", names=names)
     if selection.error.overdispersion is not None:
         said["fit.model_error"] = " ".join(_error(selection.error, result.unit))
     said["fit.before"] = _change(selection.error, result)
@@ -331,13 +334,8 @@ def sentences(result: Result) -> dict[str, str]:
 
 def _opening(selection: ModelSelection, result: Result) -> str:
     n = len(selection.candidates)
-    if n == 1:
-        return "One candidate model was fitted."
-    return (
-        f"{n} candidate models were compared by prediction: "
-        f"{counted(_held_out(result), 'record')} of {result.sample.n_records:,} "
-        f"{'was' if _held_out(result) == 1 else 'were'} held out, and each candidate predicted "
-        "them from the others."
+    return about(result)(
+        f"selection.opening.{'one' if n == 1 else 'several'}", n=n, held_out=_held_out(result)
     )
 
 
@@ -350,101 +348,64 @@ def _held_out(result: Result) -> int:
 def _reason(selection: ModelSelection) -> str:
     """Say which model was selected, and why."""
     selected, first, best = selection.selected, selection.first, selection.best
-    said = f"Selected model: {selected.label}"
     if len(selection.candidates) == 1:
-        return f"{said}, the only candidate."
-    if sum(one.selectable for one in selection.candidates) == 1:
-        said += ", the only candidate whose model error is calibrated."
+        why = "only"
+    elif sum(one.selectable for one in selection.candidates) == 1:
+        why = "calibrated"
     elif selected is first:
-        said += (
-            ". No other model with calibrated error predicted the held-out records significantly "
-            "better (two standard errors)."
-        )
-    elif selected.impossible < first.impossible:
-        said += (
-            f". {first.label} gives probability zero to "
-            f"{counted(first.impossible, 'held-out record')}, {selected.label} to "
-            f"{number(selected.impossible)}."
-        )
+        why = "first"
     else:
-        said += (
-            ". It predicted the held-out records significantly better than "
-            f"{first.label} (two standard errors)."
-        )
-    if best is not selected and not best.selectable:
-        said += (
-            f" {best.label} predicted best, but is shown for comparison only, because its model "
-            "error is not calibrated."
-        )
-    return said
+        why = "zero" if selected.impossible < first.impossible else "better"
+    compared = len(selection.candidates) > 1 and best is not selected and not best.selectable
+    return say(
+        f"selection.reason.{why}",
+        compared and "selection.reason.best",
+        selected=selected,
+        first=first,
+        best=best,
+    )
 
 
 def _columns(selection: ModelSelection, result: Result) -> tuple[tuple[str, str], ...]:
     held_out = _held_out(result)
     times = math.exp(min(0.01 * held_out, 700.0))
-    likely = f"{times:.2g}" if times < 100 else f"{times:,.0f}" if times < 1e6 else "over a million"
+    likely = say("selection.column.score.million")
+    if times < 1e6:
+        likely = significant(times, 2) if times < 100 else number(times)
     narrow: dict[str, list[str]] = {}
     for one in selection.candidates:
         if one.narrow and not one.bias:
             narrow.setdefault(one.narrow, []).append(one.label)
-    less = "".join(
-        f" The interval of {listed(names)} covers less: {what}." for what, names in narrow.items()
-    )
-    if unreliable := [one.label for one in selection.candidates if one.bias]:
-        less += (
-            f" No interval is shown for {listed(unreliable)}: in trials it mostly missed the true "
-            "value."
-        )
-    return (
-        (
-            "Log score",
-            "Mean held-out log score minus that of the best candidate, in nats per record, ± "
-            f"standard error. At −0.01 the {held_out:,} held-out records together are {likely} "
-            "times less probable. A difference within two standard errors can be chance. A "
-            "held-out record with probability zero refutes a candidate: candidates with "
-            "more such records rank last.",
+    unreliable = [one.label for one in selection.candidates if one.bias]
+    speak = partial(about(result), held_out=held_out, likely=likely)
+    remarks = [
+        *(
+            say("selection.column.tau1.less", names=listed(names), what=what)
+            for what, names in narrow.items()
         ),
-        (
-            "Sample uniques",
-            "Sample uniques in data simulated from the model, relative to this file "
-            f"({result.sample.n_uniques:,}). A large excess means that the model spreads people "
-            "over too many cells. A few percent matter little.",
-        ),
-        (
-            "τ1",
-            "Population uniques among the sample uniques by the candidate alone, with its "
-            f"{level(result.tau1)} interval. Model uncertainty is not included.{less}",
-        ),
-    )
+        say(unreliable and "selection.column.tau1.none", names=listed(unreliable or [""])),
+    ]
+    found = [
+        (speak(f"selection.column.{name}.title"), speak(f"selection.column.{name}.text"))
+        for name in ("score", "uniques", "tau1")
+    ]
+    title, text = found[-1]
+    return (*found[:-1], (title, " ".join(filter(None, (text, *remarks)))))
 
 
 def _note(selection: ModelSelection) -> str:
-    said = "These are short fits for model selection only."
-    if not all(one.converged for one in selection.candidates):
-        said += " * marks fits that had not converged; their numbers are approximate."
-    return said
+    unconverged = not all(one.converged for one in selection.candidates)
+    return say("selection.note.short", unconverged and "selection.note.unconverged")
 
 
 def _error(error: ModelError, unit: Unit) -> tuple[str, str]:
     """Say how large model uncertainty is: deviations of cells, and a factor; empty if unknown."""
     spread = factor = ""
-    populations = "populations with known risk"
-    if unit is HOUSEHOLD:
-        populations = f"the households of {SURVEYS}"
     if (found := error.overdispersion) is not None:
-        spread = (
-            f"Cell probabilities deviate from the model by {found.middle:.0%} ({found.lower:.0%} "
-            f"to {found.upper:.0%}; coefficient of variation at one expected {unit.whom}). A "
-            f"{unit.one} of the file is more likely in a cell that is more frequent than the model "
-            "says. Larger deviations therefore mean fewer population uniques."
-        )
+        spread = say("selection.error.spread", unit=unit, found=found)
     if (found := error.factor) is not None:
-        factor = (
-            f"On average, the cells of sample uniques are {rarer(found.middle)} than the model "
-            f"says ({rarer(found.lower)} to {rarer(found.upper)}). Both numbers were calibrated "
-            f"on samples from {populations}, and on this file, by how often its rare "
-            "combinations occur more than once."
-        )
+        ends = {name: rarer(getattr(found, name)) for name in ("middle", "lower", "upper")}
+        factor = say("selection.error.factor", unit=unit, **ends)
     return spread, factor
 
 
@@ -452,27 +413,27 @@ def _change(error: ModelError, result: Result) -> str:
     """Say how model uncertainty changes the answer."""
     before, now = error.before, _now(result)
     if before is None:
-        return (
-            f"Model uncertainty of {error.model} was not added (calibrate=false). The "
-            "interval is too narrow unless the model is right."
-        )
+        return say("selection.change.none", model=error.model)
     change = now.middle - before.middle
-    moved = "about the same number"
+    moved = say("selection.change.same")
     # One record more or less is within the noise of a median.
     if abs(change) > 1.5 and before.middle > 0:
-        share = f" ({abs(change) / before.middle:.0%})"
-        by = f"by {number(abs(change))} {result.unit.many}{share}"
-        moved = f"{'higher' if change > 0 else 'lower'} {by}"
-    said = (
-        f"{error.model} alone estimates τ1 at {before.words}. With model uncertainty "
-        f"the estimate is {now.words}: {moved}"
+        part = say("selection.change.part", part=abs(change) / before.middle)
+        how = "higher" if change > 0 else "lower"
+        moved = about(result)(f"selection.change.{how}", by=abs(change)) + part
+    width = ""
+    if before.upper > before.lower:
+        times = (now.upper - now.lower) / (before.upper - before.lower)
+        how = "as_wide" if digits(times, 1) == digits(1.0, 1) else "wider"
+        width = say(f"selection.change.{how}", times=times)
+    return say(
+        "selection.change.said",
+        model=error.model,
+        before=before.words,
+        now=now.words,
+        moved=moved,
+        width=width,
     )
-    width = before.upper - before.lower
-    if width > 0:
-        times = f"{(now.upper - now.lower) / width:.1f}"
-        said += ", with an interval "
-        said += "as wide as before" if times == "1.0" else f"{times} times as wide"
-    return f"{said}."
 
 
 def _now(result: Result) -> Range:
@@ -481,8 +442,8 @@ def _now(result: Result) -> Range:
 
 
 def _final(error: ModelError) -> str:
-    added = " with model uncertainty" if error.before is not None else ""
-    return f"Answer: {error.model}{added}"
+    added = "plain" if error.before is None else "with_error"
+    return say(f"selection.answer.{added}", model=error.model)
 
 
 def rarer(factor: float) -> str:
@@ -493,12 +454,22 @@ def rarer(factor: float) -> str:
     >>> rarer(0.9), rarer(1.2), rarer(1.0)
     ('10% rarer', '20% more frequent', 'no rarer')
     """
-    change = f"{abs(factor - 1.0):.0%}"
-    if change == "0%":
-        return "no rarer"
-    return f"{change} {'more frequent' if factor > 1.0 else 'rarer'}"
+    change = whole_percent(abs(factor - 1.0))
+    if change == whole_percent(0.0):
+        return say("selection.error.no_rarer")
+    how = "more_frequent" if factor > 1.0 else "rarer"
+    return say(f"selection.error.{how}", change=change)
 
 
-def _signed(value: float, digits: int) -> str:
-    text = f"{value:+.{digits}f}".replace("-", "−")
-    return text if any(digit in text for digit in "123456789") else text[1:]
+def signed(value: float, n: int) -> str:
+    """Write a number with its sign, and so many digits behind the point.
+
+    Examples
+    --------
+    >>> signed(-0.01234, 3), signed(0.4, 1), signed(0.0001, 2)
+    ('−0.012', '+0.4', '0.00')
+    """
+    text = digits(value, n)
+    if not any(digit in text for digit in "123456789"):
+        return text.removeprefix("−")
+    return f"+{text}" if value > 0 else text

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unikat.report.text import selection, track_record
-from unikat.report.text.numbers import number
+from unikat.report.text.numbers import level, number
 from unikat.report.text.selection import Answer, Range
+from unikat.report.text.sentences import about
+from unikat.report.text.words import say
 
 if TYPE_CHECKING:
     from unikat.report.facts.result import Result
@@ -41,10 +43,10 @@ def groups(result: Result) -> tuple[Group, ...]:
     if track_record.of_result(result).unreliable:
         return ()
     others = (
-        ("Model error", _rows(result, "overdispersion", "level")),
-        ("Evidence on the model error", _rows(result, "rare_cells")),
-        ("Candidate models, each without model error", selection.candidates(result)),
-        ("Misreported key values, correct matches", _rows(result, "misreported_keys")),
+        (say("sensitivity.group.error"), _rows(result, "overdispersion", "level")),
+        (say("sensitivity.group.evidence"), _rows(result, "rare_cells")),
+        (say("sensitivity.group.candidates"), selection.candidates(result)),
+        (say("sensitivity.group.misreported"), _rows(result, "misreported_keys")),
     )
     filled = tuple(Group(title=title, rows=rows) for title, rows in others if rows)
     return (Group(title="", rows=(selection.answer(result),)), *filled) if filled else ()
@@ -86,47 +88,28 @@ def _opening(found: Sequence[Group]) -> str:
     others = [row for group in found[1:] for row in group.rows]
     least = min(others, key=lambda row: row.tau1.middle)
     most = max(others, key=lambda row: row.tau1.middle)
-    said = f"The answer for τ1 is {answer.words}."
-    if number(least.tau1.middle) == number(most.tau1.middle):
-        return f"{said} Under the other assumptions it is about {number(least.tau1.middle)}."
-    return (
-        f"{said} Under other assumptions it is between {number(least.tau1.middle)} "
-        f"(“{least.label}”) and {number(most.tau1.middle)} (“{most.label}”)."
-    )
+    same = number(least.tau1.middle) == number(most.tau1.middle)
+    how = "sensitivity.about" if same else "sensitivity.between"
+    return say("sensitivity.opening", how, answer=answer.words, least=least, most=most)
 
 
 def _label(one: SensitivityFacts, result: Result) -> str:
-    if one.assumption == "overdispersion":
-        others = [other.value for other in result.sensitivity if other.assumption == one.assumption]
-        size = "Large" if one.value == max(others) else "Small"
-        return f"{size} deviations ({math.sqrt(one.value):.0%})"
-    if one.assumption == "level":
-        return f"Cells {selection.rarer(one.value)}"
-    if one.assumption == "rare_cells":
-        return f"Rare cells, weight {one.value:g}"
-    return f"{100 * one.value:g}% misreported"
+    name: str = one.assumption
+    if name == "overdispersion":
+        others = [other.value for other in result.sensitivity if other.assumption == name]
+        name = "large" if one.value == max(others) else "small"
+    return say(
+        f"sensitivity.row.{name}",
+        value=one.value,
+        size=math.sqrt(abs(one.value)),
+        rarer=selection.rarer(one.value),
+        share=level(one.value),
+    )
 
 
 def _notes(result: Result) -> list[str]:
     """Explain the kinds of assumptions that there are."""
     kinds = {one.assumption for one in result.sensitivity}
-    said = []
-    if kinds & {"overdispersion", "level"}:
-        said.append(
-            "Model error: τ1 by the fifth of the draws in which cells deviate least or most from "
-            "the model (coefficient of variation), or are rarest or most frequent. The number is "
-            "the median of that fifth: the 10% or 90% quantile of all draws."
-        )
-    if "rare_cells" in kinds:
-        said.append(
-            "Rare cells: the draws are reweighted as if the rare cells of the file told less of "
-            "the model error."
-        )
-    if "misreported_keys" in kinds:
-        said.append(
-            "Misreported key values: in the file this share of the values of each key is replaced "
-            f"by random ones. τ1 then counts the {result.unit.many} that are sample unique as "
-            f"published, unique in the true population, and matched to the right "
-            f"{result.unit.whom}."
-        )
-    return said
+    names = ["error"] if kinds & {"overdispersion", "level"} else []
+    names += [name for name in ("rare_cells", "misreported_keys") if name in kinds]
+    return [about(result)(f"sensitivity.note.{name}") for name in names]

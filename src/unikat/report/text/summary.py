@@ -32,7 +32,7 @@ _P = ParamSpec("_P")
 _Summary = TypeVar("_Summary")
 
 
-def _explained(result: Result) -> Result:
+def explained(result: Result) -> Result:
     """Add the sentences; no verdict on a threshold follows from unreliable intervals."""
     if (found := result.threshold) is not None:
         found = judge(found.limit, [found.value], track_record.unknown_of_result(result))
@@ -66,7 +66,7 @@ def _finished(
     return summarise
 
 
-summarise = _finished(assessment_facts, _explained)
+summarise = _finished(assessment_facts, explained)
 summarise_comparison = _finished(
     comparison_facts, lambda found: replace(found, sentences=comparison.sentences(found))
 )

@@ -16,6 +16,8 @@ from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.files.toml import packaged_toml
 from unikat.models.named import ALL
 from unikat.report.facts.result import sample_facts
+from unikat.report.text.numbers import listed
+from unikat.report.text.words import say
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.model import ModelSpec
 
@@ -38,7 +40,8 @@ class Trials:
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
     """Those that are not the defaults."""
-    label: str = "with the default options"
+    label: str = ""
+    """Code of the words for these options; empty: they are listed, or are the defaults."""
     dense: bool
     """The samples had at least as many records as there are combinations of levels."""
     samples: int
@@ -54,8 +57,16 @@ class Trials:
     least: int = 0
     """True τ1 from which samples count."""
     spread: str
-    """What `lowest` and `highest` are the range of."""
+    """Code of what `lowest` and `highest` are the range of."""
     where: str
+    """Code of the populations."""
+
+    @property
+    def called(self) -> str:
+        """Words for the options."""
+        options = [f"{name}={_option(value)}" for name, value in self.options.items()]
+        code = self.label or ("options" if options else "default")
+        return say(f"trials.label.{code}", options=listed(options or [""]))
 
 
 def _trials() -> Iterator[Trials]:
@@ -86,9 +97,7 @@ class TrackRecord:
     @property
     def coverage(self) -> str:
         """Coverage: how often the intervals contained the true value."""
-        if self.trials is None:
-            return ""
-        return f"{self.trials.covered:,} of {self.trials.samples:,} samples"
+        return "" if self.trials is None else say("trials.coverage", trials=self.trials)
 
     @property
     def bias(self) -> str:
@@ -97,52 +106,49 @@ class TrackRecord:
             return ""
         low, high = self.trials.lowest, self.trials.highest
         if low < -ONE_SIDED and high > ONE_SIDED:
-            return f"off by up to {max(-low, high):.0%} either way"
-        return f"{_off(self.trials.error)} on average"
+            return say("trials.either_way", error=max(-low, high))
+        return say("trials.on_average", error=_off(self.trials.error))
 
     @property
     def warning(self) -> str:
         """What a report says before the estimate of an unreliable model."""
         if not self.unreliable:
             return ""
-        files = "files like this one" if self.same_density else "other files"
-        return (
-            f"In trials on {files}, estimates by the model used here{self.options} were "
-            f"{self.bias}."
-        )
+        code = "trials.warning" if self.same_density else "trials.warning_others"
+        return say(code, options=self.options, bias=self.bias)
 
     @property
     def options(self) -> str:
         """A remark if the trials were with other options; begins with a blank."""
-        return "" if self.same_options else " with its default options"
+        return "" if self.same_options else say("trials.default_options")
 
     @property
     def sentence(self) -> str:
         """Error and coverage in trials."""
         trials = self.trials
         if trials is None:
-            return (
-                f"There are no trials of {self.model} on populations with known risk, so its error "
-                "is not known. Compare it with other models (unikat compare), and evaluate it on a "
-                "population of your own (unikat evaluate)."
-            )
-        before, units = "", (HOUSEHOLD if self.model == HOUSEHOLDS else RECORD).many
+            return say("trials.none", model=self.model)
+        other = None
         if not self.same_options:
-            before = (
-                f"This run used options with which {self.model} was not tried; these are the "
-                "figures of the default options. "
-            )
+            other = "trials.other_options"
         elif not self.same_density:
-            before = (
-                f"There are no trials of {self.model} on files with "
-                f"{'fewer' if trials.dense else 'more'} {units} than combinations of levels. "
-            )
-        return (
-            f"{before}In trials on {trials.samples} samples from {trials.where}"
-            f"{f' (true τ1 {trials.least} or more)' if trials.least else ''}, τ1 by "
-            f"{self.model} {trials.label} was {_off(trials.error)} on average, and "
-            f"{_range(trials.lowest, trials.highest)} {trials.spread}. Its 95% intervals contained "
-            f"the true value in {trials.covered} of the {trials.samples} samples.{_misses(trials)}"
+            other = "trials.other_dense" if trials.dense else "trials.other_sparse"
+        missed = trials.samples - trials.covered
+        sides = "not_recorded" if trials.above is None or trials.below is None else "sides"
+        return say(
+            other,
+            "trials.said",
+            missed and f"trials.{sides}",
+            unit=HOUSEHOLD if self.model == HOUSEHOLDS else RECORD,
+            model=self.model,
+            trials=trials,
+            missed=missed,
+            where=say(f"trials.where.{trials.where}"),
+            spread=say(f"trials.spread.{trials.spread}"),
+            label=trials.called,
+            least=say(trials.least and "trials.least", trials=trials),
+            error=_off(trials.error),
+            range=_range(trials.lowest, trials.highest),
         )
 
 
@@ -256,14 +262,8 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _misses(trials: Trials) -> str:
-    """Say on which side the true value lay in the samples that were missed; begins with a blank."""
-    missed = trials.samples - trials.covered
-    if not missed:
-        return ""
-    if trials.above is None or trials.below is None:
-        return f" On which side it lay in the other {missed} was not recorded."
-    return f" It lay above the interval in {trials.above} and below it in {trials.below}."
+def _option(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _off(error: float) -> str:
@@ -275,8 +275,8 @@ def _off(error: float) -> str:
     ('4% too high', '37% too low', 'within 1% of the true value')
     """
     if abs(error) < 0.01:
-        return "within 1% of the true value"
-    return f"{abs(error):.0%} too {'high' if error > 0.0 else 'low'}"
+        return say("trials.within")
+    return say("trials.too_high" if error > 0.0 else "trials.too_low", size=abs(error))
 
 
 def _range(low: float, high: float) -> str:
@@ -287,8 +287,5 @@ def _range(low: float, high: float) -> str:
     >>> _range(-0.86, -0.05), _range(-0.03, 0.11)
     ('between 5% and 86% too low', 'between 3% too low and 11% too high')
     """
-    if high <= 0.0:
-        return f"between {-high:.0%} and {-low:.0%} too low"
-    if low >= 0.0:
-        return f"between {low:.0%} and {high:.0%} too high"
-    return f"between {-low:.0%} too low and {high:.0%} too high"
+    code = "both_low" if high <= 0.0 else "both_high" if low >= 0.0 else "low_to_high"
+    return say(f"trials.{code}", low=low, high=high)

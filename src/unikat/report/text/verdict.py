@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unikat.data.units import RECORD, Unit
-from unikat.report.text.numbers import number
+from unikat.report.text import numbers
+from unikat.report.text.words import say
 from unikat.risk.limits import Judged, Verdict
 from unikat.spec.limits import Limit
-
-_TITLES: dict[Verdict, str] = {
-    "met": "Limit met",
-    "not met": "Limit not met",
-    "not known": "Not known whether the limit is met",
-}
-_REASONS = {
-    "not finished": "The run is not finished. Continue the run.",
-    "not converged": "The run has not converged. Give it more time.",
-    "unreliable interval": "In trials, intervals of the model used here were not reliable. "
-    "Take the default model.",
-    "shared keys": "With so many keys that members of a household share, the intervals are too "
-    "narrow. Leave shared keys out, or assess whole households with the model households.",
-    "copies": "With copies of households, the risk is too high. Find out how the file was made, "
-    "remove the copies, and assess again.",
-    "perturbed": "The number after perturbation is not known, and the one before it is no bound. "
-    "Set a limit of tau1 or tau2.",
-    "not computed": "This run does not compute the measure.",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +54,10 @@ def verdict_text(
     >>> said.title, said.sentence
     ('Limit not met: τ1 ≤ 5.', 'The upper end of the 95% interval of τ1 is 7.')
     """
-    title = f"{_TITLES[found.verdict]}: {named(found.limit)}."
+    title = say(f"verdict.title.{found.verdict}", limit=named(found.limit))
     if found.verdict == "not known":
         assert found.reason is not None
-        sentence = _REASONS[found.reason]
+        sentence = say(f"verdict.reason.{found.reason}")
     else:
         assert found.value is not None
         sentence = measured(Limit.of(found.limit), found.value, level, of, unit)
@@ -86,13 +69,9 @@ def verdict_text(
 def verdicts_text(found: Sequence[Judged], verdict: Verdict, remedy: str = "") -> VerdictText:
     """Say the verdict on the limits of several scenarios, all of which have to be met."""
     n, n_met = len(found), sum(one.verdict == "met" for one in found)
-    title = {
-        "met": f"All {n} limits met.",
-        "not met": f"Limits not met: {n - n_met} of {n}.",
-        "not known": f"Not known whether the limits are met: {n - n_met} of {n}.",
-    }[verdict]
-    reasons = {one.reason for one in found if one.reason is not None}
-    said = [remedy] if verdict == "not met" else [_REASONS[one] for one in sorted(reasons)]
+    title = say(f"verdict.all.{verdict}", n=n, n_missed=n - n_met)
+    reasons = sorted({one.reason for one in found if one.reason is not None})
+    said = [remedy] if verdict == "not met" else [say(f"verdict.reason.{one}") for one in reasons]
     return VerdictText(verdict=verdict, title=title, sentence=" ".join(filter(None, said)))
 
 
@@ -107,38 +86,36 @@ def named(limit: str) -> str:
     limit = limit.replace("<=", "≤").replace(">=", "≥")
     measure, _, rest = limit.partition(" ")
     if "tau" not in measure:
-        return limit.replace("population_k", "population k")
+        return limit.replace("population_k", say("verdict.measure.population_k"))
     return f"{_symbol(measure)} {rest}"
 
 
 def _symbol(measure: str) -> str:
     name = measure.removeprefix("households.")
     symbol = f"τ{name.removeprefix('tau')[0]}"
-    estimate = "estimate of " if name.endswith("_estimate") else ""
-    return f"{estimate}{symbol}{' of households' if name != measure else ''}"
+    if name.endswith("_estimate"):
+        symbol = say("verdict.measure.estimate", symbol=symbol)
+    return symbol if name == measure else say("verdict.measure.households", symbol=symbol)
 
 
 def measured(limit: Limit, value: float, level: float, of: str = "", unit: Unit = RECORD) -> str:
     """Say the number that a limit is judged by."""
-    said = apart(value, limit.bound)
-    end = f"{100.0 * level:g}% interval"
     if limit.of_interval:
-        return f"The upper end of the {end} of {_symbol(limit.measure)}{of} is {said}."
-    if limit.plain.startswith("tau"):
-        return f"The {_symbol(limit.measure)}{of} is {said}."
-    if limit.measure == "k":
-        return f"The smallest combination of key values has {unit.counted(round(value))}."
-    if limit.measure == "population_k":
-        return (
-            f"In the population, the lower end of the {end} of the smallest combination{of} is "
-            f"{said}."
-        )
-    if limit.measure == "records":
-        return (
-            f"{unit.counted(round(value))} {'has' if value == 1 else 'have'} an r1 above "
-            f"{limit.above:.15g}{of}."
-        )
-    return f"The largest r1 of a {unit.one}{of} is {said}."
+        code = "interval"
+    elif limit.plain.startswith("tau"):
+        code = "estimate"
+    else:
+        code = limit.measure if limit.measure in ("k", "population_k", "records") else "r1"
+    return say(
+        f"verdict.measured.{code}",
+        unit=unit,
+        value=apart(value, limit.bound),
+        n=value if math.isnan(value) else round(value),
+        level=numbers.level(level),
+        symbol=_symbol(limit.measure) if "tau" in limit.measure else "",
+        above=None if limit.above is None else numbers.significant(limit.above, 15),
+        which=of,
+    )
 
 
 def apart(value: float, bound: float) -> str:
@@ -149,9 +126,10 @@ def apart(value: float, bound: float) -> str:
     >>> apart(5.04, 5.0), apart(4.0, 5.0), apart(0.1234, 0.2)
     ('5.04', '4', '0.12')
     """
-    said = number(value) if value >= 1.0 or value == round(value) else f"{value:.2g}"
+    plain = value >= 10.0 or value == round(value)
+    said = f"{round(value):,}" if plain else f"{value:.1f}" if value >= 1.0 else f"{value:.2g}"
     for digits in (3, 4, 6, 9, 12):
         if value == bound or float(said.replace(",", "")) != bound:
             break
         said = f"{value:,.{digits}g}"
-    return said
+    return numbers.localised(said)

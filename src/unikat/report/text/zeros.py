@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan
 
 from unikat.report.facts.zeros import MOST_LISTED, RuleFacts, ZerosFacts, ZerosResult
-from unikat.report.text.numbers import percent, verb
+from unikat.report.text.words import say
 from unikat.risk.estimate import EXPECTED_RHAT
 
 FEW = 0.01
@@ -19,34 +19,21 @@ def shown_rules(facts: ZerosFacts) -> list[RuleFacts]:
 
 def cells_sentence(facts: ZerosFacts) -> str:
     """Say how many combinations are impossible."""
-    return (
-        f"{facts.n_impossible:,} of the {facts.n_cells:,} combinations of the keys "
-        f"{verb(facts.n_impossible, 'were')} declared impossible "
-        f"({percent(facts.impossible_share)})."
-    )
+    return say("zeros.cells", facts=facts)
 
 
 def conflicts_sentence(facts: ZerosFacts) -> str:
     """Say how many rows break a rule and what was done with them."""
     n = facts.n_conflicts
     if not n:
-        return "No row of the file breaks a rule."
-    rows = "1 row of the file breaks a rule" if n == 1 else f"{n:,} rows of the file break a rule"
-    share = 0.0 if facts.n_rows is None else n / facts.n_rows
-    part = "" if facts.n_rows is None else f", {percent(share)} of it"
-    many = (
-        " These are many: check the rules and the file before you use any number."
-        if share > FEW
-        else ""
-    )
-    if facts.n_dropped:
-        return (
-            f"{rows} and {verb(n, 'were')} left out{part}: no number here includes "
-            f"{'it' if n == 1 else 'them'}.{many}"
-        )
-    return (
-        f"{rows}{part}; the keys of the broken rules were set missing in "
-        f"{'it' if n == 1 else 'them'}.{many}"
+        return say("zeros.no_conflict")
+    part = 0.0 if facts.n_rows is None else n / facts.n_rows
+    return say(
+        "zeros.dropped" if facts.n_dropped else "zeros.set_missing",
+        part > FEW and "zeros.many",
+        n=n,
+        rows=say("zeros.rows", n=n),
+        part=say(facts.n_rows is not None and "zeros.part", part=part),
     )
 
 
@@ -54,7 +41,8 @@ def terminal_sentence(facts: ZerosFacts | None) -> str:
     """Summarise rules and broken rules for the terminal; nothing if there are no rules."""
     if facts is None:
         return ""
-    return f"Impossible combinations: {cells_sentence(facts)} {conflicts_sentence(facts)}"
+    cells, conflicts = cells_sentence(facts), conflicts_sentence(facts)
+    return say("zeros.terminal", cells=cells, conflicts=conflicts)
 
 
 def mass_sentence(facts: ZerosFacts) -> str:
@@ -62,20 +50,12 @@ def mass_sentence(facts: ZerosFacts) -> str:
     mass = facts.impossible_mass if isinstance(facts, ZerosResult) else None
     if mass is None:
         return ""
-    said = (
-        "The model gives them probability zero. The rules cut off "
-        f"{percent(mass.mean)} ({percent(mass.lower)} to {percent(mass.upper)}) of the "
-        "probability of its components. The file hardly determines this share. A model fitted "
-        "without the rules often gives these combinations much less probability."
-    )
+    remark = None
     if mass.rhat is None or isnan(mass.rhat):
-        return f"{said} There are too few draws to tell whether the chains agree on it."
-    if mass.rhat > EXPECTED_RHAT:
-        said += (
-            f" The chains do not agree on it (R-hat {mass.rhat:.2f}), so its interval is "
-            "provisional."
-        )
-    return said
+        remark = "zeros.few_draws"
+    elif mass.rhat > EXPECTED_RHAT:
+        remark = "zeros.disagree"
+    return say("zeros.mass", remark, mass=mass)
 
 
 def sentences(facts: ZerosFacts | None) -> dict[str, str]:
@@ -84,10 +64,7 @@ def sentences(facts: ZerosFacts | None) -> dict[str, str]:
         return {}
     said = {
         "zeros": cells_sentence(facts),
-        "zeros.rules": (
-            "Rules of impossible combinations, and how many rows of the file break each; a row "
-            "that breaks several rules counts for each."
-        ),
+        "zeros.rules": say("zeros.rules"),
         "zeros.n_conflicts": conflicts_sentence(facts),
         "zeros.impossible_mass": mass_sentence(facts),
     }
