@@ -16,8 +16,19 @@ from unikat.language.keys import entry_of, split_keys
 Matrix: TypeAlias = dict[str, dict[str, float]]
 """For each level the probabilities of what it becomes."""
 
-_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?"
+_NUMBER = r"(?:[0-9]{1,15}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})"
 _ABOVE = re.compile(rf"\s*r1\s*>\s*(?P<above>{_NUMBER})\s*")
+
+
+def is_probability(text: str) -> bool:
+    """Whether a text is the probability of keeping a value, and not the file of a matrix.
+
+    Examples
+    --------
+    >>> is_probability("0.8"), is_probability(".8"), is_probability("8.csv")
+    (True, True, False)
+    """
+    return re.fullmatch(_NUMBER, text) is not None
 
 
 def _pram(value: object) -> object:
@@ -30,7 +41,7 @@ def _pram(value: object) -> object:
     for part in split_keys(value, ";"):
         # A name may hold a colon; the path of a file on Windows does: the name comes first.
         name, rule = entry_of(part, last=True)
-        if not re.fullmatch(_NUMBER, rule):
+        if not is_probability(rule):
             name, rule = entry_of(part)
         if not rule or not name:
             raise ValueError(
@@ -45,7 +56,7 @@ def _pram(value: object) -> object:
 
 def _of_key(value: object) -> object:
     if isinstance(value, str):
-        return float(value) if re.fullmatch(_NUMBER, value) else Path(value).expanduser()
+        return float(value) if is_probability(value) else Path(value).expanduser()
     if isinstance(value, Mapping):
         rows: Mapping[Any, Any] = value
     elif hasattr(value, "to_dict") and hasattr(value, "index"):

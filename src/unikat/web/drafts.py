@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import posixpath
-import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,8 +23,6 @@ PAGES = ("file", "keys", "run", "key")
 """Pages that ask for options."""
 KEEPING = ("auto", "hdp", "gom", "latent-class", "households")
 """Models whose states tell what recoded keys would change."""
-_NUMBER = re.compile(r"[0-9]*\.?[0-9]+")
-"""The probability of keeping a value, and not the file of a matrix."""
 RULES = "rules.toml"
 """File of the impossible combinations in the command line that repeats a run."""
 
@@ -245,6 +242,7 @@ class Draft:
 
     def _options_of_keys(self, folder: Folder) -> dict[str, Any]:
         from unikat.spec.paths import with_paths
+        from unikat.spec.perturbation import is_probability
         from unikat.spec.protection import recodings_of
 
         found: dict[str, Any] = dict(self.of_keys)
@@ -256,7 +254,7 @@ class Draft:
             )
         if "pram" in found:
             found["pram"] = {
-                key: text if _NUMBER.fullmatch(text) else str(folder.place(text))
+                key: text if is_probability(text) else str(folder.place(text))
                 for key, text in found["pram"].items()
             }
         return found
