@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,11 @@ if hasattr(signal, "SIGHUP"):
 
 # Tables wrap to the width of the terminal, and what runs the tests may have any.
 os.environ["COLUMNS"] = "200"
+
+# Before NumPy is imported: tests run side by side, and threads of BLAS that wait for a busy core
+# spin. One test took 38 processor seconds for the work of 2.
+assert "numpy" not in sys.modules
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 WATCH = """
 import sys

@@ -25,7 +25,7 @@ def test_python_example_runs(tmp_path, monkeypatch, capsys):
     (example,) = blocks("python")
     monkeypatch.chdir(tmp_path)
     few = "auto:candidates=latent-class,loglinear:evidence_seconds=0.5"
-    quick = functools.partial(unikat.assess, model=few, chains=2, ess=100, workers=1)
+    quick = functools.partial(unikat.assess, model=few, chains=2, workers=1)
     monkeypatch.setattr(unikat, "assess", quick)
     exec(compile(example, "README.md", "exec"), {"__name__": "readme"})
     shown = capsys.readouterr().out

@@ -159,7 +159,7 @@ def test_probabilities_are_sums_over_partitions(n_levels: tuple[int, ...], lanes
     weights = rng.dirichlet(np.full(n_components, 0.5))
     cells = np.array(list(itertools.product(*(range(-1, n) for n in n_levels))), np.int32)
     # In the order of the product, of which some are taken.
-    cells = cells[np.sort(rng.permutation(len(cells))[:30])]
+    cells = cells[np.sort(rng.permutation(len(cells))[:12])]
     first = np.concatenate(([0], np.cumsum(n_levels)[:-1]))
     rows = np.ascontiguousarray(np.where(cells >= 0, cells + first, -1).astype(np.int32))
     for alpha, share in (([0.9], [1.0]), ([0.2, 3.0], [0.3, 0.7])):
@@ -191,9 +191,9 @@ def test_the_option_reaches_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(launch, "LANES", 4)
     monkeypatch.setattr(cuda_mixture, "_THREADS", 4)
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame({name: rng.integers(0, 3, 20) for name in "abc"})
+    frame = pd.DataFrame({name: rng.integers(0, 3, 12) for name in "ab"})
     options: dict[str, Any] = {
-        "keys": ["a", "b", "c"], "population_size": 500, "max_sweeps": 4, "chains": 2,
+        "keys": ["a", "b"], "population_size": 500, "max_sweeps": 4, "chains": 2,
         "set": {"sampling.thin": 1}, "workers": 1, "progress": False,
     }  # fmt: skip
     kernels = {

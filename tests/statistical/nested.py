@@ -129,16 +129,14 @@ def draw_profile(rng: np.random.Generator, prior: Prior, levels: tuple[int, ...]
 
 
 def draw_profiles(
-    rng: np.random.Generator, profile: Array, levels: tuple[int, ...], n: int, counts: Any = 0
+    rng: np.random.Generator, profile: Array, levels: tuple[int, ...], n: int
 ) -> Array:
-    """Profiles (n_rows, n) given counts."""
-    shape = np.broadcast_to(profile[:, None] + counts, (len(profile), n))
-    offsets = np.concatenate(([0], np.cumsum(levels)))
-    out = np.empty(shape.shape)
-    for c in range(n):
-        for a, b in itertools.pairwise(offsets):
-            out[a:b, c] = rng.dirichlet(shape[a:b, c])
-    return np.nan_to_num(out, nan=1.0 / shape.shape[0])
+    """Profiles (n_rows, n): gamma numbers over their sums by key."""
+    drawn = rng.standard_gamma(profile[:, None], (len(profile), n))
+    starts = np.concatenate(([0], np.cumsum(levels)[:-1]))
+    totals = np.repeat(np.add.reduceat(drawn, starts, axis=0), levels, axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(drawn / totals, nan=1.0 / len(profile))
 
 
 def draw_state(rng: np.random.Generator, prior: Prior) -> NestedState:
@@ -173,8 +171,8 @@ def draw_rows(rng: np.random.Generator, prior: Prior, state: NestedState) -> Arr
     member_offsets = np.concatenate(([0], np.cumsum(prior.member_blocks)))
 
     def level(profile: Array) -> int:
-        mark = rng.random() * profile.sum()
-        return min(int(np.searchsorted(np.cumsum(profile), mark)), len(profile) - 1)
+        to = profile.cumsum()
+        return min(int(to.searchsorted(rng.random() * to[-1])), len(to) - 1)
 
     tries = 0
     while len(rows) < prior.n:

@@ -91,6 +91,7 @@ RULES = st.one_of(
 """Rules, and what they say in Python of a household of the written file."""
 
 
+@pytest.mark.slow
 @settings(
     max_examples=12,
     deadline=None,
