@@ -18,7 +18,7 @@ from report.estimates import estimate, provenance, spec
 from unikat.cli.main import main
 from unikat.errors import SpecError
 from unikat.jobs.explore import Exploration
-from unikat.jobs.goals import Stages, told, verdicts_of
+from unikat.jobs.protection_target import Stages, told, verdicts_of
 from unikat.protection.hierarchies import choices
 from unikat.protection.recoding import Recoding, unchanged
 from unikat.protection.scenarios import Scenario, Scenarios

@@ -17,8 +17,8 @@ from unikat.inference.checkpoint import Checkpoint, Earlier
 from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.from_python import documented, run_from_python
-from unikat.jobs.households import read_households
-from unikat.jobs.inputs import design_of, note_table, read_registry, read_table
+from unikat.jobs.households import read_sample
+from unikat.jobs.inputs import read_registry
 from unikat.jobs.job import Job, Unfinished, in_folder, plan_of
 from unikat.models.auto import Auto
 from unikat.models.device import check_kernels
@@ -33,7 +33,7 @@ from unikat.report.folders.outputs import RESULT
 from unikat.report.text import sentences
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.registry import Registry
-from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import ASSESS
 from unikat.studies.fit import check_registry, fit
@@ -183,14 +183,7 @@ def load_and_check(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Lo
         # What `auto` selects can be recoded.
         check(model)
     plan = plan_of(spec.sampling)
-    households, handled = None, None
-    if spec.model.name == HOUSEHOLDS:
-        microdata, households = read_households(spec, inputs.data, watcher)
-        table = households.table
-        words = sentences.understood_households(table, microdata.n_records)
-        note_table(table, words, watcher)
-    else:
-        microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
+    microdata, table, handled, households = read_sample(spec, inputs, watcher)
     model.check_keys([key.name for key in table.keys])
     if spec.sampling.device == "cuda" and model.name != Auto.name:
         check_kernels(model, table)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from unikat._typing import Float64
 from unikat.data.frames import FILE, FrameKind
 from unikat.errors import SpecError
-from unikat.jobs.kept import posterior_of
+from unikat.jobs.saved_states import posterior_of
 from unikat.protection.recoding import Rule, parse_recoding
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.registry import FILE as REGISTRY_FILE

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from unikat.errors import SpecError
-from unikat.jobs.goals import aim_of, closer_look, verified
-from unikat.jobs.kept import posterior_of
+from unikat.jobs.protection_target import aim_of, closer_look, verified
+from unikat.jobs.saved_states import posterior_of
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.recoding import KeyRecoding, Recoding
 from unikat.protection.scenarios import Scenarios
@@ -159,7 +159,7 @@ class Exploration:
         Raises
         ------
         OutputError, SpecError, DataError
-            As :func:`unikat.jobs.kept.posterior_of`; or if `protect` does not take such a run.
+            As :func:`unikat.jobs.saved_states.posterior_of`; or if `protect` takes no such run.
         """
         loaded = results.load(folder)
         # Refused at once, and not after the file was read.

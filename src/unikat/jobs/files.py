@@ -7,23 +7,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unikat.data import CellTable
-from unikat.data.grouping import HouseholdSample
 from unikat.data.held import Held, hold
-from unikat.data.microdata import Microdata
 from unikat.errors import DataError
 from unikat.files.json import parse_json
-from unikat.inference.progress import Watcher
+from unikat.inference.progress import SILENT, Watcher
 from unikat.interrupts import interruptible
-from unikat.jobs.households import read_households
-from unikat.jobs.inputs import design_of, note_table, read_registry, read_table
+from unikat.jobs.households import read_sample
+from unikat.jobs.inputs import read_registry
 from unikat.report.folders.outputs import RECORDS, RESULT, SPEC
 from unikat.report.folders.records import ORDER, order_digest
-from unikat.report.text.sentences import understood_households
-from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs
 from unikat.spec.trust import Trust
-from unikat.zeros.conflicts import Handled
 
 
 @interruptible
@@ -36,25 +31,11 @@ def understood(spec: AssessmentSpec) -> tuple[str, ...]:
         If the run would refuse them.
     """
     notes: list[str] = []
-    _, table, _, _ = _read(spec, notes)
+    table = read_sample(spec, Inputs(), Watcher(note=notes.append)).table
     if spec.registry is not None:
         read_registry(spec, table)
         notes.append("The registry has these keys.")
     return tuple(notes)
-
-
-def _read(
-    spec: AssessmentSpec, notes: list[str]
-) -> tuple[Microdata, CellTable, Handled | None, HouseholdSample | None]:
-    """Read the data as a run does, and add what it notes."""
-    watcher = Watcher(note=notes.append)
-    if spec.model.name == HOUSEHOLDS:
-        microdata, households = read_households(spec, None, watcher)
-        words = understood_households(households.table, microdata.n_records)
-        note_table(households.table, words, watcher)
-        return microdata, households.table, None, households
-    microdata, table, handled = read_table(spec, design_of(spec), Inputs(), watcher)
-    return microdata, table, handled, None
 
 
 @interruptible
@@ -74,7 +55,7 @@ def key_values(folder: Path, inside: Path) -> Held:
         If the file cannot be read, or its records are no longer those that were assessed.
     """
     spec = AssessmentSpec.read(folder / SPEC, Trust(inside=inside))
-    microdata, table, handled, households = _read(spec, [])
+    microdata, table, handled, households = read_sample(spec, Inputs(), SILENT)
     try:
         record = parse_json((folder / RESULT).read_bytes())["provenance"]["data_fingerprint"]
         order = (pq.read_schema(folder / RECORDS).metadata or {})[ORDER.encode()].decode()

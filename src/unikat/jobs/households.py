@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,17 +22,28 @@ from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError, brief, option, suggest
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
-from unikat.jobs.inputs import UNKNOWN, make_household_zeros, open_data, with_clues
+from unikat.jobs.inputs import (
+    UNKNOWN,
+    design_of,
+    make_household_zeros,
+    note_table,
+    open_data,
+    read_table,
+    with_clues,
+)
 from unikat.language.keys import column_of
 from unikat.language.rules import names_in, parse
 from unikat.models.households.records import columns_of, possible
-from unikat.spec.assessment import AssessmentSpec
+from unikat.report.text.sentences import understood_households
+from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.spec.attack import AttackSpec
+from unikat.spec.from_options import Inputs
 from unikat.spec.households import HouseholdsSpec
 from unikat.spec.rules import ZerosSpec
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.tables import DataSpec, FileSpec
 from unikat.synthesis.attacks.files import Files, Named
+from unikat.zeros.conflicts import Handled
 from unikat.zeros.household_conflicts import HouseholdConflicts, find_household_conflicts
 from unikat.zeros.zeros import holds
 
@@ -206,6 +217,32 @@ def attacked_households(
             )
         found.append(cells)
     return sample.table, found
+
+
+class Sample(NamedTuple):
+    """The records of an assessment, of persons or of households."""
+
+    microdata: Microdata
+    table: CellTable
+    handled: Handled | None
+    """What was done with persons that break a rule; None without rules, and of households."""
+    households: HouseholdSample | None
+
+
+def read_sample(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Sample:
+    """Read the persons, or the households, of an assessment, and tell what was found in them.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the data cannot be read as asked, or a record breaks a rule and that stops the run.
+    """
+    if spec.model.name != HOUSEHOLDS:
+        return Sample(*read_table(spec, design_of(spec), inputs, watcher), None)
+    microdata, households = read_households(spec, inputs.data, watcher)
+    table = households.table
+    note_table(table, understood_households(table, microdata.n_records), watcher)
+    return Sample(microdata, table, None, households)
 
 
 def _possible(

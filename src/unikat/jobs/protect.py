@@ -22,15 +22,6 @@ from unikat.files.folder import claim, keep_inputs
 from unikat.files.json import parse_json
 from unikat.jobs.applied import plan_keys
 from unikat.jobs.from_python import documented, run_from_python
-from unikat.jobs.goals import (
-    Stages,
-    aim_of,
-    closer_look,
-    scenarios_of,
-    told,
-    verdicts_of,
-    verified,
-)
 from unikat.jobs.inputs import design_of, read_table
 from unikat.jobs.job import Job, Outcome, in_folder
 from unikat.jobs.perturbing import (
@@ -38,6 +29,15 @@ from unikat.jobs.perturbing import (
     perturbed_records,
     released_facts,
     swapped,
+)
+from unikat.jobs.protection_target import (
+    Stages,
+    aim_of,
+    closer_look,
+    explicit_plan,
+    scenarios_of,
+    verdicts_of,
+    verified,
 )
 from unikat.models.named import build_model
 from unikat.protection.compared import identifying
@@ -190,7 +190,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     asked = scenarios_of(spec, table)
     parts = _parts(spec, table)
     weights = _weights(spec, [key.name for key in table.keys])
-    asked_for = told(table, spec.recode, weights)
+    asked_for = explicit_plan(table, spec.recode, weights)
     every = microdata.tabulate()
     codes = every.cells[every.record_cell]
     tables = Tables.of(microdata, table.keys, codes, spec.tables)
@@ -211,7 +211,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     scenarios = Scenarios(posterior=posterior, scenarios=asked, level=level)
     if not spec.seeks:
         chosen = asked_for
-        plans = [told(table, {}, weights), chosen] if chosen.recoding.changes else [chosen]
+        plans = [explicit_plan(table, {}, weights), chosen] if chosen.recoding.changes else [chosen]
         shown = [(one, posterior.what_if(one.recoding, level)) for one in plans]
         n_plans, n_looked_at, least = 1, 1, None
     else:

@@ -101,7 +101,7 @@ def specify(
             asked = Asked(values, _found(values, place), given, trust)
             _put(values, place, read(value, asked), where)
         elif defined.table is None or not issubclass(defined.table, FileSpec):
-            _put(values, place, _meant(defined, value), where)
+            _put(values, place, _coerced(defined, value), where)
         elif defined.field is not None and get_origin(defined.field.annotation) is tuple:
             values[place[0]], frames[defined.name] = _several(defined.name, value)
         elif is_path(value):
@@ -145,7 +145,7 @@ def _several(name: str, value: Any) -> tuple[list[dict[str, str]], tuple[Any, ..
     return entries, tuple(one for one in several if not is_path(one))
 
 
-def _meant(defined: Defined, value: Any) -> Any:
+def _coerced(defined: Defined, value: Any) -> Any:
     """Value of an option as the specification has it."""
     kind = None if defined.field is None else defined.field.annotation
     kinds = (kind, *get_args(kind))

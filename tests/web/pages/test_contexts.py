@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 from jinja2 import Environment, meta, nodes
 
+from unikat.web.pages.check_page import Checked, Grouped, Population, Suggested
 from unikat.web.pages.file import FilePage
 from unikat.web.pages.files import FilesPage
 from unikat.web.pages.keys import KeysPage
@@ -17,7 +18,6 @@ from unikat.web.pages.run import Progress, ProgressPage, ResultPage
 from unikat.web.pages.runs import AskedPage, BesidePage, RunsPage
 from unikat.web.pages.start import StartPage
 from unikat.web.pages.template import environment
-from unikat.web.pages.told import Checked, Grouped, Population, Suggested
 from unikat.web.pages.what_if import Frontier, Numbers, Waiting, WhatIfPage
 
 PAGES = [

@@ -14,8 +14,8 @@ from unikat.language.keys import split_keys
 from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.missing import split_codes
 from unikat.web.drafts import Draft, fields_on
-from unikat.web.pages import told
-from unikat.web.pages.told import Checked, Grouped, Population, Suggested
+from unikat.web.pages import check_page
+from unikat.web.pages.check_page import Checked, Grouped, Population, Suggested
 from unikat.web.workbench import Nav, Workbench, is_part, status_of, workbench_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def submit(request: Request) -> Response:
     """Take the form: go on to the run if file and form agree, else say what is wrong."""
     bench, draft = workbench_of(request), _posted(request)
     try:
-        notes = told.understood(bench, draft)
+        notes = check_page.understood(bench, draft)
     except UnikatError as error:
         return _page(bench, draft, str(error), status_of(error))
     bench.keep(replace(draft, notes=notes))
@@ -83,15 +83,15 @@ def groups(request: Request) -> Response:
     bench, draft = workbench_of(request), _posted(request)
     column = request.state.form.get("column", "")
     if is_part(request):
-        return bench.page("grouped.html.j2", told.grouped(bench, draft, column))
-    found = {name: told.grouped(bench, draft, name) for name in draft.groupings}
+        return bench.page("grouped.html.j2", check_page.grouped(bench, draft, column))
+    found = {name: check_page.grouped(bench, draft, name) for name in draft.groupings}
     return _page(bench, draft, grouped=found)
 
 
 def population(request: Request) -> Response:
     """Add up what the columns of the design tell of the population."""
     bench, draft = workbench_of(request), _posted(request)
-    found = told.population(bench, draft)
+    found = check_page.population(bench, draft)
     if is_part(request):
         return bench.page("population.html.j2", found)
     return _page(bench, draft, population=found)
@@ -100,7 +100,7 @@ def population(request: Request) -> Response:
 def check(request: Request) -> Response:
     """Hold the rules against the file."""
     bench, draft = workbench_of(request), _posted(request)
-    checked, status = told.checked(bench, draft)
+    checked, status = check_page.checked(bench, draft)
     if is_part(request):
         # A script puts it into the page whatever the status is.
         return bench.page("checked.html.j2", checked)
@@ -114,7 +114,7 @@ def suggest(request: Request) -> Response:
     if added and added not in draft.rule_texts:
         draft = replace(draft, rules="\n".join([*draft.rule_texts, added]))
         bench.keep(draft)
-    suggested, status = told.suggested(bench, draft)
+    suggested, status = check_page.suggested(bench, draft)
     if is_part(request):
         return bench.page("suggested.html.j2", suggested)
     return _page(bench, draft, status=status, suggested=suggested)

@@ -6,14 +6,12 @@ from collections.abc import Callable
 
 from unikat.errors import DataError, SpecError, option
 from unikat.inference.progress import SILENT
-from unikat.jobs.households import read_households
-from unikat.jobs.inputs import design_of, read_table
+from unikat.jobs.households import read_sample
 from unikat.models.named import build_model
 from unikat.protection.kept import Kept
 from unikat.protection.what_if import Posterior
 from unikat.report.folders.assessment import Results
 from unikat.report.folders.outputs import SPEC, STATES
-from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.from_options import Inputs
 from unikat.spec.trust import FOREIGN, Trust
 
@@ -64,10 +62,7 @@ def posterior_of(
     file = spec.data.path or spec.data.name
     tell("Reading the file")
     kept = Kept.read(path)
-    if spec.model.name == HOUSEHOLDS:
-        table = read_households(spec, None, SILENT)[1].table
-    else:
-        table = read_table(spec, design_of(spec), Inputs(), SILENT)[1]
+    table = read_sample(spec, Inputs(), SILENT).table
     if table.fingerprint != kept.fingerprint:
         raise DataError(
             f"{file} has changed since it was assessed, so the states in {results.folder} are none "

@@ -44,7 +44,7 @@ def scenarios_of(spec: ProtectionSpec, table: CellTable) -> list[Scenario]:
     return found
 
 
-def told(table: CellTable, rules: Mapping[str, Rule], weights: Sequence[float]) -> Plan:
+def explicit_plan(table: CellTable, rules: Mapping[str, Rule], weights: Sequence[float]) -> Plan:
     """The plan that does what rules say; keys without one stay as they are."""
     recoding = parse_recoding(table, rules)
     parts = [

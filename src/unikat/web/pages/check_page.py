@@ -14,7 +14,7 @@ from unikat.web.pages.pictures import few
 from unikat.web.workbench import Workbench, status_of
 
 if TYPE_CHECKING:
-    from unikat.jobs.glance import Groups, Told
+    from unikat.jobs.form_preview import Groups, Told
     from unikat.spec.assessment import AssessmentSpec
     from unikat.zeros import Suggestion
 
@@ -71,7 +71,7 @@ class Suggested:
 
 def grouped(bench: Workbench, draft: Draft, column: str) -> Grouped:
     """Group one column by its rule."""
-    from unikat.jobs.glance import groups
+    from unikat.jobs.form_preview import groups
 
     if not draft.groupings.get(column):
         return Grouped(column=column, groups=None, said="", problem="")
@@ -93,7 +93,7 @@ def grouped(bench: Workbench, draft: Draft, column: str) -> Grouped:
 
 def population(bench: Workbench, draft: Draft) -> Population:
     """Add up what the columns of the design tell."""
-    from unikat.jobs.glance import population_told
+    from unikat.jobs.form_preview import population_told
 
     given = {name: draft.values.get(name, "") for name in OF_SIZE}
     weighted = given["weights"] or given["inclusion"]
