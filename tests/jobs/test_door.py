@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import stub
 import unikat
@@ -224,6 +225,70 @@ def test_options_mean_the_same_in_every_form(tmp_path: Path) -> None:
         specs = [specify(AssessmentSpec, people(), form)[0] for form in (one, other)]
         # The rules know the file in which they stand; that is no part of what is asked.
         assert specs[0].model_dump() == specs[1].model_dump()
+
+
+def test_set_reaches_every_value_by_its_table() -> None:
+    settings = {"sampling.thin": 3, "design.inclusion": "p", "top_shape": 0.5}
+    texts = [f"{name}={value}" for name, value in settings.items()]
+    for given in (settings, texts):
+        spec = specify(AssessmentSpec, people(), {"model": "hdp", "set": given})[0]
+        assert (spec.sampling.thin, spec.design.inclusion) == (3, "p")
+        assert spec.model.options == {"top_shape": 0.5}
+    protection = KINDS["protect"].specification
+    asked = {"keys": KEYS, "target": "k >= 2", "swap": "age", "set": {"swap_match": "sex"}}
+    assert specify(protection, people(), asked)[0].swap_match == ("sex",)  # type: ignore[attr-defined]
+    # Of another kind of run there is no model to which it could belong.
+    for name, kind in (("smpling.thin", "assess"), ("no_such", "compare")):
+        with pytest.raises(SpecError, match=name.split(".")[0]):
+            specify(KINDS[kind].specification, people(), {"set": {name: 3}})
+
+
+def test_what_is_set_is_the_users_own(tmp_path: Path) -> None:
+    """A file may not name a cluster; the command line may, by its flag or by --set."""
+    file = tmp_path / "assessment.toml"
+    file.write_text('keys = ["age", "sex"]\npopulation_size = 3000\n')
+    found = specify(AssessmentSpec, file, {"set": ["sampling.executor=dask:1.2.3.4:5"]})[0]
+    assert found.sampling.executor == "dask:1.2.3.4:5"
+    file.write_text(file.read_text() + '[sampling]\nexecutor = "dask:1.2.3.4:5"\n')
+    with pytest.raises(SpecError, match="only you may name"):
+        specify(AssessmentSpec, file, {})
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "instead"),
+    [
+        ("assess", "--thin", "--set sampling.thin="),
+        ("compare", "--inclusion", "--set design.inclusion="),
+        ("synthesize", "--head-keys", "--set households.head_keys="),
+        ("protect", "--swap-match", "--set swap_match="),
+        ("assess", "--terms", "--set terms="),
+        ("protect", "--apply", "unikat apply"),
+        ("protect", "--verify", "unikat verify"),
+    ],
+)
+def test_an_option_that_went_names_what_is_written_instead(
+    command: str, flag: str, instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "people.csv", flag, "2"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert flag in said
+    assert instead in said
+
+
+def test_python_is_told_so_too() -> None:
+    with pytest.raises(SpecError, match=r"set=\{'sampling.thin': VALUE\}"):
+        unikat.assess(people(), keys=KEYS, population_size=3000, thin=2)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_help_explains_what_most_runs_need(name: str) -> None:
+    short = CliRunner().invoke(cli, [name, "--help"]).output
+    whole = CliRunner().invoke(cli, [name, "--help", "all"]).output
+    assert len(short.splitlines()) <= 60
+    for one in options_of(KINDS[name].specification):
+        assert one.flag in short
+        assert one.flag in whole
 
 
 # --- the answer --------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +119,13 @@ class Once(click.Command):
         for one in further:
             subjects.setdefault(_TITLES[one.table], []).append(one.opts[0])
         with formatter.section(f"Further options ({ctx.command_path} --help all)"):
-            formatter.write_dl([(title, ", ".join(names)) for title, names in subjects.items()])
+            width = max(map(len, subjects)) + 2
+            room = formatter.width - formatter.current_indent - width
+            for title, names in subjects.items():
+                # A flag stays whole, so that it can be copied.
+                lines = textwrap.wrap(", ".join(names), room, break_on_hyphens=False)
+                for lead, line in zip_longest([title], lines, fillvalue=""):
+                    formatter.write(f"{'':{formatter.current_indent}}{lead:<{width}}{line}\n")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse what was given."""

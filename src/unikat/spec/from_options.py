@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
-from unikat.errors import SpecError, option, suggest
+from unikat.errors import SpecError, brief, option, suggest
 from unikat.files.toml import read_toml, toml_value
 from unikat.language.keys import entry_of, split_keys
 from unikat.spec.addresses import is_address
 from unikat.spec.base import Spec
 from unikat.spec.model import ModelSpec
-from unikat.spec.option import Asked, Defined, moved, options_of, plain
+from unikat.spec.option import Asked, Defined, moved, options_of, plain, table_of
 from unikat.spec.paths import given_path, is_path
 from unikat.spec.tables import FileSpec
 from unikat.spec.trust import Trust
@@ -94,7 +94,8 @@ def specify(
     frames: dict[str, Any] = {}
     spoken = {}
     for defined, place, value in placed:
-        spoken[".".join(place)] = defined.flag if shell else defined.name
+        name = defined.flag if shell else defined.name
+        spoken[".".join(place)] = f"{name} {'.'.join(place)}" if defined.name == "set" else name
         where = str(source or "The data")
         read = defined.option.read
         if read is not None:
@@ -169,10 +170,22 @@ def _settings(value: Any) -> dict[str, Any]:
 
 
 def _place_of(name: str, specification: type[Spec]) -> tuple[str, ...]:
-    """Place of what `set` names: a value by its table, one that has no table, or of the model."""
+    """Place of what `set` names: a value by its table, one that has no table, or of the model.
+
+    Raises
+    ------
+    SpecError
+        If there is no such table.
+    """
     fields = specification.model_fields
     table, *rest = name.split(".")
-    if rest and table in fields:
+    if rest and table not in fields:
+        tables = [one for one, field in fields.items() if table_of(field) is not None]
+        raise SpecError(
+            f"{brief(name)!r} of {option('set')} names no table of the specification."
+            f"{suggest(table, tables)} Its tables are {', '.join(tables)}."
+        )
+    if rest:
         return (table, *rest)
     if "model" in fields and name not in fields:
         return ("model", name)
