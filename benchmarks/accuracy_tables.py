@@ -220,21 +220,14 @@ def page(text: str) -> str:
 
 
 def trials_of_auto() -> dict[str, float]:
-    """What `trials.toml` says of `auto`; the range is that of the rows of `default`."""
+    """What `trials.toml` says of `auto`; the range is that of the means by survey."""
     both = pd.concat([large("persons"), large("households")])
-    rows = [
-        part["error1"].mean()
-        for study in ("persons", "households")
-        for _, part in large(study).groupby(
-            pd.cut(large(study)["n"], [low for low, _ in SIZES] + [SIZES[-1][1]], right=False),
-            observed=True,
-        )
-    ]
+    rows = both.groupby("survey")["error1"].mean()
     above, below = int(both["above1"].sum()), int(both["below1"].sum())
     return {
         "samples": len(both), "covered": len(both) - above - below,
         "above": above, "below": below, "error": round(float(both["error1"].mean()), 3),
-        "lowest": round(float(min(rows)), 3), "highest": round(float(max(rows)), 3),
+        "lowest": round(float(rows.min()), 3), "highest": round(float(rows.max()), 3),
     }  # fmt: skip
 
 
