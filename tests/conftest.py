@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,11 +21,9 @@ os.environ["COLUMNS"] = "200"
 
 # Before NumPy is imported: tests run side by side, and threads of BLAS that wait for a busy core
 # spin. One test took 38 processor seconds for the work of 2.
-assert "numpy" not in sys.modules
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 WATCH = """
-import sys
 
 def _watch(event, args, log={log!r}):
     if event in ("socket.connect", "socket.bind", "socket.sendto"):
