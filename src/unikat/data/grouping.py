@@ -16,6 +16,7 @@ from unikat.data.design import Design
 from unikat.data.households import HouseholdLayout
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
+from unikat.data.numbers import rows_shown
 from unikat.data.patterns import distinct
 from unikat.data.sampling import few_classes, one_way, refuse_missing, sampling_from
 from unikat.data.table import CellTable
@@ -25,8 +26,6 @@ MOST_MEMBERS = 60
 """Persons of a household; more are an institution, or households that share a number."""
 SIZE = "size"
 """Name of the key that holds the number of persons."""
-LISTED = 5
-"""Row numbers in a message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -437,6 +436,4 @@ def _counted(n: int) -> str:
 
 
 def _rows(rows: Int64) -> str:
-    listed = ", ".join(f"{row + 1:,}" for row in rows[:LISTED])
-    more = ", ..." if len(rows) > LISTED else ""
-    return f"{'row' if len(rows) == 1 else 'rows'} {listed}{more}"
+    return f"{'row' if len(rows) == 1 else 'rows'} {rows_shown(rows + 1)}"

@@ -10,6 +10,7 @@ from unikat.data.codebook import Entry
 from unikat.data.columns import CodedKey, Column
 from unikat.data.keys import MOST_LEVELS
 from unikat.data.not_asked import keep_answers
+from unikat.data.numbers import ROWS_SHOWN, rows_shown
 from unikat.data.sources import Source
 from unikat.data.table import Missing
 from unikat.errors import DataError, option
@@ -96,12 +97,12 @@ def _refuse_empty_rows(
         return
     first = connection.execute(
         f"SELECT row FROM (SELECT *, row_number() OVER () AS row FROM {rows}) "
-        f"WHERE {nothing} ORDER BY row LIMIT 5"
+        f"WHERE {nothing} ORDER BY row LIMIT {ROWS_SHOWN}"
     ).fetchall()
-    shown = ", ".join(str(row[0]) for row in first)
+    shown = rows_shown([row[0] for row in first], n)
     raise DataError(
         f"{source.name}: {n:,} row(s) have all {len(coded)} keys missing (data rows "
-        f"{shown}{', ...' if n > len(first) else ''}, counted from 1). Such rows say nothing of "
+        f"{shown}, counted from 1). Such rows say nothing of "
         "their risk; remove them, add keys, or take missing values as a level: "
         f"{option('missing', 'level')}."
     )

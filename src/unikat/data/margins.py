@@ -17,7 +17,7 @@ import numpy as np
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.design import LARGEST_POPULATION, Design
 from unikat.data.keys import Key
-from unikat.data.numbers import number_meant
+from unikat.data.numbers import number_meant, rows_shown
 from unikat.data.readers import open_source
 from unikat.data.sampling import one_way
 from unikat.data.table import CellTable, Margin
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 20_000
 """Margin cells, all combinations of levels, at most."""
-_MOST_ROWS_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,8 +317,8 @@ def _refuse_contradiction(margin: Margin, table: CellTable) -> None:
             raise DataError(
                 f"{where} has no row for {len(lacking)} of the levels of key "
                 f"{brief(key.name)!r}{named} that records have (data rows of the sample "
-                f"{_rows(without)}). Code the key as in the data, and give the counts of all of "
-                f"its levels.{groups}"
+                f"{rows_shown(without + 1)}). Code the key as in the data, and give the counts of "
+                f"all of its levels.{groups}"
             )
     cell = margin_cell(table.cells, margin.keys, table.n_levels)
     complete = cell >= 0
@@ -329,9 +328,9 @@ def _refuse_contradiction(margin: Margin, table: CellTable) -> None:
         records = np.flatnonzero((complete & beyond[cell])[table.record_cell])
         raise DataError(
             f"{where}: {np.count_nonzero(beyond):,} margin cell(s) have more records in the sample "
-            f"than units in the population (data rows of the sample {_rows(records)}). A margin "
-            "cell that the file leaves out has none. Correct the counts, the coding of the keys, "
-            "or the records."
+            "than units in the population (data rows of the sample "
+            f"{rows_shown(records + 1)}). A margin cell that the file leaves out has none. Correct "
+            "the counts, the coding of the keys, or the records."
         )
 
 
@@ -379,14 +378,9 @@ def _refuse(wrong: Bool, where: str, how: str, rule: str, what: str = "values") 
     if wrong.any():
         rows = np.flatnonzero(wrong)
         raise DataError(
-            f"{where}: {len(rows):,} {what} {how} (data rows {_rows(rows)}, counted from 1). "
-            f"{rule}."
+            f"{where}: {len(rows):,} {what} {how} (data rows {rows_shown(rows + 1)}, counted "
+            f"from 1). {rule}."
         )
-
-
-def _rows(rows: Int64) -> str:
-    shown = ", ".join(str(row + 1) for row in rows[:_MOST_ROWS_SHOWN])
-    return shown + (", ..." if len(rows) > _MOST_ROWS_SHOWN else "")
 
 
 def _names(columns: Sequence[str]) -> str:

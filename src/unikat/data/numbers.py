@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+
+from unikat._typing import Int64
 
 _LONGEST_NUMBER = 300
 """Digits of a number: more do not fit in a float."""
+ROWS_SHOWN = 5
+"""Row numbers in a message."""
 
 
 def number_meant(code: object) -> float | None:
@@ -56,3 +61,15 @@ def as_text(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def rows_shown(rows: Sequence[int] | Int64, n: int | None = None) -> str:
+    """Return the first row numbers of some; `n` is how many there are, where not all are given.
+
+    Examples
+    --------
+    >>> rows_shown([1, 2]), rows_shown([1, 2, 3, 4, 5, 1006]), rows_shown([1], 9)
+    ('1, 2', '1, 2, 3, 4, 5, ...', '1, ...')
+    """
+    shown = ", ".join(f"{row:,}" for row in rows[:ROWS_SHOWN])
+    return f"{shown}, ..." if (len(rows) if n is None else n) > len(rows[:ROWS_SHOWN]) else shown

@@ -12,7 +12,7 @@ import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.design import LARGEST_POPULATION, Design, Sampling
-from unikat.data.numbers import number_meant, number_shown
+from unikat.data.numbers import number_meant, number_shown, rows_shown
 from unikat.data.table import CellTable
 from unikat.data.texts import decimal_hint, find_decimal, number_sql
 from unikat.errors import DataError, SpecError, option
@@ -231,11 +231,9 @@ def refuse(wrong: Bool, column: str, name: str, what: str, rule: str) -> None:
     """Refuse a column with wrong values: how many, and where the first ones are."""
     count = int(np.count_nonzero(wrong))
     if count:
-        rows = ", ".join(f"{row + 1:,}" for row in np.flatnonzero(wrong)[:5])
-        more = ", ..." if count > 5 else ""
         raise DataError(
-            f"{name}, column {column!r}: {count:,} of {len(wrong):,} values {what} (rows {rows}"
-            f"{more}). {rule}."
+            f"{name}, column {column!r}: {count:,} of {len(wrong):,} values {what} (rows "
+            f"{rows_shown(np.flatnonzero(wrong) + 1)}). {rule}."
         )
 
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from unikat._typing import Int32, Int64
 from unikat.data import CellTable, Key
+from unikat.data.numbers import rows_shown
 from unikat.errors import OutputError, SpecError
 from unikat.files.folder import keep_inputs, locked_file
 from unikat.files.toml import toml_literal
@@ -26,7 +27,7 @@ from unikat.jobs.inputs import UNKNOWN, make_zeros, tabulate
 from unikat.report.text.numbers import columns, counted, number, percent, verb
 from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
-from unikat.zeros.conflicts import LISTED, BrokenRule, Conflicts, cut, find_conflicts, shown
+from unikat.zeros.conflicts import Conflicts, cut, find_conflicts, shown
 from unikat.zeros.household_conflicts import HouseholdConflicts
 from unikat.zeros.levels import Levels
 from unikat.zeros.suggest import MOST_COMBINATIONS, not_looked_at
@@ -123,13 +124,12 @@ def check_lines(checked: Checked) -> list[str]:
         cells = "–"
         if position < len(zeros.rules):
             cells = percent(zeros.rules[position].n_impossible / zeros.n_cells)
-        rows.append((shown(rule), cells, *_counted(rule.n_records, n), _first(rule)))
+        rows.append((shown(rule), cells, *_counted(rule.n_records, n), rule.rows_listed))
         conditions = conflicts.conditions(position)
         for one in conditions[:MOST_CONDITIONS]:
             part = "–" if one.share is None else percent(one.share)
-            first = ", ".join(map(str, one.rows[:LISTED]))
-            first += ", ..." if one.n_records > LISTED else ""
-            rows.append((f"  {cut(one.text)}", part, *_counted(one.n_records, n), first))
+            shares = _counted(one.n_records, n)
+            rows.append((f"  {cut(one.text)}", part, *shares, rows_shown(one.rows)))
         if len(conditions) > MOST_CONDITIONS:
             more = f"  and {len(conditions) - MOST_CONDITIONS} more conditions (--rows lists all)"
             rows.append((more, "", "", "", ""))
@@ -156,7 +156,7 @@ def _household_lines(checked: Checked, conflicts: HouseholdConflicts) -> list[st
     """Lines about households, each with the row in which it begins."""
     n, broken = checked.n, checked.n_broken
     rows = [("rule", "households", "share", "first rows")]
-    rows += [(shown(one), *_counted(one.n_records, n), _first(one)) for one in conflicts.rules]
+    rows += [(shown(one), *_counted(one.n_records, n), one.rows_listed) for one in conflicts.rules]
     rows.append(("all together", *_counted(broken, n), ""))
     said = (
         f"{broken:,} of {counted(n, 'household')} of {checked.data} {verb(broken, 'break')} a rule."
@@ -445,10 +445,3 @@ def _one_line(name: str) -> str:
 def _comment(text: str) -> str:
     """What a comment of TOML can hold of a text."""
     return "".join(c if c.isprintable() else " " for c in text)
-
-
-def _first(rule: BrokenRule) -> str:
-    if not rule.n_records:
-        return ""
-    more = ", ..." if rule.n_records > len(rule.first_rows) else ""
-    return ", ".join(map(str, rule.first_rows)) + more

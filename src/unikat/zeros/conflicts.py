@@ -17,6 +17,7 @@ import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.keys import MISSING
+from unikat.data.numbers import ROWS_SHOWN, rows_shown
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, suggest
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 OnConflict: TypeAlias = Literal["stop", "drop", "missing"]
 """What is done with records that break a rule: nothing goes on; they are left out; or the keys that
 the broken rules constrain are set missing in them."""
-LISTED = 5
-"""Row numbers in a message, for each rule."""
 CONDITIONS_TOGETHER = "several conditions together"
 """The same for the conditions of a table."""
 TOGETHER = "several rules together"
@@ -52,8 +51,7 @@ class BrokenRule:
     @property
     def rows_listed(self) -> str:
         """The first row numbers in a sentence."""
-        more = ", ..." if self.n_records > len(self.first_rows) else ""
-        return ", ".join(f"{row:,}" for row in self.first_rows) + more
+        return rows_shown(self.first_rows, self.n_records)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,7 +179,7 @@ class Conflicts:
 
     def _broken(self, name: str | None, text: str, patterns: Bool) -> BrokenRule:
         n = int(self.table.counts[patterns].sum())
-        rows = self._rows(patterns)[:LISTED].tolist() if n else []
+        rows = self._rows(patterns)[:ROWS_SHOWN].tolist() if n else []
         return BrokenRule(name=name, text=text, n_records=n, first_rows=tuple(rows))
 
 

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from unikat._typing import AnyArray, Bool, Int64
+from unikat.data.numbers import ROWS_SHOWN
 from unikat.errors import SpecError, brief
-from unikat.zeros.conflicts import LISTED, BrokenRule, broken_told
+from unikat.zeros.conflicts import BrokenRule, broken_told
 from unikat.zeros.household_rules import HouseholdZeros
 
 
@@ -47,7 +48,7 @@ class HouseholdConflicts:
                 name=rule.name,
                 text=rule.text,
                 n_records=int(broken.sum()),
-                first_rows=tuple(np.sort(self._first_row[broken])[:LISTED].tolist()),
+                first_rows=tuple(np.sort(self._first_row[broken])[:ROWS_SHOWN].tolist()),
             )
             for rule, broken in zip(self.zeros.rules, self.broken.T, strict=True)
         )
