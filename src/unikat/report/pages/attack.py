@@ -11,6 +11,7 @@ from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import fill
 from unikat.report.text import attack as text
 from unikat.report.text.numbers import level
+from unikat.report.text.words import say
 from unikat.spec.attack import AttackSpec
 from unikat.spec.provenance import Provenance
 
@@ -43,7 +44,7 @@ def render(summary: AttackSummary) -> str:
 def context(summary: AttackSummary) -> AttackPage:
     """Gather what the page shows."""
     return AttackPage(
-        title=f"Attacks on synthetic files of {summary.original.name}",
+        title=say("pages.attack_of", data=summary.original.name),
         summary=summary,
         head=text.head(),
         rows=[text.row(result) for result in summary.attacks],

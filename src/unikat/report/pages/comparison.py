@@ -12,7 +12,8 @@ from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import facts_in_line
 from unikat.report.pages.template import fill
 from unikat.report.text import comparison
-from unikat.report.text.numbers import listed
+from unikat.report.text.numbers import level, listed
+from unikat.report.text.words import say
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.path import SIZES
@@ -60,7 +61,7 @@ def context(summary: ComparisonSummary) -> ComparisonPage:
     """Gather what the page shows."""
     models = summary.models
     return ComparisonPage(
-        title=f"Comparison of models{f' on {summary.data}' if summary.data else ''}",
+        title=say(f"pages.{'comparison_of' if summary.data else 'comparison'}", data=summary.data),
         summary=summary,
         said=summary.sentences,
         warnings=_warnings(models),
@@ -70,25 +71,20 @@ def context(summary: ComparisonSummary) -> ComparisonPage:
             _path(summary, path, summary.sentences[f"paths.{position}"])
             for position, path in enumerate(summary.paths)
         ],
-        level=_level(summary),
+        level=level(summary.level),
         zeros=summary.zeros,
         provenance=summary.provenance,
         command=ComparisonSpec.again(),
     )
 
 
-def _level(summary: ComparisonSummary) -> str:
-    return f"{100 * summary.level:g}%"
-
-
 def _drawings(summary: ComparisonSummary) -> dict[str, Drawing]:
     models, trusted = summary.models, comparison.trusted(summary)
     drawn = {"counts": figures.counts_of_counts(models)}
     if trusted:
-        drawn["tau1"] = figures.intervals(
-            trusted, "tau1", "τ1", "τ1, population uniques among the sample uniques"
-        )
-        drawn["tau2"] = figures.intervals(trusted, "tau2", "τ2", "τ2, expected correct matches")
+        for name, symbol in (("tau1", "τ1"), ("tau2", "τ2")):
+            axis = say(f"figures.{symbol}")
+            drawn[name] = figures.intervals(trusted, name, symbol, axis)
     if models[0].held_out is not None:
         drawn["scores"] = figures.log_scores(
             [one for one in models if one.held_out is not None and not one.held_out.refuted]
@@ -98,12 +94,12 @@ def _drawings(summary: ComparisonSummary) -> dict[str, Drawing]:
 
 def _path(summary: ComparisonSummary, path: PathFacts, sentence: str) -> PathSection:
     models = summary.models
-    caption = f"Mean and {_level(summary)} interval of τ1 for each value of {path.option}"
-    if _scored(models, path):
-        caption += ", and below it the held-out log score with two standard errors"
-    caption += "."
-    if path.option in SIZES:
-        caption += " The rule uses τ1 alone. A stable estimate can still be wrong."
+    caption = say(
+        f"pages.path.{'scores' if _scored(models, path) else 'intervals'}",
+        path.option in SIZES and "pages.path.rule",
+        level=level(summary.level),
+        option=path.option,
+    )
     return PathSection(
         question=comparison.path_question(path),
         sentence=sentence,

@@ -12,6 +12,7 @@ from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import fill
 from unikat.report.text import evaluation
 from unikat.report.text.numbers import level
+from unikat.report.text.words import say
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.scores import (
@@ -85,7 +86,7 @@ def context(summary: EvaluationSummary, rows: Sequence[figures.Row]) -> Evaluati
     """Gather what the page shows; parameters as for `render`."""
     data = summary.population.data
     return EvaluationPage(
-        title=f"Evaluation of models{f' on {data}' if data else ''}",
+        title=say(f"pages.{'evaluation_of' if data else 'evaluation'}", data=data),
         summary=summary,
         answer=evaluation.answer(summary),
         state=evaluation.state(summary),

@@ -16,12 +16,14 @@ from unikat.report.text.protection import (
     joined_rows,
     plan_rows,
     plan_words,
+    risk_rows,
     scenario_rows,
     table_rows,
     verdict_of,
 )
 from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText
+from unikat.report.text.words import say
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
@@ -60,41 +62,31 @@ class ProtectionPage:
 
 def render(summary: ProtectionSummary) -> str:
     """Render the page."""
-    said, file = summary.sentences, "protected file"
-    sides = [("Before", summary.before)]
+    said, perturbed = summary.sentences, summary.perturbation is not None
+    sides = [("before", summary.before)]
     if summary.released is None:
-        sides.append(("After, by the plan", summary.chosen.risk))
+        sides.append(("by_plan", summary.chosen.risk))
     else:
         if summary.chosen.recodings:
-            sides.append(("After recoding", summary.chosen.risk))
-        sides.append((f"After, {beyond(summary)}", summary.released))
-    if summary.perturbation is not None:
+            sides.append(("recoded", summary.chosen.risk))
+        sides.append(("after", summary.released))
+    if not perturbed or summary.chosen.recodings:
         # A fit takes values for true.
-        file = "recoded file"
-    if summary.perturbation is None or summary.chosen.recodings:
-        sides.append((f"New fit of the {file}", summary.refit))
-
-    def ends(name: str) -> list[str]:
-        return [
-            f"{number(one.mean)} ({number(one.lower)} to {number(one.upper)})"
-            for one in (getattr(side, name) for _, side in sides)
-        ]
-
+        sides.append((f"refit_{'recoded' if perturbed else 'protected'}", summary.refit))
     verdict = verdict_of(summary)
     context = ProtectionPage(
-        title=f"{first(summary.converged)}Protection of {summary.data or 'a data frame'}",
+        title=say(
+            f"pages.{'protection_of' if summary.data else 'protection'}",
+            begins=first(summary.converged),
+            data=summary.data,
+        ),
         verdict=verdict,
         summary=summary,
         frontier=frontier(summary),
         plans=plan_rows(summary)[1:],
         lead=" ".join(said[place] for place in _LEAD if place in said),
-        stages=[stage for stage, _ in sides],
-        sides=[
-            ("τ1, population uniques", *ends("tau1")),
-            ("τ2, expected correct matches", *ends("tau2")),
-            ("Sample uniques", *(number(side.n_uniques) for _, side in sides)),
-            ("Smallest combination, records", *(number(side.smallest) for _, side in sides)),
-        ],
+        stages=[say(f"pages.side.{stage}", beyond=beyond(summary)) for stage, _ in sides],
+        sides=risk_rows([side for _, side in sides]),
         tables=table_rows(summary)[1:],
         scenarios=scenario_rows(summary)[1:],
         columns=summary.columns,

@@ -13,7 +13,7 @@ from unikat.report.pages.canvas import Canvas, Drawing, drawing, ticks
 from unikat.report.pages.template import fill
 from unikat.report.text.numbers import counted
 from unikat.report.text.synthesis import interval, order_name
-from unikat.report.text.words import capital
+from unikat.report.text.words import capital, say
 from unikat.spec.provenance import Provenance
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.utility import MarginUtility, OrderUtility
@@ -57,7 +57,7 @@ def render(summary: SynthesisSummary) -> str:
     """Render the page."""
     data = summary.original.data
     context = SynthesisPage(
-        title=f"Synthetic files{f' of {data}' if data else ''}",
+        title=say(f"pages.{'synthesis_of' if data else 'synthesis'}", data=data),
         summary=summary,
         orders=[
             OrderPart(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unikat.report.facts.verification import VerifySummary
 from unikat.report.pages.template import fill
-from unikat.report.text.numbers import number
+from unikat.report.text.protection import risk_rows
 from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText
 from unikat.report.text.verification import HEAD, key_rows, risk_after, verdict_of
@@ -38,26 +38,18 @@ class VerificationPage:
 
 def render(summary: VerifySummary) -> str:
     """Render the page."""
-    said, sides = summary.sentences, (summary.before, risk_after(summary))
-
-    def ends(name: str) -> list[str]:
-        return [
-            f"{number(one.mean)} ({number(one.lower)} to {number(one.upper)})"
-            for one in (getattr(side, name) for side in sides)
-        ]
-
+    said = summary.sentences
     verdict = verdict_of(summary)
     context = VerificationPage(
-        title=f"{first(summary.converged)}Verification of {summary.protected or 'a data frame'}",
+        title=say(
+            f"pages.{'verification_of' if summary.protected else 'verification'}",
+            begins=first(summary.converged),
+            data=summary.protected,
+        ),
         verdict=verdict,
         summary=summary,
         lead=" ".join(said[place] for place in ("records",) if place in said),
-        sides=[
-            ("τ1, population uniques", *ends("tau1")),
-            ("τ2, expected correct matches", *ends("tau2")),
-            ("Sample uniques", *(number(side.n_uniques) for side in sides)),
-            ("Smallest combination, records", *(number(side.smallest) for side in sides)),
-        ],
+        sides=risk_rows([summary.before, risk_after(summary)]),
         head=[capital(say(f"verification.column.{name}")) for name in HEAD],
         keys=key_rows(summary),
         provenance=summary.provenance,

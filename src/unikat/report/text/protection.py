@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from unikat.errors import option
 from unikat.language.keys import Call
-from unikat.report.facts.protection import PerturbationFacts, PlanFacts, ProtectionSummary
+from unikat.protection.perturbed import CorrectMatches
+from unikat.report.facts.protection import (
+    PerturbationFacts,
+    PlanFacts,
+    ProtectionSummary,
+    RiskFacts,
+)
 from unikat.report.text.declared import copied_words, made_valid_words
 from unikat.report.text.language import wording
 from unikat.report.text.numbers import (
@@ -183,6 +190,21 @@ def key_words(name: str, text: str) -> str:
     share = float(argument) if rule in ("rare", "bands") else 0.0
     part = with_percent(significant(100.0 * share, 3))
     return say(f"protection.key.{rule}", name=name, argument=argument, part=part)
+
+
+def risk_rows(sides: Sequence[RiskFacts | CorrectMatches]) -> list[tuple[str, ...]]:
+    """Rows of the table of risk: the measures of several files, or of one by several fits."""
+    return [
+        *(
+            (
+                say(f"pages.risk.{name}"),
+                *(estimated(one.mean, one) for one in (getattr(side, name) for side in sides)),
+            )
+            for name in ("tau1", "tau2")
+        ),
+        (say("pages.risk.uniques"), *(number(side.n_uniques) for side in sides)),
+        (say("pages.risk.smallest"), *(number(side.smallest) for side in sides)),
+    ]
 
 
 def table_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
