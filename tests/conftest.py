@@ -24,6 +24,7 @@ os.environ["COLUMNS"] = "200"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 WATCH = """
+import sys
 
 def _watch(event, args, log={log!r}):
     if event in ("socket.connect", "socket.bind", "socket.sendto"):
