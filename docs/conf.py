@@ -69,7 +69,7 @@ def options_table(name: str) -> str:
     """Write the options of a kind of run as a table: those with a flag, then those of `set`."""
     asks = KINDS[name].specification
     flags = [(f"`{one.flag}`", one) for one in options_of(asks)]
-    rare = [(f"`--set {'.'.join(one.place)}=`", one) for one in rare_options_of(asks)]
+    rare = [(f"`{one.flag}=`", one) for one in rare_options_of(asks)]
     rows = [
         f"| {flag} | `{escaped(one.accepted)}` | {one.shown_default} | {escaped(one.option.help)} |"
         for flag, one in (*flags, *rare)

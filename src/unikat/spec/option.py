@@ -76,6 +76,8 @@ class Defined:
     @property
     def flag(self) -> str:
         """As the command line has it."""
+        if self.option.rare:
+            return f"--set {'.'.join(self.place)}"
         if self.option.positional:
             return self.name.upper()
         return f"--{self.name.replace('_', '-')}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from unikat.language.keys import key_of
-from unikat.spec.kinds import ASSESS, Kind
+from unikat.spec.kinds import ASSESS, KINDS, Kind
 from unikat.web.folder import Folder
 
 if TYPE_CHECKING:
@@ -43,6 +43,19 @@ def fields_on(page: str, kind: Kind = ASSESS) -> Mapping[str, Defined]:
     asks = kind.specification
     known = (*options_of(asks), *rare_options_of(asks))
     return {one.name: one for one in known if one.option.form == page}
+
+
+@functools.cache
+def flag_of(name: str) -> str:
+    """Return what the command line calls the field of a form.
+
+    Examples
+    --------
+    >>> flag_of("population_size"), flag_of("inclusion")
+    ('--population-size', '--set design.inclusion')
+    """
+    forms = [fields_on(page, kind) for kind in KINDS.values() if kind.form for page in PAGES]
+    return next(fields[name].flag for fields in forms if name in fields)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from unikat.errors import on_page
 from unikat.report.pages import colours
 from unikat.report.text.numbers import counted, number, percent
 from unikat.spec.network import NETWORK
+from unikat.web.drafts import flag_of
 from unikat.web.pages.pictures import bars, few, frontier_plot, group_bars, reach, settling
 
 STYLE = ("style.css.j2", "workbench.css.j2")
@@ -57,6 +58,7 @@ def environment() -> Environment:
         "bars": bars,
         "group_bars": group_bars,
         "few": few,
+        "flag_of": flag_of,
         "reach": reach,
         "settling": settling,
         "frontier_plot": frontier_plot,
