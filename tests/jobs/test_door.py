@@ -283,7 +283,7 @@ def test_python_is_told_so_too() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_help_explains_what_most_runs_need(name: str) -> None:
-    short = CliRunner().invoke(cli, [name, "--help"]).output
+    short = CliRunner().invoke(cli, [name, "--help"], prog_name="unikat").output
     whole = CliRunner().invoke(cli, [name, "--help", "all"]).output
     assert len(short.splitlines()) <= 60
     for one in options_of(KINDS[name].specification):

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -363,6 +364,7 @@ def test_the_command_prints_words_or_json_or_nothing(
         "assess": ["--population-size", "3000", "--model", "hdp"],
         "compare": ["--population-size", "3000", "--models", "hdp,loglinear"],
         "evaluate": ["--n", "50", "--models", "loglinear", "--repeats", "2"],
+        "protect": ["--population-size", "3000", "--model", "hdp", "--target", "tau1 <= 5"],
     }
     for name, options in each.items():
         assert main([name, *command, *options]) == 0
@@ -379,6 +381,23 @@ def test_the_command_prints_words_or_json_or_nothing(
     assert main(["assess", *command, "--population-size", "3"]) == 1
     assert "Error:" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_a_protection_fits_the_file_and_the_protected_file() -> None:
+    common: dict[str, Any] = {"keys": KEYS, "population_size": 3000, "model": "hdp", **SHORT}
+    once = unikat.dry_run(unikat.assess, people(), **common)
+    told = unikat.dry_run(unikat.protect, people(), recode={"age": "width(2)"}, **common)
+    assert [one.n_fits for one in told.fits] == [2 * one.n_fits for one in once.fits]
+    assert (told.n_cells, told.n_sample_uniques) == (once.n_cells, once.n_sample_uniques)
+    assert (told.command, told.known_exactly) == ("protect", False)
+    # What the run refuses the dry run does.
+    for options in ({"recode": {"agee": "width(2)"}}, {"target": "k >= 2", "keep": "agee"}):
+        said = []
+        for call in (unikat.protect, partial(unikat.dry_run, unikat.protect)):
+            with pytest.raises(UnikatError) as refused:
+                call(people(), **common, **options)
+            said.append(str(refused.value))
+        assert said[0] == said[1]
 
 
 def test_other_functions_are_refused() -> None:

@@ -31,7 +31,7 @@ def run_command(
         to continue and returns the exit code; None: :func:`ended` does.
     """
     place = f"Folder of the results.  [default: name of {kind.source} with -{kind.ending}]"
-    told = "Read and count, print what would run, its time, memory and files, and write nothing."
+    told = "Print what would run and its time; write nothing."
     more = "; models, and to an evaluation sizes and repeats, may be added" if kind.extends else ""
     continued = f"Continue the {kind.noun} in DIR that was not finished{more}."
     parts = (

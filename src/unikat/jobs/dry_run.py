@@ -11,14 +11,14 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ParamSpec
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.trial import SLOWER
-from unikat.jobs import assess, compare, evaluate
+from unikat.jobs import assess, compare, evaluate, protect
 from unikat.jobs.from_python import run_from_python
 from unikat.jobs.job import Job, beside_folder
 from unikat.models.auto import Auto
@@ -30,7 +30,8 @@ from unikat.risk.estimate import known_exactly
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.evaluation import EvaluationSpec
-from unikat.spec.kinds import ASSESS, COMPARE, EVALUATE
+from unikat.spec.kinds import ASSESS, COMPARE, EVALUATE, PROTECT
+from unikat.spec.protection import ProtectionSpec
 from unikat.studies import foreseen
 from unikat.studies.compare import Candidate, check_candidates
 from unikat.studies.foreseen import ForeseenFit, Workload
@@ -65,7 +66,8 @@ def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryR
     Parameters
     ----------
     run
-        :func:`unikat.assess`, :func:`unikat.compare` or :func:`unikat.evaluate`.
+        :func:`unikat.assess`, :func:`unikat.compare`, :func:`unikat.evaluate` or
+        :func:`unikat.protect`.
     *args, **kwargs
         What it would be called with.
 
@@ -91,8 +93,8 @@ def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryR
     found = next((rest for door, *rest in _DOORS if door is run), None)
     if found is None:
         raise SpecError(
-            "dry_run takes unikat.assess, unikat.compare or unikat.evaluate, and then what it "
-            "would be called with."
+            "dry_run takes unikat.assess, unikat.compare, unikat.evaluate or unikat.protect, and "
+            "then what it would be called with."
         )
     # Called wrongly, the message names the function that would run.
     bound = inspect.signature(run).bind(*args, **kwargs).arguments
@@ -175,10 +177,36 @@ def of_evaluation(job: Job[EvaluationSpec]) -> DryRun:
     return _dry_run("evaluate", spec, table, asked.handled, load, folder, read, results)
 
 
+@beside_folder(PROTECT)
+def of_protection(job: Job[ProtectionSpec]) -> DryRun:
+    """Say what `jobs.protect.run` would do (see :func:`beside_folder`).
+
+    The fit of the protected file takes at most as long as that of the file, since its keys are
+    coarser, and a search about as long as a fit.
+    """
+    spec, folder, watcher = job.spec, job.folder, job.watcher
+    begin = time.monotonic()
+    asked = protect.load_and_check(spec, job.inputs, watcher)
+    asked.model.check_keys([key.name for key in asked.table.keys])
+    read = time.monotonic() - begin
+    watcher.stage("Measuring sweeps")
+    load = foreseen.of_assessment(
+        asked.model, asked.table, plan=job.plan, seed=spec.sampling.seed, workers=job.workers
+    )
+    search = load.seconds()[1] if spec.seeks else 0.0
+    twice = replace(load, fits=tuple(replace(fit, n_fits=2 * fit.n_fits) for fit in load.fits))
+    path = spec.data.path
+    size = float(path.stat().st_size) if path is not None and path.is_file() else 0.0
+    results = Span(lower=150e3 + 0.2 * size, upper=1e6 + 2.0 * size)
+    table, handled = asked.table, asked.handled
+    return _dry_run("protect", spec, table, handled, twice, folder, read, results, search)
+
+
 _DOORS: tuple[tuple[Any, Any, Any], ...] = (
     (assess.assess, ASSESS, of_assessment),
     (compare.compare, COMPARE, of_comparison),
     (evaluate.evaluate, EVALUATE, of_evaluation),
+    (protect.protect, PROTECT, of_protection),
 )
 
 
@@ -191,14 +219,16 @@ def _dry_run(
     folder: Path | None,
     seconds_to_read: float,
     results: Span,
+    search: float = 0.0,
 ) -> DryRun:
+    """Add up; a search takes up to `search` seconds besides the fits."""
     lower, upper, limit = load.seconds()
     other = [one + seconds_to_read for one in START_SECONDS]
     stored = [
         fit.course.n_chains * (fit.pace.state_bytes + 2.0 * fit.pace.totals_bytes)
         for fit in _sampled(load)
     ]
-    work = 0.0 if folder is None or command == "evaluate" else max(stored, default=0.0)
+    work = 0.0 if folder is None or command in ("evaluate", "protect") else max(stored, default=0.0)
     incomplete = table.counts[table.incomplete]
     return DryRun(
         command=command,
@@ -220,8 +250,8 @@ def _dry_run(
         target_rhat=spec.sampling.rhat,
         target_ess=spec.sampling.ess,
         seconds_to_read=seconds_to_read,
-        seconds=Span(lower=lower + other[0], upper=upper + other[1]),
-        seconds_at_limit=limit + other[1],
+        seconds=Span(lower=lower + other[0], upper=upper + search + other[1]),
+        seconds_at_limit=limit + search + other[1],
         memory=_memory(table, load),
         machine_memory=memory(),
         folder=None if folder is None else str(folder),

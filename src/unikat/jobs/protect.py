@@ -7,19 +7,21 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from unikat._typing import Bool, Int32
 from unikat.data.frames import FILE
 from unikat.data.hierarchies import Hierarchy, read_hierarchy
+from unikat.data.microdata import Microdata
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.errors import SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.json import parse_json
+from unikat.inference.progress import Watcher
 from unikat.jobs.applied import plan_keys
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import design_of, read_table
@@ -47,7 +49,7 @@ from unikat.protection.lost import information_lost
 from unikat.protection.perturbed import check_perturbation, links, most_matches
 from unikat.protection.recoding import Recoding, Rule
 from unikat.protection.released import Released, copied_columns, released, telling_columns
-from unikat.protection.scenarios import Scenarios
+from unikat.protection.scenarios import Scenario, Scenarios
 from unikat.protection.search import Plan, Search, frontier
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 from unikat.protection.utility import Tables
@@ -66,12 +68,14 @@ from unikat.report.text.declared import declared_words
 from unikat.report.text.protection import sentences, warnings
 from unikat.report.text.track_record import unknown_of
 from unikat.risk.limits import Measured, Verdict, together
+from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import PROTECT, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.paths import hierarchy_file
 from unikat.spec.plan import PlanSpec
 from unikat.spec.protection import ProtectionSpec
 from unikat.studies.fit import complete_fit
+from unikat.zeros.conflicts import Handled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -184,16 +188,10 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     if spec.perturbs and spec.perturbation_seed is None:
         # Who knows it and the probabilities can tell which values are true.
         spec = spec.model_copy(update={"perturbation_seed": secrets.randbits(63)})
-    model = build_model(spec.model.name, spec.model.options)
-    microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
-    check_perturbation(table, pram=spec.pram, swap=swapped(spec).keys, match=spec.swap_match)
-    asked = scenarios_of(spec, table)
-    parts = _parts(spec, table)
-    weights = _weights(spec, [key.name for key in table.keys])
-    asked_for = explicit_plan(table, spec.recode, weights)
-    every = microdata.tabulate()
+    asked = load_and_check(spec, inputs, watcher)
+    model, microdata, table, handled = asked.model, asked.microdata, asked.table, asked.handled
+    parts, weights, every, tables = asked.parts, asked.weights, asked.every, asked.tables
     codes = every.cells[every.record_cell]
-    tables = Tables.of(microdata, table.keys, codes, spec.tables)
     file = f"protected{ending(microdata.source)}"
     if folder is not None:
         beside = results.codebook_beside(file)
@@ -208,9 +206,9 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     posterior = Posterior.of(fitted)
     # Before and after are by the same states, so that chance does not come between them.
     before = posterior.what_if({}, level)
-    scenarios = Scenarios(posterior=posterior, scenarios=asked, level=level)
+    scenarios = Scenarios(posterior=posterior, scenarios=asked.scenarios, level=level)
     if not spec.seeks:
-        chosen = asked_for
+        chosen = asked.plan
         plans = [explicit_plan(table, {}, weights), chosen] if chosen.recoding.changes else [chosen]
         shown = [(one, posterior.what_if(one.recoding, level)) for one in plans]
         n_plans, n_looked_at, least = 1, 1, None
@@ -352,6 +350,44 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         watcher.stage("Writing")
         results.write(summary, made, written, microdata.source, spec, folder)
     return answer
+
+
+class Loaded(NamedTuple):
+    """Everything that is known before the first fit."""
+
+    model: Any
+    microdata: Microdata
+    table: CellTable
+    handled: Handled | None
+    scenarios: list[Scenario]
+    parts: list[Choices]
+    """Recodings of each key to choose from."""
+    weights: list[float]
+    plan: Plan
+    """The recoding that is asked for."""
+    every: CellTable
+    """With the records that are not assessed."""
+    tables: Tables
+
+
+def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
+    """Read all that a protection reads, and check all that can be checked before the first fit.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the data are wrong.
+    """
+    model = build_model(spec.model.name, spec.model.options)
+    microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
+    check_perturbation(table, pram=spec.pram, swap=swapped(spec).keys, match=spec.swap_match)
+    scenarios = scenarios_of(spec, table)
+    parts = _parts(spec, table)
+    weights = _weights(spec, [key.name for key in table.keys])
+    plan = explicit_plan(table, spec.recode, weights)
+    every = microdata.tabulate()
+    tables = Tables.of(microdata, table.keys, every.cells[every.record_cell], spec.tables)
+    return Loaded(model, microdata, table, handled, scenarios, parts, weights, plan, every, tables)
 
 
 def _recodings(spec: ProtectionSpec) -> dict[str, list[Rule | Hierarchy]]:

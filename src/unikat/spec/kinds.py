@@ -179,6 +179,7 @@ PROTECT = Kind(
     report="report.html",
     others=("plan.toml", "plans.parquet"),
     records=r"protected\.[a-zA-Z0-9.]+",
+    told=True,
     form=True,
     ending="protected",
 )

@@ -235,7 +235,7 @@ class ProtectionSpec(AssessmentSpec):
             "TEXT",
             "Do this recoding instead of searching one: 'age: width(10); region: left out'. Keys "
             "that are not named stay as they are.",
-            "searched, if there is a target",
+            "searched for a target",
             first=True,
             accepts="str | Mapping[str, Any]",
             form="key",

@@ -200,8 +200,7 @@ class DesignSpec(Table):
         Names,
         Option(
             "A,B",
-            "Columns that together identify the household, if whole households were sampled and "
-            "not single persons.",
+            "Columns that together identify the household, if whole households were sampled.",
             first=True,
             form="keys",
         ),
