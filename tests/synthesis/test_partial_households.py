@@ -210,7 +210,7 @@ def test_kept_values_are_untouched_and_rules_obeyed(more, replaced):
     for synthetic, broken in zip(found.frames, found.summary.impossible.shares, strict=True):
         pd.testing.assert_frame_equal(synthetic[kept], frame[kept])
         assert (synthetic.groupby("hid")["owner"].nunique() == 1).all()
-        if "head_keys" not in more or replaced != "rel":
+        if "head" not in more or replaced != "rel":
             assert (synthetic[names] != frame[names]).to_numpy().mean() > 0.1
         if more.get("method") not in ("flat", "untruncated"):
             spouses = synthetic[synthetic["rel"] == 2]
