@@ -364,6 +364,7 @@ def test_the_command_prints_words_or_json_or_nothing(
         "assess": ["--population-size", "3000", "--model", "hdp"],
         "compare": ["--population-size", "3000", "--models", "hdp,loglinear"],
         "evaluate": ["--n", "50", "--models", "loglinear", "--repeats", "2"],
+        "verify": ["people.csv", "--population-size", "3000", "--model", "hdp"],
         "protect": ["--population-size", "3000", "--model", "hdp", "--target", "tau1 <= 5"],
     }
     for name, options in each.items():
@@ -390,6 +391,11 @@ def test_a_protection_fits_the_file_and_the_protected_file() -> None:
     assert [one.n_fits for one in told.fits] == [2 * one.n_fits for one in once.fits]
     assert (told.n_cells, told.n_sample_uniques) == (once.n_cells, once.n_sample_uniques)
     assert (told.command, told.known_exactly) == ("protect", False)
+    same = unikat.dry_run(unikat.verify, people(), protected=people(), **common)
+    assert [one.n_fits for one in same.fits] == [one.n_fits for one in once.fits]
+    coarse = people().assign(age=[f"{age // 2 * 2}-{age // 2 * 2 + 1}" for age in people()["age"]])
+    other = unikat.dry_run(unikat.verify, people(), protected=coarse, **common)
+    assert [one.n_fits for one in other.fits] == [2 * one.n_fits for one in once.fits]
     # What the run refuses the dry run does.
     for options in ({"recode": {"agee": "width(2)"}}, {"target": "k >= 2", "keep": "agee"}):
         said = []

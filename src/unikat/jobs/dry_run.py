@@ -18,7 +18,7 @@ from typing import Any, ParamSpec
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.trial import SLOWER
-from unikat.jobs import assess, compare, evaluate, protect
+from unikat.jobs import assess, compare, evaluate, protect, verify
 from unikat.jobs.from_python import run_from_python
 from unikat.jobs.job import Job, beside_folder
 from unikat.models.auto import Auto
@@ -30,8 +30,9 @@ from unikat.risk.estimate import known_exactly
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.evaluation import EvaluationSpec
-from unikat.spec.kinds import ASSESS, COMPARE, EVALUATE, PROTECT
+from unikat.spec.kinds import ASSESS, COMPARE, EVALUATE, PROTECT, VERIFY
 from unikat.spec.protection import ProtectionSpec
+from unikat.spec.verification import VerifySpec
 from unikat.studies import foreseen
 from unikat.studies.compare import Candidate, check_candidates
 from unikat.studies.foreseen import ForeseenFit, Workload
@@ -66,8 +67,8 @@ def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryR
     Parameters
     ----------
     run
-        :func:`unikat.assess`, :func:`unikat.compare`, :func:`unikat.evaluate` or
-        :func:`unikat.protect`.
+        :func:`unikat.assess`, :func:`unikat.compare`, :func:`unikat.evaluate`,
+        :func:`unikat.protect` or :func:`unikat.verify`.
     *args, **kwargs
         What it would be called with.
 
@@ -93,8 +94,8 @@ def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryR
     found = next((rest for door, *rest in _DOORS if door is run), None)
     if found is None:
         raise SpecError(
-            "dry_run takes unikat.assess, unikat.compare, unikat.evaluate or unikat.protect, and "
-            "then what it would be called with."
+            "dry_run takes unikat.assess, unikat.compare, unikat.evaluate, unikat.protect or "
+            "unikat.verify, and then what it would be called with."
         )
     # Called wrongly, the message names the function that would run.
     bound = inspect.signature(run).bind(*args, **kwargs).arguments
@@ -194,12 +195,38 @@ def of_protection(job: Job[ProtectionSpec]) -> DryRun:
         asked.model, asked.table, plan=job.plan, seed=spec.sampling.seed, workers=job.workers
     )
     search = load.seconds()[1] if spec.seeks else 0.0
-    twice = replace(load, fits=tuple(replace(fit, n_fits=2 * fit.n_fits) for fit in load.fits))
     path = spec.data.path
     size = float(path.stat().st_size) if path is not None and path.is_file() else 0.0
     results = Span(lower=150e3 + 0.2 * size, upper=1e6 + 2.0 * size)
     table, handled = asked.table, asked.handled
-    return _dry_run("protect", spec, table, handled, twice, folder, read, results, search)
+    return _dry_run("protect", spec, table, handled, _twice(load), folder, read, results, search)
+
+
+@beside_folder(VERIFY)
+def of_verification(job: Job[VerifySpec]) -> DryRun:
+    """Say what `jobs.verify.run` would do (see :func:`beside_folder`).
+
+    The protected file is fitted too, unless it is as the original or its values are perturbed.
+    """
+    spec, folder, watcher = job.spec, job.folder, job.watcher
+    begin = time.monotonic()
+    asked = verify.load_and_check(spec, job.inputs, watcher)
+    asked.model.check_keys([key.name for key in asked.table.keys])
+    read = time.monotonic() - begin
+    watcher.stage("Measuring sweeps")
+    load = foreseen.of_assessment(
+        asked.model, asked.table, plan=job.plan, seed=spec.sampling.seed, workers=job.workers
+    )
+    if not (asked.identical or asked.perturbed):
+        load = _twice(load)
+    return _dry_run(
+        "verify", spec, asked.table, None, load, folder, read, Span(lower=100e3, upper=500e3)
+    )
+
+
+def _twice(load: Workload) -> Workload:
+    """Return the fits of a file and, likewise, of its protected form."""
+    return replace(load, fits=tuple(replace(fit, n_fits=2 * fit.n_fits) for fit in load.fits))
 
 
 _DOORS: tuple[tuple[Any, Any, Any], ...] = (
@@ -207,6 +234,7 @@ _DOORS: tuple[tuple[Any, Any, Any], ...] = (
     (compare.compare, COMPARE, of_comparison),
     (evaluate.evaluate, EVALUATE, of_evaluation),
     (protect.protect, PROTECT, of_protection),
+    (verify.verify, VERIFY, of_verification),
 )
 
 
@@ -228,7 +256,11 @@ def _dry_run(
         fit.course.n_chains * (fit.pace.state_bytes + 2.0 * fit.pace.totals_bytes)
         for fit in _sampled(load)
     ]
-    work = 0.0 if folder is None or command in ("evaluate", "protect") else max(stored, default=0.0)
+    work = (
+        0.0
+        if folder is None or command in ("evaluate", "protect", "verify")
+        else max(stored, default=0.0)
+    )
     incomplete = table.counts[table.incomplete]
     return DryRun(
         command=command,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from unikat.data.patterns import distinct
 from unikat.data.readers import open_source
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, option
+from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Job, Tabled, in_folder
@@ -41,6 +42,7 @@ from unikat.report.pages.verification import render
 from unikat.report.text.track_record import unknown_of
 from unikat.report.text.verification import HEAD, key_rows, sentences, warnings
 from unikat.risk.limits import Measured, Verdict, judge
+from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import VERIFY, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.verification import VerifySpec
@@ -117,35 +119,13 @@ def verify(data: Any, **options: Any) -> Verification:
 @in_folder(VERIFY)
 def run(job: Job[VerifySpec]) -> Verification:
     """Verify what a specification names, in a folder of its own (see :func:`in_folder`)."""
-    spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
-    model = build_model(spec.model.name, spec.model.options)
-    microdata, table, _ = read_table(spec, design_of(spec), inputs, watcher)
-    answers = {key.name: key.answers for key in table.keys}
-    protected = _protected(spec, inputs.protected, answers)
-    rows = _matched(microdata, protected, spec.id)
+    spec, folder, watcher = job.spec, job.folder, job.watcher
+    asked = load_and_check(spec, job.inputs, watcher)
+    model, table, protected, rows = asked.model, asked.table, asked.protected, asked.rows
+    keys = asked.keys
+    changes, recoding, target = asked.changes, asked.recoding, asked.target
+    perturbed, identical = asked.perturbed, asked.identical
     original = table.cells[table.record_cell]
-    keys = _compared(table, original[rows], protected)
-    others = _columns(microdata, protected, rows, [key.name for key in table.keys])
-    if spec.id is None:
-        _check_order(original, keys, others, protected.name)
-    changes = tuple(
-        left_out_change(key, len(rows)) if one is None else one.change
-        for key, one in zip(table.keys, keys, strict=True)
-    )
-    perturbed = any(one.n_otherwise for one in changes)
-    identical = len(rows) == table.n_records and not any(map(_was_changed, changes))
-    recoding = Recoding(
-        keys=tuple(
-            unchanged(key).left_out() if one is None else one.recoding
-            for key, one in zip(table.keys, keys, strict=True)
-        )
-    )
-    target = None if spec.target is None else Limit.of(spec.target)
-    if perturbed and target is not None and target.measure in ("r1", "records"):
-        raise SpecError(
-            f"Values of the protected file were perturbed, and after perturbation {target.measure} "
-            "of single records is not known; set a target of tau1 or tau2."
-        )
     level, seed, plan, execution = spec.report.level, spec.sampling.seed, job.plan, job.execution
     fitted = complete_fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
     before = after = fitted.estimate(level)
@@ -191,7 +171,7 @@ def run(job: Job[VerifySpec]) -> Verification:
             recoding,
             {one.name for one in changes if one.n_otherwise or one.n_suppressed},
         ),
-        identifying=identifying(others),
+        identifying=identifying(asked.others),
         model=spec.model.name,
         converged=converged,
         level=level,
@@ -204,6 +184,76 @@ def run(job: Job[VerifySpec]) -> Verification:
         watcher.stage("Writing")
         write_run(VERIFY, summary, render(summary), spec, folder)
     return Verification(summary=summary, spec=spec, folder=folder)
+
+
+class Loaded(NamedTuple):
+    """Everything that is known before the first fit."""
+
+    model: Any
+    table: CellTable
+    protected: Microdata
+    rows: Int64
+    """Record of the original for each record of the protected file."""
+    keys: list[Compared | None]
+    """By key of the original; None for those that are left out."""
+    others: list[tuple[str, pa.ChunkedArray, pa.ChunkedArray]]
+    """Columns that are no keys, of both files."""
+    changes: tuple[KeyChange, ...]
+    recoding: Recoding
+    target: Limit | None
+    perturbed: bool
+    identical: bool
+
+
+def load_and_check(spec: VerifySpec, inputs: Inputs, watcher: Watcher) -> Loaded:
+    """Read both files, match their records, and check all that can be checked before the first fit.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the files are wrong, or records cannot be matched.
+    """
+    model = build_model(spec.model.name, spec.model.options)
+    microdata, table, _ = read_table(spec, design_of(spec), inputs, watcher)
+    answers = {key.name: key.answers for key in table.keys}
+    protected = _protected(spec, inputs.protected, answers)
+    rows = _matched(microdata, protected, spec.id)
+    original = table.cells[table.record_cell]
+    keys = _compared(table, original[rows], protected)
+    others = _columns(microdata, protected, rows, [key.name for key in table.keys])
+    if spec.id is None:
+        _check_order(original, keys, others, protected.name)
+    changes = tuple(
+        left_out_change(key, len(rows)) if one is None else one.change
+        for key, one in zip(table.keys, keys, strict=True)
+    )
+    perturbed = any(one.n_otherwise for one in changes)
+    identical = len(rows) == table.n_records and not any(map(_was_changed, changes))
+    recoding = Recoding(
+        keys=tuple(
+            unchanged(key).left_out() if one is None else one.recoding
+            for key, one in zip(table.keys, keys, strict=True)
+        )
+    )
+    target = None if spec.target is None else Limit.of(spec.target)
+    if perturbed and target is not None and target.measure in ("r1", "records"):
+        raise SpecError(
+            f"Values of the protected file were perturbed, and after perturbation {target.measure} "
+            "of single records is not known; set a target of tau1 or tau2."
+        )
+    return Loaded(
+        model=model,
+        table=table,
+        protected=protected,
+        rows=rows,
+        keys=keys,
+        others=others,
+        changes=changes,
+        recoding=recoding,
+        target=target,
+        perturbed=perturbed,
+        identical=identical,
+    )
 
 
 def _name_of(spec: VerifySpec) -> str | None:

@@ -215,6 +215,7 @@ VERIFY = Kind(
     spec="verify.toml",
     numbers="verify.json",
     report="report.html",
+    told=True,
     ending="verified",
     source="ORIGINAL",
 )
