@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,25 @@ def test_hidden_and_other_files_are_not_listed(folder: Path) -> None:
         ("copy.parquet", "file"),
         ("survey.csv", "file"),
     ]
+
+
+def test_what_a_run_has_just_renamed_is_not_strange(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is gone between the listing of the folder and the look at it."""
+    (folder / "run").mkdir()
+    (folder / "run" / "result.json").write_text("{}")
+    written = folder / "run" / ".unikat-writing-abcdefgh"
+    written.write_text("")
+    real = os.path.realpath
+
+    def renamed(path: str) -> str:
+        written.unlink(missing_ok=True)
+        return real(path)
+
+    here = Folder.of(folder)
+    monkeypatch.setattr("unikat.web.folder.os.path.realpath", renamed)
+    assert [run.name for run in here.runs()] == ["run"]
 
 
 def test_a_file_is_no_folder_to_open(folder: Path) -> None:

@@ -81,7 +81,9 @@ class Folder:
             for one in found:
                 there = Path(os.path.realpath(one.path))
                 inside = there.is_relative_to(self.root)
-                if not (inside and (there.is_file() or there.is_dir())):
+                ordinary = inside and (there.is_file() or there.is_dir())
+                # What a run writes is renamed once it is whole: it may be gone by now.
+                if not ordinary and os.path.lexists(one.path):
                     return one.name
         return ""
 
