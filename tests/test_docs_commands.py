@@ -58,7 +58,9 @@ WITHOUT_REFERENCE = {"demo", "web", "report"}
 def flags(command: click.Command) -> set[str]:
     """All names of its options."""
     options = (
-        one for one in command.get_params(click.Context(command)) if isinstance(one, click.Option)
+        one
+        for one in command.get_params(click.Context(command, **cli.context_settings))
+        if isinstance(one, click.Option)
     )
     return {"--help", "-h"} | {name for one in options for name in (*one.opts, *one.secondary_opts)}
 

@@ -374,7 +374,9 @@ def _commands() -> dict[tuple[str, ...], list[click.Option]]:
         for path, one in listed:
             if path not in {("demo",), ("report",)}:
                 found[path] = [
-                    p for p in one.get_params(click.Context(one)) if isinstance(p, click.Option)
+                    p
+                    for p in one.get_params(click.Context(one, **cli.context_settings))
+                    if isinstance(p, click.Option)
                 ]
     return found
 

@@ -147,7 +147,7 @@ def test_compare_finds_the_draws_of_assess() -> None:
 def test_command_line_and_python_have_the_same_options(name: str) -> None:
     defined = {one.name for one in options_of(KINDS[name].specification)}
     command = cli.commands[name]
-    context = click.Context(command)
+    context = click.Context(command, **cli.context_settings)
     of_command = {parameter.name for parameter in command.get_params(context)}
     # In Python a dry run is a function of its own: `unikat.dry_run(unikat.assess, ...)`.
     only_there = {

@@ -18,7 +18,7 @@ from report.estimates import estimate, provenance, spec
 from unikat.cli.main import main
 from unikat.errors import SpecError
 from unikat.jobs.explore import Exploration
-from unikat.jobs.protection_target import Stages, told, verdicts_of
+from unikat.jobs.protection_target import Stages, explicit_plan, verdicts_of
 from unikat.protection.hierarchies import choices
 from unikat.protection.recoding import Recoding, unchanged
 from unikat.protection.scenarios import Scenario, Scenarios
@@ -204,7 +204,7 @@ def test_one_string_has_one_verdict_at_the_same_numbers(template: str) -> None:
     sliders = Exploration(folder="", posterior=posterior, level=0.95, unknown=None, parts=parts)
     steps = (0,) * table.n_keys
     sliders._seen[steps] = found
-    plan = told(table, {}, [1.0] * table.n_keys)
+    plan = explicit_plan(table, {}, [1.0] * table.n_keys)
     looked = sliders.look(steps, text).judged
     assert looked is not None
     verdicts = {

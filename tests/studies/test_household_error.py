@@ -196,7 +196,9 @@ def test_rules_heads_and_missing_keys_go_with_it(case):
         "missing keys": RULED._replace(n=40),
     }[case]
     rows = nested.draw_rows(rng, prior_of, nested.draw_state(rng, prior_of))
-    hidden = nested.masks(rng, prior_of, rows, 0.2) if case == "missing keys" else None
+    # With 0.2 one of these households has no completion within 10,000 attempts: the limit of
+    # rejection (docs/design/households.md), which is not what this test is about.
+    hidden = nested.masks(rng, prior_of, rows, 0.1) if case == "missing keys" else None
     table = nested.tabulate(prior_of, rows, hidden)
     plan = replace(PLAN, stop=StopRule(max_sweeps=30))
     found = fit(NestedHouseholds(), table, plan=plan, execution=Execution(workers=HERE))
