@@ -100,6 +100,17 @@ def test_samples_of_other_fractions_and_shares_of_uniques(times, n_uniques, expe
     assert (here[1] > 1.1 * there[1]) == bool(expected)
 
 
+def test_members_who_differ_more_than_strangers_share_nothing():
+    """Spouses of two sexes: s is below 0."""
+    codes = np.column_stack([np.arange(400) % 2, np.arange(400) % 5, np.arange(400) % 2])
+    keys = [Key.of_size(name, n) for name, n in (("SEX", 2), ("B", 5), ("ROLE", 2))]
+    couples = CellTable.from_codes(codes, keys, 8_000)
+    couples = replace(couples, households=np.arange(400, dtype=np.int32) // 2)
+    assert sharing(couples) < 0.0
+    assert "alike" not in [one.what for one in outside(couples, SAMPLED_HOUSEHOLDS)]
+    np.testing.assert_allclose(prior(couples).sum(), 1.0)
+
+
 @pytest.mark.parametrize("n_keys", [2, 5, 8, 15, 40])
 def test_the_prior_is_a_distribution(n_keys):
     weights = prior(table(n_keys))

@@ -253,7 +253,8 @@ def outside(table: CellTable, experience: Experience) -> tuple[OutsideFacts, ...
         ("records", table.n_records, experience.learned),
         ("sampling_fraction", n_records / max(table.n_units, n_records), experience.fractions),
         ("share_of_uniques", _n_uniques(table) / n_records, experience.uniques),
-        ("alike", sharing(table), (0.0, experience.alike)),
+        # Members who differ more than strangers (spouses' sex) are as far from sharing as can be.
+        ("alike", max(sharing(table), 0.0), (0.0, experience.alike)),
     )
     return tuple(
         OutsideFacts(what=what, value=value, lowest=ends[0], highest=ends[1])
