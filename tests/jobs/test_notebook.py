@@ -31,7 +31,7 @@ KINDS = {
 }
 WITHOUT_WIDGETS = "import sys\nsys.modules['ipywidgets'] = None"
 """Importing it fails, as where it is not installed."""
-SHORT = "chains=2, max_sweeps=60, thin=2, workers=1"
+SHORT = "chains=2, max_sweeps=60, set={'sampling.thin': 2}, workers=1"
 
 
 @pytest.fixture
@@ -116,7 +116,8 @@ def test_interrupting_the_kernel_keeps_what_is_done(kernel: KernelManager, tmp_p
     client.execute(FRAME + "import unikat", reply=True, timeout=120)
     client.execute(
         'result = unikat.assess(frame, keys="age,sex,work,place", population_size=9000, '
-        'model="latent-class", chains=2, workers=1, rhat=1.0000001, ess=1e9, max_sweeps=10**9)'
+        'model="latent-class", chains=2, workers=1, '
+        "set={'sampling.rhat': 1.0000001, 'sampling.ess': 1e9}, max_sweeps=10**9)"
     )
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
