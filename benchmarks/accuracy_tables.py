@@ -128,21 +128,18 @@ def situations() -> str:
     groups[f"{homes_of}, up to two keys that members share"] = homes[shared <= 2]
     groups["the same, three or four"] = homes[(shared > 2) & (shared <= 4)]
     groups["the same, five or six"] = homes[shared > 4]
+    large_ones = {name: part[part["true1"] >= LEAST] for name, part in groups.items()}
+    few = f"a true τ1 below {LEAST}"
+    small_ones = {
+        f"persons drawn one by one, {few}": persons[persons["true1"] < LEAST],
+        f"{homes_of}, {few}": homes[homes["true1"] < LEAST],
+    }
     rows = []
-    for name, part in groups.items():
-        for what, some in (
-            (name, part[part["true1"] >= LEAST]),
-            (f"{name}, a true τ1 below {LEAST}", part[part["true1"] < LEAST]),
-        ):
-            if len(some) and (what == name or name in ("persons drawn one by one",)):
-                held = int((~(some["above1"] | some["below1"])).sum())
-                error = percent(some["error1"].mean()) if what == name else ""
-                rows.append([what, f"in {10 * held / len(some):.1f} of 10",
-                             f"{held} of {len(some)}", error])  # fmt: skip
-    few = homes[homes["true1"] < LEAST]
-    held = int((~(few["above1"] | few["below1"])).sum())
-    rows.append([f"{homes_of}, a true τ1 below {LEAST}", f"in {10 * held / len(few):.1f} of 10",
-                 f"{held} of {len(few)}", ""])  # fmt: skip
+    for name, part in (large_ones | small_ones).items():
+        held = int((~(part["above1"] | part["below1"])).sum())
+        error = "" if name in small_ones else percent(part["error1"].mean())
+        share_held = f"in {10 * held / len(part):.1f} of 10"
+        rows.append([name, share_held, f"{held} of {len(part)}", error])
     return markdown(["situation", "interval contained τ1", "samples", "mean error of τ1"], rows)
 
 
