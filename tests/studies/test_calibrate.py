@@ -100,6 +100,20 @@ def test_samples_of_other_fractions_and_shares_of_uniques(times, n_uniques, expe
     assert (here[1] > 1.1 * there[1]) == bool(expected)
 
 
+def test_each_halving_of_the_sampling_fraction_widens_the_prior():
+    """However small it is: variances grow by one for each, as NARROW has them."""
+    sample = table()
+    sizes = [2_000 * 1_800 * 2**times for times in range(1, 12)]
+    found = [
+        moments(prior(replace(sample, population_size=size), NARROW).sum(axis=0), SHIFTS)[1] ** 2
+        for size in sizes
+    ]
+    usual = moments(prior(sample, NARROW).sum(axis=0), SHIFTS)[1] ** 2
+    relative = np.array(found[:4]) / usual
+    np.testing.assert_allclose(relative, 1.0 + np.arange(1, 5), rtol=0.15)
+    assert (np.diff(found) > 0.0).all()
+
+
 def test_members_who_differ_more_than_strangers_share_nothing():
     """Spouses of two sexes: s is below 0."""
     codes = np.column_stack([np.arange(400) % 2, np.arange(400) % 5, np.arange(400) % 2])

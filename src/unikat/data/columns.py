@@ -88,8 +88,8 @@ class Column:
             *missing_values.get(spec.name, ()),
         )
         self.kind = self._kind()
-        # What is said of the key itself is not looked at again: named codes are missing, those
-        # of an empty list, and levels of the codebook, are not.
+        # What the user decided is not checked again: named codes are missing; codes of a key with
+        # an empty list, and levels of the codebook, are not.
         said = (*self.entry.missing, *missing_values.get(spec.name, ()))
         self.said_missing = {self._one(code) for code in said}
         self.nothing_is_missing = spec.name in missing_values and not missing_values[spec.name]

@@ -318,8 +318,8 @@ class Assessment:
     def to_html(self, language: str = "en") -> str:
         """Return the report, a complete HTML document that needs no network.
 
-        In `language` "es", page one and what is said of numbers are in Spanish, the titles of the
-        technical part in English.
+        With `language` "es", page one and most sentences about numbers are in Spanish; the titles
+        of the technical part and warnings are in English.
 
         Raises
         ------

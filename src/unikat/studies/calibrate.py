@@ -1,9 +1,9 @@
 """The error of a model: what is known of it beforehand, and what the sample adds.
 
 Latent classes with learned priors were fitted to samples of persons from many populations whose
-truth is known (`benchmarks/calibration.py`). In each, the population counts of
-the sample uniques tell the overdispersion k of the cells around the model and the error d of
-its level (`models.calibrated`). Over populations
+truth is known (`benchmarks/calibration.py`). In each, the population counts of the sample uniques
+tell the overdispersion k of the cells around the model and the error d of its level
+(`models.calibrated`). Over populations
 
     log k ~ t5(a + b log(J / 8), v),    d ~ t5(m + h s g + z log(n / 1800), t exp(y s)),
 
@@ -272,8 +272,8 @@ def _doublings(one: OutsideFacts) -> float:
     """How often a number doubles, or halves, from the nearest that was learned from."""
     if one.value > one.highest:
         return math.log2(one.value / one.highest)
-    # However few: a share of none counts as one in 10,000.
-    return math.log2(one.lowest / max(one.value, 1e-4))
+    # No sample uniques count as one in 10,000 records: without any, no risk is estimated.
+    return math.log2(one.lowest / (one.value or 1e-4))
 
 
 def posterior(

@@ -132,7 +132,7 @@ class SamplingRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRisk(Measures):
-    """What is told of one model fitted to all records."""
+    """Facts about one model fitted to all records."""
 
     checks: tuple[PredictiveCheck, ...]
     """Counts of counts in simulated samples and in the file."""

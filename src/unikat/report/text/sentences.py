@@ -140,7 +140,7 @@ def at_risk(sample: SampleFacts, unit: Unit = RECORD) -> str:
 
 
 def of_kind(result: Result, part: str, **facts: Any) -> str:
-    """Say a part of what is said of the kind of uncertainty that the draws have."""
+    """Write a phrase about the kind of uncertainty of the draws."""
     code = wording_of(result.uncertainty or "posterior", part)
     return about(result)(code, **facts)
 

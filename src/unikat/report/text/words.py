@@ -41,7 +41,7 @@ def say(*codes: object, unit: Unit = RECORD, **facts: Any) -> str:
 
 
 def wording_of(kind: str, part: str) -> str:
-    """Return the code of a part of what is said of a kind of uncertainty."""
+    """Return the code of a phrase about a kind of uncertainty."""
     own = f"uncertainty.{kind}.{part}"
     return own if language.known(own) else f"uncertainty.default.{part}"
 
