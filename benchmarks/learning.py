@@ -475,8 +475,10 @@ def write_cases(
     study_name: str, cases: list[dict[str, Any]], of: dict[str, Any], study: Study
 ) -> None:
     """Write a row for each case, answered by the `Experience` of its survey, to `RESULTS`."""
+    from unikat.models.calibrated import SHIFTS
+
     rows = []
-    zero = int(np.argmin(np.abs(_shifts())))
+    zero = int(np.argmin(np.abs(SHIFTS)))
     for name, values in of.items():
         group = Cases([case for case in cases if survey(case) == name], study)
         for case, weights in zip(group.cases, group.weights(values), strict=True):
@@ -499,12 +501,6 @@ def write_cases(
             rows.append(row)
     RESULTS.mkdir(exist_ok=True)
     pd.DataFrame(rows).to_csv(RESULTS / f"{study_name}.csv", index=False)
-
-
-def _shifts() -> np.ndarray:
-    from unikat.models.calibrated import SHIFTS
-
-    return SHIFTS
 
 
 def write_deciles(
