@@ -15,36 +15,27 @@ The names below are loaded when first used, so that ``import unikat`` costs noth
 """
 
 from unikat._version import __version__
+from unikat.spec.models import CATALOGUE
 
 _MODULES = {
+    **{entry.class_name: entry.module for entry in CATALOGUE.values()},
     "Assessment": "unikat.jobs.assessment",
     "Attacks": "unikat.jobs.attack",
-    "Auto": "unikat.models.auto",
     "CellTable": "unikat.data",
     "Comparison": "unikat.jobs.compare",
     "DataError": "unikat.errors",
     "DryRun": "unikat.jobs.dry_run",
     "Design": "unikat.data",
-    "ElamirSkinner": "unikat.models.loglinear.empirical_bayes",
     "Evaluation": "unikat.jobs.evaluate",
     "Figure": "unikat.report.pages.plots",
     "Fit": "unikat.studies.fit",
-    "GoM": "unikat.models.mixtures.gom",
-    "HDP": "unikat.models.mixtures.hdp",
-    "IndividualRisk": "unikat.models.cells.individual_risk",
     "Key": "unikat.data",
-    "LatentClass": "unikat.models.mixtures.latent_class",
-    "LogLinear": "unikat.models.loglinear.conditional",
     "Microdata": "unikat.data",
-    "MixedEffects": "unikat.models.loglinear.mixed_effects",
     "OutputError": "unikat.errors",
     "PopulationCount": "unikat.models.cells.population_count",
     "Protection": "unikat.jobs.protect",
     "RiskEstimate": "unikat.risk.estimate",
-    "SkinnerHolmes": "unikat.models.loglinear.empirical_bayes",
     "SpecError": "unikat.errors",
-    "Superpopulation1": "unikat.models.cells.superpopulation",
-    "Superpopulation2": "unikat.models.cells.superpopulation",
     "Synthesis": "unikat.jobs.synthesize",
     "UnikatError": "unikat.errors",
     "Verification": "unikat.jobs.verify",

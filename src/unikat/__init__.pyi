@@ -28,6 +28,7 @@ from unikat.models.cells.individual_risk import IndividualRisk as IndividualRisk
 from unikat.models.cells.population_count import PopulationCount as PopulationCount
 from unikat.models.cells.superpopulation import Superpopulation1 as Superpopulation1
 from unikat.models.cells.superpopulation import Superpopulation2 as Superpopulation2
+from unikat.models.households.nested import NestedHouseholds as NestedHouseholds
 from unikat.models.loglinear.conditional import LogLinear as LogLinear
 from unikat.models.loglinear.empirical_bayes import ElamirSkinner as ElamirSkinner
 from unikat.models.loglinear.empirical_bayes import SkinnerHolmes as SkinnerHolmes
@@ -388,6 +389,7 @@ __all__ = [
     "LogLinear",
     "Microdata",
     "MixedEffects",
+    "NestedHouseholds",
     "OutputError",
     "PopulationCount",
     "Protection",

@@ -15,9 +15,7 @@ import pytest
 
 import unikat
 from unikat.jobs.explore import Found
-from unikat.models.named import ALL
 from unikat.protection.search import SearchProgress
-from unikat.web.drafts import KEEPING
 from unikat.web.explorer import Answering, Inbox
 from unikat.web.explorers import GONE, STATES, Explorer, Explorers
 from web.test_journey import CHROMIUM, PATIENCE, address, fits, heard, page  # noqa: F401
@@ -140,11 +138,6 @@ def test_a_process_that_dies_is_said_and_started_anew(run: Path) -> None:
     again.wait(lambda: False, 30)
     assert again.state == "failed"
     explorers.close()
-
-
-def test_models_that_keep_states_are_those_that_tell_of_recoded_keys() -> None:
-    telling = {name for name, kind in ALL.items() if name != "auto" and kind().groups_levels}
-    assert {"auto", *telling} == set(KEEPING)
 
 
 def loaded(client: Client, at: str, words: str) -> str:

@@ -182,8 +182,9 @@ def _number(option: str, text: str) -> int:
 
 
 def _spec(source: str | Path, values: dict[str, Any]) -> Any:
-    from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
+    from unikat.spec.assessment import AssessmentSpec
     from unikat.spec.from_options import specify
+    from unikat.spec.models import HOUSEHOLDS
 
     found = given(values)
     if "household" in found:

@@ -15,6 +15,7 @@ from unikat._typing import Bool, Int32, Int64
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import brief, listed, option, visible
+from unikat.spec.models import HOUSEHOLDS
 
 SHARED = 0.9
 """How much more often than by chance all members agree, of what is possible, in a shared key. In
@@ -152,5 +153,5 @@ def shared_keys_warning(table: CellTable) -> list[str]:
         f"true value in {n_covered} of {n_samples} samples, and in {n_above} of the others this "
         f"lay above. Do not take a limit as met on this number. Leave shared keys out until fewer "
         f"than {MANY} are left, or assess the risk of "
-        f"whole households: {option('model', 'households')}."
+        f"whole households: {option('model', HOUSEHOLDS)}."
     ]

@@ -37,6 +37,7 @@ from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.attack import AttackSpec
 from unikat.spec.kinds import ATTACK, Kind
 from unikat.spec.model import ModelSpec
+from unikat.spec.models import SIMPLEST
 from unikat.spec.rules import ZerosSpec
 from unikat.spec.tables import FileSpec
 from unikat.studies.fit import complete_fit
@@ -281,7 +282,7 @@ class _Persons:
         converged: list[bool] = []
         # A model of households has no law of a file of persons.
         own = None if spec.of_households else spec.model
-        label = "latent-class" if own is None else own.label
+        label = SIMPLEST if own is None else own.label
         asked = ModelSpec.of(label)
 
         def estimate(records: Int32) -> RiskEstimate:

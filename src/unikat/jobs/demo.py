@@ -32,6 +32,7 @@ from unikat.risk.estimate import Summary
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import specify
 from unikat.spec.kinds import ASSESS
+from unikat.spec.models import models_with
 
 KEYS = (
     "age",
@@ -67,7 +68,7 @@ REGIONS = (
 TENURES = ("owned", "private rent", "social rent", "institution")
 NEIGHBOURHOODS = ("Old Town", "Harbour", "Riverside", "Northfield", "Southgate", "Hillcrest")
 SAMPLE, TRUTH = "town-sample.csv", "truth.json"
-CANDIDATES, EVIDENCE = ("latent-class", "hdp"), 8.0
+CANDIDATES, EVIDENCE = models_with(candidate=True)[:2], 8.0
 """Fewer candidates than an assessment tries, and less work on them, so that the demo is quick."""
 AGE_WIDTH, OLDEST = 10, 90
 

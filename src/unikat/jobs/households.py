@@ -35,10 +35,11 @@ from unikat.language.keys import column_of
 from unikat.language.rules import names_in, parse
 from unikat.models.households.records import columns_of, possible
 from unikat.report.text.sentences import understood_households
-from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.attack import AttackSpec
 from unikat.spec.from_options import Inputs
 from unikat.spec.households import HouseholdsSpec
+from unikat.spec.models import HOUSEHOLDS
 from unikat.spec.rules import ZerosSpec
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.tables import DataSpec, FileSpec

@@ -30,7 +30,6 @@ from unikat.jobs.inputs import make_household_zeros, make_zeros, open_data, with
 from unikat.jobs.job import Job, Outcome, Unfinished, in_folder
 from unikat.language.rules import names_in, parse
 from unikat.models.base import AnyModel
-from unikat.models.mixtures.latent_class import LatentClass
 from unikat.models.named import build_model
 from unikat.report.facts.synthesis import (
     SCHEMA,
@@ -47,8 +46,8 @@ from unikat.report.pages.synthesis import render
 from unikat.report.text.sentences import understood_households
 from unikat.report.text.synthesis import sentences, warnings
 from unikat.risk.exposure import fitted_table
-from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.kinds import SYNTHESIZE, Kind
+from unikat.spec.models import HOUSEHOLDS, SIMPLEST
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.combine import Combined, combine_partially_synthetic
 from unikat.synthesis.convergence import SynthesisMeasures
@@ -234,7 +233,7 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
     earlier = Earlier(checkpoint if job.overwrite else None)
     table = _fitted_to(original, spec)
     if spec.method == "flat":
-        model = LatentClass()
+        model = build_model(SIMPLEST, {})
     model.check_keys([key.name for key in table.keys])
     fitted = fitted_table(table)
     with _keeping_chains(checkpoint, earlier):

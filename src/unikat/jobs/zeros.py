@@ -25,7 +25,8 @@ from unikat.interrupts import interruptible
 from unikat.jobs.households import broken_rules, read_households
 from unikat.jobs.inputs import UNKNOWN, make_zeros, tabulate
 from unikat.report.text.numbers import columns, counted, number, percent, verb
-from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.models import HOUSEHOLDS
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
 from unikat.zeros.conflicts import Conflicts, cut, find_conflicts, shown
 from unikat.zeros.household_conflicts import HouseholdConflicts

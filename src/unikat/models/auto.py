@@ -15,14 +15,9 @@ from unikat.models.base import AnyModel, Specified, Uncertainty
 from unikat.models.catalogue import MODELS, build
 from unikat.models.options import check_bool, check_numbers
 from unikat.spec.model import ModelSpec
+from unikat.spec.models import models_with
 
-CHOOSABLE = ("latent-class", "hdp", "gom")
-"""Models whose error is calibrated: it was learned with latent classes, and the other mixtures give
-similar estimates and intervals as good, of samples of persons and of whole households
-(docs/accuracy.md)."""
-CANDIDATES = ("latent-class", "hdp", "loglinear", "elamir-skinner")
-"""One model of each family that is fitted within a minute: latent classes, mixed membership, all
-pairs of keys, independence with random effects."""
+CHOOSABLE, CANDIDATES = models_with(selectable=True), models_with(candidate=True)
 
 
 def choosable(model: AnyModel) -> bool:

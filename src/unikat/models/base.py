@@ -152,8 +152,6 @@ class Specified(ABC):
     Its probabilities are then shares of the M = N - n unobserved units: M p_c are those expected
     in cell c. Other models never see a design; the risk measures use it (`risk/exposure.py`).
     """
-    has_cuda: ClassVar[bool] = False
-    """Sweeps and cell probabilities can be computed on a GPU (`models.device.on_gpu`)."""
 
     @property
     def has_cell_rates(self) -> bool:

@@ -1,39 +1,26 @@
-"""All models, by the name they have in specifications and on the command line."""
+"""Models by the names of the catalogue (`spec/models.py`): their classes, made with options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from importlib import import_module
 from typing import Any
 
 from unikat.errors import SpecError, brief, suggest
-from unikat.models.cells.individual_risk import IndividualRisk
-from unikat.models.cells.superpopulation import Superpopulation1, Superpopulation2
-from unikat.models.households.nested import NestedHouseholds
-from unikat.models.loglinear.conditional import LogLinear
-from unikat.models.loglinear.empirical_bayes import ElamirSkinner, SkinnerHolmes
-from unikat.models.loglinear.mixed_effects import MixedEffects
-from unikat.models.mixtures.gom import GoM
-from unikat.models.mixtures.hdp import HDP
-from unikat.models.mixtures.latent_class import LatentClass
+from unikat.spec.models import AUTO, CATALOGUE, models_with
 
-MODELS: dict[str, type[Any]] = {
-    model.name: model
-    for model in (
-        HDP,
-        GoM,
-        LatentClass,
-        LogLinear,
-        SkinnerHolmes,
-        ElamirSkinner,
-        MixedEffects,
-        IndividualRisk,
-        Superpopulation1,
-        Superpopulation2,
-    )
-}
-"""Of persons. Filled from here alone."""
-OF_HOUSEHOLDS: dict[str, type[Any]] = {NestedHouseholds.name: NestedHouseholds}
+
+def class_of(name: str) -> type[Any]:
+    """Return the class of a model of the catalogue."""
+    entry = CATALOGUE[name]
+    found: type[Any] = getattr(import_module(entry.module), entry.class_name)
+    return found
+
+
+MODELS = {name: class_of(name) for name in models_with() if name != AUTO}
+"""Of persons."""
+OF_HOUSEHOLDS = {name: class_of(name) for name in models_with(of_households=True)}
 """Of households."""
 
 

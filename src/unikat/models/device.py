@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, UnikatError, option
 from unikat.models.base import AnyModel
+from unikat.spec.models import either, models_with
 
 Device: TypeAlias = Literal["cpu", "cuda"]
 
@@ -47,10 +48,11 @@ def on_gpu() -> bool:
 
 def check_kernels(model: AnyModel, table: CellTable) -> None:
     """Refuse a GPU for a model, or a table, that only the CPU can do (SpecError)."""
-    if not model.has_cuda:
+    able = models_with(on_gpu=True)
+    if model.name not in able:
         raise SpecError(
-            f"The model {model.name} has no CUDA kernels; latent-class, hdp and gom have. Take one "
-            f"of them, or {option('device', 'cpu')}."
+            f"The model {model.name} has no CUDA kernels. Take {either(able)}, or "
+            f"{option('device', 'cpu')}."
         )
     if table.zeros is not None:
         raise SpecError(

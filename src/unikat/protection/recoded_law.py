@@ -13,6 +13,7 @@ from unikat.models.recoded import Recoded
 from unikat.protection.recoding import Recoding
 from unikat.risk.exposure import BySampling, Exposure, exposure_of
 from unikat.risk.margins import ByMargins
+from unikat.spec.models import either, models_with
 
 
 def check(model: AnyModel) -> None:
@@ -20,7 +21,8 @@ def check(model: AnyModel) -> None:
     if not model.groups_levels:
         raise SpecError(
             f"The model {model.as_specified.name} does not tell what recoded keys would change; "
-            "take auto, hdp, gom or latent-class; households for households as units."
+            f"take {either(models_with(knows_groups=True))}; "
+            f"{either(models_with(of_households=True, knows_groups=True))} for households as units."
         )
 
 

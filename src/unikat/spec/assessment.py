@@ -10,6 +10,7 @@ from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec, RelativesSpec
 from unikat.spec.limits import Limit
 from unikat.spec.model import Model, ModelSpec
+from unikat.spec.models import HOUSEHOLDS
 from unikat.spec.option import Option
 from unikat.spec.tables import (
     ClassicsSpec,
@@ -20,9 +21,6 @@ from unikat.spec.tables import (
     SamplingSpec,
 )
 from unikat.spec.values import Keys, PopulationSize
-
-HOUSEHOLDS = "households"
-"""Name of the model whose unit is the household."""
 
 
 class AssessmentSpec(Spec):

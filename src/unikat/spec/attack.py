@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from unikat.language.keys import column_of
-from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec
 from unikat.spec.model import ModelSpec, read_model
+from unikat.spec.models import HOUSEHOLDS, SIMPLEST, either, models_with
 from unikat.spec.option import Option
 from unikat.spec.paths import paths_in
 from unikat.spec.tables import FileSpec, SamplingSpec, SeveralFiles
@@ -121,10 +121,11 @@ class AttackSpec(Spec):
         ModelSpec | None,
         Option(
             "MODEL",
-            "Mixture model of the generator, with its options (latent-class, or households for "
-            "whole households): also an intruder who knows it, and all records but one. And the "
+            "Mixture model of the generator, with its options "
+            f"({either(models_with(all_but_one=True))}, or {HOUSEHOLDS} for whole households): "
+            "also an intruder who knows it, and all records but one. And the "
             "model by which τ1 is estimated with --population-size.",
-            "no such intruder; latent-class for τ1",
+            f"no such intruder; {SIMPLEST} for τ1",
             first=True,
             accepts="Any",
             read=read_model,

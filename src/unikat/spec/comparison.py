@@ -12,6 +12,7 @@ from unikat.files.toml import toml_value
 from unikat.language.keys import entry_of, split_keys
 from unikat.spec.base import Spec
 from unikat.spec.model import read_models
+from unikat.spec.models import PATH_EXAMPLES
 from unikat.spec.option import Option
 from unikat.spec.tables import DesignSpec, Margins, SamplingSpec
 from unikat.spec.values import Keys, Level, Names, PopulationSize, Share
@@ -80,7 +81,7 @@ class ComparisonSpec(Spec):
         Names,
         Option(
             "A,B,C",
-            "Models with their options: hdp,hdp:alpha=per-record,'loglinear:terms=A + B:C'.",
+            f"Models with their options: {PATH_EXAMPLES}.",
             "required",
             first=True,
             accepts="str | Sequence[Any]",

@@ -12,6 +12,7 @@ from unikat.errors import SpecError
 from unikat.language.keys import split_keys
 from unikat.spec.base import Spec
 from unikat.spec.model import read_models
+from unikat.spec.models import EXAMPLES, USUAL
 from unikat.spec.option import Option
 from unikat.spec.tables import SamplingSpec
 from unikat.spec.values import Keys, Level, Names, Whole
@@ -59,14 +60,14 @@ class EvaluationSpec(Spec):
         Names,
         Option(
             "A,B,...",
-            "Models, with options after colons: hdp,gom:components=30,'loglinear:terms=A + B:C'.",
-            "hdp",
+            f"Models, with options after colons: {EXAMPLES}.",
+            USUAL,
             first=True,
             accepts="str | Sequence[Any]",
             read=read_models,
             form="run",
         ),
-    ] = ("hdp",)
+    ] = (USUAL,)
     design: Annotated[
         Literal["simple", "bernoulli", "stratified", "pps", "households"],
         Option(

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from unikat.errors import SpecError, brief, may_be_address
 from unikat.files.toml import toml_literal, toml_value
 from unikat.language.keys import entry_of
+from unikat.spec.models import AUTO, CATALOGUE, EXAMPLE, USUAL
 from unikat.spec.option import Asked, Option
 
 
@@ -19,7 +20,7 @@ class ModelSpec(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    name: str = "auto"
+    name: str = AUTO
 
     @property
     def options(self) -> dict[str, Any]:
@@ -100,8 +101,8 @@ def _table_of_model(value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     raise SpecError(
-        "model is neither a name such as 'hdp' or 'gom:components=30', nor a model such as "
-        f"unikat.HDP(), but a {type(value).__name__}."
+        f"model is neither a name such as {USUAL!r} or {EXAMPLE!r}, nor a model such as "
+        f"unikat.{CATALOGUE[USUAL].class_name}(), but a {type(value).__name__}."
     )
 
 
@@ -131,9 +132,9 @@ Model = Annotated[
     Named,
     Option(
         "MODEL",
-        "Statistical model, with its options after colons: gom:components=30. auto selects one of "
+        f"Statistical model, with its options after colons: {EXAMPLE}. {AUTO} selects one of "
         "several; its interval covers the model error.",
-        "auto",
+        AUTO,
         first=True,
         accepts="Any",
         read=read_model,

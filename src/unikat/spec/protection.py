@@ -11,8 +11,9 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from unikat.errors import SpecError, brief, shown, visible
 from unikat.files.toml import read_toml
 from unikat.language.keys import entries_of, split_keys
-from unikat.spec.assessment import HOUSEHOLDS, AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
+from unikat.spec.models import HOUSEHOLDS, either, models_with
 from unikat.spec.option import Asked, Option, plain
 from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, is_path, with_paths
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
@@ -530,9 +531,9 @@ def check_of_persons(spec: AssessmentSpec) -> None:
     """Refuse what the risk of recoded keys is not known with (ValueError)."""
     if spec.model.name == HOUSEHOLDS:
         raise ValueError(
-            f"protect takes persons as records, and the model {HOUSEHOLDS} households; take auto, "
-            "hdp, gom or latent-class, with --household for samples of whole households, or look "
-            "at recodings one by one (in Python: Assessment.what_if)"
+            f"protect takes persons as records, and the model {HOUSEHOLDS} households; take "
+            f"{either(models_with(knows_groups=True))}, with --household for samples of whole "
+            "households, or look at recodings one by one (in Python: Assessment.what_if)"
         )
     for option, given in (
         ("--relatives", spec.relatives is not None),

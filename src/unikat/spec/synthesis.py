@@ -7,16 +7,16 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from unikat.language.keys import split_keys
-from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec
 from unikat.spec.model import ModelSpec, Named, read_model
+from unikat.spec.models import EXAMPLE, HOUSEHOLDS, USUAL, either, models_with
 from unikat.spec.option import Option
 from unikat.spec.tables import DesignSpec, SamplingSpec
 from unikat.spec.values import Keys, Level, Names, Whole
 
 Method = Literal["truncated", "untruncated", "reject", "flat"]
-MODELS = ("latent-class", "hdp", "gom")
+MODELS = models_with(draws_records=True)
 """Models of persons from which records can be drawn."""
 
 
@@ -92,14 +92,14 @@ class SynthesisSpec(Spec):
         Named,
         Option(
             "MODEL",
-            "hdp, latent-class or gom, with options after colons: gom:components=30; or "
-            "households, for whole households.",
-            "hdp",
+            f"{either(MODELS)}, with options after colons: {EXAMPLE}; or {HOUSEHOLDS}, for whole "
+            "households.",
+            USUAL,
             first=True,
             accepts="Any",
             read=read_model,
         ),
-    ] = ModelSpec(name="hdp")
+    ] = ModelSpec(name=USUAL)
     sampling: SynthesisSampling = SynthesisSampling()
     level: Level = Field(default=0.95, gt=0, lt=1)
 

@@ -21,6 +21,7 @@ from unikat.language.keys import split_keys
 from unikat.spec.addresses import checked_address, database_name
 from unikat.spec.limits import Limit
 from unikat.spec.missing import Code, read_missing_values
+from unikat.spec.models import either, models_with
 from unikat.spec.option import Asked, Option, plain
 from unikat.spec.paths import OfUser, is_path
 from unikat.spec.stratum_sizes import read_stratum_sizes
@@ -355,8 +356,8 @@ class SamplingSpec(Table):
         Literal["cpu", "cuda"],
         Option(
             "NAME",
-            "What computes latent-class, hdp and gom: cpu, or cuda for a GPU of NVIDIA. Other "
-            "models take the CPU.",
+            f"What computes {either(models_with(on_gpu=True))}: cpu, or cuda for a GPU of NVIDIA. "
+            "Other models take the CPU.",
         ),
     ] = "cpu"
     """Has no influence on the numbers but rounding."""

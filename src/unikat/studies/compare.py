@@ -28,6 +28,7 @@ from unikat.models.calibrated import SHIFTS, Calibrated, values_of_k
 from unikat.risk.estimate import Measures, assess, known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.observe import observe
+from unikat.spec.models import USUAL
 from unikat.studies.held_out import (
     HeldOutScore,
     PredictiveProbabilities,
@@ -320,7 +321,7 @@ def held_out_fit(
 def check_candidates(candidates: Sequence[Candidate], table: CellTable) -> None:
     """Refuse what `compare` cannot compare, before any fit (SpecError)."""
     if not candidates:
-        raise SpecError("There is no model to compare; name at least one, such as hdp.")
+        raise SpecError(f"There is no model to compare; name at least one, such as {USUAL}.")
     check_distinct((candidate.label, candidate.model) for candidate in candidates)
     for candidate in candidates:
         if isinstance(candidate.model, Auto):

@@ -18,6 +18,7 @@ from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel
 from unikat.models.device import Device
 from unikat.rng import check_seed
+from unikat.spec.models import USUAL
 from unikat.studies.auto import Execution
 from unikat.studies.designs import (
     Allocation,
@@ -203,7 +204,7 @@ def evaluate(
 def check_study(population: Population, models: Mapping[str, AnyModel], study: Study) -> None:
     """Refuse a study that the population does not allow, before any work is done (SpecError)."""
     if not models:
-        raise SpecError("No model is named; give at least one, such as --models hdp.")
+        raise SpecError(f"No model is named; give at least one, such as --models {USUAL}.")
     check_distinct(models.items())
     for model in models.values():
         model.check_keys([key.name for key in population.table.keys])

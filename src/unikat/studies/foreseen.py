@@ -28,6 +28,7 @@ from unikat.models.households.nested import NestedHouseholds
 from unikat.risk.estimate import known_exactly
 from unikat.risk.exposure import views
 from unikat.risk.registry import Registry
+from unikat.spec.models import AUTO
 from unikat.studies.auto import (
     CHAINS,
     SHARE_FIRST,
@@ -236,7 +237,7 @@ def _selected(
         for pick, name in ((min, "lower"), (max, "upper"), (max, "at_limit"))
     )
     slowest = max(ends, key=lambda one: one.upper)
-    return replace(slowest, model="auto", lower=lower, upper=upper, at_limit=limit)
+    return replace(slowest, model=AUTO, lower=lower, upper=upper, at_limit=limit)
 
 
 def of_comparison(

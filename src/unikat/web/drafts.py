@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unikat.language.keys import key_of
 from unikat.spec.kinds import ASSESS, KINDS, Kind
+from unikat.spec.models import AUTO, models_with
 from unikat.web.folder import Folder
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 PAGES = ("file", "keys", "run", "key")
 """Pages that ask for options."""
-KEEPING = ("auto", "hdp", "gom", "latent-class", "households")
+KEEPING = models_with(of_households=None, knows_groups=True)
 """Models whose states tell what recoded keys would change."""
 RULES = "rules.toml"
 """File of the impossible combinations in the command line that repeats a run."""
@@ -251,7 +252,7 @@ class Draft:
     @property
     def keeps_states(self) -> bool:
         """Whether the run keeps states of the model, so that recodings can be looked at."""
-        return self.kind.name == "assess" and self.values.get("model", "auto") in KEEPING
+        return self.kind.name == "assess" and self.values.get("model", AUTO) in KEEPING
 
     def _options_of_keys(self, folder: Folder) -> dict[str, Any]:
         from unikat.spec.paths import with_paths

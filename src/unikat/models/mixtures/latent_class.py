@@ -106,7 +106,6 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
     name: ClassVar[str] = "latent-class"
     population: ClassVar[PopulationLaw] = "multinomial"
     uncertainty: ClassVar[Uncertainty] = "posterior"
-    has_cuda: ClassVar[bool] = True
     leaves_out_companions: ClassVar[bool] = True
     top_shape: float = 0.25
     top_rate: float = 0.25

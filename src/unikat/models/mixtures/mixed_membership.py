@@ -121,7 +121,6 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
     name: ClassVar[str]
     population: ClassVar[PopulationLaw] = "multinomial"
     uncertainty: ClassVar[Uncertainty] = "posterior"
-    has_cuda: ClassVar[bool] = True
     leaves_out_companions: ClassVar[bool] = True
     alpha: Literal["shared", "per-record", "hierarchical"] = "shared"
     alpha_shape: float = 2.0

@@ -10,15 +10,12 @@ from unikat.report.text import track_record
 from unikat.report.text.numbers import significant, some, with_percent
 from unikat.report.text.sentences import about, incomplete, of_kind
 from unikat.report.text.words import counted, say
+from unikat.spec.models import AUTO, CATALOGUE
 
 if TYPE_CHECKING:
     from unikat.data.units import Unit
     from unikat.report.facts.design import DesignResult
     from unikat.report.facts.result import Result
-
-_MEMBERSHIP = ("hdp", "gom")
-EXACT_KEYS = 11
-"""Keys up to which these compute the probability of a cell exactly."""
 
 
 def limits(result: Result) -> list[tuple[str, str]]:
@@ -45,8 +42,9 @@ def limits(result: Result) -> list[tuple[str, str]]:
             terms=say("terms" in result.fit and "limits.model.terms"),
         ),
     ]
-    if result.sample.n_keys > EXACT_KEYS and result.fitted_model in _MEMBERSHIP:
-        points.append(_point(result, "many_keys", most=EXACT_KEYS))
+    most = CATALOGUE[result.fitted_model].exact_keys
+    if most is not None and result.sample.n_keys > most:
+        points.append(_point(result, "many_keys", most=most))
     return points
 
 
@@ -92,7 +90,7 @@ def _clusters(result: Result) -> str:
     return about(result)(
         "households.sampled",
         f"limits.households.{'left_out' if apart else 'one_by_one'}",
-        apart and result.model == "auto" and "limits.households.calibrated",
+        apart and result.model == AUTO and "limits.households.calibrated",
     )
 
 

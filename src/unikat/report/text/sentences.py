@@ -13,6 +13,7 @@ from unikat.models.base import CHAINS
 from unikat.report.text import track_record
 from unikat.report.text.numbers import estimated, level, listed, number
 from unikat.report.text.words import counted, nouns, say, small, table, wording_of
+from unikat.spec.models import CATALOGUE
 
 if TYPE_CHECKING:
     from unikat.data.table import CellTable
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from unikat.report.facts.result import Result, SampleFacts
     from unikat.risk.estimate import Summary
 
-MIXTURES = ("hdp", "gom", "latent-class")
-"""Models whose chains start from many classes."""
 _ENDS = {
     "sweep limit": "assessment.converged.ended_at_sweeps",
     "time limit": "assessment.converged.ended_at_time",
@@ -315,7 +314,7 @@ def computation(result: Result) -> str:
     """Say how the posterior was sampled."""
     if independent(result):
         return about(result)("assessment.computation.independent")
-    starts = "mixture" if result.fitted_model in MIXTURES else "others"
+    starts = "mixture" if CATALOGUE[result.fitted_model].many_classes else "others"
     return about(result)(f"assessment.computation.{starts}", "assessment.computation.sweeps")
 
 

@@ -18,8 +18,8 @@ from unikat.models.named import ALL
 from unikat.report.facts.result import sample_facts
 from unikat.report.text.numbers import listed
 from unikat.report.text.words import say
-from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.model import ModelSpec
+from unikat.spec.models import HOUSEHOLDS
 
 if TYPE_CHECKING:
     from unikat.report.facts.comparison import ModelFacts

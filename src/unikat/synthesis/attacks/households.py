@@ -82,7 +82,8 @@ class Generator(NestedHouseholds):
 
     def compile(self, zeros: bool = False) -> None:
         """Compile the kernels on a toy table, which has roles of its own."""
-        NestedHouseholds(composition="none" if self.roles is None else "auto").compile(zeros)
+        composition = "none" if self.roles is None else NestedHouseholds.composition
+        NestedHouseholds(composition=composition).compile(zeros)
 
     def n_possible(self, n: int) -> int:
         """Possible households after which the simulation stops."""

@@ -37,8 +37,7 @@ from unikat.inference.draws import Draws, Observer
 from unikat.kernels.neighbours import neighbour_ratios
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import AnyModel, Stream
-from unikat.models.households.nested import NestedHouseholds
-from unikat.models.mixtures.latent_class import LatentClass
+from unikat.spec.models import either, models_with
 from unikat.studies.auto import Execution
 from unikat.synthesis.attacks.rates import AnyHousehold, Contributions, of_same_records
 from unikat.synthesis.attacks.run import AttackResult
@@ -460,11 +459,12 @@ def told(
 
 def check_model(model: Any) -> None:
     """Refuse a model of which the attack is not known (SpecError)."""
-    if not isinstance(model, (LatentClass, NestedHouseholds)):
+    known = models_with(of_households=None, all_but_one=True)
+    if model.name not in known:
         raise SpecError(
             "The attack with all other records known is made for generators of latent classes and "
-            f"of households, and the model is {model.name}; name --model latent-class or --model "
-            "households, or leave it out."
+            f"of households, and the model is {model.name}; name {either(known)} with --model, or "
+            "leave it out."
         )
     if model.profile_base == "empirical":
         raise SpecError(

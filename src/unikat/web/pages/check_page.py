@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from unikat.errors import UnikatError
 from unikat.report.text.numbers import counted
-from unikat.spec.assessment import HOUSEHOLDS
+from unikat.spec.models import HOUSEHOLDS
 from unikat.web.drafts import Draft, fields_on
 from unikat.web.pages.pictures import few
 from unikat.web.workbench import Workbench, status_of

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from unikat.errors import UnikatError
 from unikat.language.keys import split_keys
-from unikat.spec.assessment import HOUSEHOLDS
 from unikat.spec.missing import split_codes
+from unikat.spec.models import HOUSEHOLDS
 from unikat.web.drafts import Draft, fields_on
 from unikat.web.pages import check_page
 from unikat.web.pages.check_page import Checked, Grouped, Population, Suggested

@@ -11,25 +11,19 @@ from starlette.responses import Response
 
 from unikat.errors import UnikatError
 from unikat.spec.kinds import KINDS, Kind
+from unikat.spec.models import AUTO, EXAMPLE, USUAL, models_with
 from unikat.spec.option import Defined
 from unikat.web.drafts import RULES, Draft, fields_on
 from unikat.web.folder import NotInFolderError
 from unikat.web.kinds import check_models
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
-MODELS = (
-    ("auto", "auto: several are fitted, the best gives the answer (recommended)"),
-    ("latent-class", "latent-class"),
-    ("hdp", "hdp"),
-    ("gom", "gom"),
-    ("loglinear", "loglinear"),
-    ("skinner-holmes", "skinner-holmes"),
-    ("elamir-skinner", "elamir-skinner"),
-    ("mixed-effects", "mixed-effects"),
-    ("individual-risk", "individual-risk"),
-    ("superpopulation-1", "superpopulation-1"),
-    ("superpopulation-2", "superpopulation-2"),
-)
+MODELS = [
+    (name, f"{name}: several are fitted, the best gives the answer (recommended)")
+    if name == AUTO
+    else (name, name)
+    for name in models_with()
+]
 """Names of the models of persons, with what the list shows."""
 
 
@@ -69,6 +63,11 @@ class StartPage:
     """What can be done with the file."""
     draft: Draft
     models: Sequence[tuple[str, str]]
+    """The one that is taken without a word first."""
+    usual: str
+    """Model of an evaluation that names none."""
+    example: str
+    """Of a model with an option."""
     ticked: Sequence[str]
     """Of these, those that are compared or evaluated."""
     others: str
@@ -175,6 +174,8 @@ def _page(
         kinds=[kind for kind in KINDS.values() if kind.form],
         draft=draft,
         models=MODELS,
+        usual=USUAL,
+        example=EXAMPLE,
         ticked=[name for name in asked if name in names],
         others=",".join(name for name in asked if name not in names),
         targets=TARGETS,
