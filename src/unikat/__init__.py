@@ -8,8 +8,12 @@ The whole of an assessment is one call::
     result.tau1.mean, result.tau1.interval
     result.save("assessment")
 
-Its steps are public too: `read` gives `Microdata`, `tabulate` a `CellTable`, `fit` a `Fit` of a
-model, and `Fit.estimate` a `RiskEstimate`.
+Its steps are public too, on matrices of codes and on frames::
+
+    table = unikat.tabulate(codes, population_size=712_174)
+    fit = unikat.fit("hdp", table)
+    unikat.estimate_risk(fit).tau1.mean
+    unikat.recode(fit, {"key2": "width(10)"}).tau1.mean
 
 The names below are loaded when first used, so that ``import unikat`` costs nothing.
 """
@@ -22,23 +26,39 @@ _MODULES = {
     "Assessment": "unikat.jobs.assessment",
     "Attacks": "unikat.jobs.attack",
     "CellTable": "unikat.data",
+    "Checkpoint": "unikat.inference.checkpoint",
+    "Combined": "unikat.synthesis.combine",
     "Comparison": "unikat.jobs.compare",
     "DataError": "unikat.errors",
-    "DryRun": "unikat.jobs.dry_run",
+    "Declared": "unikat.data.sources",
     "Design": "unikat.data",
+    "Draws": "unikat.inference.draws",
+    "Diagram": "unikat.kernels.zeros",
+    "DryRun": "unikat.jobs.dry_run",
     "Evaluation": "unikat.jobs.evaluate",
+    "Execution": "unikat.studies.auto",
     "Figure": "unikat.report.pages.plots",
     "Fit": "unikat.studies.fit",
+    "Handled": "unikat.zeros.conflicts",
+    "HouseholdLayout": "unikat.data.households",
+    "Judged": "unikat.risk.limits",
     "Key": "unikat.data",
     "Microdata": "unikat.data",
     "OutputError": "unikat.errors",
+    "Plan": "unikat.inference.chains",
     "PopulationCount": "unikat.models.cells.population_count",
+    "ProfilePrior": "unikat.models.mixtures.profiles",
     "Protection": "unikat.jobs.protect",
+    "Registry": "unikat.risk.registry",
+    "RegistryRisk": "unikat.risk.registry",
     "RiskEstimate": "unikat.risk.estimate",
+    "Rule": "unikat.zeros",
     "SpecError": "unikat.errors",
+    "StopRule": "unikat.inference.chains",
     "Synthesis": "unikat.jobs.synthesize",
     "UnikatError": "unikat.errors",
     "Verification": "unikat.jobs.verify",
+    "Workers": "unikat.inference.backends",
     "Zeros": "unikat.zeros",
     "apply_zeros": "unikat.zeros.conflicts",
     "assess": "unikat.jobs.assess",
@@ -48,12 +68,15 @@ _MODULES = {
     "combine_partially_synthetic": "unikat.synthesis.combine",
     "compare": "unikat.jobs.compare",
     "dry_run": "unikat.jobs.dry_run",
+    "estimate_risk": "unikat.jobs.steps",
     "evaluate": "unikat.jobs.evaluate",
     "fit": "unikat.studies.fit",
     "load": "unikat.jobs.load",
-    "read": "unikat.data",
     "protect": "unikat.jobs.protect",
+    "read": "unikat.data",
+    "recode": "unikat.jobs.steps",
     "synthesize": "unikat.jobs.synthesize",
+    "tabulate": "unikat.jobs.steps",
     "verify": "unikat.jobs.verify",
 }
 

@@ -9,10 +9,17 @@ from unikat.data import Design as Design
 from unikat.data import Key as Key
 from unikat.data import Microdata as Microdata
 from unikat.data import read as read
+from unikat.data.households import HouseholdLayout as HouseholdLayout
+from unikat.data.sources import Declared as Declared
 from unikat.errors import DataError as DataError
 from unikat.errors import OutputError as OutputError
 from unikat.errors import SpecError as SpecError
 from unikat.errors import UnikatError as UnikatError
+from unikat.inference.backends import Workers as Workers
+from unikat.inference.chains import Plan as Plan
+from unikat.inference.chains import StopRule as StopRule
+from unikat.inference.checkpoint import Checkpoint as Checkpoint
+from unikat.inference.draws import Draws as Draws
 from unikat.jobs.assessment import Assessment as Assessment
 from unikat.jobs.attack import Attacks as Attacks
 from unikat.jobs.compare import Comparison as Comparison
@@ -21,8 +28,12 @@ from unikat.jobs.dry_run import DryRun as DryRun
 from unikat.jobs.evaluate import Evaluation as Evaluation
 from unikat.jobs.load import load as load
 from unikat.jobs.protect import Protection as Protection
+from unikat.jobs.steps import estimate_risk as estimate_risk
+from unikat.jobs.steps import recode as recode
+from unikat.jobs.steps import tabulate as tabulate
 from unikat.jobs.synthesize import Synthesis as Synthesis
 from unikat.jobs.verify import Verification as Verification
+from unikat.kernels.zeros import Diagram as Diagram
 from unikat.models.auto import Auto as Auto
 from unikat.models.cells.individual_risk import IndividualRisk as IndividualRisk
 from unikat.models.cells.population_count import PopulationCount as PopulationCount
@@ -36,15 +47,23 @@ from unikat.models.loglinear.mixed_effects import MixedEffects as MixedEffects
 from unikat.models.mixtures.gom import GoM as GoM
 from unikat.models.mixtures.hdp import HDP as HDP
 from unikat.models.mixtures.latent_class import LatentClass as LatentClass
+from unikat.models.mixtures.profiles import ProfilePrior as ProfilePrior
 from unikat.report.pages.plots import Figure as Figure
 from unikat.risk.estimate import RiskEstimate as RiskEstimate
+from unikat.risk.limits import Judged as Judged
+from unikat.risk.registry import Registry as Registry
+from unikat.risk.registry import RegistryRisk as RegistryRisk
+from unikat.studies.auto import Execution as Execution
 from unikat.studies.fit import Fit as Fit
 from unikat.studies.fit import fit as fit
 from unikat.synthesis.combine import combine_fully_synthetic as combine_fully_synthetic
 from unikat.synthesis.combine import combine_imputed as combine_imputed
 from unikat.synthesis.combine import combine_partially_synthetic as combine_partially_synthetic
+from unikat.synthesis.combine import Combined as Combined
+from unikat.zeros import Rule as Rule
 from unikat.zeros import Zeros as Zeros
 from unikat.zeros.conflicts import apply_zeros as apply_zeros
+from unikat.zeros.conflicts import Handled as Handled
 
 __version__: str
 
@@ -373,17 +392,26 @@ __all__ = [
     "Attacks",
     "Auto",
     "CellTable",
+    "Checkpoint",
+    "Combined",
     "Comparison",
     "DataError",
+    "Declared",
     "Design",
+    "Diagram",
+    "Draws",
     "DryRun",
     "ElamirSkinner",
     "Evaluation",
+    "Execution",
     "Figure",
     "Fit",
     "GoM",
     "HDP",
+    "Handled",
+    "HouseholdLayout",
     "IndividualRisk",
+    "Judged",
     "Key",
     "LatentClass",
     "LogLinear",
@@ -391,16 +419,23 @@ __all__ = [
     "MixedEffects",
     "NestedHouseholds",
     "OutputError",
+    "Plan",
     "PopulationCount",
+    "ProfilePrior",
     "Protection",
+    "Registry",
+    "RegistryRisk",
     "RiskEstimate",
+    "Rule",
     "SkinnerHolmes",
     "SpecError",
+    "StopRule",
     "Superpopulation1",
     "Superpopulation2",
     "Synthesis",
     "UnikatError",
     "Verification",
+    "Workers",
     "Zeros",
     "__version__",
     "apply_zeros",
@@ -411,11 +446,14 @@ __all__ = [
     "combine_partially_synthetic",
     "compare",
     "dry_run",
+    "estimate_risk",
     "evaluate",
     "fit",
     "load",
     "protect",
     "read",
+    "recode",
     "synthesize",
+    "tabulate",
     "verify",
 ]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
+from unikat._typing import AnyArray
+from unikat.errors import DataError
+from unikat.language.keys import column_of, split_keys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class FrameKind(NamedTuple):
     """What kind of frame was passed, and its index; not its rows."""
 
     name: str
-    """``"pandas"``, ``"polars"``, ``"lazy"`` (polars), ``"pyarrow"`` or ``"duckdb"``."""
+    """``"pandas"``, ``"polars"``, ``"lazy"`` (polars), ``"pyarrow"``, ``"duckdb"``; of a matrix
+    ``"codes"``, for which pandas frames are returned."""
     index: Any = None
     """Index of a pandas frame when it was passed."""
 
@@ -29,6 +36,8 @@ class FrameKind(NamedTuple):
                 return cls(name)
             case (("duckdb" | "_duckdb"), _):
                 return cls("duckdb")
+            case "numpy", _:
+                return cls("codes")
         return cls("pandas")
 
     def frame(self, table: pa.Table, *, same_rows: bool = True) -> Any:
@@ -58,6 +67,39 @@ class FrameKind(NamedTuple):
         if same_rows and self.index is not None:
             frame.index = self.index
         return frame
+
+
+def frame_of_codes(codes: AnyArray, keys: str | Sequence[str]) -> pa.Table:
+    """Return a matrix of codes as a frame.
+
+    Parameters
+    ----------
+    codes
+        (n_records, n_keys) whole numbers, -1 where missing.
+    keys
+        The key of each column, as `read` takes keys.
+
+    Raises
+    ------
+    DataError
+        If the matrix has another shape, or holds anything else.
+    """
+    import pyarrow as pa
+
+    named = split_keys(keys) if isinstance(keys, str) else keys
+    names = [column_of(str(key)) for key in named or ()]
+    if codes.ndim != 2 or codes.shape[1] != len(names):
+        raise DataError(
+            f"A matrix of codes has a column for each key, and there are {len(names)} keys; got "
+            f"shape {codes.shape}. Other columns, such as weights, need a frame."
+        )
+    if codes.dtype.kind not in "iu" or (codes < -1).any():
+        raise DataError(
+            f"Codes must be whole numbers, -1 where missing; got an array of {codes.dtype}"
+            f"{' with lower ones' if codes.dtype.kind in 'iu' else ''}."
+        )
+    columns = [pa.array(column, mask=column == -1) for column in codes.T]
+    return pa.Table.from_arrays(columns, names=names)
 
 
 FILE = FrameKind("pandas")

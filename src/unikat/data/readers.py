@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unikat.data.arrow_files import (
     open_arrow,
     open_arrow_folder,
@@ -29,6 +31,7 @@ from unikat.data.formats import (
     no_file,
     what_is,
 )
+from unikat.data.frames import frame_of_codes
 from unikat.data.levels import survey
 from unikat.data.microdata import Microdata, columns_of
 from unikat.data.names import column_hint
@@ -86,7 +89,8 @@ def read(
         ``"parts/*.parquet"``: its files in order of name, with folders ``key=value`` as columns of
         text. Or a pandas or polars DataFrame, a polars LazyFrame (collected), a pyarrow Table, a
         pyarrow Dataset (read in batches, in the order of its fragments), a DuckDB relation (brought
-        into memory, since its rows need not come in the same order twice).
+        into memory, since its rows need not come in the same order twice). Or a NumPy matrix of
+        whole numbers, (n_records, n_keys), -1 where missing, whose columns are the keys.
         Or, with the extra ``postgres``, ``"postgresql://USER@HOST/DATABASE"``: the server counts
         the combinations, and the rows are in their order.
     keys
@@ -167,6 +171,8 @@ def read(
     if decimal not in (None, ".", ","):
         raise SpecError(f"{option('decimal', brief(str(decimal)))} must be a point or a comma.")
     entries = load_codebook(codebook)
+    if isinstance(source, np.ndarray):
+        source = frame_of_codes(source, keys)
     opened = open_source(
         source,
         delimiter=delimiter,
@@ -335,7 +341,7 @@ def _open_frame(source: Any) -> Source:
         return FrameSource(frame, kind="eager", name=name)
     raise DataError(
         f"Data of type {type(source).__name__} cannot be read; give a path, a pandas or polars "
-        "data frame, a pyarrow table or dataset, or a DuckDB relation."
+        "data frame, a pyarrow table or dataset, a DuckDB relation, or a NumPy matrix of codes."
     )
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from unikat.errors import SpecError, suggest
+from unikat.errors import SpecError, shown, suggest
 from unikat.models.auto import Auto
-from unikat.models.base import AnyModel
+from unikat.models.base import AnyModel, Specified
 from unikat.models.catalogue import MODELS, OF_HOUSEHOLDS, build
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.model import ModelSpec
+from unikat.spec.models import CATALOGUE, EXAMPLE, USUAL
 
 ALL: dict[str, type[Any]] = {Auto.name: Auto, **MODELS, **OF_HOUSEHOLDS}
 
@@ -32,6 +33,30 @@ def build_model(name: str, options: Mapping[str, Any]) -> Any:
     'per-record'
     """
     return build(name, options, ALL)
+
+
+def model_of(asked: Any) -> Any:
+    """Return a model that was given as one, or by its name and options as the command line has it.
+
+    Raises
+    ------
+    SpecError
+        If it is neither, or there is no such model or option.
+
+    Examples
+    --------
+    >>> model_of("gom:components=30").components
+    30
+    """
+    if isinstance(asked, str):
+        named = ModelSpec.of(asked)
+        return build_model(named.name, named.options)
+    if isinstance(asked, Specified):
+        return asked
+    raise SpecError(
+        f"The model is neither a name such as {EXAMPLE!r}, nor a model such as "
+        f"unikat.{CATALOGUE[USUAL].class_name}(), but {shown(asked)}."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
 from unikat.models.base import AnyModel
 from unikat.models.calibrated import Calibrated
+from unikat.models.named import model_of
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
 from unikat.risk.households import HouseholdMeasures
 from unikat.risk.measures import RiskMeasures
@@ -74,10 +75,12 @@ def fit(
     Parameters
     ----------
     model
-        Any model of the catalogue, or `Auto`, which selects one. The model of households is
-        fitted twice, the second time with its error.
+        Any model of the catalogue, or `Auto`, which selects one; or its name, with options after
+        colons: `"gom:components=30"`. The model of households is fitted twice, the second time with
+        its error.
     table
-        The sample, with its design and structural zeros if it has any.
+        The sample, with its design and structural zeros if it has any: from :func:`tabulate`, or
+        `Microdata.tabulate`.
     seed
         Not negative.
     plan
@@ -115,6 +118,12 @@ def fit(
     >>> fit(HDP(), table).estimate().tau1.mean
     1.0
     """
+    model = model_of(model)
+    if not isinstance(table, CellTable):
+        raise SpecError(
+            f"The table is of type {type(table).__name__} and no CellTable; count the records "
+            "first: unikat.tabulate(data, population_size=N)."
+        )
     model.check_keys([key.name for key in table.keys])
     if registry is not None:
         check_registry(model)
